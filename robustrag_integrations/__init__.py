@@ -1,0 +1,61 @@
+"""RobustRAG: retrieval-augmented generation that a few planted documents cannot take over.
+
+Isolate the retrieved passages, ask the model about each group alone, aggregate so that a few corrupted groups cannot
+decide the outcome, and report with every answer its radius: how many groups could have lied without changing it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from robustrag_integrations.answer import GroupReport, RobustAnswer
+from robustrag_integrations.defenses.keyword import KeywordAggregation
+from robustrag_integrations.defenses.vanilla import VanillaRAG
+from robustrag_integrations.defenses.voting import MajorityVoting
+from robustrag_integrations.errors import ModelError, QuorumError, RobustRAGError
+from robustrag_integrations.keywords import KeywordExtractor, SpacyKeywordExtractor
+from robustrag_integrations.models.callable import CallableModel
+from robustrag_integrations.passages import Passage, PassageGroup, isolate
+from robustrag_integrations.prompts import PromptSet, PromptTemplate, prompts_for
+
+if TYPE_CHECKING:
+    from robustrag_integrations.defenses.decoding import DecodingAggregation
+    from robustrag_integrations.models.local import LocalModel
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CallableModel",
+    "DecodingAggregation",
+    "GroupReport",
+    "KeywordAggregation",
+    "KeywordExtractor",
+    "LocalModel",
+    "MajorityVoting",
+    "ModelError",
+    "Passage",
+    "PassageGroup",
+    "PromptSet",
+    "PromptTemplate",
+    "QuorumError",
+    "RobustAnswer",
+    "RobustRAGError",
+    "SpacyKeywordExtractor",
+    "VanillaRAG",
+    "__version__",
+    "isolate",
+    "prompts_for",
+]
+
+# What needs numpy or torch is imported when it is first named.
+_LATER = {
+    "DecodingAggregation": "robustrag_integrations.defenses.decoding",
+    "LocalModel": "robustrag_integrations.models.local",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,107 @@
+"""Choosing the next token from many groups' distributions, and the radius of the choice (paper, Algorithm 2).
+
+Probabilities are held as whole numbers, in units of 2**-40. Their sums are exact: they do not depend on the order of
+the groups, and two runs on the same rows agree to the bit. Inference and radius read the same numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+ONE = 1 << 40  # probability 1
+Scores = NDArray[np.int64]
+
+
+def fixed_point(probabilities: NDArray[np.floating]) -> Scores:
+    """Probabilities (any shape) as whole numbers in units of 2**-40, each in [0, ONE].
+
+    Raises:
+        ValueError: a value is not a number, or lies outside [0, 1].
+    """
+    values = np.asarray(probabilities, dtype=np.float64)
+    if not np.all((values >= 0) & (values <= 1 + 1e-5)):
+        raise ValueError("the model gave next-token probabilities outside [0, 1]; its weights may hold NaN or infinity")
+    scaled: Scores = np.rint(np.minimum(values, 1.0) * ONE).astype(np.int64)
+    return scaled
+
+
+@dataclass(frozen=True)
+class TokenChoice:
+    """One decoding step.
+
+    Attributes:
+        token: the token emitted.
+        top: a, the token with the largest sum (the lowest id among equals).
+        runner_up: b, the next one.
+        gap: A - B, in units of 2**-40.
+        indecisive: whether the no-retrieval token was emitted since A - B <= eta.
+    """
+
+    token: int
+    top: int
+    runner_up: int
+    gap: int
+    indecisive: bool
+
+
+def choose_token(scores: Scores, no_retrieval_token: int, eta: int) -> TokenChoice:
+    """The next token (Algorithm 2, lines 8-14).
+
+    Args:
+        scores: [n, V] fixed-point distributions of the groups that did not abstain, n >= 1, V >= 2.
+        no_retrieval_token: t0, what the model would say with no passages.
+        eta: probability threshold in units of 2**-40.
+    """
+    total = scores.sum(axis=0)
+    top = int(np.argmax(total))
+    best = int(total[top])
+    total[top] = -1
+    runner_up = int(np.argmax(total))
+    gap = best - int(total[runner_up])
+    indecisive = gap <= eta
+    return TokenChoice(no_retrieval_token if indecisive else top, top, runner_up, gap, indecisive)
+
+
+def step_radius(scores: Scores, choice: TokenChoice, no_retrieval_token: int, eta: int, slack: int, limit: int) -> int:
+    """The largest r <= limit such that substitution(r) cannot change this step's token.
+
+    With D_u the sum of the r largest positive v_j[a] - v_j[u], E that of v_j[b] - v_j[a]: r attackers remove at most
+    D_u from the lead of a over u and add at most r. `slack` (units of 2**-40) widens each comparison for rows whose
+    probabilities are not reproducible to the bit.
+    """
+    total = scores.sum(axis=0)
+    margin = total[choice.top] - total  # [V]: V_a - V_u
+    held = scores[:, choice.top]
+    revenge = scores[:, choice.runner_up] - held
+    radius = 0
+    for r in range(1, limit + 1):
+        # No D_u exceeds the r largest v_j[a]: tokens that lose even so need no closer look.
+        certain = margin - _largest_sum(held[:, None], r) - r * ONE - slack > eta
+        certain[choice.top] = True
+        worst = _worst_leads(scores, margin, choice.top, np.flatnonzero(~certain), r) - slack
+        top_forced = bool(np.all(worst > eta))
+        rivals_out = bool(np.all(-worst <= eta))
+        fallback_forced = rivals_out and choice.gap + int(_largest_sum(revenge[:, None], r)[0]) + r * ONE + slack <= eta
+        if not (top_forced or fallback_forced or (no_retrieval_token == choice.top and rivals_out)):
+            break
+        radius = r
+    return radius
+
+
+def _worst_leads(scores: Scores, margin: Scores, top: int, tokens: NDArray[np.intp], r: int) -> Scores:
+    """V_a - V_u - D_u - r for these tokens u, in blocks so that memory stays small for large vocabularies."""
+    blocks = [tokens[i : i + 4096] for i in range(0, len(tokens), 4096)]
+    found = [margin[u] - _largest_sum(scores[:, top, None] - scores[:, u], r) - r * ONE for u in blocks]
+    return np.concatenate(found) if found else np.empty(0, dtype=np.int64)
+
+
+def _largest_sum(values: Scores, r: int) -> Scores:
+    """The sum of the r largest positive entries of each column; `values` is [n, W]."""
+    positive = np.maximum(values, 0)
+    if r < len(positive):
+        positive = np.partition(positive, len(positive) - r, axis=0)[len(positive) - r :]
+    total: Scores = positive.sum(axis=0)
+    return total

@@ -1,0 +1,114 @@
+"""Counting keywords, and the radius of what was retained (paper, Algorithm 1, lines 3-12)."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+
+@dataclass(frozen=True)
+class KeywordThreshold:
+    """mu(n) = min(alpha * n, beta), compared exactly.
+
+    `alpha` is held as a fraction of the decimal number that was written, so that 0.3 * 10 is 3 and no keyword is lost
+    to a rounding error.
+    """
+
+    alpha: Fraction
+    beta: int
+
+    @classmethod
+    def of(cls, alpha: float | Fraction, beta: int) -> KeywordThreshold:
+        """From user settings.
+
+        Raises:
+            ValueError: alpha is outside [0, 1], or beta is not a whole number of at least 1.
+        """
+        try:
+            exact = alpha if isinstance(alpha, Fraction) else Fraction(str(alpha))
+        except (ValueError, ZeroDivisionError):
+            raise ValueError(f"alpha={alpha!r} must be a number in [0, 1]") from None
+        if not 0 <= exact <= 1:
+            raise ValueError(f"alpha={alpha!r} must lie in [0, 1]: it is the share of answering groups that must agree")
+        if isinstance(beta, bool) or not isinstance(beta, int) or beta < 1:
+            raise ValueError(f"beta={beta!r} must be a whole number of at least 1: how many groups must agree at most")
+        return cls(exact, beta)
+
+    def at(self, n: int) -> Fraction:
+        """mu for n answering groups."""
+        return min(self.alpha * n, Fraction(self.beta))
+
+
+@dataclass(frozen=True)
+class KeywordTally:
+    """Keyword counts over the answering groups.
+
+    Attributes:
+        counts: c(w), how many responses contain keyword w.
+        answering: n, how many groups did not abstain.
+        mu: the threshold min(alpha * n, beta).
+        retained: the keywords with c(w) >= mu, sorted.
+    """
+
+    counts: dict[str, int]
+    answering: int
+    mu: Fraction
+    retained: tuple[str, ...]
+
+
+def tally_keywords(keyword_sets: Sequence[Collection[str] | None], threshold: KeywordThreshold) -> KeywordTally:
+    """Count unique keywords over groups and keep the frequent ones (Algorithm 1, lines 8-12).
+
+    Args:
+        keyword_sets: per group the keywords of its response, None for an abstention.
+        threshold: alpha and beta.
+    """
+    answering = [frozenset(keywords) for keywords in keyword_sets if keywords is not None]
+    counts = Counter(keyword for keywords in answering for keyword in keywords)
+    mu = threshold.at(len(answering))
+    return KeywordTally(dict(counts), len(answering), mu, tuple(sorted(w for w, c in counts.items() if c >= mu)))
+
+
+def keyword_radius(tally: KeywordTally, threshold: KeywordThreshold, group_count: int) -> int:
+    """The largest r such that no replacement of any r groups changes the retained keywords.
+
+    Args:
+        tally: the observed counts.
+        threshold: alpha and beta.
+        group_count: m, all groups; those that abstained can be replaced too.
+    """
+    radius = 0
+    while radius < group_count and _retained_is_fixed(tally, threshold, group_count, radius + 1):
+        radius += 1
+    return radius
+
+
+def _retained_is_fixed(tally: KeywordTally, threshold: KeywordThreshold, group_count: int, r: int) -> bool:
+    """Whether the retained set survives every substitution(r).
+
+    Of the r replaced groups, s had answered. Over all such sets, the benign count of w falls at most to c(w) - s and
+    at least by s - (n - c(w)); each keyword meets its own worst set, and since all must hold for all sets, the
+    quantifiers swap and no set needs to be enumerated. That all r attackers answer is their best choice: against a
+    retained keyword mu grows with n, and for a new one c + e - mu(n + e) grows with e because alpha <= 1.
+    """
+    n, retained = tally.answering, frozenset(tally.retained)
+    for s in range(max(0, r - (group_count - n)), min(r, n) + 1):
+        mu = threshold.at(n - s + r)
+        if s == n or r >= mu:  # nobody benign is left to answer, or the attackers alone reach the threshold
+            return False
+        for keyword, count in tally.counts.items():
+            if keyword in retained:
+                if count - s < mu:
+                    return False
+            elif count - max(0, s - (n - count)) + r >= mu:
+                return False
+    return True
+
+
+def votes_missing(keywords: Collection[str], tally: KeywordTally) -> int:
+    """How many more groups an outvoted response would have needed for its best keyword to be retained."""
+    best = max((tally.counts.get(w, 0) for w in keywords), default=0)
+    return max(math.ceil(tally.mu) - best, 0)

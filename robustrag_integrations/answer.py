@@ -1,0 +1,141 @@
+"""What the user gets back: the answer, its radius, and who said what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from robustrag_integrations.display import printable, table
+
+GroupStatus = Literal["supports", "outvoted", "abstained", "failed"]
+
+SCHEMA = "robustrag/answer/1"
+
+
+@dataclass(frozen=True)
+class GroupReport:
+    """One group's part in an answer.
+
+    Attributes:
+        index: the group's place (0-based), as given by `isolate`.
+        passage_ids: the ids of its passages, in rank order.
+        sources: the sources of its passages, without repeats.
+        status: `supports` the answer, was `outvoted`, `abstained`, or `failed` (counted as an abstention).
+        response: its isolated response. For decoding aggregation: the answer up to where this group would have gone
+            on differently, and its own next token.
+        keywords: keyword aggregation: the keywords counted for this group, sorted.
+        choice: voting: the index of the option voted for.
+        margin: by how much an outvoted group lost, in the unit of `margin_unit` of the answer.
+        error: why it failed.
+        truncated: whether its passages were cut to fit the model's context.
+    """
+
+    index: int
+    passage_ids: tuple[str, ...]
+    sources: tuple[str, ...] = ()
+    status: GroupStatus = "abstained"
+    response: str | None = None
+    keywords: tuple[str, ...] = ()
+    choice: int | None = None
+    margin: float | None = None
+    error: str | None = None
+    truncated: bool = False
+
+
+@dataclass(frozen=True)
+class RobustAnswer:
+    """An answer with its radius.
+
+    Attributes:
+        text: the answer; the abstention's words when `abstained`.
+        radius: the largest r such that replacing the content of any r groups cannot change `text` (attacker:
+            substitution(r); groups, not passages). 0 means no guarantee.
+        abstained: no group could answer, or nothing they said was agreed on.
+        query: the question.
+        defense: the defence's name.
+        groups: one report per group, in isolation order.
+        choice: multiple choice: the index of the winning option.
+        warnings: what weakens this answer or its radius, in words.
+        settings: the defence's settings, JSON-safe; holds the extractor's fingerprint where one was used.
+        evidence: what decided: keyword counts and threshold, vote counts, or decoding gaps; JSON-safe.
+        margin_unit: what a group's `margin` counts.
+        model_calls: prompts sent to the model (text models) or rows of the decoding session (local decoding).
+    """
+
+    text: str
+    radius: int
+    abstained: bool
+    query: str
+    defense: str
+    groups: tuple[GroupReport, ...] = ()
+    choice: int | None = None
+    warnings: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    margin_unit: str = "groups"
+    model_calls: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe dictionary; `schema` names its version."""
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "groups"}
+        groups = [{n: _plain(getattr(g, n)) for n in g.__dataclass_fields__} for g in self.groups]
+        return {"schema": SCHEMA, **{name: _plain(value) for name, value in fields.items()}, "groups": groups}
+
+    def explain(self) -> str:
+        """A readable account for a terminal; hostile characters in responses are neutralised."""
+        lines = [
+            f"Question: {printable(self.query, 200)}",
+            f"Answer:   {printable(self.text, 400)}",
+            f"Radius:   {self.radius}  ({_in_words(self)})",
+            f"Defence:  {self.defense}, {len(self.groups)} groups, {self.model_calls} model calls",
+        ]
+        if shown := _evidence_line(self.evidence):
+            lines.append(shown)
+        lines += [f"Warning:  {printable(w)}" for w in self.warnings]
+        rows = [_row(g, self.margin_unit) for g in self.groups]
+        if rows:
+            header = ("group", "passages", "verdict", "response", "note")
+            lines += ["", table(header, rows, limits=(5, 28, 9, 60, 48))]
+        return "\n".join(lines)
+
+
+def _in_words(answer: RobustAnswer) -> str:
+    if answer.radius == 0:
+        return "no guarantee: replacing one group might change the answer"
+    groups = "any one group" if answer.radius == 1 else f"any {answer.radius} groups"
+    return f"replacing {groups} of {len(answer.groups)} cannot change this answer"
+
+
+def _row(group: GroupReport, unit: str) -> tuple[str, ...]:
+    notes = []
+    if group.status == "outvoted" and group.margin is not None:
+        notes.append(f"lost by {group.margin:g} {unit}")
+    if group.error:
+        notes.append(group.error)
+    if group.truncated:
+        notes.append("passages cut to fit")
+    names = ", ".join(group.sources or group.passage_ids)
+    return str(group.index), names, group.status, group.response or "", "; ".join(notes)
+
+
+def _evidence_line(evidence: Mapping[str, Any]) -> str | None:
+    if "counts" not in evidence:
+        return None
+    ranked = sorted(evidence["counts"].items(), key=lambda item: (-item[1], item[0]))[:8]
+    listed = ", ".join(f"{printable(name, 30)} {count}" for name, count in ranked)
+    need = f" (kept from {evidence['threshold']} on)" if "threshold" in evidence else ""
+    return f"Counts:   {listed}{need}"
+
+
+def _plain(value: Any) -> Any:
+    """The value in JSON's types; what JSON has no type for becomes its str."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted(_plain(v) for v in value)
+    return str(value)

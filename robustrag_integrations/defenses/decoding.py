@@ -1,0 +1,310 @@
+"""Secure decoding aggregation (paper, section III-C, Algorithm 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from robustrag_integrations.abstention import is_abstention
+from robustrag_integrations.aggregation.decoding import ONE, Scores, TokenChoice, choose_token, fixed_point, step_radius
+from robustrag_integrations.answer import GroupReport, RobustAnswer
+from robustrag_integrations.defenses.base import Defense
+from robustrag_integrations.defenses.common import report, truncation_warnings
+from robustrag_integrations.defenses.drivers import DecodingPerformer, astream, stream
+from robustrag_integrations.defenses.plan import Append, Emit, OpenSession, Plan
+from robustrag_integrations.models.base import DecodingModel, Distributions, Opening, TokenCodec
+from robustrag_integrations.models.token_text import TokenText
+from robustrag_integrations.passages import GroupBy, PassageGroup, grouping_warnings
+from robustrag_integrations.prompts import ABSTENTION, Prompt, PromptSet, Task, prompts_for
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Generator
+
+    from numpy.typing import NDArray
+
+DEFAULT_SLACK = 2.0**-10
+
+
+@dataclass(frozen=True)
+class DecodingSettings:
+    """Everything that decides a decoding aggregation apart from the model.
+
+    Attributes:
+        gamma: a group whose probability of the abstention string reaches gamma is left out.
+        eta: probability gap up to which the no-retrieval token is emitted, in units of 2**-40.
+        slack: what each comparison of the radius is widened by, in units of 2**-40.
+        max_new_tokens: T_max.
+        stop: strings that end the answer.
+        task: `short_answer` or `long_form`.
+        prompts: what the model is asked.
+    """
+
+    gamma: float
+    eta: int
+    slack: int
+    max_new_tokens: int
+    stop: tuple[str, ...]
+    task: Task
+    prompts: PromptSet
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        gamma: float = 0.99,
+        eta: float = 0.0,
+        max_new_tokens: int | None = None,
+        stop: Sequence[str] | None = None,
+        task: Task = "short_answer",
+        prompts: PromptSet | None = None,
+        slack: float = DEFAULT_SLACK,
+    ) -> DecodingSettings:
+        """From user arguments; see `DecodingAggregation` for their meaning.
+
+        Raises:
+            ValueError, TypeError: an argument makes no sense; the message names it and the fix.
+        """
+        if task not in ("short_answer", "long_form"):
+            raise ValueError(
+                f"task={task!r}: decoding aggregation does 'short_answer' and 'long_form'; "
+                "use MajorityVoting for multiple choice"
+            )
+        if not _is_number(gamma) or not 0 <= gamma <= 1:
+            raise ValueError(f"gamma={gamma!r} must be a probability in [0, 1]")
+        if not _is_number(eta) or not 0 <= eta < 1000:
+            raise ValueError(f"eta={eta!r} must be at least 0 (and below 1000): a gap between sums of probabilities")
+        if not _is_number(slack) or not 0 <= slack < 1000:
+            raise ValueError(f"slack={slack!r} must be at least 0 (and below 1000)")
+        limit = max_new_tokens if max_new_tokens is not None else (500 if task == "long_form" else 30)
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+            raise ValueError(f"max_new_tokens={max_new_tokens!r} must be a whole number of at least 1")
+        stops = stop if stop is not None else (("\n\n",) if task == "long_form" else ("\n",))
+        if isinstance(stops, str) or not all(isinstance(s, str) and s for s in stops):
+            raise TypeError(f"stop must be a list of non-empty str, got {stop!r}")
+        return cls(
+            float(gamma),
+            round(eta * ONE),
+            round(slack * ONE),
+            limit,
+            tuple(stops),
+            task,
+            prompts or prompts_for(task),
+        )
+
+    def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> tuple[Prompt, ...]:
+        """One prompt per group."""
+        return tuple(self.prompts.isolated.render(context=g.text, query=query) for g in groups)
+
+    def no_retrieval_prompt(self, query: str) -> Prompt:
+        """The question without passages."""
+        return self.prompts.no_retrieval.render(query=query)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The settings, JSON-safe, as answers and certificates name them."""
+        return {
+            "gamma": self.gamma,
+            "eta": self.eta / ONE,
+            "slack": self.slack / ONE,
+            "max_new_tokens": self.max_new_tokens,
+            "stop": list(self.stop),
+            "task": self.task,
+        }
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def answering_groups(abstention: NDArray[np.floating], gamma: float) -> list[int]:
+    """J, the groups whose probability of the whole abstention string is below gamma (Algorithm 2, line 3)."""
+    return [j for j, p in enumerate(abstention) if float(p) < gamma]
+
+
+@dataclass(frozen=True)
+class DecodingStep:
+    """Scores and choice at one step, for the reports."""
+
+    choice: TokenChoice
+    own_tokens: tuple[int, ...]  # per answering group, the token it would have said
+    lags: tuple[int, ...]  # per answering group, how far that token's sum lies behind the best sum, units of 2**-40
+
+
+def choose_step(distributions: Distributions, answering: Sequence[int], eta: int) -> tuple[Scores, int, TokenChoice]:
+    """The answering groups' scores, the no-retrieval token and the choice: the one step of inference and certification.
+
+    The no-retrieval token is the most probable one, the lowest id among equals.
+    """
+    scores = fixed_point(distributions.groups[list(answering)])
+    fallback = int(np.argmax(fixed_point(distributions.no_retrieval)))
+    return scores, fallback, choose_token(scores, fallback, eta)
+
+
+def decoding_plan(
+    query: str,
+    groups: Sequence[PassageGroup],
+    settings: DecodingSettings,
+    codec: TokenCodec,
+    *,
+    group_by: GroupBy | None = None,
+) -> Plan:
+    """Algorithm 2: decode one answer from the sum of all answering groups' next-token distributions."""
+    text = TokenText(codec, settings.stop)
+    steps: list[DecodingStep] = []
+    answering: list[int] = []
+    truncated: tuple[bool, ...] = ()
+    radius = 0
+    # A group with nothing to read abstains, whatever the model makes of the empty prompt.
+    live = [g for g in groups if not g.is_empty]
+    if live:
+        prompts = settings.isolated_prompts(query, groups)
+        opening = yield OpenSession(prompts, settings.no_retrieval_prompt(query), settings.max_new_tokens)
+        assert isinstance(opening, Opening)  # noqa: S101 - what drivers reply to OpenSession
+        truncated = opening.truncated
+        empty = {g.index for g in groups if g.is_empty}
+        answering = [j for j in answering_groups(opening.abstention, settings.gamma) if j not in empty]
+        radius = max(len(answering) - 1, 0)
+        distributions = opening.distributions
+        while answering:
+            scores, fallback, choice = choose_step(distributions, answering, settings.eta)
+            radius = step_radius(scores, choice, fallback, settings.eta, settings.slack, radius)
+            steps.append(_step(scores, choice))
+            if codec.is_end(choice.token):
+                break
+            if piece := text.add(choice.token):
+                yield Emit(piece)
+            if text.stopped or len(text.tokens) == settings.max_new_tokens:
+                break
+            told = yield Append(choice.token)
+            assert isinstance(told, Distributions)  # noqa: S101 - what drivers reply to Append
+            distributions = told
+    if piece := text.finish():
+        yield Emit(piece)
+    final = text.shown
+    if not final:
+        final = ABSTENTION
+        yield Emit(final)
+    return RobustAnswer(
+        text=final,
+        radius=radius,
+        abstained=is_abstention(final),
+        query=query,
+        defense="decoding",
+        groups=tuple(_reports(groups, answering, steps, text.tokens, codec, truncated)),
+        warnings=(*grouping_warnings(groups, group_by), *truncation_warnings(truncated)),
+        settings=settings.as_dict(),
+        evidence={
+            "answering": len(answering),
+            "gaps": [round(s.choice.gap / ONE, 6) for s in steps],
+            "indecisive_steps": sum(s.choice.indecisive for s in steps),
+            "tokens": list(text.tokens),
+        },
+        margin_unit="probability",
+        model_calls=len(groups) + 1 if live else 0,
+    )
+
+
+def _step(scores: Scores, choice: TokenChoice) -> DecodingStep:
+    own = scores.argmax(axis=1)
+    total = scores.sum(axis=0)
+    best = int(total[choice.top])
+    return DecodingStep(choice, tuple(map(int, own)), tuple(best - int(total[t]) for t in own))
+
+
+def _reports(
+    groups: Sequence[PassageGroup],
+    answering: Sequence[int],
+    steps: Sequence[DecodingStep],
+    tokens: Sequence[int],
+    codec: TokenCodec,
+    truncated: Sequence[bool],
+) -> Iterator[GroupReport]:
+    """A group supports the answer if its own next token was the emitted one at every step."""
+    for group in groups:
+        cut = bool(truncated) and truncated[group.index]
+        if group.index not in answering:
+            yield report(group, truncated=cut)
+            continue
+        row = answering.index(group.index)
+        departed = next((t for t, s in enumerate(steps) if s.own_tokens[row] != s.choice.token), None)
+        if departed is None:
+            yield report(group, status="supports", response=codec.decode(list(tokens)).strip(), truncated=cut)
+            continue
+        own = steps[departed].own_tokens[row]
+        said = codec.decode([*tokens[:departed], *([] if codec.is_end(own) else [own])]).strip()
+        lag = steps[departed].lags[row] / ONE
+        yield report(group, status="outvoted", response=said + " …", margin=round(lag, 4), truncated=cut)
+
+
+class DecodingAggregation(Defense):
+    """Secure decoding aggregation over a model that gives next-token probabilities.
+
+    Guarantee: replacing the content of any `answer.radius` groups leaves the answer as it is.
+
+    Args:
+        model: a `LocalModel`, or another `DecodingModel`.
+        gamma: a group is left out when the probability of its whole "I don't know" reaches gamma, in [0, 1].
+        eta: when the best token's sum leads by at most eta, the no-retrieval token is taken; 0 for short answers,
+            above 0 for long ones.
+        max_new_tokens: T_max; default 30, for long form 500.
+        stop: strings that end the answer; default a line break, for long form an empty line.
+        task: `short_answer` or `long_form`.
+        prompts: your own `PromptSet`; None for the project's.
+        slack: what every comparison of the radius is widened by, for float noise between runs.
+        group_size: omega, adjacent passages per group.
+        group_by: `"source"` or a function from Passage to a key, in place of `group_size`.
+
+    Example:
+        >>> defense = DecodingAggregation(LocalModel.from_pretrained("my-model"), eta=0.0)
+        >>> answer = defense.answer("Who won?", passages)
+    """
+
+    def __init__(
+        self,
+        model: DecodingModel,
+        *,
+        gamma: float = 0.99,
+        eta: float = 0.0,
+        max_new_tokens: int | None = None,
+        stop: Sequence[str] | None = None,
+        task: Task = "short_answer",
+        prompts: PromptSet | None = None,
+        slack: float = DEFAULT_SLACK,
+        group_size: int = 1,
+        group_by: GroupBy | None = None,
+    ) -> None:
+        super().__init__(group_size=group_size, group_by=group_by)
+        if not isinstance(model, DecodingModel):
+            raise TypeError(
+                f"decoding aggregation needs next-token probabilities, which {type(model).__name__} does not give; "
+                "use a LocalModel, or KeywordAggregation, which works with any text model"
+            )
+        self.model = model
+        self.settings = DecodingSettings.of(
+            gamma=gamma,
+            eta=eta,
+            max_new_tokens=max_new_tokens,
+            stop=stop,
+            task=task,
+            prompts=prompts,
+            slack=slack,
+        )
+
+    def _plan(self, query: str, groups: Sequence[PassageGroup], choices: Sequence[str] | None) -> Plan:
+        self._refuse_choices(choices)
+        return decoding_plan(query, groups, self.settings, self.model.codec, group_by=self.group_by)
+
+    def _performer(self) -> DecodingPerformer:
+        return DecodingPerformer(self.model)
+
+    def _stream(self, plan: Plan) -> Generator[str | RobustAnswer, None, None]:
+        return stream(plan, self._performer(), _never_asked)
+
+    def _astream(self, plan: Plan) -> AsyncGenerator[str | RobustAnswer, None]:
+        return astream(plan, self._performer().aperform, _never_asked)
+
+
+def _never_asked(prompt: Prompt) -> Any:
+    raise TypeError("a decoding plan asks no final question")

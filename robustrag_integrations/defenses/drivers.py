@@ -1,0 +1,221 @@
+"""Running a plan against the core's own models: synchronous, asynchronous, and either of them streaming.
+
+Frameworks bring a `perform` of their own (so that callbacks, tags and rate limits are theirs) and use the same four
+functions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
+from types import TracebackType
+
+from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.defenses.plan import (
+    Append,
+    Ask,
+    Emit,
+    OpenSession,
+    Plan,
+    Reply,
+    Request,
+    atrimmed,
+    trimmed,
+)
+from robustrag_integrations.models.base import DecodingModel, DecodingSession, Response, TextModel
+from robustrag_integrations.prompts import Prompt
+
+Perform = Callable[[Request], Reply]
+AsyncPerform = Callable[[Request], Awaitable[Reply]]
+StreamFinal = Callable[[Prompt], Iterator[str]]
+AsyncStreamFinal = Callable[[Prompt], AsyncIterator[str]]
+
+
+def run(plan: Plan, perform: Perform) -> RobustAnswer:
+    """Run a plan to its end."""
+    request = _advance(plan, None)
+    while not isinstance(request, RobustAnswer):
+        request = _advance(plan, perform(request))
+    return request
+
+
+async def arun(plan: Plan, perform: AsyncPerform) -> RobustAnswer:
+    """`run` in an event loop."""
+    request = _advance(plan, None)
+    while not isinstance(request, RobustAnswer):
+        request = _advance(plan, await perform(request))
+    return request
+
+
+def stream(plan: Plan, perform: Perform, stream_final: StreamFinal) -> Generator[str | RobustAnswer, None, None]:
+    """Run a plan and give the aggregated answer in pieces, then the `RobustAnswer`. The pieces add up to its text.
+
+    Isolated responses are never among the pieces.
+    """
+    request = _advance(plan, None)
+    while not isinstance(request, RobustAnswer):
+        reply: Reply = None
+        if isinstance(request, Emit):
+            yield request.text
+        elif isinstance(request, Ask) and request.role == "final" and request.shown:
+            said = []
+            for piece in trimmed(stream_final(request.prompts[0])):
+                said.append(piece)
+                yield piece
+            reply = [Response("".join(said))]
+        else:
+            reply = perform(request)
+        request = _advance(plan, reply)
+    yield request
+
+
+async def astream(
+    plan: Plan, perform: AsyncPerform, stream_final: AsyncStreamFinal
+) -> AsyncGenerator[str | RobustAnswer, None]:
+    """`stream` in an event loop."""
+    request = _advance(plan, None)
+    while not isinstance(request, RobustAnswer):
+        reply: Reply = None
+        if isinstance(request, Emit):
+            yield request.text
+        elif isinstance(request, Ask) and request.role == "final" and request.shown:
+            said = []
+            async for piece in atrimmed(stream_final(request.prompts[0])):
+                said.append(piece)
+                yield piece
+            reply = [Response("".join(said))]
+        else:
+            reply = await perform(request)
+        request = _advance(plan, reply)
+    yield request
+
+
+def _advance(plan: Plan, reply: Reply) -> Request | RobustAnswer:
+    try:
+        return plan.send(reply)
+    except StopIteration as done:
+        answer: RobustAnswer = done.value
+        return answer
+
+
+class TextPerformer:
+    """Performs a text plan's requests with a `TextModel`."""
+
+    def __init__(self, model: TextModel) -> None:
+        self._model = model
+
+    def __call__(self, request: Request) -> Reply:
+        """Perform one request."""
+        return self._model.generate(request.prompts, request.role) if isinstance(request, Ask) else None
+
+    async def aperform(self, request: Request) -> Reply:
+        """Perform one request without blocking the event loop."""
+        return await self._model.agenerate(request.prompts, request.role) if isinstance(request, Ask) else None
+
+
+class DecodingPerformer:
+    """Performs a decoding plan's requests with a `DecodingModel`; holds the plan's session."""
+
+    def __init__(self, model: DecodingModel) -> None:
+        self._model = model
+        self._session: DecodingSession | None = None
+
+    def __call__(self, request: Request) -> Reply:
+        """Perform one request."""
+        if isinstance(request, OpenSession):
+            self._session = self._model.open_session(request.prompts, request.no_retrieval, request.max_new_tokens)
+            return self._session.opening
+        if isinstance(request, Append):
+            if self._session is None:
+                raise TypeError("a decoding plan must open a session before it appends")
+            return self._session.append(request.token)
+        return None
+
+    async def aperform(self, request: Request) -> Reply:
+        """Perform one request in a thread; cancelling takes effect between two tokens."""
+        return None if isinstance(request, Emit) else await asyncio.to_thread(self, request)
+
+
+_NOT_YET = "the answer is complete only after the last piece: iterate over the stream to its end"
+
+
+class AnswerStream:
+    """Pieces of an answer as they are decided; `.answer` holds the whole afterwards. Closing it stops the work."""
+
+    def __init__(self, source: Generator[str | RobustAnswer, None, None]) -> None:
+        self._source = source
+        self._answer: RobustAnswer | None = None
+
+    @property
+    def answer(self) -> RobustAnswer:
+        """The whole answer with its radius, once every piece has been taken.
+
+        Raises:
+            RuntimeError: there are pieces left.
+        """
+        if self._answer is None:
+            raise RuntimeError(_NOT_YET)
+        return self._answer
+
+    def __iter__(self) -> AnswerStream:
+        return self
+
+    def __next__(self) -> str:
+        piece = next(self._source)
+        if isinstance(piece, RobustAnswer):
+            self._answer = piece
+            raise StopIteration
+        return piece
+
+    def close(self) -> None:
+        """Stop; nothing more is asked of the model."""
+        self._source.close()
+
+    def __enter__(self) -> AnswerStream:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class AsyncAnswerStream:
+    """`AnswerStream` for `async for`."""
+
+    def __init__(self, source: AsyncGenerator[str | RobustAnswer, None]) -> None:
+        self._source = source
+        self._answer: RobustAnswer | None = None
+
+    @property
+    def answer(self) -> RobustAnswer:
+        """The whole answer with its radius, once every piece has been taken.
+
+        Raises:
+            RuntimeError: there are pieces left.
+        """
+        if self._answer is None:
+            raise RuntimeError(_NOT_YET)
+        return self._answer
+
+    def __aiter__(self) -> AsyncAnswerStream:
+        return self
+
+    async def __anext__(self) -> str:
+        piece = await anext(self._source)
+        if isinstance(piece, RobustAnswer):
+            self._answer = piece
+            raise StopAsyncIteration
+        return piece
+
+    async def aclose(self) -> None:
+        """Stop; nothing more is asked of the model."""
+        await self._source.aclose()
+
+    async def __aenter__(self) -> AsyncAnswerStream:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()

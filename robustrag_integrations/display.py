@@ -1,0 +1,32 @@
+"""Making hostile text safe to show on a terminal."""
+
+from __future__ import annotations
+
+import unicodedata
+
+
+def printable(text: str, limit: int | None = None) -> str:
+    """One line without control, format or private characters, cut to `limit` characters with an ellipsis.
+
+    Line breaks become spaces; what could move the cursor, change colours or reverse the reading direction becomes `·`.
+    """
+    head = text if limit is None else text[: limit + 1]
+    shown = "".join(_visible(c) for c in head)
+    if limit is not None and len(text) > limit:
+        return shown[: max(limit - 1, 0)] + "…"
+    return shown
+
+
+def _visible(character: str) -> str:
+    if character in "\n\r\t ":
+        return " "
+    return "·" if unicodedata.category(character) in {"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"} else character
+
+
+def table(header: tuple[str, ...], rows: list[tuple[str, ...]], *, limits: tuple[int, ...]) -> str:
+    """A plain text table; every cell is made printable and cut to its column's limit."""
+    cells = [tuple(printable(c, w) for c, w in zip(row, limits, strict=True)) for row in [header, *rows]]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
+    lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in cells]
+    lines.insert(1, "  ".join("-" * w for w in widths))
+    return "\n".join(lines)

@@ -1,0 +1,29 @@
+"""What can go wrong while an answer is made. Bad arguments raise ValueError or TypeError instead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+class RobustRAGError(Exception):
+    """Base of the project's own exceptions."""
+
+
+class ModelError(RobustRAGError):
+    """A language model could not be used, or gave something that is not text."""
+
+
+class QuorumError(ModelError):
+    """Too few groups could be asked for an answer to mean anything.
+
+    Attributes:
+        causes: group index to what went wrong there.
+    """
+
+    def __init__(self, succeeded: int, total: int, needed: int, causes: Mapping[int, str]) -> None:
+        self.causes = dict(causes)
+        listed = "; ".join(f"group {index}: {cause}" for index, cause in sorted(self.causes.items())[:5])
+        super().__init__(
+            f"only {succeeded} of {total} groups could be asked, {needed} are needed (quorum). {listed}"
+            f"{'; ...' if len(self.causes) > 5 else ''}. Lower `quorum` to answer from fewer."
+        )

@@ -1,0 +1,39 @@
+"""Language models: what the defences need of one, and who provides it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from robustrag_integrations.models.base import (
+    DecodingModel,
+    DecodingSession,
+    Distributions,
+    Opening,
+    Response,
+    TextModel,
+    TokenCodec,
+)
+from robustrag_integrations.models.callable import CallableModel
+
+if TYPE_CHECKING:
+    from robustrag_integrations.models.local import LocalModel
+
+__all__ = [
+    "CallableModel",
+    "DecodingModel",
+    "DecodingSession",
+    "Distributions",
+    "LocalModel",
+    "Opening",
+    "Response",
+    "TextModel",
+    "TokenCodec",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "LocalModel":
+        from robustrag_integrations.models.local import LocalModel
+
+        return LocalModel
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

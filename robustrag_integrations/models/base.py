@@ -1,0 +1,127 @@
+"""What the plans ask of a language model, and what they are told."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from robustrag_integrations.prompts import Prompt
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Role = Literal["isolated", "final"]
+
+
+@dataclass(frozen=True)
+class Response:
+    """What came back for one prompt: the text, or the reason why there is none.
+
+    Attributes:
+        text: the model's words; None when the call failed.
+        error: the failure in one line, for reports; None when it succeeded.
+        truncated: whether the prompt's passages were cut to fit the model's context window.
+    """
+
+    text: str | None
+    error: str | None = None
+    truncated: bool = False
+
+
+class TextModel(ABC):
+    """A language model that turns prompts into text.
+
+    A failed prompt is a `Response` with an `error`, never an exception: one group's failure must not cost the answer.
+    """
+
+    @abstractmethod
+    def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
+        """Answer independent prompts; the result has their order. `role` says whether passages are in them."""
+
+    @abstractmethod
+    async def agenerate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
+        """`generate` without blocking the event loop; cancelling it cancels the calls."""
+
+    @abstractmethod
+    def stream(self, prompt: Prompt) -> Iterator[str]:
+        """The final prompt's answer in pieces. Raises ModelError when the call fails."""
+
+    @abstractmethod
+    def astream(self, prompt: Prompt) -> AsyncIterator[str]:
+        """`stream` without blocking the event loop."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What about this model weakens the radius of its answers, in words."""
+        return ()
+
+    @property
+    def description(self) -> str:
+        """The model's name in reports."""
+        return type(self).__name__
+
+
+class TokenCodec(Protocol):
+    """Tokens to text, without any state."""
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """The text of generated tokens, special tokens left out."""
+        ...
+
+    def is_end(self, token: int) -> bool:
+        """Whether the token ends a text."""
+        ...
+
+
+@dataclass(frozen=True)
+class Distributions:
+    """Next-token probabilities, float32 or float64.
+
+    Attributes:
+        groups: [m, V], a row per group in the order of the prompts.
+        no_retrieval: [V], for the prompt without passages.
+    """
+
+    groups: NDArray[np.floating]
+    no_retrieval: NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class Opening:
+    """The start of a decoding session.
+
+    Attributes:
+        abstention: [m], the probability of the whole abstention string, every token of it.
+        distributions: of the first answer token.
+        truncated: per group, whether its passages were cut to fit.
+    """
+
+    abstention: NDArray[np.floating]
+    distributions: Distributions
+    truncated: tuple[bool, ...]
+
+
+class DecodingSession(ABC):
+    """One decoding run: all groups and the no-retrieval prompt, advanced by the same tokens."""
+
+    opening: Opening
+
+    @abstractmethod
+    def append(self, token: int) -> Distributions:
+        """Append the token to every row and give the distributions of the one after it."""
+
+
+class DecodingModel(ABC):
+    """A language model that gives next-token probabilities."""
+
+    @property
+    @abstractmethod
+    def codec(self) -> TokenCodec:
+        """Its tokens as text."""
+
+    @abstractmethod
+    def open_session(self, prompts: Sequence[Prompt], no_retrieval: Prompt, max_new_tokens: int) -> DecodingSession:
+        """Read the prompts; no row's numbers may depend on another row's content."""

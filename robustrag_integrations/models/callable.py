@@ -1,0 +1,248 @@
+"""Any function from a prompt to a text as a language model."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+import weakref
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any
+
+from robustrag_integrations.display import printable
+from robustrag_integrations.errors import ModelError
+from robustrag_integrations.models.base import Response, Role, TextModel
+from robustrag_integrations.prompts import Prompt
+
+if TYPE_CHECKING:
+    from tenacity import AsyncRetrying, Retrying
+
+TRANSIENT: tuple[type[Exception], ...] = (ConnectionError, TimeoutError, asyncio.TimeoutError)
+
+
+class CallableModel(TextModel):
+    """A model behind a function.
+
+    Args:
+        fn: prompt to text. None when only `async_fn` is given; synchronous calls then run it in a loop of their own.
+        async_fn: the same as a coroutine function. None: asynchronous calls run `fn` in threads.
+        stream_fn: prompt to pieces of text, for streaming the final answer. None: it comes as one piece.
+        async_stream_fn: the same as an asynchronous generator function.
+        max_concurrency: how many calls of this instance may be under way at a time, over all answers being made: one
+            cap for all threads, and one for each event loop.
+        timeout: seconds for one call (one try), None for no limit. A synchronous function cannot be stopped from
+            outside: its call is given up, and its thread ends when the function returns.
+        attempts: how often a call is tried in all.
+        retry_on: exceptions worth another try. Others fail at once.
+        retry_wait: seconds before the second try; doubled each time, with jitter, up to `retry_max_wait`.
+        retry_max_wait: the longest wait, in seconds.
+        samples: whether the model samples (temperature above 0): two calls may then differ, and the radius of an
+            answer is about another run than the one that was seen. It is warned of on every answer.
+        name: the model's name in reports.
+
+    Raises:
+        TypeError: neither function is given, or one is not callable.
+        ValueError: a number is out of range.
+    """
+
+    def __init__(
+        self,
+        fn: Callable[[str], str] | None = None,
+        async_fn: Callable[[str], Awaitable[str]] | None = None,
+        *,
+        stream_fn: Callable[[str], Iterator[str]] | None = None,
+        async_stream_fn: Callable[[str], AsyncIterator[str]] | None = None,
+        max_concurrency: int = 10,
+        timeout: float | None = None,
+        attempts: int = 3,
+        retry_on: tuple[type[Exception], ...] = TRANSIENT,
+        retry_wait: float = 0.5,
+        retry_max_wait: float = 20.0,
+        samples: bool = False,
+        name: str | None = None,
+    ) -> None:
+        if fn is not None and inspect.iscoroutinefunction(fn):
+            raise TypeError("fn is a coroutine function; pass it as async_fn=")
+        if fn is None and async_fn is None:
+            raise TypeError("a CallableModel needs fn, a function from prompt to text, or async_fn, its async twin")
+        for label, given in (("fn", fn), ("async_fn", async_fn), ("stream_fn", stream_fn)):
+            if given is not None and not callable(given):
+                raise TypeError(f"{label} must be a function from prompt to text, got {type(given).__name__}")
+        if isinstance(max_concurrency, bool) or not isinstance(max_concurrency, int) or max_concurrency < 1:
+            raise ValueError(f"max_concurrency={max_concurrency!r} must be a whole number of at least 1")
+        if isinstance(attempts, bool) or not isinstance(attempts, int) or attempts < 1:
+            raise ValueError(f"attempts={attempts!r} must be a whole number of at least 1")
+        if timeout is not None and not timeout > 0:
+            raise ValueError(f"timeout={timeout!r} must be above 0 seconds, or None for no limit")
+        self._fn, self._async_fn = fn, async_fn
+        self._stream_fn, self._async_stream_fn = stream_fn, async_stream_fn
+        self._max_concurrency = max_concurrency
+        self._timeout = timeout
+        self._attempts, self._retry_on = attempts, retry_on
+        self._wait, self._max_wait = retry_wait, retry_max_wait
+        self._samples = samples
+        self._name: str = name or getattr(fn or async_fn, "__qualname__", type(fn or async_fn).__name__)
+        self._slots = threading.BoundedSemaphore(max_concurrency)
+        self._loop_slots: weakref.WeakKeyDictionary[Any, asyncio.Semaphore] = weakref.WeakKeyDictionary()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Says so when the model samples."""
+        if not self._samples:
+            return ()
+        return ("the model samples: another run may give another answer, so the radius holds for no single run",)
+
+    @property
+    def description(self) -> str:
+        """The function's name, or the name that was given."""
+        return self._name
+
+    def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
+        """Call the function on all prompts at once, `max_concurrency` at a time."""
+        if self._fn is None:
+            return _run_in_own_loop(self.agenerate(prompts, role))
+        stopped = threading.Event()
+        pool = ThreadPoolExecutor(min(len(prompts), self._max_concurrency) or 1, thread_name_prefix="robustrag")
+        try:
+            calls = [pool.submit(copy_context().run, self._respond, p.text, stopped) for p in prompts]
+            return [call.result() for call in calls]
+        finally:
+            stopped.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    async def agenerate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
+        """Await all prompts at once, `max_concurrency` at a time."""
+        tasks = [asyncio.ensure_future(self._arespond(p.text)) for p in prompts]
+        try:
+            return list(await asyncio.gather(*tasks))
+        except BaseException:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            raise
+
+    def stream(self, prompt: Prompt) -> Iterator[str]:
+        """The answer in pieces where a streaming function was given, else in one."""
+        if self._stream_fn is None:
+            yield _text_or_raise(self.generate([prompt], "final")[0])
+            return
+        with self._slots:
+            try:
+                yield from map(_checked, self._stream_fn(prompt.text))
+            except ModelError:
+                raise
+            except Exception as error:
+                raise ModelError(f"the final call failed: {_in_one_line(error)}") from error
+
+    async def astream(self, prompt: Prompt) -> AsyncIterator[str]:
+        """`stream` without blocking the event loop."""
+        if self._async_stream_fn is None:
+            yield _text_or_raise((await self.agenerate([prompt], "final"))[0])
+            return
+        async with self._async_slots():
+            try:
+                async for piece in self._async_stream_fn(prompt.text):
+                    yield _checked(piece)
+            except ModelError:
+                raise
+            except Exception as error:
+                raise ModelError(f"the final call failed: {_in_one_line(error)}") from error
+
+    def _respond(self, prompt: str, stopped: threading.Event) -> Response:
+        try:
+            return Response(_checked(self._retrying(stopped)(self._call, prompt)))
+        except Exception as error:
+            return Response(None, error=_in_one_line(error))
+
+    def _call(self, prompt: str) -> str:
+        assert self._fn is not None  # noqa: S101 - generate() took the other way
+        with self._slots:
+            if self._timeout is None:
+                return self._fn(prompt)
+            return _call_in_thread(self._fn, prompt, self._timeout)
+
+    async def _arespond(self, prompt: str) -> Response:
+        try:
+            return Response(_checked(await self._async_retrying()(self._acall, prompt)))
+        except Exception as error:
+            return Response(None, error=_in_one_line(error))
+
+    async def _acall(self, prompt: str) -> str:
+        async with self._async_slots():
+            if self._async_fn is not None:
+                return await asyncio.wait_for(_awaited(self._async_fn(prompt)), self._timeout)
+            assert self._fn is not None  # noqa: S101 - the constructor wants one of the two
+            return await asyncio.wait_for(asyncio.to_thread(self._fn, prompt), self._timeout)
+
+    def _async_slots(self) -> asyncio.Semaphore:
+        loop = asyncio.get_running_loop()
+        return self._loop_slots.setdefault(loop, asyncio.Semaphore(self._max_concurrency))
+
+    def _retrying(self, stopped: threading.Event) -> Retrying:
+        from tenacity import Retrying, sleep_using_event, stop_any, stop_when_event_set
+
+        policy = self._policy()
+        stop = stop_any(policy.pop("stop"), stop_when_event_set(stopped))
+        return Retrying(sleep=sleep_using_event(stopped), stop=stop, **policy)
+
+    def _async_retrying(self) -> AsyncRetrying:
+        from tenacity import AsyncRetrying
+
+        return AsyncRetrying(**self._policy())
+
+    def _policy(self) -> dict[str, Any]:
+        from tenacity import retry_if_exception_type, stop_after_attempt, wait_random_exponential
+
+        return {
+            "retry": retry_if_exception_type(self._retry_on),
+            "stop": stop_after_attempt(self._attempts),
+            "wait": wait_random_exponential(multiplier=self._wait, max=self._max_wait),
+            "reraise": True,
+        }
+
+
+async def _awaited(result: Awaitable[str]) -> str:
+    return await result
+
+
+def _checked(text: Any) -> str:
+    if not isinstance(text, str):
+        raise ModelError(f"the model function must return a str, got {type(text).__name__}: {text!r:.60}")
+    return text
+
+
+def _text_or_raise(response: Response) -> str:
+    if response.text is None:
+        raise ModelError(f"the final call failed: {response.error}")
+    return response.text
+
+
+def _in_one_line(error: BaseException) -> str:
+    words = printable(str(error), 300)
+    return f"{type(error).__name__}: {words}" if words else type(error).__name__
+
+
+def _call_in_thread(fn: Callable[[str], str], prompt: str, timeout: float) -> str:
+    """Call in a daemon thread, and give up waiting after `timeout` seconds."""
+    done: Future[str] = Future()
+    context = copy_context()
+
+    def call() -> None:
+        try:
+            done.set_result(context.run(fn, prompt))
+        except BaseException as error:
+            done.set_exception(error)
+
+    threading.Thread(target=call, name="robustrag-call", daemon=True).start()
+    if not wait([done], timeout).done:
+        raise TimeoutError(f"no answer within {timeout:g} s")
+    return done.result()
+
+
+def _run_in_own_loop(coroutine: Any) -> list[Response]:
+    """Run a coroutine to its end in a thread with a loop of its own, whether or not a loop runs in this one."""
+    with ThreadPoolExecutor(1, thread_name_prefix="robustrag-loop") as pool:
+        result: list[Response] = pool.submit(copy_context().run, asyncio.run, coroutine).result()
+        return result

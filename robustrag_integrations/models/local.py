@@ -1,0 +1,345 @@
+"""Local transformers models: greedy text, and next-token probabilities for decoding aggregation.
+
+Numerics are part of the threat model: padding, batch size and kernels must not let one passage move another group's
+numbers. Every batch of isolated prompts therefore has a shape that depends on the settings, the query and the number
+of groups alone; rows are never dropped; and one column of padding is always masked, so that no row's length decides
+whether a mask is used at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from robustrag_integrations.errors import ModelError
+from robustrag_integrations.models.base import (
+    DecodingModel,
+    DecodingSession,
+    Distributions,
+    Opening,
+    Response,
+    Role,
+    TextModel,
+    TokenCodec,
+)
+from robustrag_integrations.models.encoding import Encoded, PromptEncoder
+from robustrag_integrations.models.token_text import TokenText
+from robustrag_integrations.prompts import Prompt
+
+try:
+    import numpy as np
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
+except ImportError as error:
+    raise ImportError("LocalModel needs torch and transformers: pip install 'robustrag-integrations[local]'") from error
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_SMALLEST_BUDGET = 16  # tokens of context below which a prompt makes no sense
+
+
+class LocalModel(TextModel, DecodingModel):
+    """A transformers causal language model, used greedily and left as it is.
+
+    Args:
+        model: a causal language model in evaluation mode.
+        tokenizer: its fast tokenizer.
+        max_context_tokens: how many tokens of passages each group may have; longer ones are cut, with a warning. Every
+            group is padded to this width, so set it near what your passages need.
+        max_new_tokens: the longest isolated or final answer, in tokens (decoding aggregation has a setting of its own).
+        stop: strings that end a text; default an empty line for base models, none for chat models.
+        chat: whether to use the tokenizer's chat template; None: if it has one.
+        name: the model's name in reports.
+
+    Raises:
+        TypeError: not a torch model.
+        ValueError: the model is in training mode, or a number is out of range.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        max_context_tokens: int = 512,
+        max_new_tokens: int = 64,
+        stop: Sequence[str] | None = None,
+        chat: bool | None = None,
+        name: str | None = None,
+    ) -> None:
+        if not isinstance(model, torch.nn.Module) or not hasattr(model, "config"):
+            raise TypeError(f"model must be a transformers causal language model, got {type(model).__name__}")
+        if model.training:
+            raise ValueError("the model is in training mode, where dropout makes answers random; call model.eval()")
+        for label, number in (("max_context_tokens", max_context_tokens), ("max_new_tokens", max_new_tokens)):
+            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+                raise ValueError(f"{label}={number!r} must be a whole number of at least 1")
+        self._model = model
+        self._tokenizer = tokenizer
+        self._max_context_tokens = max_context_tokens
+        self._max_new_tokens = max_new_tokens
+        self._chat = bool(getattr(tokenizer, "chat_template", None)) if chat is None else chat
+        self._stop = tuple(stop) if stop is not None else (() if self._chat else ("\n\n",))
+        self._encoder = PromptEncoder(tokenizer, chat=self._chat)
+        self._abstentions = self._encoder.abstentions()
+        self._codec = _Codec(tokenizer, model)
+        self._name = name or getattr(model.config, "name_or_path", "") or type(model).__name__
+
+    @classmethod
+    def from_pretrained(
+        cls, name_or_path: str, *, device: str | None = None, dtype: str | None = None, **settings: Any
+    ) -> LocalModel:
+        """Load a model and its tokenizer; remote code is never run and pickled weights are refused.
+
+        Args:
+            name_or_path: a folder, or a name on the model hub.
+            device: default `cuda` when there is one, else `cpu`.
+            dtype: default `float32` on the CPU, the checkpoint's own on an accelerator.
+            settings: the constructor's keyword arguments.
+
+        Raises:
+            ModelError: there is no such model.
+        """
+        place = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        precision = dtype or ("float32" if place == "cpu" else "auto")
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(name_or_path, trust_remote_code=False)
+            model: Any = AutoModelForCausalLM.from_pretrained(
+                name_or_path, dtype=precision, trust_remote_code=False, use_safetensors=True
+            )
+        except (OSError, ValueError) as error:
+            raise ModelError(
+                f"cannot load the model {name_or_path!r}: {error}. Give a folder with config.json, tokenizer.json and "
+                "model.safetensors, or the name of a model that can be downloaded from here"
+            ) from error
+        return cls(model.to(place).eval(), tokenizer, **{"name": str(name_or_path), **settings})
+
+    @classmethod
+    def bundled(cls, **settings: Any) -> LocalModel:
+        """The small reader that ships with the package: for demonstrations and tests, offline."""
+        from robustrag_integrations.reader import reader_path
+
+        defaults = {"name": "bundled reader", "max_context_tokens": 256, "max_new_tokens": 24}
+        return cls.from_pretrained(str(reader_path()), **{**defaults, **settings})
+
+    @property
+    def description(self) -> str:
+        """The model's name."""
+        return self._name
+
+    @property
+    def codec(self) -> TokenCodec:
+        """Its tokens as text."""
+        return self._codec
+
+    def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
+        """Answer all prompts in one batch, greedily."""
+        return self._generate(prompts, role, threading.Event())
+
+    async def agenerate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
+        """`generate` in a thread; cancelling it stops the decoding at the next token."""
+        cancelled = threading.Event()
+        try:
+            return await asyncio.to_thread(self._generate, prompts, role, cancelled)
+        finally:
+            cancelled.set()
+
+    def stream(self, prompt: Prompt) -> Iterator[str]:
+        """The greedy answer to one prompt, token by token."""
+        encoded, width = self._encode_batch([prompt], "final", self._max_new_tokens)
+        batch = _Batch(self._model, encoded, width)
+        text = TokenText(self._codec, self._stop)
+        logits = batch.prefill()
+        for _ in range(self._max_new_tokens):
+            token = int(logits.argmax(-1)[0])
+            if self._codec.is_end(token):
+                break
+            if piece := text.add(token):
+                yield piece
+            if text.stopped:
+                break
+            logits = batch.append([token])
+        if piece := text.finish():
+            yield piece
+
+    async def astream(self, prompt: Prompt) -> AsyncIterator[str]:
+        """`stream` in a thread."""
+        pieces = self.stream(prompt)
+        while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
+            yield piece
+
+    def open_session(self, prompts: Sequence[Prompt], no_retrieval: Prompt, max_new_tokens: int) -> DecodingSession:
+        """Read all groups and the no-retrieval prompt as one batch of a shape that no passage controls."""
+        encoded, width = self._encode_batch([*prompts, no_retrieval], "isolated", max_new_tokens)
+        truncated = tuple(e.truncated for e in encoded[:-1])
+        return _LocalSession(_Batch(self._model, encoded, width), self._abstentions, truncated)
+
+    def _generate(self, prompts: Sequence[Prompt], role: Role, cancelled: threading.Event) -> list[Response]:
+        if not prompts:
+            return []
+        encoded, width = self._encode_batch(prompts, role, self._max_new_tokens)
+        batch = _Batch(self._model, encoded, width)
+        texts = [TokenText(self._codec, self._stop) for _ in prompts]
+        done = [False] * len(prompts)
+        logits = batch.prefill()
+        for step in range(self._max_new_tokens):
+            tokens = logits.argmax(-1).tolist()
+            for row, token in enumerate(tokens):
+                if not done[row]:
+                    done[row] = self._codec.is_end(token) or _added_last(texts[row], token)
+            if all(done) or cancelled.is_set() or step == self._max_new_tokens - 1:
+                break
+            logits = batch.append(tokens)
+        for text in texts:
+            text.finish()
+        return [Response(t.shown, truncated=e.truncated) for t, e in zip(texts, encoded, strict=True)]
+
+    def _encode_batch(self, prompts: Sequence[Prompt], role: Role, max_new_tokens: int) -> tuple[list[Encoded], int]:
+        """Encode prompts and fix the batch's width in tokens.
+
+        For isolated prompts the width comes from the settings and from what surrounds the passages; for a final prompt,
+        a batch of its own, from its length.
+
+        Raises:
+            ValueError: the query leaves no room for passages in the context window.
+        """
+        frame = max(map(self._encoder.frame_length, prompts))
+        room = self._window() - 1 - frame - max_new_tokens - max(map(len, self._abstentions))
+        with_context = any(p.context is not None for p in prompts)
+        if room < (_SMALLEST_BUDGET if with_context else 0):
+            raise ValueError(
+                f"the query and instructions take {frame} tokens and the answer up to {max_new_tokens} of the model's "
+                f"window of {self._window()}; that leaves no room for passages: shorten the query or max_new_tokens"
+            )
+        budget = min(room, self._max_context_tokens) if role == "isolated" else room
+        encoded = [self._encoder.encode(p, budget) for p in prompts]
+        width = 1 + (frame + budget if role == "isolated" else max(len(e.ids) for e in encoded))
+        return encoded, width
+
+    def _window(self) -> int:
+        config = self._model.config
+        text_config = config.get_text_config() if hasattr(config, "get_text_config") else config
+        return int(getattr(text_config, "max_position_embeddings", None) or 1_000_000)
+
+
+def _added_last(text: TokenText, token: int) -> bool:
+    text.add(token)
+    return text.stopped
+
+
+class _Codec:
+    """A tokenizer's decoder, and which tokens end a text."""
+
+    def __init__(self, tokenizer: Any, model: Any) -> None:
+        self._tokenizer = tokenizer
+        ends = {tokenizer.eos_token_id}
+        for config in (model.config, getattr(model, "generation_config", None)):
+            listed = getattr(config, "eos_token_id", None)
+            ends.update(listed if isinstance(listed, (list, tuple)) else [listed])
+        self._ends = frozenset(e for e in ends if e is not None)
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """The text of generated tokens."""
+        text: str = self._tokenizer.decode(list(tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return text
+
+    def is_end(self, token: int) -> bool:
+        """Whether the token ends a text."""
+        return token in self._ends
+
+
+class _Batch:
+    """Rows of one width in a model's forward pass, with a cache that grows by one token per row at a time."""
+
+    def __init__(self, model: Any, encoded: Sequence[Encoded], width: int) -> None:
+        self._model = model
+        device: torch.device = model.get_input_embeddings().weight.device
+        lengths = torch.tensor([len(e.ids) for e in encoded])
+        ids = torch.zeros((len(encoded), width), dtype=torch.long)
+        for row, e in enumerate(encoded):
+            ids[row, width - len(e.ids) :] = torch.tensor(e.ids)
+        columns = torch.arange(width)
+        self._mask = (columns >= width - lengths[:, None]).long().to(device)
+        self._ids = ids.to(device)
+        self._next_position = lengths.to(device)
+        self._cache = DynamicCache()
+        self._accepts = set(inspect.signature(model.forward).parameters)
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return len(self._ids)
+
+    @torch.inference_mode()
+    def prefill(self) -> torch.Tensor:
+        """[rows, V] float32 logits of the first answer token."""
+        positions = (self._mask.cumsum(1) - 1).clamp(min=0)
+        return self._forward(self._ids, self._mask, positions)[:, -1]
+
+    @torch.inference_mode()
+    def append(self, tokens: Sequence[int]) -> torch.Tensor:
+        """Append a token to each row; [rows, V] float32 logits of the one after it."""
+        column = torch.tensor(tokens, device=self._ids.device)[:, None]
+        self._mask = torch.cat([self._mask, torch.ones_like(column)], dim=1)
+        logits = self._forward(column, self._mask, self._next_position[:, None])[:, -1]
+        self._next_position = self._next_position + 1
+        return logits
+
+    @torch.inference_mode()
+    def score(self, first: torch.Tensor, continuation: Sequence[int]) -> torch.Tensor:
+        """[rows] float64 probability of a whole token sequence after the prompt; the batch stays as it was.
+
+        Args:
+            first: [rows, V] logits of the first answer token.
+            continuation: the tokens, at least one.
+        """
+        logprob = first.log_softmax(-1)[:, continuation[0]].double()
+        if rest := list(continuation[1:]):
+            fed = torch.tensor(continuation[:-1], device=self._ids.device).repeat(self.rows, 1)
+            mask = torch.cat([self._mask, torch.ones_like(fed)], dim=1)
+            positions = self._next_position[:, None] + torch.arange(fed.shape[1], device=fed.device)
+            logits = self._forward(fed, mask, positions, keep=fed.shape[1]).log_softmax(-1)
+            self._cache.crop(-fed.shape[1])
+            for t, token in enumerate(rest):
+                logprob = logprob + logits[:, t, token].double()
+        return logprob.exp()
+
+    def _forward(self, ids: torch.Tensor, mask: torch.Tensor, positions: torch.Tensor, keep: int = 1) -> torch.Tensor:
+        optional = {"position_ids": positions, "logits_to_keep": keep}
+        output = self._model(
+            input_ids=ids,
+            attention_mask=mask,
+            past_key_values=self._cache,
+            use_cache=True,
+            **{name: value for name, value in optional.items() if name in self._accepts},
+        )
+        logits: torch.Tensor = output.logits[:, -keep:].float()
+        return logits
+
+
+class _LocalSession(DecodingSession):
+    """A decoding session on a local model; the last row is the no-retrieval prompt."""
+
+    def __init__(self, batch: _Batch, abstentions: Sequence[Sequence[int]], truncated: tuple[bool, ...]) -> None:
+        self._batch = batch
+        logits = batch.prefill()
+        spelled = torch.stack([batch.score(logits, tokens) for tokens in abstentions]).sum(0)
+        self.opening = Opening(_numpy(spelled[:-1]), _distributions(logits), truncated)
+
+    def append(self, token: int) -> Distributions:
+        """Append the token to every row."""
+        return _distributions(self._batch.append([token] * self._batch.rows))
+
+
+def _distributions(logits: torch.Tensor) -> Distributions:
+    probabilities = _numpy(logits.softmax(-1))
+    return Distributions(probabilities[:-1], probabilities[-1])
+
+
+def _numpy(tensor: torch.Tensor) -> NDArray[np.floating]:
+    array: NDArray[np.floating] = tensor.cpu().numpy()
+    return array

@@ -1,0 +1,275 @@
+"""The prompts of the defences (paper, sections III-B, III-C and appendix "Prompt Template").
+
+A template is cut into literal pieces and named fields once, when it is made. Rendering joins pieces and values: nothing
+in a passage, a query or a keyword is ever interpreted, whatever braces, percent signs or markup it holds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+Task = Literal["short_answer", "multiple_choice", "long_form"]
+TASKS: tuple[Task, ...] = ("short_answer", "multiple_choice", "long_form")
+
+ABSTENTION = "I don't know"
+NO_INFORMATION = "No information found"
+
+_FIELD = re.compile(r"\{\{|\}\}|\{([A-Za-z_]\w*)\}|[{}]")
+
+
+@dataclass(frozen=True)
+class Exemplar:
+    """One worked example, shown before the real question: the values of the template's fields and the right answer."""
+
+    fields: Mapping[str, str]
+    answer: str
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A rendered prompt.
+
+    Attributes:
+        text: what the model is asked.
+        context: where in `text` (start, end, in characters) the passages stand: the one part that a passage controls,
+            and the only part that may be cut to fit. None when there is none. Everything before it is the same for
+            every group, so that models can compute it once.
+    """
+
+    text: str
+    context: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class PromptTemplate:
+    """An instruction, optional exemplars, and a body with fields in braces.
+
+    Args:
+        instruction: literal text that comes first; it has no fields.
+        body: text with `{field}` placeholders; write `{{` and `}}` for literal braces.
+        exemplars: worked examples, rendered with the same body between instruction and question.
+        fields: the fields the body must contain, no more and no fewer.
+
+    Raises:
+        ValueError: the body misses a required field, names an unknown one, or has an unbalanced brace.
+    """
+
+    instruction: str
+    body: str
+    fields: tuple[str, ...]
+    exemplars: tuple[Exemplar, ...] = ()
+    _pieces: tuple[tuple[str, str | None], ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        pieces = tuple(_split(self.body))
+        found = {name for _, name in pieces if name is not None}
+        if missing := [name for name in self.fields if name not in found]:
+            raise ValueError(f"the prompt {self.body!r} lacks {_braced(missing)}; write each where its text should go")
+        if self.body.count("{context}") > 1:
+            raise ValueError(f"the prompt {self.body!r} names {{context}} twice; passages stand in one place only")
+        if unknown := sorted(found - set(self.fields)):
+            raise ValueError(
+                f"the prompt {self.body!r} has unknown placeholders {_braced(unknown)}; known here: "
+                f"{_braced(self.fields)}. Double the braces to write them literally: {{{{ }}}}"
+            )
+        object.__setattr__(self, "_pieces", pieces)
+        for exemplar in self.exemplars:
+            self._body(exemplar.fields)
+
+    def render(self, **values: str) -> Prompt:
+        """Insert the values; each is inserted literally.
+
+        Raises:
+            KeyError: a field has no value.
+        """
+        shown = "".join(f"{self._body(e.fields)} {e.answer}\n\n" for e in self.exemplars)
+        prefix = self.instruction + shown
+        span, at = None, len(prefix)
+        for literal, name in self._pieces:
+            at += len(literal)
+            if name is not None:
+                if name == "context":
+                    span = (at, at + len(values[name]))
+                at += len(values[name])
+        return Prompt(prefix + self._body(values), span)
+
+    def with_exemplars(self, exemplars: Sequence[Exemplar]) -> PromptTemplate:
+        """The same template showing these worked examples."""
+        return replace(self, exemplars=tuple(exemplars))
+
+    def _body(self, values: Mapping[str, str]) -> str:
+        return "".join(literal + (values[name] if name is not None else "") for literal, name in self._pieces)
+
+
+def _split(body: str) -> Iterable[tuple[str, str | None]]:
+    """Cut a template into (literal, field that follows it) pairs."""
+    literal, at = "", 0
+    for match in _FIELD.finditer(body):
+        literal += body[at : match.start()]
+        at = match.end()
+        token = match.group()
+        if token in ("{{", "}}"):
+            literal += token[0]
+        elif match.group(1):
+            yield literal, match.group(1)
+            literal = ""
+        else:
+            raise ValueError(f"unbalanced {token!r} in the prompt {body!r}; double it to write it literally")
+    yield literal + body[at:], None
+
+
+def _braced(names: Iterable[str]) -> str:
+    return ", ".join("{" + name + "}" for name in names)
+
+
+@dataclass(frozen=True)
+class PromptSet:
+    """All prompts of one task.
+
+    Attributes:
+        isolated: asked once per group; fields `context` and `query` (and `choices` for multiple choice).
+        no_retrieval: the same question with no passage; fields `query` (and `choices`).
+        keyword: the second prompt of keyword aggregation; fields `keywords` and `query`. None for multiple choice.
+        phrases: long form only: asks one group for a list of short phrases; fields `context` and `query`.
+    """
+
+    isolated: PromptTemplate
+    no_retrieval: PromptTemplate
+    keyword: PromptTemplate | None = None
+    phrases: PromptTemplate | None = None
+
+
+_SHORT = "Answer the question using only the text below. Reply with the answer alone, in a few words."
+_UNKNOWN = f'If the text does not contain the answer, reply "{ABSTENTION}".'
+
+_TRAVEL = (
+    "The Halden Light was built in 1871 by the engineer Tomas Brevik. It stands on the island of Sorra and is open to "
+    "visitors in summer."
+)
+_COOKING = "Saffron is the most expensive spice in the world by weight. It comes from the flower of a crocus."
+
+
+def _short_answer() -> PromptSet:
+    return PromptSet(
+        isolated=PromptTemplate(
+            f"{_SHORT} {_UNKNOWN}\n\n", "Text:\n{context}\n\nQuestion: {query}\nAnswer:", ("context", "query")
+        ),
+        no_retrieval=PromptTemplate(
+            f"Answer the question from what you know. Reply with the answer alone, in a few words. If you do not know "
+            f'the answer, reply "{ABSTENTION}".\n\n',
+            "Question: {query}\nAnswer:",
+            ("query",),
+        ),
+        keyword=PromptTemplate(
+            "Answer the question using the keywords below, on which several sources agree. Reply with the answer "
+            f'alone, in a few words. If the keywords do not contain the answer, reply "{ABSTENTION}".\n\n',
+            "Keywords: {keywords}\n\nQuestion: {query}\nAnswer:",
+            ("keywords", "query"),
+        ),
+    )
+
+
+def _multiple_choice() -> PromptSet:
+    return PromptSet(
+        isolated=PromptTemplate(
+            "Choose the option that answers the question, using only the text below. Reply with the letter of that "
+            "option alone.\n\n",
+            "Text:\n{context}\n\nQuestion: {query}\n{choices}\nAnswer:",
+            ("context", "query", "choices"),
+        ),
+        no_retrieval=PromptTemplate(
+            "Choose the option that answers the question, from what you know. Reply with the letter of that option "
+            "alone.\n\n",
+            "Question: {query}\n{choices}\nAnswer:",
+            ("query", "choices"),
+        ),
+    )
+
+
+def _long_form() -> PromptSet:
+    return PromptSet(
+        isolated=PromptTemplate(
+            f"Write a detailed answer to the request using only the text below. {_UNKNOWN}\n\n",
+            "Text:\n{context}\n\nRequest: {query}\nAnswer:",
+            ("context", "query"),
+        ),
+        no_retrieval=PromptTemplate(
+            "Write a detailed answer to the request.\n\n", "Request: {query}\nAnswer:", ("query",)
+        ),
+        keyword=PromptTemplate(
+            "Write a detailed answer to the request using the phrases below, on which several sources agree.\n\n",
+            "Phrases: {keywords}\n\nRequest: {query}\nAnswer:",
+            ("keywords", "query"),
+        ),
+        phrases=PromptTemplate(
+            "List the important short phrases of the text below that help to answer the request. Write only the "
+            f"phrases, separated by commas. {_UNKNOWN}\n\n",
+            "Text:\n{context}\n\nRequest: {query}\nPhrases:",
+            ("context", "query"),
+        ),
+    )
+
+
+_SETS = {"short_answer": _short_answer(), "multiple_choice": _multiple_choice(), "long_form": _long_form()}
+
+
+def prompts_for(task: Task, *, exemplars: bool = False) -> PromptSet:
+    """The prompts of a task: `short_answer`, `multiple_choice` or `long_form`.
+
+    Args:
+        task: what kind of answer is asked for.
+        exemplars: show two worked examples in the isolated prompt (one answered, one abstaining); base models without
+            instruction tuning need them, chat models do not.
+
+    Raises:
+        ValueError: unknown task.
+    """
+    if task not in _SETS:
+        raise ValueError(f"task={task!r} is unknown; use one of {', '.join(map(repr, TASKS))}")
+    chosen = _SETS[task]
+    if not exemplars:
+        return chosen
+    shown = _EXEMPLARS[task]
+    phrases = chosen.phrases.with_exemplars(_PHRASE_EXEMPLARS) if chosen.phrases else None
+    return replace(chosen, isolated=chosen.isolated.with_exemplars(shown), phrases=phrases)
+
+
+def format_choices(choices: Sequence[str]) -> str:
+    """The options of a multiple-choice question, one lettered line each."""
+    return "\n".join(f"{option_label(i)}. {choice}" for i, choice in enumerate(choices))
+
+
+def option_label(index: int) -> str:
+    """The letter of an option: A to Z, and 0 for the one after Z ("no information" behind 26 options)."""
+    return chr(65 + index) if index < 26 else "0"
+
+
+_LIGHT_CHOICES = format_choices(["1798", "1871", "1902", NO_INFORMATION])
+_EXEMPLARS: dict[str, tuple[Exemplar, ...]] = {
+    "short_answer": (
+        Exemplar({"context": _TRAVEL, "query": "Who built the Halden Light?"}, "Tomas Brevik"),
+        Exemplar({"context": _COOKING, "query": "Who built the Halden Light?"}, ABSTENTION),
+    ),
+    "multiple_choice": (
+        Exemplar({"context": _TRAVEL, "query": "When was the Halden Light built?", "choices": _LIGHT_CHOICES}, "B"),
+        Exemplar({"context": _COOKING, "query": "When was the Halden Light built?", "choices": _LIGHT_CHOICES}, "D"),
+    ),
+    "long_form": (
+        Exemplar(
+            {"context": _TRAVEL, "query": "Tell me about the Halden Light."},
+            "The Halden Light stands on the island of Sorra. It was built in 1871 by the engineer Tomas Brevik, and "
+            "visitors can see it in summer.",
+        ),
+        Exemplar({"context": _COOKING, "query": "Tell me about the Halden Light."}, ABSTENTION),
+    ),
+}
+_PHRASE_EXEMPLARS = (
+    Exemplar(
+        {"context": _TRAVEL, "query": "Tell me about the Halden Light."},
+        "built in 1871, engineer Tomas Brevik, island of Sorra, open in summer",
+    ),
+    Exemplar({"context": _COOKING, "query": "Tell me about the Halden Light."}, ABSTENTION),
+)
