@@ -16,16 +16,28 @@ Scores = NDArray[np.int64]
 
 
 def fixed_point(probabilities: NDArray[np.floating]) -> Scores:
-    """Probabilities (any shape) as whole numbers in units of 2**-40, each in [0, ONE].
+    """Distributions [n, V] as whole numbers in units of 2**-40, each in [0, ONE].
 
-    Raises:
-        ValueError: a value is not a number, or lies outside [0, 1].
+    A row that is no distribution (NaN, infinity: a passage may drive a half-precision model there) becomes zeros, which
+    is within what one group may do anyway: it must not cost the answer.
     """
     values = np.asarray(probabilities, dtype=np.float64)
-    if not np.all((values >= 0) & (values <= 1 + 1e-5)):
-        raise ValueError("the model gave next-token probabilities outside [0, 1]; its weights may hold NaN or infinity")
-    scaled: Scores = np.rint(np.minimum(values, 1.0) * ONE).astype(np.int64)
+    sound = np.all((values >= 0) & (values <= 1 + 1e-5), axis=1)
+    scaled: Scores = np.rint(np.where(sound[:, None], np.minimum(values, 1.0), 0.0) * ONE).astype(np.int64)
     return scaled
+
+
+def most_probable(distribution: NDArray[np.floating]) -> int:
+    """The most probable token of a trusted prompt's distribution [V], the lowest id among equals.
+
+    Raises:
+        ValueError: it holds no probabilities.
+    """
+    if not np.all(np.isfinite(distribution)):
+        raise ValueError(
+            "the model gives no probabilities, not even without passages; its weights hold NaN or infinity"
+        )
+    return int(np.argmax(distribution))
 
 
 @dataclass(frozen=True)

@@ -51,12 +51,28 @@ def ask_groups(
         QuorumError: too many groups failed.
     """
     told = responses_of((yield Ask(tuple(prompts), "isolated"))) if prompts else ()
-    responses = [Response("") if g.is_empty else _bounded(r) for g, r in zip(groups, told, strict=True)]
+    responses = heard(groups, told)
     needed = quorum.needed(len(responses))
     if _succeeded(responses) < needed:
         causes = {i: r.error or "no text" for i, r in enumerate(responses) if r.text is None}
         raise QuorumError(_succeeded(responses), len(responses), needed, causes)
     return responses
+
+
+def heard(groups: Sequence[PassageGroup], told: Sequence[Response]) -> list[Response]:
+    """What counts of what the model said: nothing for a group with nothing to read, else a bounded length."""
+    return [Response("") if g.is_empty else _bounded(r) for g, r in zip(groups, told, strict=True)]
+
+
+def final_text(response: Response) -> str:
+    """The answer's text from the final call: without whitespace around it; the abstention's words if it said nothing.
+
+    Raises:
+        ModelError: the call failed.
+    """
+    if response.text is None:
+        raise ModelError(f"the final call failed: {response.error}")
+    return response.text.strip() or ABSTENTION
 
 
 def ask_final(prompt: Prompt, *, shown: bool = True) -> Generator[Request, Reply, str]:
@@ -69,13 +85,9 @@ def ask_final(prompt: Prompt, *, shown: bool = True) -> Generator[Request, Reply
         ModelError: the call failed.
     """
     [response] = responses_of((yield Ask((prompt,), "final", shown)))
-    if response.text is None:
-        raise ModelError(f"the final call failed: {response.error}")
-    text = response.text.strip()
-    if not text:
-        text = ABSTENTION
-        if shown:
-            yield Emit(text)
+    text = final_text(response)
+    if shown and not (response.text or "").strip():
+        yield Emit(text)
     return text
 
 

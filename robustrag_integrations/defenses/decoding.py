@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robustrag_integrations.abstention import is_abstention
-from robustrag_integrations.aggregation.decoding import ONE, Scores, TokenChoice, choose_token, fixed_point, step_radius
+from robustrag_integrations.aggregation.decoding import (
+    ONE,
+    Scores,
+    TokenChoice,
+    choose_token,
+    fixed_point,
+    most_probable,
+    step_radius,
+)
 from robustrag_integrations.answer import GroupReport, RobustAnswer
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.common import report, truncation_warnings
@@ -119,7 +127,10 @@ def _is_number(value: object) -> bool:
 
 
 def answering_groups(abstention: NDArray[np.floating], gamma: float) -> list[int]:
-    """J, the groups whose probability of the whole abstention string is below gamma (Algorithm 2, line 3)."""
+    """J, the groups whose probability of the whole abstention string is below gamma (Algorithm 2, line 3).
+
+    A group without a probability (NaN) is not below it.
+    """
     return [j for j, p in enumerate(abstention) if float(p) < gamma]
 
 
@@ -138,8 +149,21 @@ def choose_step(distributions: Distributions, answering: Sequence[int], eta: int
     The no-retrieval token is the most probable one, the lowest id among equals.
     """
     scores = fixed_point(distributions.groups[list(answering)])
-    fallback = int(np.argmax(fixed_point(distributions.no_retrieval)))
+    fallback = most_probable(distributions.no_retrieval)
     return scores, fallback, choose_token(scores, fallback, eta)
+
+
+def who_answers(groups: Sequence[PassageGroup], abstention: NDArray[np.floating], gamma: float) -> list[int]:
+    """J as places in `groups`: below gamma, and with something to read, whatever the model makes of an empty prompt."""
+    return [j for j in answering_groups(abstention, gamma) if not groups[j].is_empty]
+
+
+def extend(text: TokenText, token: int, max_new_tokens: int) -> tuple[str, bool]:
+    """Add a chosen token to the answer: the piece that can be shown now, and whether the answer is complete."""
+    if text.codec.is_end(token):
+        return "", True
+    piece = text.add(token)
+    return piece, text.stopped or len(text.tokens) == max_new_tokens
 
 
 def decoding_plan(
@@ -156,26 +180,24 @@ def decoding_plan(
     answering: list[int] = []
     truncated: tuple[bool, ...] = ()
     radius = 0
-    # A group with nothing to read abstains, whatever the model makes of the empty prompt.
     live = [g for g in groups if not g.is_empty]
     if live:
         prompts = settings.isolated_prompts(query, groups)
         opening = yield OpenSession(prompts, settings.no_retrieval_prompt(query), settings.max_new_tokens)
         assert isinstance(opening, Opening)  # noqa: S101 - what drivers reply to OpenSession
+        most_probable(opening.distributions.no_retrieval)  # a broken model is an error, not an abstention
         truncated = opening.truncated
-        empty = {g.index for g in groups if g.is_empty}
-        answering = [j for j in answering_groups(opening.abstention, settings.gamma) if j not in empty]
+        answering = who_answers(groups, opening.abstention, settings.gamma)
         radius = max(len(answering) - 1, 0)
         distributions = opening.distributions
         while answering:
             scores, fallback, choice = choose_step(distributions, answering, settings.eta)
             radius = step_radius(scores, choice, fallback, settings.eta, settings.slack, radius)
             steps.append(_step(scores, choice))
-            if codec.is_end(choice.token):
-                break
-            if piece := text.add(choice.token):
+            piece, complete = extend(text, choice.token, settings.max_new_tokens)
+            if piece:
                 yield Emit(piece)
-            if text.stopped or len(text.tokens) == settings.max_new_tokens:
+            if complete:
                 break
             told = yield Append(choice.token)
             assert isinstance(told, Distributions)  # noqa: S101 - what drivers reply to Append

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
 from types import TracebackType
+from typing import Any, TypeVar
 
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.defenses.plan import (
@@ -30,21 +31,33 @@ AsyncPerform = Callable[[Request], Awaitable[Reply]]
 StreamFinal = Callable[[Prompt], Iterator[str]]
 AsyncStreamFinal = Callable[[Prompt], AsyncIterator[str]]
 
-
-def run(plan: Plan, perform: Perform) -> RobustAnswer:
-    """Run a plan to its end."""
-    request = _advance(plan, None)
-    while not isinstance(request, RobustAnswer):
-        request = _advance(plan, perform(request))
-    return request
+Asked = TypeVar("Asked")
+Told = TypeVar("Told")
+Result = TypeVar("Result")
 
 
-async def arun(plan: Plan, perform: AsyncPerform) -> RobustAnswer:
+def run(plan: Generator[Asked, Told, Result], perform: Callable[[Asked], Told]) -> Result:
+    """Run a plan (an answer's or a certificate's) to its end."""
+    reply: Any = None
+    while True:
+        try:
+            request = plan.send(reply)
+        except StopIteration as done:
+            result: Result = done.value
+            return result
+        reply = perform(request)
+
+
+async def arun(plan: Generator[Asked, Told, Result], perform: Callable[[Asked], Awaitable[Told]]) -> Result:
     """`run` in an event loop."""
-    request = _advance(plan, None)
-    while not isinstance(request, RobustAnswer):
-        request = _advance(plan, await perform(request))
-    return request
+    reply: Any = None
+    while True:
+        try:
+            request = plan.send(reply)
+        except StopIteration as done:
+            result: Result = done.value
+            return result
+        reply = await perform(request)
 
 
 def stream(plan: Plan, perform: Perform, stream_final: StreamFinal) -> Generator[str | RobustAnswer, None, None]:

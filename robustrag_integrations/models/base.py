@@ -63,6 +63,19 @@ class TextModel(ABC):
         """The model's name in reports."""
         return type(self).__name__
 
+    @property
+    def deterministic(self) -> bool:
+        """Whether the same prompt always gives the same text; a certificate needs it."""
+        return True
+
+    @property
+    def shares_batches(self) -> bool:
+        """Whether prompts given to one `generate` run as one batch, whose shape can move the numbers by float noise.
+
+        Certification then keeps to the batch shapes of inference.
+        """
+        return False
+
 
 class TokenCodec(Protocol):
     """Tokens to text, without any state."""
@@ -113,6 +126,13 @@ class DecodingSession(ABC):
     def append(self, token: int) -> Distributions:
         """Append the token to every row and give the distributions of the one after it."""
 
+    def fork(self) -> DecodingSession | None:
+        """A copy that can be advanced on its own, with the same numbers to the bit; None if there is no such thing.
+
+        Certification explores several continuations. Without a copy it opens the session anew and appends again.
+        """
+        return None
+
 
 class DecodingModel(ABC):
     """A language model that gives next-token probabilities."""
@@ -121,6 +141,11 @@ class DecodingModel(ABC):
     @abstractmethod
     def codec(self) -> TokenCodec:
         """Its tokens as text."""
+
+    @property
+    def numerics(self) -> dict[str, str]:
+        """What the probabilities were computed with (`dtype`, `device`), for certificates."""
+        return {}
 
     @abstractmethod
     def open_session(self, prompts: Sequence[Prompt], no_retrieval: Prompt, max_new_tokens: int) -> DecodingSession:

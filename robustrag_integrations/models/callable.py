@@ -83,7 +83,7 @@ class CallableModel(TextModel):
         self._attempts, self._retry_on = attempts, retry_on
         self._wait, self._max_wait = retry_wait, retry_max_wait
         self._samples = samples
-        self._name: str = name or getattr(fn or async_fn, "__qualname__", type(fn or async_fn).__name__)
+        self._name = name or str(getattr(fn or async_fn, "__qualname__", type(fn or async_fn).__name__))
         self._slots = threading.BoundedSemaphore(max_concurrency)
         self._loop_slots: weakref.WeakKeyDictionary[Any, asyncio.Semaphore] = weakref.WeakKeyDictionary()
 
@@ -93,6 +93,11 @@ class CallableModel(TextModel):
         if not self._samples:
             return ()
         return ("the model samples: another run may give another answer, so the radius holds for no single run",)
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether the model was declared not to sample."""
+        return not self._samples
 
     @property
     def description(self) -> str:

@@ -9,6 +9,7 @@ whether a mask is used at all.
 from __future__ import annotations
 
 import asyncio
+import copy
 import inspect
 import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -136,6 +137,17 @@ class LocalModel(TextModel, DecodingModel):
         """Its tokens as text."""
         return self._codec
 
+    @property
+    def shares_batches(self) -> bool:
+        """Prompts of one call are one batch."""
+        return True
+
+    @property
+    def numerics(self) -> dict[str, str]:
+        """Precision and device of the weights."""
+        weight = next(self._model.parameters())
+        return {"dtype": str(weight.dtype).removeprefix("torch."), "device": str(weight.device)}
+
     def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
         """Answer all prompts in one batch, greedily."""
         return self._generate(prompts, role, threading.Event())
@@ -221,7 +233,7 @@ class LocalModel(TextModel, DecodingModel):
         return encoded, width
 
     def _window(self) -> int:
-        config = self._model.config
+        config: Any = self._model.config
         text_config = config.get_text_config() if hasattr(config, "get_text_config") else config
         return int(getattr(text_config, "max_position_embeddings", None) or 1_000_000)
 
@@ -273,6 +285,13 @@ class _Batch:
     def rows(self) -> int:
         """How many rows there are."""
         return len(self._ids)
+
+    def fork(self) -> _Batch:
+        """A copy that can be advanced on its own."""
+        twin = copy.copy(self)
+        with torch.inference_mode():
+            twin._cache = copy.deepcopy(self._cache)
+        return twin
 
     @torch.inference_mode()
     def prefill(self) -> torch.Tensor:
@@ -333,6 +352,12 @@ class _LocalSession(DecodingSession):
     def append(self, token: int) -> Distributions:
         """Append the token to every row."""
         return _distributions(self._batch.append([token] * self._batch.rows))
+
+    def fork(self) -> DecodingSession:
+        """A copy with a cache of its own: later tokens run through the same shapes, so the numbers are the same."""
+        twin = copy.copy(self)
+        twin._batch = self._batch.fork()
+        return twin
 
 
 def _distributions(logits: torch.Tensor) -> Distributions:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from robustrag_integrations.models.base import TokenCodec
 
@@ -28,6 +28,10 @@ class TokenText:
             self.stopped = True
             return self._show(text[: min(cuts)].rstrip())
         return self._show(_settled(text, self.stop))
+
+    def fork(self) -> TokenText:
+        """A copy that goes on differently."""
+        return replace(self, tokens=list(self.tokens))
 
     def finish(self) -> str:
         """No more tokens come; gives what was held back."""
