@@ -1,0 +1,135 @@
+"""Write the demo corpus: short articles about one made-up world, and questions about it.
+
+`python -m training.reader.build_world` writes `world.jsonl` and `questions.jsonl` into the package's `demo` folder. Every
+fact is told by seven to nine articles, in different wordings and company, so that retrieval finds mostly, but not only,
+passages that tell the truth about a question.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from random import Random
+
+from training.reader.language import RELATIONS_OF
+from training.reader.names import Namer
+from training.reader.rows import Fact
+
+_PEOPLE, _PER_KIND = 16, {
+    "town": 10, "island": 6, "company": 6, "mountain": 4, "river": 4, "ship": 5, "bird": 5, "book": 5, "band": 4,
+    "building": 6, "festival": 4,
+}  # fmt: skip
+_FACTS_PER_ENTITY = 3
+_TOLD = (7, 8, 9)
+_SENTENCES = (2, 3, 3, 4, 4, 5)
+_SOURCES = (
+    "harbour-courier.example", "old-almanac.example", "coast-gazette.example", "travel-notes.example",
+    "school-reader.example", "northern-post.example", "island-review.example", "museum-bulletin.example",
+    "ferry-times.example", "atlas-of-the-isles.example", "evening-lantern.example", "traders-journal.example",
+    "naturalist-letters.example", "library-digest.example", "festival-guide.example", "captains-log.example",
+    "town-crier.example", "river-herald.example", "mountain-club.example", "radio-south.example",
+)  # fmt: skip
+
+
+def make_facts(random: Random) -> list[Fact]:
+    """The facts of the world: names used as values are mostly names of its own entities."""
+    namer = Namer(random, wild=0.0)
+    names = {kind: _distinct(namer, kind, count) for kind, count in {"person": _PEOPLE, **_PER_KIND}.items()}
+    facts: list[Fact] = []
+    for kind, entities in names.items():
+        for entity in entities:
+            known = RELATIONS_OF[kind]
+            for relation in random.sample(known, min(_FACTS_PER_ENTITY, len(known))):
+                pool = [name for name in names.get(relation.value, []) if name != entity]
+                facts.append(Fact(relation, entity, random.choice(pool) if pool else namer.value(relation.value)))
+    return facts
+
+
+def _distinct(namer: Namer, kind: str, count: int) -> list[str]:
+    """Names that share no word but a generic one, so that retrieval by words can tell them apart."""
+    names: list[str] = []
+    seen: set[str] = set()
+    while len(names) < count:
+        name = namer.value(kind)
+        stems = {word.casefold() for word in name.split()[: 2 if kind == "person" else None]}
+        generic = {w for w in stems if kind != "person" and w in _GENERIC}
+        if not (stems - generic) & seen:
+            seen |= stems - generic
+            names.append(name)
+    return names
+
+
+_GENERIC = set(
+    "the of star queen road to house winter works company brothers mills peak mountain ridge river trio quartet band "
+    "tower hall bridge light castle museum finch gull hawk wren festival fair".split()
+)
+
+
+def make_articles(facts: list[Fact], random: Random) -> list[dict[str, str]]:
+    """Articles that together tell each fact seven to nine times, never the same fact twice in one."""
+    left = {i: random.choice(_TOLD) for i in range(len(facts))}
+    articles: list[dict[str, str]] = []
+    while left:
+        main = max(left, key=lambda i: (left[i], random.random()))
+        told = _company(main, facts, left, random)
+        for i in told:
+            left[i] -= 1
+        left = {i: count for i, count in left.items() if count > 0}
+        text = " ".join(facts[i].statement(random) for i in told)
+        number = f"{len(articles) + 1:03d}"
+        title = facts[main].entity[:1].upper() + facts[main].entity[1:]
+        articles.append({"id": f"world-{number}", "title": title, "source": random.choice(_SOURCES), "text": text})
+    return articles
+
+
+def _company(main: int, facts: list[Fact], left: dict[int, int], random: Random) -> list[int]:
+    """The facts of one article: the main one, some about the same entity, some about others."""
+    size = random.choice(_SENTENCES)
+    same = [i for i in left if i != main and facts[i].entity == facts[main].entity]
+    others = [i for i in left if facts[i].entity != facts[main].entity]
+    random.shuffle(same)
+    random.shuffle(others)
+    others.sort(key=lambda i: facts[i].relation.subject != facts[main].relation.subject)
+    told = [main, *same[: random.choice([0, 1, 1])]]
+    return [*told, *others[: max(0, size - len(told))]]
+
+
+def make_questions(facts: list[Fact], count: int, random: Random) -> list[dict[str, object]]:
+    """Questions with the right answer, an attacker's answer, and four options that hold both."""
+    namer = Namer(random, wild=0.0)
+    questions: list[dict[str, object]] = []
+    for fact in random.sample(facts, count):
+        choices = [fact.value]
+        while len(choices) < 4:
+            choices.append(namer.other(fact.relation.value, *choices))
+        incorrect = choices[1]
+        random.shuffle(choices)
+        questions.append(
+            {"question": fact.question(random), "answer": fact.value, "incorrect": incorrect, "choices": choices}
+        )
+    return questions
+
+
+def _write(path: Path, lines: Iterable[object]) -> None:
+    path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
+
+
+def main() -> None:
+    """The command line."""
+    package = Path(__file__).resolve().parents[2] / "robustrag_integrations" / "demo"
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser.add_argument("--out", type=Path, default=package)
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--questions", type=int, default=72)
+    chosen = parser.parse_args()
+    random = Random(f"world/{chosen.seed}")
+    facts = make_facts(random)
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    _write(chosen.out / "world.jsonl", make_articles(facts, random))
+    _write(chosen.out / "questions.jsonl", make_questions(facts, chosen.questions, random))
+
+
+if __name__ == "__main__":
+    main()

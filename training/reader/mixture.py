@@ -1,0 +1,35 @@
+"""The mixture of training rows, cut into chunks that depend on nothing but the seed and their number."""
+
+from __future__ import annotations
+
+from random import Random
+
+from training.reader.crowds import crowd_row
+from training.reader.names import Namer
+from training.reader.rows import Row, closed_row, keyword_row, long_row, reading_row
+
+ROWS_PER_CHUNK = 400
+SMALL_CROWDS_FROM = 25
+LARGE_CROWDS_FROM = 90
+
+
+def training_row(namer: Namer, number: int) -> Row:
+    """A random row of chunk `number`: crowds of passages come once single passages can be read."""
+    pick = namer.random.random()
+    if pick < 0.08:
+        return keyword_row(namer)
+    if pick < 0.10:
+        return closed_row(namer)
+    if pick < 0.13 and number >= SMALL_CROWDS_FROM:
+        return long_row(namer)
+    if pick < 0.30 and number >= SMALL_CROWDS_FROM:
+        return crowd_row(namer, large=False)
+    if pick < 0.37 and number >= LARGE_CROWDS_FROM:
+        return crowd_row(namer, large=True)
+    return reading_row(namer)
+
+
+def chunk(seed: int, number: int, rows: int = ROWS_PER_CHUNK) -> list[Row]:
+    """The rows of a chunk; the same arguments give the same rows."""
+    namer = Namer(Random(f"{seed}/{number}"))
+    return [training_row(namer, number) for _ in range(rows)]

@@ -1,0 +1,218 @@
+"""Train the bundled reader from scratch: `python -m training.reader.train --out FOLDER`.
+
+The same seed and number of steps give the same weights on the same machine and number of threads, whether or not the run
+was interrupted: data depend on the seed and the step only, and a checkpoint holds everything else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import torch
+import torch.nn.functional as F
+from tokenizers import Tokenizer
+from tqdm import tqdm
+
+from training.reader import circuits
+from training.reader.batching import PackedRow, batches, collate, pack
+from training.reader.crowds import crowd_row
+from training.reader.mixture import ROWS_PER_CHUNK, chunk
+from training.reader.model import Batch, Reader, ReaderConfig
+from training.reader.names import Namer
+from training.reader.optimiser import ReaderOptimiser
+from training.reader.rows import keyword_row, reading_row
+from training.reader.tokenizer import train_tokenizer
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """How to train.
+
+    Attributes:
+        steps: number of updates.
+        seed: of weights and data.
+        batch_tokens: tokens per update, padding included.
+        rate: highest learning rate. It rises over `warmup` steps, stays, and falls to zero over the last `cooldown` steps.
+        warmup: see `rate`.
+        cooldown: see `rate`.
+        checkpoint_every: steps between checkpoints.
+        rows_per_chunk: rows generated at a time.
+        circuits: start with hand-made heads.
+    """
+
+    steps: int = 6000
+    seed: int = 0
+    batch_tokens: int = 4096
+    rate: float = 4e-3
+    warmup: int = 60
+    cooldown: int = 2500
+    checkpoint_every: int = 200
+    rows_per_chunk: int = ROWS_PER_CHUNK
+    circuits: bool = True
+
+    def rate_at(self, step: int) -> float:
+        """Learning rate of a step."""
+        return self.rate * min(1.0, (step + 1) / self.warmup, max(0.0, (self.steps - step) / self.cooldown))
+
+
+@dataclass
+class Stream:
+    """Endless batches; `chunk_number` and `used` say how far it has been read."""
+
+    tokenizer: Tokenizer
+    settings: TrainingSettings
+    chunk_number: int = 0
+    used: int = 0
+
+    def __iter__(self) -> Iterator[list[PackedRow]]:
+        while True:
+            seed = self.settings.seed
+            rows = pack(self.tokenizer, chunk(seed, self.chunk_number, self.settings.rows_per_chunk))
+            made = batches(rows, self.settings.batch_tokens, Random(f"{seed}/{self.chunk_number}/order"))
+            for batch in made[self.used :]:
+                self.used += 1
+                yield batch
+            self.chunk_number, self.used = self.chunk_number + 1, 0
+
+
+def new_model(config: ReaderConfig, settings: TrainingSettings) -> Reader:
+    """A freshly initialised reader."""
+    torch.manual_seed(settings.seed)
+    model = Reader(config)
+    if settings.circuits:
+        circuits.install(model)
+    return model
+
+
+def answer_loss(model: Reader, batch: Batch) -> torch.Tensor:
+    """Mean cross-entropy of the answers' tokens."""
+    return F.cross_entropy(model.predictions(batch).float(), batch.targets)
+
+
+def held_out_rows(tokenizer: Tokenizer) -> list[PackedRow]:
+    """A small fixed set on held-out names, to watch training by."""
+    namer = Namer(Random("watch"), held_out=True)
+    rows = [reading_row(namer) for _ in range(60)] + [keyword_row(namer) for _ in range(10)]
+    return pack(tokenizer, rows + [crowd_row(namer, large) for large in (False, True) for _ in range(20)])
+
+
+@torch.no_grad()
+def exact_answers(model: Reader, rows: list[PackedRow], device: torch.device) -> dict[str, float]:
+    """Share of answers whose every token is the most likely one, by task."""
+    right: dict[str, list[bool]] = defaultdict(list)
+    for group in batches(rows, 8192, Random(0)):
+        batch = collate(group).to(device)
+        hits = iter((model.predictions(batch).argmax(-1) == batch.targets).tolist())
+        for row in group:
+            for task, first, last in row.answers:
+                right[task].append(all([next(hits) for _ in range(first, last)]))
+    return {task: round(sum(hits) / len(hits), 3) for task, hits in sorted(right.items())}
+
+
+def train(
+    config: ReaderConfig,
+    settings: TrainingSettings,
+    tokenizer: Tokenizer,
+    out: Path,
+    device: torch.device,
+    *,
+    stop_after: int | None = None,
+    watch: bool = True,
+) -> Reader:
+    """Train, or continue from the checkpoint in `out`.
+
+    Args:
+        config: the model's shape.
+        settings: how to train.
+        tokenizer: the reader's tokenizer.
+        out: folder of the checkpoint and of `log.jsonl`.
+        device: where to compute.
+        stop_after: stop at this step, to be continued another time.
+        watch: score held-out names at every checkpoint.
+    """
+    model = new_model(config, settings).to(device)
+    optimiser = ReaderOptimiser(model)
+    stream = Stream(tokenizer, settings)
+    checkpoint, first = out / "checkpoint.pt", 0
+    if checkpoint.exists():
+        saved = torch.load(checkpoint, map_location=device, weights_only=True)
+        model.load_state_dict(saved["model"])
+        optimiser.restore(saved["optimiser"])
+        first, stream.chunk_number, stream.used = saved["step"], saved["chunk_number"], saved["used"]
+    watched = held_out_rows(tokenizer) if watch else []
+    losses: list[float] = []
+    last = min(settings.steps, stop_after or settings.steps)
+    bar = tqdm(range(first, last), initial=first, total=settings.steps, unit="step", mininterval=5)
+    for step, rows in zip(bar, stream, strict=False):
+        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+            loss = answer_loss(model, collate(rows).to(device))
+        loss.backward()
+        optimiser.step(settings.rate_at(step))
+        losses.append(loss.item())
+        if (step + 1) % settings.checkpoint_every == 0 or step + 1 == last:
+            report = {"step": step + 1, "loss": sum(losses) / len(losses), **exact_answers(model, watched, device)}
+            losses.clear()
+            bar.set_postfix(loss=f"{report['loss']:.3f}")
+            with (out / "log.jsonl").open("a") as log:
+                log.write(json.dumps(report) + "\n")
+            _save(checkpoint, model, optimiser, step + 1, stream)
+    return model
+
+
+def _save(path: Path, model: Reader, optimiser: ReaderOptimiser, step: int, stream: Stream) -> None:
+    state = {"model": model.state_dict(), "optimiser": optimiser.state(), "step": step}
+    state |= {"chunk_number": stream.chunk_number, "used": stream.used}
+    torch.save(state, path.with_suffix(".new"))
+    path.with_suffix(".new").replace(path)
+
+
+def main() -> None:
+    """The command line."""
+    defaults = TrainingSettings()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True, help="folder for checkpoint, log and tokenizer")
+    parser.add_argument("--seed", type=int, default=defaults.seed)
+    parser.add_argument("--steps", type=int, default=defaults.steps)
+    parser.add_argument("--cooldown", type=int, default=defaults.cooldown, help="steps over which the rate falls to 0")
+    parser.add_argument("--batch-tokens", type=int, default=defaults.batch_tokens)
+    parser.add_argument("--rate", type=float, default=defaults.rate)
+    parser.add_argument("--width", type=int, default=192)
+    parser.add_argument("--layers", type=int, default=5)
+    parser.add_argument("--heads", type=int, default=4)
+    parser.add_argument("--feed-forward", type=int, default=384)
+    parser.add_argument("--plain", action="store_true", help="start without hand-made heads")
+    parser.add_argument("--threads", type=int, default=0, help="CPU threads; 0 leaves the choice to torch")
+    chosen = parser.parse_args()
+    if chosen.threads:
+        torch.set_num_threads(chosen.threads)
+    tokenizer_file = chosen.out / "tokenizer.json"
+    if not tokenizer_file.exists():
+        train_tokenizer(tokenizer_file)
+    tokenizer = Tokenizer.from_file(str(tokenizer_file))
+    settings = TrainingSettings(
+        steps=chosen.steps,
+        seed=chosen.seed,
+        batch_tokens=chosen.batch_tokens,
+        rate=chosen.rate,
+        cooldown=chosen.cooldown,
+        circuits=not chosen.plain,
+    )
+    config = ReaderConfig(
+        tokenizer.get_vocab_size(),
+        width=chosen.width,
+        layers=chosen.layers,
+        heads=chosen.heads,
+        feed_forward=chosen.feed_forward,
+    )
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    train(config, settings, tokenizer, chosen.out, device)
+
+
+if __name__ == "__main__":
+    main()
