@@ -233,3 +233,10 @@ def test_without_torch_the_error_says_what_to_install() -> None:
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert "robustrag-integrations[local]" in out
+
+
+def test_vanilla_rag_says_when_not_all_passages_fit_into_its_one_prompt() -> None:
+    model = LocalModel(tiny_model("llama", window=512), tiny_tokenizer(), max_new_tokens=4)
+    answer = VanillaRAG(model).answer(QUERY, ["word " * 2000, "the end"])
+    assert answer.groups[0].truncated
+    assert any("cut to fit" in w for w in answer.warnings)

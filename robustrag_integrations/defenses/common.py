@@ -75,11 +75,12 @@ def final_text(response: Response) -> str:
     return response.text.strip() or ABSTENTION
 
 
-def ask_final(prompt: Prompt, *, shown: bool = True) -> Generator[Request, Reply, str]:
+def ask_final(prompt: Prompt, *, shown: bool = True) -> Generator[Request, Reply, tuple[str, bool]]:
     """Ask the one question whose answer is the user's; `shown` if it is so word for word.
 
     Returns:
-        What the model said, without whitespace around it; the abstention's words if it said nothing.
+        What the model said, without whitespace around it (the abstention's words if it said nothing), and whether the
+        prompt's passages were cut to fit.
 
     Raises:
         ModelError: the call failed.
@@ -88,7 +89,7 @@ def ask_final(prompt: Prompt, *, shown: bool = True) -> Generator[Request, Reply
     text = final_text(response)
     if shown and not (response.text or "").strip():
         yield Emit(text)
-    return text
+    return text, response.truncated
 
 
 def report(group: PassageGroup, response: Response | None = None, /, **findings: object) -> GroupReport:

@@ -126,7 +126,7 @@ def keyword_plan(
     tally = tally_keywords(keyword_sets, settings.threshold)
     radius = keyword_radius(tally, settings.threshold, len(groups))
     if tally.retained:
-        text = yield from ask_final(settings.final_prompt(query, tally.retained))
+        text, _ = yield from ask_final(settings.final_prompt(query, tally.retained))
     else:
         text = ABSTENTION
         yield Emit(text)

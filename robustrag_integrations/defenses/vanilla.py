@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.defenses.base import TextDefense
-from robustrag_integrations.defenses.common import ask_final, report
+from robustrag_integrations.defenses.common import ask_final, report, truncation_warnings
 from robustrag_integrations.defenses.plan import Emit, Plan
 from robustrag_integrations.defenses.voting import check_choices, parse_option
 from robustrag_integrations.models.base import TextModel
@@ -32,14 +31,15 @@ def vanilla_plan(
     model_warnings: Sequence[str] = (),
 ) -> Plan:
     """Ask once, with everything in one prompt. The radius is 0: any passage may decide the answer."""
-    calls, choice, text, said = 0, None, ABSTENTION, None
+    calls, choice, text, said, cut = 0, None, ABSTENTION, None, False
     if group is None or group.is_empty:
         yield Emit(text)
     else:
         calls = 1
         values = {} if choices is None else {"choices": format_choices([*choices, NO_INFORMATION])}
         prompt = prompts.isolated.render(context=group.text, query=query, **values)
-        said = text = yield from ask_final(prompt, shown=choices is None)
+        said, cut = yield from ask_final(prompt, shown=choices is None)
+        text = said
         if choices is not None:
             choice = parse_option(said, choices)
             text = ABSTENTION if choice is None else choices[choice]
@@ -50,9 +50,9 @@ def vanilla_plan(
         abstained=is_abstention(text),
         query=query,
         defense="vanilla",
-        groups=() if group is None else (replace(report(group), status="supports", response=said),),
+        groups=() if group is None else (report(group, status="supports", response=said, truncated=cut),),
         choice=choice,
-        warnings=tuple(model_warnings),
+        warnings=(*model_warnings, *truncation_warnings([cut])),
         model_calls=calls,
     )
 
