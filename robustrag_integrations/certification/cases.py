@@ -1,0 +1,183 @@
+"""Which benign groups an attacker leaves untouched (paper, appendix "Generalizing to larger group sizes").
+
+A list of retrieved passages has room for `top_k`. Nothing is ejected until it is full: an attacker who adds to a
+shorter list shifts passages into other groups, but removes none. In a list that is full, what is put in pushes the
+lowest-ranked benign passages out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Literal, get_args
+
+from robustrag_integrations.passages import GroupBy, Passage, PassageGroup, as_passages, check_grouping
+
+Attack = Literal["injection", "modification"]
+MOST_CASES = 100_000
+
+_Ranks = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class BenignCase:
+    """What an attack leaves over.
+
+    Attributes:
+        groups: the groups that hold no corrupted passage; their `index` is their place here.
+        ranks: per group, the ranks (0-based) of its passages in the clean retrieval.
+        corrupted: m', how many groups hold a corrupted passage.
+    """
+
+    groups: tuple[PassageGroup, ...]
+    ranks: tuple[_Ranks, ...]
+    corrupted: int
+
+    @property
+    def total(self) -> int:
+        """m, all groups."""
+        return len(self.groups) + self.corrupted
+
+
+def benign_group_cases(
+    passages: Iterable[str | Passage],
+    corruption_size: int,
+    *,
+    attack: Attack = "injection",
+    group_size: int = 1,
+    by: GroupBy | None = None,
+    top_k: int | None = None,
+) -> tuple[BenignCase, ...]:
+    """All distinct sets of untouched groups, each with the number of corrupted ones next to it (BenignGroupCases).
+
+    A case is left out when another one covers it: with fewer untouched groups and as many corrupted ones more, its
+    attacker can imitate the missing groups word for word.
+
+    Args:
+        passages: the clean retrieval, best first.
+        corruption_size: k', how many passages the attacker controls at most; 0 for nobody.
+        attack: `injection` adds passages anywhere; `modification` also removes as many of the attacker's choice.
+        group_size: omega.
+        by: grouping by source or key in place of `group_size`. The attacker is taken to choose the source of every
+            passage of theirs: each joins (and corrupts) a group, or stands for a new one.
+        top_k: how many passages the retrieval returns when it finds enough; None: as many as there are here.
+
+    Raises:
+        ValueError: an argument makes no sense, or there are more than 100,000 ways to attack.
+    """
+    items = as_passages(passages)
+    check_grouping(group_size, by)
+    limit = check_attack(len(items), corruption_size, attack, top_k)
+    found: dict[tuple[_Ranks, ...], int] = {}
+    tried = 0
+    for kept, injected in _retrievals(len(items), corruption_size, attack, limit):
+        if by is None:
+            splits = _adjacent_groups(kept, injected, group_size)
+        else:
+            splits = _keyed_groups(kept, injected, [_key(items[rank], by) for rank in kept])
+        for groups, corrupted in splits:
+            tried += 1
+            if tried > MOST_CASES:
+                raise ValueError(
+                    f"corruption_size={corruption_size} on {len(items)} passages can be placed in more than "
+                    f"{MOST_CASES} ways; certify a smaller corruption_size or fewer passages"
+                )
+            found[groups] = max(found.get(groups, 0), corrupted)
+    return tuple(_case(items, groups, found[groups]) for groups in _uncovered(found))
+
+
+def check_attack(passages: int, corruption_size: int, attack: Attack, top_k: int | None) -> int:
+    """The length of a full retrieval.
+
+    Raises:
+        ValueError: an argument makes no sense.
+    """
+    if isinstance(corruption_size, bool) or not isinstance(corruption_size, int) or corruption_size < 0:
+        raise ValueError(f"corruption_size={corruption_size!r} must be a whole number of corrupted passages, 0 or more")
+    if attack not in get_args(Attack):
+        raise ValueError(f"attack={attack!r} is unknown; use one of {', '.join(map(repr, get_args(Attack)))}")
+    if top_k is None:
+        return passages
+    if isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < max(passages, 1):
+        raise ValueError(f"top_k={top_k!r} must be a whole number of at least {max(passages, 1)}, the passages given")
+    return top_k
+
+
+def _retrievals(count: int, size: int, attack: Attack, limit: int) -> Iterator[tuple[_Ranks, int]]:
+    """Ranks of the benign passages that stay, and how many corrupted ones stand among them.
+
+    In a full list a weaker attack is covered by the strongest one, which copies what the weaker one leaves in place.
+    """
+    full = count == limit
+    most = min(size, count)
+    removals = [0] if attack == "injection" else ([most] if full else range(most + 1))
+    injections = [min(size, limit)] if full else range(min(size, limit) + 1)
+    for removed in removals:
+        for gone in combinations(range(count), removed):
+            left = tuple(rank for rank in range(count) if rank not in gone)
+            for injected in injections:
+                length = min(limit, len(left) + injected)
+                yield left[: length - injected], injected
+
+
+def _adjacent_groups(kept: _Ranks, injected: int, size: int) -> Iterator[tuple[tuple[_Ranks, ...], int]]:
+    """Untouched groups for every number of corrupted passages in every group.
+
+    Where in its group a corrupted passage stands makes no difference to the other groups.
+    """
+    length = len(kept) + injected
+    if size == 1:
+        yield tuple((rank,) for rank in kept), injected
+        return
+    rooms = [min(size, length - at) for at in range(0, length, size)]
+    yield from _filled(kept, injected, rooms)
+
+
+def _filled(kept: _Ranks, injected: int, rooms: Sequence[int]) -> Iterator[tuple[tuple[_Ranks, ...], int]]:
+    if not rooms:
+        yield (), 0
+        return
+    room, others = rooms[0], rooms[1:]
+    for here in range(max(0, injected - sum(others)), min(room, injected) + 1):
+        benign, rest = kept[: room - here], kept[room - here :]
+        for groups, corrupted in _filled(rest, injected - here, others):
+            yield (groups, corrupted + 1) if here else ((benign, *groups), corrupted)
+
+
+def _keyed_groups(kept: _Ranks, injected: int, keys: Sequence[Hashable]) -> Iterator[tuple[tuple[_Ranks, ...], int]]:
+    """Untouched groups for every choice of groups that the attacker's passages join; the others are new groups."""
+    grouped: dict[Hashable, list[int]] = {}
+    for rank, key in zip(kept, keys, strict=True):
+        grouped.setdefault(key, []).append(rank)
+    groups = [tuple(ranks) for ranks in grouped.values()]
+    for joined in range(min(injected, len(groups)) + 1):
+        for hit in combinations(range(len(groups)), joined):
+            yield tuple(g for i, g in enumerate(groups) if i not in hit), injected
+
+
+def _key(passage: Passage, by: GroupBy) -> Hashable:
+    return by(passage) if callable(by) else passage.source
+
+
+def _uncovered(found: dict[tuple[_Ranks, ...], int]) -> list[tuple[_Ranks, ...]]:
+    """The cases that no other case covers, most groups first."""
+    ordered = sorted(found, key=lambda groups: (-len(groups), groups))
+    if len(ordered) > 3000:  # leaving cases out only saves time, and looking for them would cost more
+        return ordered
+    held = {groups: frozenset(groups) for groups in ordered}
+
+    def covered(groups: tuple[_Ranks, ...]) -> bool:
+        return any(
+            other is not groups
+            and held[other] < held[groups]
+            and found[other] - found[groups] >= len(groups) - len(other)
+            for other in ordered
+        )
+
+    return [groups for groups in ordered if not covered(groups)]
+
+
+def _case(items: Sequence[Passage], groups: tuple[_Ranks, ...], corrupted: int) -> BenignCase:
+    built = (PassageGroup(i, tuple(items[rank] for rank in ranks)) for i, ranks in enumerate(groups))
+    return BenignCase(tuple(built), groups, corrupted)
