@@ -10,11 +10,12 @@ from training.reader.rows import Row, closed_row, keyword_row, long_row, reading
 
 ROWS_PER_CHUNK = 400
 SMALL_CROWDS_FROM = 25
-LARGE_CROWDS_FROM = 90
+LARGE_CROWDS_FROM = 60
+MORE_CHOICE_FROM = 26
 
 
 def training_row(namer: Namer, number: int) -> Row:
-    """A random row of chunk `number`: crowds of passages come once single passages can be read."""
+    """A random row of chunk `number`: what needs a single passage to be read comes once that has been learned."""
     pick = namer.random.random()
     if pick < 0.08:
         return keyword_row(namer)
@@ -26,7 +27,7 @@ def training_row(namer: Namer, number: int) -> Row:
         return crowd_row(namer, large=False)
     if pick < 0.37 and number >= LARGE_CROWDS_FROM:
         return crowd_row(namer, large=True)
-    return reading_row(namer)
+    return reading_row(namer, choice=0.2 if number < MORE_CHOICE_FROM else 0.35)
 
 
 def chunk(seed: int, number: int, rows: int = ROWS_PER_CHUNK) -> list[Row]:

@@ -46,12 +46,12 @@ class TrainingSettings:
         circuits: start with hand-made heads.
     """
 
-    steps: int = 6000
+    steps: int = 4150
     seed: int = 0
-    batch_tokens: int = 4096
+    batch_tokens: int = 3072
     rate: float = 4e-3
     warmup: int = 60
-    cooldown: int = 2500
+    cooldown: int = 2000
     checkpoint_every: int = 200
     rows_per_chunk: int = ROWS_PER_CHUNK
     circuits: bool = True
