@@ -6,8 +6,10 @@ import copy
 import subprocess
 import sys
 
+import hypothesis.strategies as st
 import numpy as np
 import pytest
+from hypothesis import given, settings
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -24,14 +26,18 @@ BENIGN = ["The Halden Light was built by Tomas Brevik in 1871.", "Brevik built i
 ARCHITECTURES = ["llama", "gpt2", "mistral", "neox"]
 
 
+TOKENIZER = tiny_tokenizer()
+ENCODER = PromptEncoder(TOKENIZER, chat=False)
+
+
 @pytest.fixture(scope="module")
 def tokenizer():
-    return tiny_tokenizer()
+    return TOKENIZER
 
 
-def local(architecture: str, tokenizer, dtype=None, **settings) -> LocalModel:
-    settings = {"max_context_tokens": 96, "max_new_tokens": 6, **settings}
-    return LocalModel(tiny_model(architecture, dtype=dtype or torch.float32), tokenizer, **settings)
+def local(architecture: str, tokenizer, dtype=None, **given_settings) -> LocalModel:
+    chosen = {"max_context_tokens": 96, "max_new_tokens": 6, **given_settings}
+    return LocalModel(tiny_model(architecture, dtype=dtype or torch.float32), tokenizer, **chosen)
 
 
 def isolated(texts: list[str]) -> list[Prompt]:
@@ -47,8 +53,8 @@ def trace(model: LocalModel, texts: list[str]) -> list[np.ndarray]:
     session = model.open_session(isolated(texts), no_retrieval(), 6)
     opening = session.opening
     found = [np.append(opening.abstention, 0.0)]
-    for told in (opening.distributions, session.append(40), session.append(41)):
-        found.append(np.vstack([told.groups, told.no_retrieval]))
+    steps = (opening.distributions, session.append(40), session.append(41))
+    found += [np.vstack([told.groups, told.no_retrieval]) for told in steps]
     return found
 
 
@@ -164,6 +170,15 @@ def test_long_passages_are_cut_to_the_budget_and_the_question_stays(tokenizer) -
     assert cut.truncated
     assert len(cut.ids) <= encoder.frame_length(prompt) + 50
     assert tokenizer.decode(cut.ids).endswith(f"Question: {QUERY}\nAnswer:")
+
+
+@given(st.text(max_size=300), st.integers(0, 40))
+@settings(max_examples=60)
+def test_no_passage_makes_a_prompt_longer_than_its_frame_and_the_budget(text: str, budget: int) -> None:
+    [prompt] = isolated([text])
+    encoded = ENCODER.encode(prompt, budget)
+    assert len(encoded.ids) <= ENCODER.frame_length(prompt) + budget
+    assert TOKENIZER.decode(encoded.ids).endswith(f"Question: {QUERY}\nAnswer:")
 
 
 def test_a_query_that_leaves_no_room_for_passages_is_refused(tokenizer) -> None:

@@ -41,18 +41,16 @@ class PromptEncoder:
         self._before, self._after = self._chat_frame() if chat else (self._leading_special(), ())
 
     def encode(self, prompt: Prompt, budget: int | None = None) -> Encoded:
-        """Tokens of a prompt; at most `budget` tokens (and the seam) of its context stay, the end is cut."""
+        """Tokens of a prompt, never more than `frame_length` + `budget`: the end of a longer context is cut."""
         encoding = self._tokenizer(
             prompt.text, add_special_tokens=False, split_special_tokens=True, return_offsets_mapping=True
         )
         ids: list[int] = list(encoding["input_ids"])
-        excess = 0 if budget is None else len(ids) - self._content_frame(prompt) - budget
-        if excess > 0 and prompt.context is not None:
-            start, end = prompt.context
-            inside = [i for i, (a, b) in enumerate(encoding["offset_mapping"]) if a >= start and b <= end and b > a]
-            cut = set(inside[-excess:])
-            ids = [t for i, t in enumerate(ids) if i not in cut]
-        return Encoded((*self._before, *ids, *self._after), excess > 0)
+        allowed = None if budget is None else self._content_frame(prompt) + budget + SEAM
+        cut = allowed is not None and len(ids) > allowed
+        if allowed is not None and cut and prompt.context is not None:
+            ids = self._without_the_end_of_the_context(prompt, ids, encoding["offset_mapping"], len(ids) - allowed)
+        return Encoded((*self._before, *ids, *self._after), cut)
 
     def frame_length(self, prompt: Prompt) -> int:
         """How many tokens the prompt has apart from its context; the same for every group of a question."""
@@ -62,6 +60,16 @@ class PromptEncoder:
         """The token sequences that spell the abstention string after a prompt, with and without a leading space."""
         variants = (self._plain(text) for text in (" " + ABSTENTION, ABSTENTION))
         return tuple(dict.fromkeys(v for v in variants if v))
+
+    def _without_the_end_of_the_context(
+        self, prompt: Prompt, ids: list[int], offsets: Sequence[tuple[int, int]], excess: int
+    ) -> list[int]:
+        start, end = prompt.context or (0, 0)
+        inside = [i for i, (a, b) in enumerate(offsets) if a >= start and b <= end and b > a]
+        if not inside or inside[-1] + 1 - inside[0] < excess:  # token boundaries that no cut can satisfy: no context
+            return list(self._plain(prompt.text[:start] + prompt.text[end:]))
+        last = inside[-1] + 1
+        return ids[: last - excess] + ids[last:]
 
     def _content_frame(self, prompt: Prompt) -> int:
         start, end = prompt.context or (0, 0)
