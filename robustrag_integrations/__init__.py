@@ -22,6 +22,7 @@ from robustrag_integrations.prompts import PromptSet, PromptTemplate, prompts_fo
 if TYPE_CHECKING:
     from robustrag_integrations.defenses.decoding import DecodingAggregation
     from robustrag_integrations.models.local import LocalModel
+    from robustrag_integrations.models.openai_compatible import OpenAIModel
 
 __version__ = "0.1.0"
 
@@ -34,6 +35,7 @@ __all__ = [
     "LocalModel",
     "MajorityVoting",
     "ModelError",
+    "OpenAIModel",
     "Passage",
     "PassageGroup",
     "PromptSet",
@@ -48,10 +50,11 @@ __all__ = [
     "prompts_for",
 ]
 
-# What needs numpy or torch is imported when it is first named.
+# What needs numpy, torch or a client library is imported when it is first named.
 _LATER = {
     "DecodingAggregation": "robustrag_integrations.defenses.decoding",
     "LocalModel": "robustrag_integrations.models.local",
+    "OpenAIModel": "robustrag_integrations.models.openai_compatible",
 }
 
 

@@ -17,6 +17,7 @@ from robustrag_integrations.models.callable import CallableModel
 
 if TYPE_CHECKING:
     from robustrag_integrations.models.local import LocalModel
+    from robustrag_integrations.models.openai_compatible import OpenAIModel
 
 __all__ = [
     "CallableModel",
@@ -24,6 +25,7 @@ __all__ = [
     "DecodingSession",
     "Distributions",
     "LocalModel",
+    "OpenAIModel",
     "Opening",
     "Response",
     "TextModel",
@@ -36,4 +38,8 @@ def __getattr__(name: str) -> Any:
         from robustrag_integrations.models.local import LocalModel
 
         return LocalModel
+    if name == "OpenAIModel":
+        from robustrag_integrations.models.openai_compatible import OpenAIModel
+
+        return OpenAIModel
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,7 @@
+"""Attacks: what an attacker writes, and where it is put."""
+
+from __future__ import annotations
+
+from robustrag_integrations.attacks.canned import false_statement, inject, poisoning, prompt_injection
+
+__all__ = ["false_statement", "inject", "poisoning", "prompt_injection"]

@@ -1,0 +1,84 @@
+"""The `robustrag` command: a module per command, each with `add(commands)` and a `run(args)` that gives the exit code.
+
+Results go to standard output, everything else to standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+
+from robustrag_integrations import __version__
+from robustrag_integrations.cli import ask, demo
+from robustrag_integrations.cli.exits import EXIT_FAILURE, EXIT_USAGE, UsageError
+from robustrag_integrations.cli.output import complain
+from robustrag_integrations.errors import RobustRAGError
+
+COMMANDS = (demo, ask)
+
+_EPILOG = """\
+examples:
+  robustrag demo                                     attack a small corpus, with and without a defence; offline
+  robustrag ask "Who runs the mill?" --docs notes/   ask your own documents
+
+exit codes: 0 done, 1 failure, 2 wrong usage, 3 no answer (abstained)
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Args:
+        argv: the arguments; None for those of the process.
+
+    Returns:
+        The exit code: 0 done, 1 failure, 2 wrong usage, 3 abstained, 130 interrupted.
+    """
+    _make_output_safe()
+    try:
+        args = _parser().parse_args(argv)
+    except SystemExit as done:  # argparse has said what is wrong, or shown the help
+        return done.code if isinstance(done.code, int) else EXIT_USAGE
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            code: int = args.run(args)
+        sys.stdout.flush()
+    except UsageError as error:
+        complain(f"error: {error}", f"try: robustrag {args.command} --help")
+        return EXIT_USAGE
+    except (RobustRAGError, ImportError) as error:
+        complain(f"error: {error}")
+        return EXIT_FAILURE
+    except BrokenPipeError:  # whoever read the output has seen enough
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - the interpreter flushes standard output once more at its end
+        return EXIT_FAILURE
+    except KeyboardInterrupt:
+        complain("interrupted")
+        return 130
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="robustrag",
+        description="Retrieval-augmented generation that a few planted documents cannot take over.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"robustrag {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+    for command in COMMANDS:
+        command.add(commands)
+    return parser
+
+
+def _make_output_safe() -> None:
+    """Let a terminal that cannot show a character show its number instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")

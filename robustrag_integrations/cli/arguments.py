@@ -1,0 +1,63 @@
+"""Arguments that several commands share, checked as they are read: a wrong one ends with exit code 2."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+
+from robustrag_integrations.cli.models import check_model
+
+
+def question(text: str) -> str:
+    """A question with something in it."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("the question is empty; ask something")
+    return text
+
+
+def model_name(text: str) -> str:
+    """`bundled`, a folder that exists, or `openai:NAME`."""
+    if problem := check_model(text):
+        raise argparse.ArgumentTypeError(problem)
+    return text
+
+
+def existing(path: str) -> str:
+    """A file or folder that exists."""
+    try:
+        os.stat(path)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise argparse.ArgumentTypeError(f"cannot open {path!r}: {reason}") from error
+    return path
+
+
+def whole_number(smallest: int, largest: int) -> Callable[[str], int]:
+    """A reader of whole numbers in this range."""
+
+    def read(text: str) -> int:
+        # The length is checked first: turning thousands of digits into a number takes time.
+        if not (len(text) < 10 and text.isdecimal() and smallest <= int(text) <= largest):
+            raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a whole number from {smallest} to {largest}")
+        return int(text)
+
+    return read
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """Add --model and --base-url."""
+    parser.add_argument(
+        "--model",
+        type=model_name,
+        default="bundled",
+        metavar="MODEL",
+        help="bundled (default): the small reader that comes with the package, a demonstration that reads simple "
+        "English facts and knows nothing; PATH: a folder with a transformers model; openai:NAME: a model behind an "
+        "OpenAI-compatible server, with the key in OPENAI_API_KEY",
+    )
+    parser.add_argument(
+        "--base-url",
+        metavar="URL",
+        help="the server for openai:NAME, such as http://localhost:8000/v1; OPENAI_API_KEY is sent to it if set",
+    )

@@ -1,0 +1,228 @@
+"""`robustrag ask`: one question about your own documents."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.cli.arguments import add_model, existing, question, whole_number
+from robustrag_integrations.cli.exits import EXIT_ABSTAINED, EXIT_ANSWERED, UsageError
+from robustrag_integrations.cli.models import load_model
+from robustrag_integrations.cli.output import Progress, complain, show, show_json
+from robustrag_integrations.errors import RobustRAGError
+from robustrag_integrations.models.base import DecodingModel, TextModel
+from robustrag_integrations.passages import Passage
+
+DEFENSES = ("keyword", "decoding", "voting", "vanilla")
+
+_DESCRIPTION = """\
+Read documents, retrieve the passages that fit a question, ask the model about each
+source alone, and answer with what enough of them agree on. The radius says how many
+sources could have said anything else without changing the answer.
+"""
+
+_EPILOG = """\
+who has a vote:
+  One source, one vote. A source is a file, or what a JSONL row names as its "source";
+  a long file is cut into many passages, but still has one vote, so that nobody gains
+  by writing more. The --top-k best sources are asked, each with its --per-source best
+  passages. --group-by none gives every passage a vote of its own: use it when the
+  passages of one file come from different authors.
+
+files that are read:
+  .txt .text .md .markdown .pdf, and .jsonl with one object per line:
+  {"text": "...", "source": "who says so", "title": "...", "id": "..."} (text is enough).
+  Folders are searched to any depth, without hidden files and links. A file in a folder
+  that cannot be read is skipped with a note; a file you name must be readable.
+
+examples:
+  robustrag ask "Who runs the mill?" --docs notes/ letters.pdf
+  robustrag ask "Capital of Ruritania?" --docs news.jsonl --choices Strelsau Zenda
+  robustrag ask "Who runs the mill?" --docs notes/ --defense decoding --json
+  robustrag ask "Who won?" --docs news/ --model openai:my-model --base-url http://localhost:8000/v1
+
+exit codes: 0 answered, 3 abstained (no answer was agreed on), 2 wrong usage, 1 failure
+"""
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        "ask",
+        help="ask your own documents",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument("question", type=question, metavar="QUESTION", help="the question, in quotes")
+    parser.add_argument(
+        "--docs", nargs="+", required=True, type=existing, metavar="PATH", help="files and folders to read"
+    )
+    parser.add_argument(
+        "--defense",
+        choices=DEFENSES,
+        help="keyword (default): any model; decoding: local models; voting: with --choices (then the default); "
+        "vanilla: no defence, to compare with",
+    )
+    add_model(parser)
+    _add_retrieval(parser)
+    _add_thresholds(parser)
+    parser.add_argument("--choices", nargs="+", metavar="TEXT", help="the options of a multiple-choice question")
+    parser.add_argument("--json", action="store_true", help="print data instead of text")
+
+
+def _add_retrieval(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("retrieval")
+    group.add_argument(
+        "--top-k",
+        type=whole_number(1, 1000),
+        default=10,
+        metavar="K",
+        help="how many sources are asked; with --group-by none, how many passages (default 10)",
+    )
+    group.add_argument(
+        "--per-source",
+        type=whole_number(1, 100),
+        default=2,
+        metavar="N",
+        help="how many passages of one source are read at most (default 2)",
+    )
+    group.add_argument(
+        "--group-by",
+        choices=("source", "none"),
+        default="source",
+        help="what has one vote: source (default), or none: every passage by itself",
+    )
+    group.add_argument(
+        "--chunk-size",
+        type=whole_number(50, 100_000),
+        default=600,
+        metavar="N",
+        help="the longest passage, in characters (default 600)",
+    )
+
+
+def _add_thresholds(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("thresholds of the defences")
+    group.add_argument("--alpha", type=float, help="keyword: share of answering groups that must agree (default 0.3)")
+    group.add_argument("--beta", type=int, help="keyword: number of groups that is enough in any case (default 3)")
+    group.add_argument("--gamma", type=float, help="decoding: probability of abstaining that counts (default 0.99)")
+    group.add_argument("--eta", type=float, help="decoding: smallest lead of a token, in probability (default 0)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Answer the question; see the module's help text."""
+    name = _defense_name(args)
+    _check_thresholds(args, name)
+    progress = Progress()
+    progress.step(f"reading {', '.join(args.docs)}")
+    passages, skipped = _retrieve(args, progress)
+    progress.step(f"loading the model {args.model}")
+    model = load_model(args.model, args.base_url)
+    progress.step(f"asking about {len(passages)} passages")
+    answer = _answer(args, name, model, passages)
+    if args.json:
+        show_json(
+            {
+                "schema": "robustrag/ask/1",
+                "model": model.description,
+                "answer": answer.to_dict(),
+                "passages": [{"id": p.id, "source": p.source, "text": p.text} for p in passages],
+                "skipped": skipped,
+            }
+        )
+    else:
+        show(answer.explain())
+    _advise(args, answer, passages)
+    return EXIT_ABSTAINED if answer.abstained else EXIT_ANSWERED
+
+
+def _defense_name(args: argparse.Namespace) -> str:
+    name: str = args.defense or ("voting" if args.choices else "keyword")
+    if name == "voting" and not args.choices:
+        raise UsageError("--defense voting needs the options to vote on: --choices A B C")
+    if args.choices and name not in ("voting", "vanilla"):
+        raise UsageError(f"--choices goes with --defense voting or vanilla, not {name}")
+    if name == "decoding" and args.model.startswith("openai:"):
+        raise UsageError("--defense decoding needs the token probabilities of a local model; use --defense keyword")
+    return name
+
+
+def _check_thresholds(args: argparse.Namespace, name: str) -> None:
+    used = {"keyword": ("alpha", "beta"), "decoding": ("gamma", "eta")}.get(name, ())
+    for other in ("alpha", "beta", "gamma", "eta"):
+        if getattr(args, other) is not None and other not in used:
+            raise UsageError(f"--{other} does nothing for --defense {name}; leave it out")
+    try:
+        if name == "keyword":
+            from robustrag_integrations.defenses.keyword import KeywordSettings
+
+            KeywordSettings.of(**_given(args, used))
+        elif name == "decoding":
+            from robustrag_integrations.defenses.decoding import DecodingSettings
+
+            DecodingSettings.of(**_given(args, used))
+        elif args.choices:
+            from robustrag_integrations.defenses.voting import check_choices
+
+            check_choices(args.choices)
+    except (ValueError, TypeError) as error:
+        raise UsageError(str(error)) from error
+
+
+def _given(args: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
+    return {n: getattr(args, n) for n in names if getattr(args, n) is not None}
+
+
+def _retrieve(args: argparse.Namespace, progress: Progress) -> tuple[list[Passage], list[dict[str, str]]]:
+    from robustrag_integrations.corpus import BM25Index, read_documents, split
+
+    reading = read_documents(args.docs, on_file=lambda done, total: progress.count("files read", done, total))
+    for skipped in reading.skipped:
+        complain(f"skipped: {skipped.reason}")
+    chunks = split(reading.documents, args.chunk_size)
+    progress.step(f"searching {len(chunks):,} passages of {len(reading.documents):,} documents")
+    per_source = args.per_source if args.group_by == "source" else None
+    found = BM25Index(chunks).search(args.question, args.top_k, per_source=per_source)
+    return found, [{"path": s.path, "reason": s.reason} for s in reading.skipped]
+
+
+def _answer(args: argparse.Namespace, name: str, model: TextModel, passages: Sequence[Passage]) -> RobustAnswer:
+    defense = _defense(args, name, model)
+    try:
+        answer: RobustAnswer = defense.answer(args.question, passages, choices=args.choices)
+    except ValueError as error:  # the question does not fit into the model's window
+        raise RobustRAGError(str(error)) from error
+    return answer
+
+
+def _defense(args: argparse.Namespace, name: str, model: TextModel) -> Any:
+    grouping: dict[str, Any] = {"group_by": "source" if args.group_by == "source" else None}
+    if name == "vanilla":
+        from robustrag_integrations.defenses.vanilla import VanillaRAG
+
+        return VanillaRAG(model, task="multiple_choice" if args.choices else "short_answer")
+    if name == "voting":
+        from robustrag_integrations.defenses.voting import MajorityVoting
+
+        return MajorityVoting(model, **grouping)
+    if name == "keyword":
+        from robustrag_integrations.defenses.keyword import KeywordAggregation
+
+        return KeywordAggregation(model, **grouping, **_given(args, ("alpha", "beta")))
+    from robustrag_integrations.defenses.decoding import DecodingAggregation
+
+    if not isinstance(model, DecodingModel):
+        raise UsageError(f"--defense decoding needs token probabilities, which {model.description} does not give")
+    return DecodingAggregation(model, **grouping, **_given(args, ("gamma", "eta")))
+
+
+def _advise(args: argparse.Namespace, answer: RobustAnswer, passages: Sequence[Passage]) -> None:
+    """Say why there is no answer or no radius, where the documents are the reason."""
+    if not passages:
+        complain("note: no passage shares a word with the question")
+    elif args.group_by == "source" and len(answer.groups) == 1 < len(passages) and answer.defense != "vanilla":
+        complain("note: all passages found have one source, hence one vote; see --group-by none")

@@ -1,0 +1,188 @@
+"""What the demonstration computes: every defence under every attack. No printing, nothing prepared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from robustrag_integrations.answer import GroupReport, RobustAnswer
+from robustrag_integrations.attacks import false_statement, inject, poisoning, prompt_injection
+from robustrag_integrations.cli.world import Question
+from robustrag_integrations.defenses.keyword import KeywordAggregation
+from robustrag_integrations.defenses.vanilla import VanillaRAG
+from robustrag_integrations.defenses.voting import MajorityVoting
+from robustrag_integrations.models.base import DecodingModel, TextModel
+from robustrag_integrations.passages import Passage
+
+PLANTED = "planted"  # the id of the attacker's passages
+
+
+class Answers(Protocol):
+    """What all defences have in common."""
+
+    def answer(self, query: str, passages: Sequence[Passage], *, choices: Sequence[str] | None = None) -> RobustAnswer:
+        """Answer a question from passages."""
+        ...
+
+
+@dataclass(frozen=True)
+class Attack:
+    """What is planted at the top of the retrieved passages.
+
+    Attributes:
+        name: for the table.
+        planted: the attacker's passages; none at all for the clean run.
+        target: the answer the attacker wants; None for texts of the user's own.
+        gist: the planted text in short, for people.
+    """
+
+    name: str
+    planted: tuple[str, ...] = ()
+    target: str | None = None
+    gist: str = ""
+
+    def on(self, passages: Sequence[Passage]) -> list[Passage]:
+        """The passages with the planted ones in front, and as many of the last ones gone."""
+        return inject(passages, [Passage(text, id=PLANTED, source=PLANTED) for text in self.planted])
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One defence under one attack.
+
+    Attributes:
+        attack: the attack's name.
+        defense: the defence's name.
+        answer: what was answered.
+        correct: whether the right answer is in it; None when that is not known.
+        hijacked: whether the attacker's answer is in it.
+    """
+
+    attack: str
+    defense: str
+    answer: RobustAnswer
+    correct: bool | None
+    hijacked: bool
+
+    @property
+    def outvoted(self) -> tuple[GroupReport, ...]:
+        """The groups that wanted another answer, planted ones first."""
+        lost = [g for g in self.answer.groups if g.status == "outvoted"]
+        return tuple(sorted(lost, key=lambda g: PLANTED not in g.passage_ids))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The outcome in JSON's types."""
+        return {
+            "attack": self.attack,
+            "defense": self.defense,
+            "text": self.answer.text,
+            "correct": self.correct,
+            "hijacked": self.hijacked,
+            "radius": self.answer.radius,
+            "abstained": self.answer.abstained,
+            "outvoted": [{"passages": list(g.passage_ids), "margin": g.margin} for g in self.outvoted],
+            "margin_unit": self.answer.margin_unit,
+            "warnings": list(self.answer.warnings),
+        }
+
+
+def attacks_on(case: Question, passages: Sequence[Passage], own_texts: Sequence[str] = ()) -> list[Attack]:
+    """No attack, prompt injection, and poisoning with a forged sentence or with the user's own texts."""
+    injected = prompt_injection(case.question, case.incorrect)
+    found = [
+        Attack("none"),
+        Attack("prompt injection", (injected,), case.incorrect, prompt_injection(case.question, case.incorrect, 1)),
+    ]
+    if own_texts:
+        found.append(Attack("your text", tuple(own_texts), None, " / ".join(own_texts)))
+    elif case.answer is not None:
+        lie = false_statement(case.question, [p.text for p in passages], case.answer, case.incorrect)
+        found.append(Attack("poisoning", (poisoning(lie),), case.incorrect, lie))
+    return found
+
+
+def defenses_of(model: TextModel, *, choices: bool) -> dict[str, Answers]:
+    """Vanilla RAG and the defences that this model and question allow."""
+    made: dict[str, Answers] = {"vanilla": VanillaRAG(model), "keyword": KeywordAggregation(model)}
+    if isinstance(model, DecodingModel):
+        from robustrag_integrations.defenses.decoding import DecodingAggregation
+
+        made["decoding"] = DecodingAggregation(model)
+    if choices:
+        made["voting"] = MajorityVoting(model)
+    return made
+
+
+def demonstrate(
+    case: Question,
+    passages: Sequence[Passage],
+    attacks: Sequence[Attack],
+    defenses: Mapping[str, Answers],
+    on_run: Callable[[str], None] = lambda message: None,
+) -> list[Outcome]:
+    """Answer the question with every defence under every attack; the first attack is the clean run."""
+    outcomes: list[Outcome] = []
+    clean: dict[str, RobustAnswer] = {}
+    for attack in attacks:
+        attacked = attack.on(passages)
+        for name, defense in defenses.items():
+            on_run(f"attack: {attack.name}, defence: {name}")
+            answer = defense.answer(case.question, attacked, choices=case.choices if name == "voting" else None)
+            before = clean.setdefault(name, answer)
+            correct = None if case.answer is None else says(answer.text, case.answer)
+            outcomes.append(Outcome(attack.name, name, answer, correct, _hijacked(attack, answer, before)))
+    return outcomes
+
+
+def _hijacked(attack: Attack, answer: RobustAnswer, clean: RobustAnswer) -> bool:
+    """Whether the attacker's answer was given. A user's own text has no target: it has won if the answer has changed
+    into something it says."""
+    if not attack.planted:
+        return False
+    if attack.target is not None:
+        return says(answer.text, attack.target)
+    changed = words(answer.text) != words(clean.text)
+    return changed and not answer.abstained and any(says(text, answer.text) for text in attack.planted)
+
+
+def says(text: str, answer: str) -> bool:
+    """Whether the answer's words stand in the text one after another; case and punctuation make no difference."""
+    return bool(words(answer)) and f" {words(answer)} " in f" {words(text)} "
+
+
+def words(text: str) -> str:
+    """The text's letters and digits, casefolded, with one space between words."""
+    return " ".join("".join(c if c.isalnum() else " " for c in text.casefold()).split())
+
+
+def summary(outcomes: Sequence[Outcome]) -> list[str]:
+    """What was seen under attack, in a sentence or two."""
+    attacked = [o for o in outcomes if o.attack != "none"]
+    return [_who_was_fooled(attacked), *_how_the_defences_did([o for o in attacked if o.defense != "vanilla"])]
+
+
+def _who_was_fooled(attacked: Sequence[Outcome]) -> str:
+    by: dict[str, list[str]] = {o.defense: [] for o in attacked}
+    for outcome in attacked:
+        if outcome.hijacked:
+            by[outcome.defense].append(outcome.attack)
+    fooled = [f"{name} ({', '.join(attacks)})" for name, attacks in by.items() if attacks]
+    safe = [name for name, attacks in by.items() if not attacks]
+    if not fooled:
+        return f"No attacker's answer was given: not by {_listed(safe, 'or')}."
+    others = f", not by {_listed(safe, 'or')}" if safe else ""
+    return f"The attacker's answer was given by {_listed(fooled)}{others}."
+
+
+def _how_the_defences_did(defended: Sequence[Outcome]) -> list[str]:
+    if not defended:
+        return []
+    smallest = min(o.answer.radius for o in defended)
+    known = [o.correct for o in defended if o.correct is not None]
+    right = f"{sum(known)} of {len(known)} defended answers under attack were right; the" if known else "The"
+    return [f"{right} smallest radius of a defended answer under attack was {smallest}."]
+
+
+def _listed(names: Sequence[str], word: str = "and") -> str:
+    return f" {word} ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]

@@ -1,0 +1,50 @@
+"""Where things go: results to standard output, everything else to standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from robustrag_integrations.display import printable
+
+PATIENCE = 10.0  # seconds after which even a log file is told what is going on
+
+
+def show(text: str) -> None:
+    """Print a result. Whatever in it comes from documents or models must have been made printable."""
+    print(text)
+
+
+def show_json(data: Mapping[str, Any]) -> None:
+    """Print data as JSON in plain ASCII, so that no control character of a document reaches the terminal."""
+    print(json.dumps(data, indent=2, ensure_ascii=True))
+
+
+def complain(*messages: str) -> None:
+    """Print messages to standard error, one line each."""
+    for message in messages:
+        print(f"robustrag: {printable(message, 2000)}", file=sys.stderr)
+
+
+class Progress:
+    """Says on standard error what is being done: at once on a terminal, elsewhere only when it takes long."""
+
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+        self._terminal = sys.stderr.isatty()
+        self._last = self._start
+
+    def step(self, message: str) -> None:
+        """A new step has begun."""
+        now = time.monotonic()
+        if self._terminal or now - self._start > PATIENCE:
+            self._last = now
+            print(f"[{now - self._start:5.1f} s] {printable(message, 200)}", file=sys.stderr, flush=True)
+
+    def count(self, what: str, done: int, total: int) -> None:
+        """A long step has come this far; said every few seconds."""
+        if time.monotonic() - self._last > PATIENCE / 4:
+            self.step(f"{what}: {done:,} of {total:,}")

@@ -1,0 +1,10 @@
+"""From files to ranked passages: reading, splitting, retrieving. Needs the extra `cli`."""
+
+from __future__ import annotations
+
+from robustrag_integrations.corpus.documents import CorpusError, Document
+from robustrag_integrations.corpus.reading import Reading, Skipped, read_documents
+from robustrag_integrations.corpus.retrieval import BM25Index
+from robustrag_integrations.corpus.splitting import split
+
+__all__ = ["BM25Index", "CorpusError", "Document", "Reading", "Skipped", "read_documents", "split"]

@@ -1,0 +1,37 @@
+"""A document before it is cut into passages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from robustrag_integrations.errors import RobustRAGError
+
+
+class CorpusError(RobustRAGError):
+    """A file or folder could not be read as documents; the message names it and says what to do."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """One text with an author.
+
+    Attributes:
+        text: all of it, in valid Unicode.
+        id: a label, for reports.
+        source: who wrote it, as far as one can tell: the file, or a JSONL row's `source`. The unit that is isolated
+            when passages are grouped by source.
+    """
+
+    text: str
+    id: str
+    source: str
+
+
+def valid_text(text: str) -> str:
+    """The text without lone surrogates, which JSON can spell and tokenizers choke on; each becomes U+FFFD."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def shown_path(path: str) -> str:
+    """A path as a label: undecodable bytes of a file name become U+FFFD."""
+    return valid_text(path)

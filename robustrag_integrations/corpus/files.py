@@ -1,0 +1,84 @@
+"""Finding the files to read: nothing outside the given folders, nothing that is not a plain file."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from robustrag_integrations.corpus.documents import CorpusError, shown_path
+from robustrag_integrations.display import printable
+
+SUFFIXES = (".txt", ".text", ".md", ".markdown", ".pdf", ".jsonl")
+MOST_FILES = 100_000
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file to read.
+
+    Attributes:
+        path: where it is.
+        named: whether the user named it; files found in a folder may be skipped, a named one may not.
+    """
+
+    path: str
+    named: bool
+
+    @property
+    def label(self) -> str:
+        """The path for messages and reports."""
+        return printable(shown_path(self.path), 200)
+
+
+def find_files(paths: Iterable[str]) -> list[SourceFile]:
+    """The files of a list of files and folders, without repeats, in the order given; folders sorted by name.
+
+    Folders are searched to any depth. Hidden files and symbolic links in them are left out, so that nobody who may
+    write into the folder can make files outside it be read, or the search go round in circles.
+
+    Raises:
+        CorpusError: a path does not exist, cannot be opened, or is neither folder nor plain file of a known kind.
+    """
+    found: dict[str, SourceFile] = {}
+    for path in paths:
+        candidates = _walk(path) if _is_folder(path) else [SourceFile(path, named=True)]
+        for file in candidates:
+            found.setdefault(os.path.realpath(file.path), file)
+            if len(found) > MOST_FILES:
+                raise CorpusError(f"{_label(path)} holds more than {MOST_FILES:,} files; name smaller folders")
+    return list(found.values())
+
+
+def _is_folder(path: str) -> bool:
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise CorpusError(f"cannot open {_label(path)}: {reason}") from error
+    if stat.S_ISDIR(mode):
+        return True
+    if not stat.S_ISREG(mode):
+        raise CorpusError(f"{_label(path)} is neither a folder nor a plain file")
+    if not path.lower().endswith(SUFFIXES):
+        raise CorpusError(f"{_label(path)}: unknown kind of file; {', '.join(SUFFIXES)} can be read")
+    return False
+
+
+def _walk(folder: str) -> Iterator[SourceFile]:
+    for parent, folders, names in os.walk(folder, onerror=_refused, followlinks=False):
+        folders[:] = sorted(f for f in folders if not f.startswith("."))
+        for name in sorted(names):
+            path = os.path.join(parent, name)
+            wanted = name.lower().endswith(SUFFIXES) and not name.startswith(".")
+            if wanted and not os.path.islink(path) and os.path.isfile(path):
+                yield SourceFile(path, named=False)
+
+
+def _refused(error: OSError) -> None:
+    raise CorpusError(f"cannot open the folder {_label(str(error.filename))}: {error.strerror}") from error
+
+
+def _label(path: str) -> str:
+    return printable(shown_path(path), 200)

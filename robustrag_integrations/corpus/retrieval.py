@@ -1,0 +1,79 @@
+"""BM25 retrieval: no model, no network, the same ranking every time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from robustrag_integrations.corpus.extras import needed
+from robustrag_integrations.passages import Passage
+
+_WORD = r"(?u)\b\w+\b"
+
+
+class BM25Index:
+    """A BM25 index over passages.
+
+    Args:
+        passages: what can be retrieved.
+
+    Raises:
+        ImportError: bm25s is not installed.
+    """
+
+    def __init__(self, passages: Sequence[Passage]) -> None:
+        self._bm25s = needed("bm25s", "retrieval")
+        self._passages = tuple(passages)
+        words = self._words([p.text for p in self._passages])
+        self._vocabulary = frozenset(w for row in words for w in row)
+        self._index = self._bm25s.BM25(backend="numpy")
+        if self._vocabulary:
+            self._index.index(words, show_progress=False)
+
+    def __len__(self) -> int:
+        return len(self._passages)
+
+    def search(self, query: str, k: int, *, per_source: int | None = None) -> list[Passage]:
+        """The passages that share words with the query, best first; earlier ones first among equals.
+
+        Args:
+            query: what to look for.
+            k: how many passages at most; with `per_source`, how many different sources.
+            per_source: at most this many passages of one source, so that one long file cannot crowd out all others.
+                None: no such limit.
+
+        Raises:
+            ValueError: `k` or `per_source` is below 1.
+        """
+        for name, number in (("k", k), ("per_source", per_source)):
+            if number is not None and number < 1:
+                raise ValueError(f"{name}={number} must be at least 1")
+        ranked = self._ranked(query)
+        return ranked[:k] if per_source is None else _spread(ranked, k, per_source)
+
+    def _ranked(self, query: str) -> list[Passage]:
+        words = [w for w in self._words([query])[0] if w in self._vocabulary] if self._vocabulary else []
+        if not words:
+            return []
+        scores = self._index.get_scores(words)
+        order = np.argsort(-scores, kind="stable")
+        return [self._passages[i] for i in order[: np.count_nonzero(scores > 0)]]
+
+    def _words(self, texts: list[str]) -> list[list[str]]:
+        found: list[list[str]] = self._bm25s.tokenize(
+            texts, token_pattern=_WORD, stopwords="en", return_ids=False, show_progress=False
+        )
+        return found
+
+
+def _spread(ranked: Sequence[Passage], k: int, per_source: int) -> list[Passage]:
+    """The best passages of the k best sources."""
+    taken: Counter[str | None] = Counter()
+    chosen = []
+    for passage in ranked:
+        if taken[passage.source] < per_source and (taken[passage.source] or len(taken) < k):
+            taken[passage.source] += 1
+            chosen.append(passage)
+    return chosen

@@ -1,0 +1,50 @@
+"""Cutting documents into passages of a size a model can read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from robustrag_integrations.corpus.documents import Document
+from robustrag_integrations.corpus.extras import needed
+from robustrag_integrations.passages import Passage
+
+CHUNK_SIZE = 600  # characters
+
+_BLOCK = 100_000  # characters
+# Markdown headings, paragraphs, lines, sentences, words; anywhere when nothing else helps.
+_ENDS = (r"\n(?=#{1,6} )", r"\n\n", r"\n", r"(?<=[.!?]) ", r" ", "")
+
+
+def split(documents: Iterable[Document], chunk_size: int = CHUNK_SIZE) -> list[Passage]:
+    """Cut documents into passages of at most `chunk_size` characters, at paragraph, line, sentence or word ends.
+
+    Passages do not overlap: a text that stood in two of them would have two votes. A document that fits stays whole
+    and keeps its id; otherwise its passages are `id#1`, `id#2`, ... All of them keep its source.
+
+    Raises:
+        ValueError: `chunk_size` is below 50.
+        ImportError: langchain-text-splitters is not installed.
+    """
+    if chunk_size < 50:
+        raise ValueError(f"chunk_size={chunk_size} must be at least 50 characters")
+    library = needed("langchain_text_splitters", "splitting documents")
+    splitter = library.RecursiveCharacterTextSplitter(
+        chunk_size=chunk_size, chunk_overlap=0, separators=list(_ENDS), is_separator_regex=True, keep_separator="end"
+    )
+    return [p for d in documents for p in _passages(d, splitter, chunk_size)]
+
+
+def _passages(document: Document, splitter: Any, chunk_size: int) -> list[Passage]:
+    whole = document.text.strip()
+    if not whole:
+        return []
+    if len(whole) <= chunk_size:
+        return [Passage(whole, id=document.id, source=document.source)]
+    # The splitter takes a word that fits nowhere apart letter by letter; cutting it first keeps that cheap. Blocks
+    # bound its memory.
+    cut = re.sub(rf"\S{{{chunk_size - 1}}}(?=\S)", r"\g<0> ", whole)
+    blocks = [cut[i : i + _BLOCK] for i in range(0, len(cut), _BLOCK)]
+    chunks = [chunk for block in blocks for chunk in splitter.split_text(block)]
+    return [Passage(chunk, id=f"{document.id}#{n}", source=document.source) for n, chunk in enumerate(chunks, start=1)]
