@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 
 
 def printable(text: str, limit: int | None = None) -> str:
@@ -23,7 +24,7 @@ def _visible(character: str) -> str:
     return "·" if unicodedata.category(character) in {"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"} else character
 
 
-def table(header: tuple[str, ...], rows: list[tuple[str, ...]], *, limits: tuple[int, ...]) -> str:
+def table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]], *, limits: tuple[int, ...]) -> str:
     """A plain text table; every cell is made printable and cut to its column's limit."""
     cells = [tuple(printable(c, w) for c, w in zip(row, limits, strict=True)) for row in [header, *rows]]
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
