@@ -1,0 +1,25 @@
+"""LangChain with a retrieval step that a few planted documents cannot take over.
+
+`create_robust_documents_chain` replaces `create_stuff_documents_chain`; the rest of the program stays as it is. What
+needs more than langchain-core stands in modules of its own: `langchain_robustrag.middleware` (langchain 1.x agents) and
+`langchain_robustrag.classic` (`RetrievalQA` and its like).
+"""
+
+from __future__ import annotations
+
+from langchain_robustrag.aggregations import RobustOptions
+from langchain_robustrag.chain import create_robust_documents_chain
+from langchain_robustrag.graph import create_robust_node
+from langchain_robustrag.retrieval import create_robust_retrieval_chain
+from langchain_robustrag.runnable import REPORT_EVENT, RobustDocuments
+from langchain_robustrag.tool import create_robust_retriever_tool
+
+__all__ = [
+    "REPORT_EVENT",
+    "RobustDocuments",
+    "RobustOptions",
+    "create_robust_documents_chain",
+    "create_robust_node",
+    "create_robust_retrieval_chain",
+    "create_robust_retriever_tool",
+]

@@ -1,0 +1,239 @@
+"""Performing a plan's requests with LangChain: the one driver behind chain, tool, middleware and graph node.
+
+Isolated calls are child runs `group:0`, `group:1`, ... that carry the tag `nostream`, so that no front end shows what a
+single group says; only the final call may be streamed. No algorithm stands here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
+from langchain_core.output_parsers import StrOutputParser
+from langchain_core.prompts import BasePromptTemplate
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import ContextThreadPoolExecutor, merge_configs, patch_config, run_in_executor
+
+from langchain_robustrag.language_models import is_synchronous
+from langchain_robustrag.limits import CallLimit
+from langchain_robustrag.prompts import as_text, located
+from robustrag_integrations.defenses.drivers import DecodingPerformer
+from robustrag_integrations.defenses.plan import Ask, OpenSession, Reply, Request
+from robustrag_integrations.display import printable
+from robustrag_integrations.models.base import DecodingModel, Response
+from robustrag_integrations.prompts import Prompt
+
+NOSTREAM = "nostream"  # what LangGraph looks for
+ISOLATED = "robustrag:isolated"
+
+RunManager: TypeAlias = CallbackManagerForChainRun | AsyncCallbackManagerForChainRun
+
+
+@dataclass(frozen=True)
+class ModelCalls:
+    """What is asked of a language model, and how many calls may be under way.
+
+    Attributes:
+        llm: the model.
+        isolated: the prompt of every group.
+        final: the prompt that keywords go into; None for voting.
+        limit: the cap on calls.
+    """
+
+    llm: Runnable[Any, Any]
+    isolated: BasePromptTemplate[Any]
+    final: BasePromptTemplate[Any] | None
+    limit: CallLimit
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "synchronous", is_synchronous(self.llm))
+
+    synchronous: bool = field(init=False)
+
+    @property
+    def asking_group(self) -> Runnable[Any, str]:
+        """Prompt, model, text."""
+        return self.isolated | self.llm | StrOutputParser()
+
+    @property
+    def asking_final(self) -> Runnable[Any, str]:
+        """Prompt, model, text; streams."""
+        if self.final is None:
+            raise TypeError("a vote asks no final question")
+        return self.final | self.llm | StrOutputParser()
+
+
+@dataclass
+class CallPerformer:
+    """Performs a text plan's requests with LangChain calls, for one answer.
+
+    Attributes:
+        calls: what is asked.
+        values: the chain's input without the documents, and the question.
+        context_name: the variable that a group's text goes into.
+        contexts: the groups' texts, in the order in which the plan asks.
+        config: the chain's config.
+        run_manager: the chain's run, whose children the calls are.
+        failure: the first failed call's exception.
+    """
+
+    calls: ModelCalls
+    values: Mapping[str, Any]
+    context_name: str
+    contexts: Sequence[str]
+    config: RunnableConfig
+    run_manager: RunManager
+    failure: Exception | None = None
+
+    def __call__(self, request: Request) -> Reply:
+        """Perform one request."""
+        if not isinstance(request, Ask):
+            return None
+        if request.role == "final":
+            with self.calls.limit.slot(self.config.get("max_concurrency")):
+                return [Response(self.calls.asking_final.invoke(*self._final(request.prompts[0])))]
+        return self._ask_groups()
+
+    async def aperform(self, request: Request) -> Reply:
+        """Perform one request without blocking the event loop; cancelling it cancels the calls."""
+        if not isinstance(request, Ask):
+            return None
+        if request.role == "final":
+            async with self.calls.limit.aslot(self.config.get("max_concurrency")):
+                return [Response(await self._ainvoke(self.calls.asking_final, *self._final(request.prompts[0])))]
+        return await self._aask_groups()
+
+    def stream_final(self, prompt: Prompt) -> Iterator[str]:
+        """The final answer in pieces. It holds no slot: whoever reads the pieces may take their time."""
+        yield from self.calls.asking_final.stream(*self._final(prompt))
+
+    async def astream_final(self, prompt: Prompt) -> AsyncIterator[str]:
+        """`stream_final` without blocking the event loop."""
+        values, config = self._final(prompt)
+        if self.calls.synchronous:
+            pieces = self.calls.asking_final.stream(values, config)
+            while (piece := await run_in_executor(config, next, pieces, None)) is not None:
+                yield piece
+            return
+        async for piece in self.calls.asking_final.astream(values, config):
+            yield piece
+
+    def _ask_groups(self) -> list[Response]:
+        """Ask all groups at once. Not with `batch`: that returns interrupts as if they were answers."""
+        stopped = threading.Event()
+        workers = self.calls.limit.lowered(self.config.get("max_concurrency"))
+        pool = ContextThreadPoolExecutor(max_workers=min(len(self.contexts), workers), thread_name_prefix="robustrag")
+        try:
+            asked = [pool.submit(self._ask_group, index, stopped) for index in range(len(self.contexts))]
+            concurrent.futures.wait(asked, return_when=concurrent.futures.FIRST_EXCEPTION)
+            for call in asked:
+                if call.done():
+                    call.result()
+            return [call.result() for call in asked]
+        finally:
+            stopped.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _ask_group(self, index: int, stopped: threading.Event) -> Response:
+        with self.calls.limit.slot(self.config.get("max_concurrency")):
+            if stopped.is_set():
+                return Response(None, error="not asked")
+            try:
+                return Response(self.calls.asking_group.invoke(*self._group(index)))
+            except Exception as error:
+                return self._failed(error)
+
+    async def _aask_groups(self) -> list[Response]:
+        asked = [asyncio.ensure_future(self._aask_group(index)) for index in range(len(self.contexts))]
+        try:
+            return list(await asyncio.gather(*asked))
+        except BaseException:
+            for call in asked:
+                call.cancel()
+            await asyncio.gather(*asked, return_exceptions=True)
+            raise
+
+    async def _aask_group(self, index: int) -> Response:
+        async with self.calls.limit.aslot(self.config.get("max_concurrency")):
+            try:
+                return Response(await self._ainvoke(self.calls.asking_group, *self._group(index)))
+            except Exception as error:
+                return self._failed(error)
+
+    async def _ainvoke(self, asking: Runnable[Any, str], values: Mapping[str, Any], config: RunnableConfig) -> str:
+        if self.calls.synchronous:
+            return await run_in_executor(config, asking.invoke, values, config)
+        return await asking.ainvoke(values, config)
+
+    def _failed(self, error: Exception) -> Response:
+        """A failed group is an abstention, unless the exception steers the graph or the task around it."""
+        if isinstance(error, _steering()):
+            raise error
+        self.failure = self.failure or error
+        return Response(None, error=printable(f"{type(error).__name__}: {error}", 300))
+
+    def _group(self, index: int) -> tuple[dict[str, Any], RunnableConfig]:
+        extra: RunnableConfig = {
+            "run_name": f"group:{index}",
+            "tags": [NOSTREAM, ISOLATED],
+            "metadata": {"robustrag_group": index},
+        }
+        values = {**self.values, self.context_name: self.contexts[index]}
+        return values, merge_configs(child_config(self.config, self.run_manager, f"group:{index}"), extra)
+
+    def _final(self, prompt: Prompt) -> tuple[dict[str, Any], RunnableConfig]:
+        config = merge_configs(child_config(self.config, self.run_manager, "final"), {"run_name": "final"})
+        return {**self.values, "keywords": prompt.text}, config
+
+
+class LocalCallPerformer(DecodingPerformer):
+    """Performs a decoding plan's requests on a local model, with LangChain prompts around what the plan fills in."""
+
+    failure: Exception | None = None  # there are no calls that could fail one by one
+
+    def __init__(
+        self,
+        model: DecodingModel,
+        isolated: BasePromptTemplate[Any],
+        no_retrieval: BasePromptTemplate[Any],
+        values: Mapping[str, Any],
+        context_name: str,
+        contexts: Sequence[str],
+    ) -> None:
+        super().__init__(model)
+        self._prompts = tuple(located(isolated, values, context_name, text) for text in contexts)
+        self._no_retrieval = no_retrieval
+        self._values = values
+
+    def __call__(self, request: Request) -> Reply:
+        """Perform one request."""
+        if isinstance(request, OpenSession):
+            alone = Prompt(as_text(self._no_retrieval.format_prompt(**self._values)))
+            request = OpenSession(self._prompts, alone, request.max_new_tokens)
+        return super().__call__(request)
+
+    def stream_final(self, prompt: Prompt) -> Iterator[str]:
+        """Never asked for: decoded tokens are emitted by the plan."""
+        raise TypeError("a decoding plan asks no final question")
+
+    def astream_final(self, prompt: Prompt) -> AsyncIterator[str]:
+        """Never asked for."""
+        raise TypeError("a decoding plan asks no final question")
+
+
+def child_config(config: RunnableConfig, run_manager: RunManager, tag: str) -> RunnableConfig:
+    """The config of a child run: the chain's own, without its run name and run id."""
+    return patch_config(config, callbacks=run_manager.get_child(tag))
+
+
+def _steering() -> tuple[type[BaseException], ...]:
+    """Exceptions that are no failures: cancellation, and LangGraph's interrupts, which are `Exception`s."""
+    graph = sys.modules.get("langgraph.errors")
+    bubble = (graph.GraphBubbleUp,) if graph else ()
+    return (asyncio.CancelledError, concurrent.futures.CancelledError, *bubble)

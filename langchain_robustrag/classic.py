@@ -1,0 +1,74 @@
+"""For programs that still use the chain classes of `langchain-classic`, such as `RetrievalQA`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langchain_core.callbacks import Callbacks
+from langchain_core.documents import Document
+from langchain_core.language_models import LanguageModelLike
+from langchain_core.prompts import BasePromptTemplate
+from pydantic import ConfigDict
+from typing_extensions import Unpack
+
+from langchain_robustrag.aggregations import RobustOptions
+from langchain_robustrag.chain import create_robust_documents_chain
+from langchain_robustrag.runnable import RobustDocuments
+from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.models.base import DecodingModel
+
+try:
+    from langchain_classic.chains.combine_documents.base import BaseCombineDocumentsChain
+except ImportError as error:
+    raise ImportError("RobustDocumentsChain needs langchain-classic: pip install 'langchain-classic>=1.0'") from error
+
+
+class RobustDocumentsChain(BaseCombineDocumentsChain):
+    """`create_robust_documents_chain` as a `BaseCombineDocumentsChain`: documents in, `output_text` and report out.
+
+    `RetrievalQA` and its like forward callbacks and no `max_concurrency`; the chain's own cap holds all the same.
+
+    Attributes:
+        documents_chain: made with `return_robustness=True`.
+
+    Example:
+        ```python
+        combine = RobustDocumentsChain.from_llm(llm, group_by="source")
+        qa = RetrievalQA(combine_documents_chain=combine, retriever=retriever)
+        ```
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+
+    documents_chain: RobustDocuments
+
+    @classmethod
+    def from_llm(
+        cls,
+        llm: LanguageModelLike | DecodingModel,
+        prompt: BasePromptTemplate[Any] | None = None,
+        **options: Unpack[RobustOptions],
+    ) -> RobustDocumentsChain:
+        """Make the chain; see `create_robust_documents_chain` for the arguments."""
+        return cls(documents_chain=create_robust_documents_chain(llm, prompt, return_robustness=True, **options))
+
+    def combine_docs(
+        self, docs: list[Document], callbacks: Callbacks = None, **kwargs: Any
+    ) -> tuple[str, dict[str, RobustAnswer]]:
+        """The answer, and the report under `robustness`; `kwargs` are the prompt's other inputs."""
+        answered = self.documents_chain.invoke(self._inputs(docs, kwargs), {"callbacks": callbacks})
+        return answered["answer"], {"robustness": answered["robustness"]}
+
+    async def acombine_docs(
+        self, docs: list[Document], callbacks: Callbacks = None, **kwargs: Any
+    ) -> tuple[str, dict[str, RobustAnswer]]:
+        """`combine_docs` without blocking the event loop."""
+        answered = await self.documents_chain.ainvoke(self._inputs(docs, kwargs), {"callbacks": callbacks})
+        return answered["answer"], {"robustness": answered["robustness"]}
+
+    def _inputs(self, docs: list[Document], others: dict[str, Any]) -> dict[str, Any]:
+        return {**others, self.documents_chain.document_variable_name: docs}
+
+    @property
+    def _chain_type(self) -> str:
+        return "robust_documents_chain"

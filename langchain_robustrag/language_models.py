@@ -1,0 +1,182 @@
+"""Looking through what LangChain wraps around a language model.
+
+`.bind`, `.with_retry`, `.with_fallbacks`, `.with_config` and configurable fields all put a Runnable around the model;
+`ChatHuggingFace` puts itself around a `HuggingFacePipeline`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from langchain_core.language_models import BaseLanguageModel
+from langchain_core.runnables import Runnable
+from langchain_core.runnables.base import coerce_to_runnable
+from pydantic import BaseModel
+
+from robustrag_integrations.models.base import DecodingModel, TextModel
+
+if TYPE_CHECKING:
+    from robustrag_integrations.models.local import LocalModel
+
+_SAMPLES = "the model samples ({why}): another run may give another answer, so the radius holds for no single run"
+
+
+def as_runnable(llm: Any) -> Runnable[Any, Any]:
+    """The model as a Runnable that answers, and never repeats its prompt.
+
+    Raises:
+        TypeError: not a language model, a Runnable or a function.
+    """
+    if isinstance(llm, (TextModel, DecodingModel)):
+        raise TypeError(
+            f"llm is a {type(llm).__name__}, which LangChain cannot call; use it with aggregation='decoding', or give "
+            "a LangChain model (a local one through langchain_huggingface.HuggingFacePipeline)"
+        )
+    runnable: Runnable[Any, Any] = rebuilt(coerce_to_runnable(llm), _answer_only)
+    return runnable
+
+
+def wrapped_models(runnable: Any, bound: Mapping[str, Any] | None = None) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """The models inside a Runnable, each with the arguments bound to it on the way."""
+    arguments = {**_bound_arguments(runnable), **(bound or {})}
+    inside = [inner for _, value in _fields(runnable) for inner in _runnables(value)]
+    if not inside:
+        yield runnable, arguments
+    for inner in inside:
+        yield from wrapped_models(inner, arguments)
+
+
+def rebuilt(runnable: Any, change: Callable[[Any], Any]) -> Any:
+    """The Runnable with `change` applied to it or, where that changes nothing, to the Runnables inside it.
+
+    The given one stays as it is: what is changed is a copy.
+    """
+    changed = change(runnable)
+    if changed is not runnable:
+        return changed
+    updates: dict[str, Any] = {}
+    for name, value in _fields(runnable):
+        if isinstance(value, (list, tuple)):
+            items = [rebuilt(v, change) if isinstance(v, Runnable) else v for v in value]
+            if any(new is not old for new, old in zip(items, value, strict=True)):
+                updates[name] = items
+        elif isinstance(value, Runnable) and (new := rebuilt(value, change)) is not value:
+            updates[name] = new
+    return runnable.model_copy(update=updates) if updates else runnable
+
+
+def is_pipeline(model: Any) -> bool:
+    """Whether it is a `HuggingFacePipeline` (of langchain-huggingface, or the older one of langchain-community)."""
+    return any(cls.__name__ == "HuggingFacePipeline" for cls in type(model).__mro__)
+
+
+def is_synchronous(runnable: Any) -> bool:
+    """Whether a `ChatHuggingFace` around a pipeline is inside, whose asynchronous calls are not implemented."""
+    return _is_chat_pipeline(runnable) or any(
+        is_synchronous(inner) for _, value in _fields(runnable) for inner in _runnables(value)
+    )
+
+
+def sampling_warnings(runnable: Any) -> list[str]:
+    """What about the model's settings makes its answers differ between runs."""
+    reasons = (_sampling(model, arguments) for model, arguments in wrapped_models(runnable))
+    return [_SAMPLES.format(why=why) for why in dict.fromkeys(r for r in reasons if r is not None)]
+
+
+def decoding_model(llm: Any) -> DecodingModel:
+    """The model that gives next-token probabilities: a `LocalModel`, or the torch model inside a pipeline.
+
+    Raises:
+        TypeError: there is none.
+    """
+    if isinstance(llm, DecodingModel):
+        return llm
+    for model, _ in wrapped_models(llm):
+        if is_pipeline(model):
+            return _local_model(model.pipeline, chat=_is_inside_chat(llm))
+    names = " in ".join(dict.fromkeys(type(m).__name__ for m in (*[m for m, _ in wrapped_models(llm)], llm)))
+    raise TypeError(
+        f"decoding aggregation needs next-token probabilities, which {names} does not give. Use aggregation='keyword', "
+        "which works with any model, or a HuggingFacePipeline, ChatHuggingFace or LocalModel"
+    )
+
+
+def _local_model(pipeline: Any, *, chat: bool) -> LocalModel:
+    from robustrag_integrations.models.local import LocalModel
+
+    return LocalModel(pipeline.model.eval(), pipeline.tokenizer, chat=chat)
+
+
+def _answer_only(model: Any) -> Any:
+    """A pipeline that leaves the prompt out of its answer, whatever it was bound to; anything else as it is.
+
+    By default a pipeline repeats the prompt in front of the answer: keywords would be read out of the passage.
+    """
+    if not is_pipeline(model):
+        return model
+    pipeline_class: Any = type(model)
+
+    class AnswerOnly(pipeline_class):  # type: ignore[misc]
+        def _generate(self, prompts: list[str], stop: Any = None, run_manager: Any = None, **kwargs: Any) -> Any:
+            settings = {**(kwargs.get("pipeline_kwargs") or {}), "return_full_text": False}
+            kwargs.update(pipeline_kwargs=settings, skip_prompt=False)
+            return super()._generate(prompts, stop=stop, run_manager=run_manager, **kwargs)
+
+        def _stream(self, prompt: str, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> Any:
+            kwargs.update(skip_prompt=True)
+            return super()._stream(prompt, stop=stop, run_manager=run_manager, **kwargs)
+
+    AnswerOnly.__name__ = AnswerOnly.__qualname__ = pipeline_class.__name__
+    return AnswerOnly(**{name: getattr(model, name) for name in pipeline_class.model_fields})
+
+
+def _is_chat_pipeline(runnable: Any) -> bool:
+    return any(cls.__name__ == "ChatHuggingFace" for cls in type(runnable).__mro__) and is_pipeline(runnable.llm)
+
+
+def _is_inside_chat(runnable: Any) -> bool:
+    """Whether the first pipeline inside stands in a chat model, so that its chat template belongs around the prompt."""
+    if is_pipeline(runnable):
+        return False
+    inside = [inner for _, value in _fields(runnable) for inner in _runnables(value)]
+    return _is_chat_pipeline(runnable) or any(map(_is_inside_chat, inside))
+
+
+def _sampling(model: Any, arguments: Mapping[str, Any]) -> str | None:
+    if is_pipeline(model):
+        samples = _pipeline_samples(model.pipeline, arguments.get("pipeline_kwargs") or {})
+        return "the pipeline was not given do_sample=False" if samples else None
+    if "temperature" not in arguments and not hasattr(model, "temperature"):
+        return None
+    temperature = arguments.get("temperature", getattr(model, "temperature", None))
+    if temperature is None:
+        return "no temperature is set, and most servers then sample; set temperature=0"
+    return f"its temperature is {temperature}; set temperature=0" if temperature else None
+
+
+def _pipeline_samples(pipeline: Any, asked: Mapping[str, Any]) -> bool:
+    """Whether a text-generation pipeline samples; it does unless somebody said otherwise."""
+    for settings in (asked, getattr(pipeline, "_generate_kwargs", {}), getattr(pipeline, "_forward_params", {})):
+        if "do_sample" in settings:
+            return bool(settings["do_sample"])
+        if settings.get("generation_config") is not None:
+            return bool(settings["generation_config"].do_sample)
+    return bool(getattr(getattr(pipeline, "generation_config", None), "do_sample", True))
+
+
+def _bound_arguments(runnable: Any) -> dict[str, Any]:
+    bound = getattr(runnable, "kwargs", None) if hasattr(runnable, "bound") else None
+    return dict(bound) if isinstance(bound, Mapping) else {}
+
+
+def _fields(runnable: Any) -> list[tuple[str, Any]]:
+    """A Runnable's fields with their values; none of a Runnable that is not a pydantic model, such as a function."""
+    if not isinstance(runnable, BaseModel):
+        return []
+    return [(name, getattr(runnable, name, None)) for name in cast("Any", type(runnable)).model_fields]
+
+
+def _runnables(value: Any) -> list[Any]:
+    items = value if isinstance(value, (list, tuple)) else [value]
+    return [item for item in items if isinstance(item, (Runnable, BaseLanguageModel))]

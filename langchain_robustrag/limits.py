@@ -1,0 +1,50 @@
+"""How many model calls may be under way at a time: one cap per chain, whatever calls it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import weakref
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext
+from typing import Any
+
+
+class CallLimit:
+    """A cap for all threads, and one for each event loop.
+
+    LangChain's `max_concurrency` counts per level: four inputs of five groups each may be twenty calls. Here calls with
+    the same `max_concurrency` share one lowered cap, so that a batch keeps to it too.
+    """
+
+    def __init__(self, calls: int) -> None:
+        self.calls = calls
+        self._lock = threading.Lock()
+        self._threads: dict[int, threading.BoundedSemaphore] = {}
+        self._loops: weakref.WeakKeyDictionary[Any, dict[int, asyncio.Semaphore]] = weakref.WeakKeyDictionary()
+
+    def lowered(self, max_concurrency: int | None) -> int:
+        """The cap of a call with this `max_concurrency` in its config."""
+        return self.calls if max_concurrency is None else max(1, min(self.calls, max_concurrency))
+
+    @contextmanager
+    def slot(self, max_concurrency: int | None) -> Iterator[None]:
+        """Hold one of the slots."""
+        cap = self.lowered(max_concurrency)
+        with self._thread_slots(cap) if cap < self.calls else nullcontext(), self._thread_slots(self.calls):
+            yield
+
+    @asynccontextmanager
+    async def aslot(self, max_concurrency: int | None) -> AsyncIterator[None]:
+        """Hold one of the slots of this event loop."""
+        cap = self.lowered(max_concurrency)
+        async with self._loop_slots(cap) if cap < self.calls else nullcontext(), self._loop_slots(self.calls):
+            yield
+
+    def _thread_slots(self, cap: int) -> threading.BoundedSemaphore:
+        with self._lock:
+            return self._threads.setdefault(cap, threading.BoundedSemaphore(cap))
+
+    def _loop_slots(self, cap: int) -> asyncio.Semaphore:
+        with self._lock:
+            return self._loops.setdefault(asyncio.get_running_loop(), {}).setdefault(cap, asyncio.Semaphore(cap))

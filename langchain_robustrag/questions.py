@@ -1,0 +1,74 @@
+"""Which part of a chain's input is the question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.prompts import BasePromptTemplate
+
+from langchain_robustrag.prompts import as_text
+
+QUESTION_KEYS = ("input", "question", "query")
+Question = str | Callable[[Mapping[str, Any]], str]
+
+
+def question_inputs(question: str) -> dict[str, Any]:
+    """A question under every name by which a prompt may ask for it."""
+    return dict.fromkeys(QUESTION_KEYS, question)
+
+
+def find_question(
+    inputs: Mapping[str, Any], prompt: BasePromptTemplate[Any], context: str, chosen: Question | None = None
+) -> str:
+    """The question of one call: what the report names, and what keywords and no-retrieval prompts ask.
+
+    In this order: `chosen` (an input key, or a function from the inputs); the input `input`, `question` or `query`; the
+    last human message among the inputs; the prompt's only other variable. A prompt with no other variable is a task in
+    itself, and its own words are the question.
+
+    Raises:
+        KeyError: the chosen input is missing.
+        TypeError: what was chosen is neither a str nor a list of messages.
+        ValueError: none of these is there, or it is empty.
+    """
+    found = _chosen(inputs, chosen) if chosen is not None else _usual(inputs, prompt, context)
+    if found is None:
+        raise ValueError(
+            f"cannot tell which input is the question among {sorted(map(str, inputs))}; name it: question='...'"
+        )
+    if not found.strip():
+        raise ValueError("the question is empty; ask something")
+    return found
+
+
+def last_human_text(messages: Any) -> str | None:
+    """The text of the last human message of a list; None where there is none."""
+    if isinstance(messages, BaseMessage):
+        messages = [messages]
+    if not isinstance(messages, Sequence) or isinstance(messages, str):
+        return None
+    for message in reversed(messages):
+        if isinstance(message, HumanMessage):
+            return str(message.text)
+    return None
+
+
+def _chosen(inputs: Mapping[str, Any], chosen: Question) -> str:
+    value = inputs[chosen] if isinstance(chosen, str) else chosen(inputs)
+    text = value if isinstance(value, str) else last_human_text(value)
+    if text is None:
+        raise TypeError(f"the question must be a str or messages, got {type(value).__name__} from question={chosen!r}")
+    return text
+
+
+def _usual(inputs: Mapping[str, Any], prompt: BasePromptTemplate[Any], context: str) -> str | None:
+    others = [name for name in prompt.input_variables if name != context]
+    for name in dict.fromkeys([*QUESTION_KEYS, "messages", *(others if len(others) == 1 else ())]):
+        value = inputs.get(name)
+        if (text := value if isinstance(value, str) else last_human_text(value)) is not None:
+            return text
+    if not others:
+        return as_text(prompt.format_prompt(**{context: ""})).strip()
+    return None

@@ -1,0 +1,276 @@
+"""The Runnable that answers from documents, robustly."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForChainRun,
+    CallbackManagerForChainRun,
+    adispatch_custom_event,
+    dispatch_custom_event,
+)
+from langchain_core.documents import Document
+from langchain_core.output_parsers import StrOutputParser
+from langchain_core.prompts import BasePromptTemplate
+from langchain_core.runnables import (
+    AddableDict,
+    ConfigurableFieldSpec,
+    Runnable,
+    RunnableConfig,
+    RunnablePassthrough,
+    RunnableSerializable,
+)
+from langchain_core.runnables.graph import Graph
+from langchain_core.runnables.utils import get_unique_config_specs
+from langchain_core.utils.pydantic import create_model
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SkipValidation
+
+from langchain_robustrag.aggregations import Aggregation, Case, choices_of, documents_of
+from langchain_robustrag.calls import CallPerformer, LocalCallPerformer, ModelCalls, RunManager, child_config
+from langchain_robustrag.documents import Isolation
+from langchain_robustrag.language_models import sampling_warnings
+from langchain_robustrag.limits import CallLimit
+from langchain_robustrag.prompts import check_inputs
+from langchain_robustrag.questions import Question, find_question
+from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.defenses.drivers import AnswerStream, AsyncAnswerStream, arun, astream, run, stream
+from robustrag_integrations.defenses.plan import Plan
+from robustrag_integrations.defenses.voting import VotingSettings
+from robustrag_integrations.errors import QuorumError
+from robustrag_integrations.models.base import DecodingModel
+
+REPORT_EVENT = "robustrag_report"
+
+
+@dataclass(frozen=True)
+class _Call:
+    """One answer being made: the plan, what performs it, and what to say about it afterwards."""
+
+    plan: Plan
+    perform: CallPerformer | LocalCallPerformer
+    warnings: tuple[str, ...]
+
+    def completed(self, answer: RobustAnswer) -> RobustAnswer:
+        """The answer with the warnings that only LangChain's side knows of."""
+        return replace(answer, warnings=(*dict.fromkeys((*self.warnings, *answer.warnings)),))
+
+
+class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
+    """Documents and a question in, an answer out that a few planted documents cannot take over.
+
+    Made by `create_robust_documents_chain`, which describes the settings. The input is a dict with the documents under
+    `document_variable_name` and whatever the prompt names besides; the output is the answer (a `str`, or what the
+    output parser makes of it), with `return_robustness` a dict of `answer` and `robustness`.
+
+    Every call dispatches the custom event `robustrag_report`, whose data is `RobustAnswer.to_dict()`.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+
+    name: str | None = "robust_documents_chain"
+    llm: Any
+    prompt: SkipValidation[BasePromptTemplate[Any]]
+    aggregation: Aggregation = "keyword"
+    settings: Any
+    isolation: SkipValidation[Isolation]
+    keyword_prompt: SkipValidation[BasePromptTemplate[Any] | None] = None
+    no_retrieval_prompt: SkipValidation[BasePromptTemplate[Any] | None] = None
+    choices: tuple[str, ...] | None = None
+    question: Question | None = None
+    output_parser: Runnable[Any, Any] = Field(default_factory=StrOutputParser)
+    document_variable_name: str = "context"
+    max_concurrency: int = 10
+    return_robustness: bool = False
+
+    _limit: CallLimit = PrivateAttr()
+    _warnings: tuple[str, ...] = PrivateAttr(default=())
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Set up what lives as long as the chain: the cap on calls, and what is known about the model."""
+        self._limit = CallLimit(self.max_concurrency)
+        if not isinstance(self.llm, DecodingModel):
+            self._warnings = tuple(sampling_warnings(self.llm))
+
+    # --- calling
+
+    def invoke(self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        """Answer once."""
+        return self._call_with_config(self._invoke, input, config, **kwargs)
+
+    async def ainvoke(self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        """Answer once without blocking the event loop; cancelling it cancels the model calls."""
+        return await self._acall_with_config(self._ainvoke, input, config, **kwargs)
+
+    def stream(self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[Any]:
+        """The aggregated answer in pieces; no isolated response is ever among them."""
+        yield from self.transform(iter([input]), config, **kwargs)
+
+    async def astream(
+        self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any
+    ) -> AsyncIterator[Any]:
+        """`stream` without blocking the event loop."""
+
+        async def once() -> AsyncIterator[dict[str, Any]]:
+            yield input
+
+        async for piece in self.atransform(once(), config, **kwargs):
+            yield piece
+
+    def transform(
+        self, input: Iterator[dict[str, Any]], config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Iterator[Any]:
+        """`stream` behind another Runnable: the answer begins when the input is complete."""
+        yield from self._transform_stream_with_config(input, self._transform, config, **kwargs)
+
+    async def atransform(
+        self, input: AsyncIterator[dict[str, Any]], config: RunnableConfig | None = None, **kwargs: Any
+    ) -> AsyncIterator[Any]:
+        """`transform` without blocking the event loop."""
+        async for piece in self._atransform_stream_with_config(input, self._atransform, config, **kwargs):
+            yield piece
+
+    def _invoke(self, inputs: dict[str, Any], run_manager: CallbackManagerForChainRun, config: RunnableConfig) -> Any:
+        call = self._call(inputs, run_manager, config)
+        try:
+            answer = call.completed(run(call.plan, call.perform))
+        except QuorumError as error:
+            raise error from call.perform.failure
+        parsed = self.output_parser.invoke(answer.text, child_config(config, run_manager, "parse"))
+        dispatch_custom_event(REPORT_EVENT, answer.to_dict(), config=config)
+        return {"answer": parsed, "robustness": answer} if self.return_robustness else parsed
+
+    async def _ainvoke(
+        self, inputs: dict[str, Any], run_manager: AsyncCallbackManagerForChainRun, config: RunnableConfig
+    ) -> Any:
+        call = self._call(inputs, run_manager, config)
+        try:
+            answer = call.completed(await arun(call.plan, call.perform.aperform))
+        except QuorumError as error:
+            raise error from call.perform.failure
+        parsed = await self.output_parser.ainvoke(answer.text, child_config(config, run_manager, "parse"))
+        await adispatch_custom_event(REPORT_EVENT, answer.to_dict(), config=config)
+        return {"answer": parsed, "robustness": answer} if self.return_robustness else parsed
+
+    def _transform(
+        self, chunks: Iterator[dict[str, Any]], run_manager: CallbackManagerForChainRun, config: RunnableConfig
+    ) -> Iterator[Any]:
+        whole: Any = None
+        for chunk in chunks:
+            whole = _added(whole, chunk)
+        call = self._call(whole, run_manager, config)
+        pieces = AnswerStream(stream(call.plan, call.perform, call.perform.stream_final))
+        try:
+            for piece in self.output_parser.transform(pieces, child_config(config, run_manager, "parse")):
+                yield AddableDict(answer=piece) if self.return_robustness else piece
+            answer = call.completed(pieces.answer)
+        except QuorumError as error:
+            raise error from call.perform.failure
+        dispatch_custom_event(REPORT_EVENT, answer.to_dict(), config=config)
+        if self.return_robustness:
+            yield AddableDict(robustness=answer)
+
+    async def _atransform(
+        self,
+        chunks: AsyncIterator[dict[str, Any]],
+        run_manager: AsyncCallbackManagerForChainRun,
+        config: RunnableConfig,
+    ) -> AsyncIterator[Any]:
+        whole: Any = None
+        async for chunk in chunks:
+            whole = _added(whole, chunk)
+        call = self._call(whole, run_manager, config)
+        pieces = AsyncAnswerStream(astream(call.plan, call.perform.aperform, call.perform.astream_final))
+        try:
+            async for piece in self.output_parser.atransform(pieces, child_config(config, run_manager, "parse")):
+                yield AddableDict(answer=piece) if self.return_robustness else piece
+            answer = call.completed(pieces.answer)
+        except QuorumError as error:
+            raise error from call.perform.failure
+        finally:
+            await pieces.aclose()
+        await adispatch_custom_event(REPORT_EVENT, answer.to_dict(), config=config)
+        if self.return_robustness:
+            yield AddableDict(robustness=answer)
+
+    def _call(self, inputs: Any, run_manager: RunManager, config: RunnableConfig) -> _Call:
+        """Check the input, isolate the documents, and set up the plan with what performs it."""
+        name = self.document_variable_name
+        documents = documents_of(inputs, name)
+        groups, grouping_warnings = self.isolation.groups(documents)
+        question = find_question(inputs, self.prompt, name, self.question)
+        choices = choices_of(inputs, self.choices) if isinstance(self.settings, VotingSettings) else ()
+        case = Case(question, groups, choices)
+        trusted = {key: value for key, value in inputs.items() if key != name}
+        values = {**trusted, **case.values}
+        contexts = tuple(map(self.isolation.text_of, groups))
+        check_inputs(self.prompt, {**values, name: ""})
+        model = self.llm if isinstance(self.llm, DecodingModel) else None
+        return _Call(
+            case.plan(self.settings, model, self.isolation.group_by),
+            self._performer(model, values, contexts, run_manager, config),
+            (*self._warnings, *grouping_warnings),
+        )
+
+    def _performer(
+        self,
+        model: DecodingModel | None,
+        values: Mapping[str, Any],
+        contexts: tuple[str, ...],
+        run_manager: RunManager,
+        config: RunnableConfig,
+    ) -> CallPerformer | LocalCallPerformer:
+        name = self.document_variable_name
+        if model is not None and self.no_retrieval_prompt is not None:
+            check_inputs(self.no_retrieval_prompt, values)
+            return LocalCallPerformer(model, self.prompt, self.no_retrieval_prompt, values, name, contexts)
+        if self.keyword_prompt is not None:
+            check_inputs(self.keyword_prompt, {**values, "keywords": ""})
+        calls = ModelCalls(self.llm, self.prompt, self.keyword_prompt, self._limit)
+        return CallPerformer(calls, values, name, contexts, config, run_manager)
+
+    # --- what LangChain wants to know
+
+    @property
+    def OutputType(self) -> Any:
+        """What the output parser gives, or a dict with the report."""
+        return dict[str, Any] if self.return_robustness else self.output_parser.OutputType
+
+    @property
+    def config_specs(self) -> list[ConfigurableFieldSpec]:
+        """The configurable fields of prompt, model and output parser."""
+        parts = [self.prompt, self.keyword_prompt, self.llm, self.output_parser]
+        return get_unique_config_specs(s for p in parts if isinstance(p, Runnable) for s in p.config_specs)
+
+    def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
+        """The documents, and what the prompt names besides."""
+        given = {"query": "input"} if self.question is None else {}
+        names = [given.get(n, n) for n in self.prompt.input_variables if n != self.document_variable_name]
+        types = {name: (self.prompt.input_types.get(name, str), ...) for name in names}
+        documents = {self.document_variable_name: (list[Document], ...)}
+        fields: dict[str, Any] = {**documents, **types}
+        return create_model("RobustDocumentsInput", **fields)
+
+    def get_graph(self, config: RunnableConfig | None = None) -> Graph:
+        """Prompt, model, aggregation, second prompt, model, output parser: what a call goes through."""
+        aggregate: Runnable[Any, Any] = RunnablePassthrough[Any]().with_config(
+            run_name=f"{self.aggregation}_aggregation"
+        )
+        if isinstance(self.llm, DecodingModel):
+            return (self.prompt | aggregate | self.output_parser).get_graph(config)
+        asked = self.prompt | self.llm | aggregate
+        if self.keyword_prompt is not None:
+            asked = asked | self.keyword_prompt | self.llm
+        graph: Graph = (asked | self.output_parser).get_graph(config)
+        return graph
+
+
+def _added(whole: dict[str, Any] | None, chunk: dict[str, Any]) -> dict[str, Any]:
+    """The input so far: streamed dicts come key by key."""
+    return (
+        {**(whole or {}), **chunk}
+        if not isinstance(chunk, AddableDict) or whole is None
+        else AddableDict(whole) + chunk
+    )

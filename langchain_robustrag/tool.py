@@ -1,0 +1,78 @@
+"""A retriever tool whose content is a robust answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langchain_core.language_models import LanguageModelLike
+from langchain_core.prompts import BasePromptTemplate
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import StructuredTool
+from langchain_core.tools.retriever import RetrieverInput
+from typing_extensions import Unpack
+
+from langchain_robustrag.aggregations import RobustOptions
+from langchain_robustrag.chain import create_robust_documents_chain
+from langchain_robustrag.questions import question_inputs
+from robustrag_integrations.models.base import DecodingModel
+
+
+def create_robust_retriever_tool(
+    retriever: BaseRetriever,
+    llm: LanguageModelLike | DecodingModel,
+    name: str,
+    description: str,
+    *,
+    prompt: BasePromptTemplate[Any] | None = None,
+    **options: Unpack[RobustOptions],
+) -> StructuredTool:
+    """Create a tool that retrieves documents and answers from them robustly.
+
+    The agent reads the answer, never a document: what a document tells the agent to do does not reach it unless enough
+    groups say the same.
+
+    Args:
+        retriever: where documents come from.
+        llm: what reads the documents; see `create_robust_documents_chain`. It needs no tools and may be a small model.
+        name: the tool's name, for the agent.
+        description: what it is for, for the agent.
+        prompt: as there; its variables besides the documents are `input`, `question` or `query`.
+        options: the keyword arguments of `create_robust_documents_chain`.
+
+    Returns:
+        A tool with the argument `query`. Its content is the answer, its artifact a dict with `documents` and
+        `robustness`, a `RobustAnswer.to_dict()`, which a checkpointer can store.
+
+    Example:
+        ```python
+        search = create_robust_retriever_tool(retriever, llm, "search_news", "Answers questions from the news.")
+        agent = create_agent(agent_model, [search])
+        ```
+    """
+    context = options.get("document_variable_name", "context")
+    answering = create_robust_documents_chain(llm, prompt, return_robustness=True, **options)
+
+    def search(query: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
+        documents = retriever.invoke(query, config)
+        answered = answering.invoke({**question_inputs(query), context: documents}, config)
+        return content_and_artifact(answered, documents)
+
+    async def asearch(query: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
+        documents = await retriever.ainvoke(query, config)
+        answered = await answering.ainvoke({**question_inputs(query), context: documents}, config)
+        return content_and_artifact(answered, documents)
+
+    return StructuredTool(
+        name=name,
+        description=description,
+        func=search,
+        coroutine=asearch,
+        args_schema=RetrieverInput,
+        response_format="content_and_artifact",
+    )
+
+
+def content_and_artifact(answered: dict[str, Any], documents: Any) -> tuple[str, dict[str, Any]]:
+    """What a tool message holds: the answer, and what never reaches the agent's model."""
+    return str(answered["answer"]), {"documents": documents, "robustness": answered["robustness"].to_dict()}
