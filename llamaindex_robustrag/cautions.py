@@ -1,0 +1,89 @@
+"""What about a LlamaIndex LLM weakens the answers made with it, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from llama_index.core.base.llms.types import ChatMessage, MessageRole
+from llama_index.core.llms import LLM
+
+
+def llm_warnings(llm: LLM, call_kwargs: Mapping[str, Any]) -> tuple[str, ...]:
+    """Warnings that every answer of this LLM carries."""
+    found = []
+    temperature = _temperature(llm, call_kwargs)
+    if temperature:
+        found.append(
+            f"the model samples (temperature {temperature:g}): another run may give another answer, so the radius "
+            "holds for no single run; set temperature=0"
+        )
+    elif _samples_locally(llm):
+        found.append(
+            "the model samples (do_sample): another run may give another answer, so the radius holds for no single "
+            'run; pass generate_kwargs={"do_sample": False}'
+        )
+    tokenizer = getattr(llm, "_tokenizer", None)
+    template = getattr(tokenizer, "chat_template", None)
+    if template and not llm.metadata.is_chat_model:
+        found.append(
+            "the model has a chat template but runs without it (is_chat_model=False), so an instruct model gets no "
+            "roles; pass is_chat_model=True"
+        )
+    if template and llm.metadata.is_chat_model and _adds_second_bos(tokenizer):
+        found.append(
+            "the chat template writes a BOS and the tokenizer adds another: the model reads two; pass a LocalModel "
+            "as llm, or a tokenizer with add_bos_token=False"
+        )
+    return tuple(found)
+
+
+def decoding_warnings(llm: LLM, conversation: Sequence[ChatMessage]) -> tuple[str, ...]:
+    """What decoding aggregation, which asks the model itself and not the LLM around it, leaves out."""
+    found = []
+    if llm.system_prompt:
+        found.append("decoding aggregation does not read the LLM's system_prompt; put it into prompts=")
+    if conversation:
+        found.append("decoding aggregation does not read the conversation so far; condense it into the question")
+    return tuple(found)
+
+
+def conversation_warnings(conversation: Sequence[ChatMessage]) -> tuple[str, ...]:
+    """What a conversation in front of every prompt means for the radius."""
+    said = sum(m.role == MessageRole.ASSISTANT for m in conversation)
+    if not said:
+        return ()
+    return (
+        f"{said} earlier answers are part of every prompt: the radius is about the passages of this question, given "
+        "those answers",
+    )
+
+
+def _temperature(llm: LLM, call_kwargs: Mapping[str, Any]) -> float:
+    """What the next call samples with, as far as it can be known; 0 if it cannot."""
+    if hasattr(llm, "generate_kwargs"):  # local transformers ignore a temperature unless they sample
+        return 0.0
+    for value in (
+        call_kwargs.get("temperature"),
+        (getattr(llm, "additional_kwargs", None) or {}).get("temperature"),
+        getattr(llm, "temperature", None),
+    ):
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return float(value)
+    return 0.0
+
+
+def _samples_locally(llm: LLM) -> bool:
+    given = getattr(llm, "generate_kwargs", None)
+    if isinstance(given, Mapping) and "do_sample" in given:
+        return bool(given["do_sample"])
+    config = getattr(getattr(llm, "_model", None), "generation_config", None)
+    return bool(getattr(config, "do_sample", False))
+
+
+def _adds_second_bos(tokenizer: Any) -> bool:
+    bos = getattr(tokenizer, "bos_token_id", None)
+    if bos is None:
+        return False
+    text = tokenizer.apply_chat_template([{"role": "user", "content": "a"}], tokenize=False, add_generation_prompt=True)
+    return list(tokenizer(text)["input_ids"])[:2] == [bos, bos]

@@ -1,0 +1,265 @@
+"""Chat engines that isolate what they retrieve; LlamaIndex's own put all of it into one system prompt."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, cast
+
+from llama_index.core.base.llms.types import ChatMessage, MessageRole
+from llama_index.core.base.response.schema import RESPONSE_TYPE
+from llama_index.core.chat_engine import CondensePlusContextChatEngine, ContextChatEngine
+from llama_index.core.chat_engine.types import AgentChatResponse, BaseChatEngine, StreamingAgentChatResponse
+from llama_index.core.llms import LLM
+from llama_index.core.schema import NodeWithScore, QueryType
+from llama_index.core.tools import ToolOutput
+
+from llamaindex_robustrag.llm_calls import blocks_the_loop
+from llamaindex_robustrag.query_engine import synthesizer_of
+from llamaindex_robustrag.synthesizer import REPORT, RobustRAGSynthesizer
+from robustrag_integrations.models.base import TextModel
+
+
+class Turn:
+    """One question of a conversation: a synthesizer, what it is asked, and its response."""
+
+    def __init__(self, synthesizer: RobustRAGSynthesizer) -> None:
+        self.synthesizer = synthesizer
+        self.query: str | None = None
+        self.response: RESPONSE_TYPE | None = None
+
+    def synthesize(self, query: QueryType, nodes: list[NodeWithScore]) -> RESPONSE_TYPE:
+        """Answer the turn's own query where there is one."""
+        self.response = self.synthesizer.synthesize(self.query or query, nodes)
+        return self.response
+
+    async def asynthesize(self, query: QueryType, nodes: list[NodeWithScore]) -> RESPONSE_TYPE:
+        """`synthesize` without blocking the event loop."""
+        self.response = await self.synthesizer.asynthesize(self.query or query, nodes)
+        return self.response
+
+
+_TURNS: ContextVar[list[Turn] | None] = ContextVar("robustrag_turns", default=None)
+
+
+@contextmanager
+def _turns() -> Iterator[list[Turn]]:
+    turns: list[Turn] = []
+    token = _TURNS.set(turns)
+    try:
+        yield turns
+    finally:
+        _TURNS.reset(token)
+
+
+def _new_turn(synthesizer: RobustRAGSynthesizer) -> Turn:
+    turn = Turn(synthesizer)
+    if (turns := _TURNS.get()) is not None:
+        turns.append(turn)
+    return turn
+
+
+class ReportingChatEngine(BaseChatEngine):
+    """The four chat methods, with the robust answer's report on what they return.
+
+    The report is at `response.metadata["robustrag"]`, and the whole response at `response.sources[-1].raw_output`. A
+    streamed one has it when the last piece is out.
+    """
+
+    _llm: LLM
+    _synthesizer: RobustRAGSynthesizer | None = None
+
+    @property
+    def response_synthesizer(self) -> RobustRAGSynthesizer:
+        """How the engine answers."""
+        if self._synthesizer is None:  # made without `from_defaults`
+            self._synthesizer = RobustRAGSynthesizer(self._llm)
+        return self._synthesizer
+
+    def chat(self, message: str, chat_history: list[ChatMessage] | None = None, **more: Any) -> AgentChatResponse:  # type: ignore[override]
+        """One question, one answer."""
+        with _turns() as turns:
+            reply = super().chat(message, chat_history, **more)
+        return cast(AgentChatResponse, _reported(reply, turns, message))
+
+    def stream_chat(  # type: ignore[override]
+        self, message: str, chat_history: list[ChatMessage] | None = None, **more: Any
+    ) -> StreamingAgentChatResponse:
+        """`chat`, the answer in pieces."""
+        with _turns() as turns:
+            reply = super().stream_chat(message, chat_history, **more)
+        return cast(StreamingAgentChatResponse, _reported(reply, turns, message))
+
+    async def achat(  # type: ignore[override]
+        self, message: str, chat_history: list[ChatMessage] | None = None, **more: Any
+    ) -> AgentChatResponse:
+        """`chat` without blocking the event loop."""
+        with _turns() as turns:
+            reply = await super().achat(message, chat_history, **more)
+        return cast(AgentChatResponse, _reported(reply, turns, message))
+
+    async def astream_chat(  # type: ignore[override]
+        self, message: str, chat_history: list[ChatMessage] | None = None, **more: Any
+    ) -> StreamingAgentChatResponse:
+        """`stream_chat` without blocking the event loop."""
+        with _turns() as turns:
+            reply = await super().astream_chat(message, chat_history, **more)
+        return cast(StreamingAgentChatResponse, _reported(reply, turns, message))
+
+
+def _reported(reply: Any, turns: Sequence[Turn], message: str) -> Any:
+    response = turns[-1].response
+    metadata = (response.metadata if response is not None else None) or {}
+    reply.sources.append(
+        ToolOutput(
+            tool_name=REPORT,
+            content="see raw_output.metadata",
+            raw_input={"message": turns[-1].query or message},
+            raw_output=response,
+        )
+    )
+    reply.metadata = {**(getattr(reply, "metadata", None) or {}), REPORT: metadata.get(REPORT)}
+    return reply
+
+
+class RobustContextChatEngine(ReportingChatEngine, ContextChatEngine):
+    """`ContextChatEngine` whose retrieved nodes are asked in isolation; the conversation goes in front of each prompt.
+
+    Example:
+        >>> engine = RobustContextChatEngine.from_defaults(index.as_retriever(similarity_top_k=10), llm=llm)
+        >>> reply = engine.chat("Who won?")
+        >>> str(reply), reply.metadata["robustrag"]["radius"]
+    """
+
+    @classmethod
+    def from_defaults(  # type: ignore[override]
+        cls,
+        retriever: Any,
+        *,
+        llm: LLM | TextModel | None = None,
+        response_synthesizer: RobustRAGSynthesizer | None = None,
+        chat_history: list[ChatMessage] | None = None,
+        memory: Any = None,
+        system_prompt: str | None = None,
+        prefix_messages: list[ChatMessage] | None = None,
+        node_postprocessors: list[Any] | None = None,
+        **settings: Any,
+    ) -> RobustContextChatEngine:
+        """An engine from its parts.
+
+        Args:
+            retriever: finds the nodes for each message.
+            llm: answers; None: the synthesizer's, or `Settings.llm`.
+            response_synthesizer: how to answer; None: a new one from `settings`.
+            chat_history: earlier messages.
+            memory: keeps the conversation; None: a new one.
+            system_prompt: put first in every prompt; or `prefix_messages`, for several messages.
+            prefix_messages: see `system_prompt`.
+            node_postprocessors: applied to the nodes before they are grouped.
+            settings: the other arguments of `RobustRAGSynthesizer`.
+
+        Raises:
+            TypeError, ValueError: arguments that exclude each other or make no sense.
+        """
+        synthesizer = synthesizer_of(response_synthesizer, llm, None, **settings)
+        engine = super().from_defaults(
+            retriever,
+            llm=synthesizer.plain_llm,
+            chat_history=chat_history,
+            memory=memory,
+            system_prompt=system_prompt,
+            prefix_messages=prefix_messages,
+            node_postprocessors=node_postprocessors,
+        )
+        robust = cast(RobustContextChatEngine, engine)
+        robust._synthesizer = synthesizer
+        return robust
+
+    def _get_response_synthesizer(self, chat_history: list[ChatMessage], streaming: bool = False) -> Any:
+        conversation = [*self._prefix_messages, *chat_history]
+        return _new_turn(self.response_synthesizer.with_changes(streaming=streaming, conversation=conversation))
+
+
+class RobustCondensePlusContextChatEngine(ReportingChatEngine, CondensePlusContextChatEngine):
+    """`CondensePlusContextChatEngine` whose retrieved nodes are asked in isolation.
+
+    Conversation and message are condensed to one question, and that question is asked of every group. With
+    `skip_condense` the message is asked as it is, with the conversation in front.
+
+    Example:
+        >>> engine = RobustCondensePlusContextChatEngine.from_defaults(index.as_retriever(), llm=llm)
+        >>> engine.chat("Who won?")
+        >>> engine.chat("And in the year before?")
+    """
+
+    @classmethod
+    def from_defaults(  # type: ignore[override]
+        cls,
+        retriever: Any,
+        *,
+        llm: LLM | TextModel | None = None,
+        response_synthesizer: RobustRAGSynthesizer | None = None,
+        chat_history: list[ChatMessage] | None = None,
+        memory: Any = None,
+        system_prompt: str | None = None,
+        condense_prompt: Any = None,
+        skip_condense: bool = False,
+        node_postprocessors: list[Any] | None = None,
+        verbose: bool = False,
+        **settings: Any,
+    ) -> RobustCondensePlusContextChatEngine:
+        """An engine from its parts.
+
+        Args:
+            retriever: finds the nodes for each condensed question.
+            llm: condenses and answers; None: the synthesizer's, or `Settings.llm`.
+            response_synthesizer: how to answer; None: a new one from `settings`.
+            chat_history: earlier messages.
+            memory: keeps the conversation; None: a new one.
+            system_prompt: put first in every prompt.
+            condense_prompt: how to condense, with `{chat_history}` and `{question}`.
+            skip_condense: ask the message as it is.
+            node_postprocessors: applied to the nodes before they are grouped.
+            verbose: print the condensed question.
+            settings: the other arguments of `RobustRAGSynthesizer`.
+
+        Raises:
+            TypeError, ValueError: arguments that exclude each other or make no sense.
+        """
+        synthesizer = synthesizer_of(response_synthesizer, llm, None, **settings)
+        engine = super().from_defaults(
+            retriever,
+            llm=synthesizer.plain_llm,
+            chat_history=chat_history,
+            memory=memory,
+            system_prompt=system_prompt,
+            condense_prompt=condense_prompt,
+            skip_condense=skip_condense,
+            node_postprocessors=node_postprocessors,
+            verbose=verbose,
+        )
+        robust = cast(RobustCondensePlusContextChatEngine, engine)
+        robust._synthesizer = synthesizer
+        return robust
+
+    def _get_response_synthesizer(self, chat_history: list[ChatMessage], streaming: bool = False) -> Any:
+        system = [ChatMessage(role=MessageRole.SYSTEM, content=self._system_prompt)] if self._system_prompt else []
+        conversation = [*system, *(chat_history if self._skip_condense else ())]
+        return _new_turn(self.response_synthesizer.with_changes(streaming=streaming, conversation=conversation))
+
+    def _run_c3(self, *args: Any, **kwargs: Any) -> tuple[Any, ToolOutput, list[NodeWithScore]]:
+        turn, source, nodes = super()._run_c3(*args, **kwargs)
+        cast(Turn, turn).query = source.raw_input["message"]
+        return turn, source, nodes
+
+    async def _arun_c3(self, *args: Any, **kwargs: Any) -> tuple[Any, ToolOutput, list[NodeWithScore]]:
+        turn, source, nodes = await super()._arun_c3(*args, **kwargs)
+        cast(Turn, turn).query = source.raw_input["message"]
+        return turn, source, nodes
+
+    async def _acondense_question(self, chat_history: list[ChatMessage], latest_message: str) -> str:
+        if blocks_the_loop(self._llm, "acomplete"):
+            return await asyncio.to_thread(self._condense_question, chat_history, latest_message)
+        return await super()._acondense_question(chat_history, latest_message)

@@ -1,0 +1,61 @@
+"""Cutting a group's passages to the context window, each group for itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from llama_index.core.indices.prompt_helper import PromptHelper
+from llama_index.core.llms import LLM
+from llama_index.core.node_parser import TokenTextSplitter
+from llama_index.core.prompts import PromptTemplate
+
+from robustrag_integrations.prompts import Prompt
+
+_LONGEST_TOKEN = 32  # characters per token of room that are looked at; far more than any language has
+
+
+@dataclass(frozen=True)
+class Fitter:
+    """Fits prompts into the window that a `PromptHelper` knows of.
+
+    The room depends on the question and on what surrounds the passages, never on another group; and nothing is ever
+    joined or split across groups, which is what `PromptHelper.repack` does.
+
+    Attributes:
+        helper: knows window, reserved output and tokenizer.
+        llm: whose system prompt takes room as well.
+        around: other text that goes out with every prompt.
+    """
+
+    helper: PromptHelper
+    llm: LLM
+    around: str = ""
+
+    def fit(self, prompt: Prompt) -> tuple[Prompt, bool]:
+        """The prompt with its passages cut at the end if need be, and whether they were.
+
+        Raises:
+            ValueError: question and instructions leave no room for passages.
+        """
+        if prompt.context is None:
+            return prompt, False
+        start, end = prompt.context
+        before, context, after = prompt.text[:start], prompt.text[start:end], prompt.text[end:]
+        splitter = self._splitter(before + after + self.around)
+        if len(context.encode(errors="replace")) <= splitter.chunk_size:  # no token is shorter than a byte
+            return prompt, False
+        looked_at = context[: splitter.chunk_size * _LONGEST_TOKEN]
+        first = next(iter(splitter.split_text(looked_at)), "")
+        if len(first) >= len(context.strip()):
+            return prompt, False
+        return Prompt(before + first + after, (start, start + len(first))), True
+
+    def _splitter(self, frame: str) -> TokenTextSplitter:
+        try:
+            return self.helper.get_text_splitter_given_prompt(PromptTemplate("{frame}", frame=frame), llm=self.llm)
+        except ValueError as error:
+            raise ValueError(
+                f"question and instructions leave no room for passages in the model's window of "
+                f"{self.helper.context_window} tokens, of which {self.helper.num_output} are kept for the answer: "
+                "shorten the question or the conversation, or pass a larger context window"
+            ) from error

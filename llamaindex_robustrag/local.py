@@ -1,0 +1,103 @@
+"""Local transformers models: next-token probabilities out of a HuggingFaceLLM, and core models as LLMs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from llama_index.core.base.llms.types import CompletionResponse, CompletionResponseGen, LLMMetadata
+from llama_index.core.bridge.pydantic import Field, PrivateAttr
+from llama_index.core.llms import LLM, CustomLLM
+from llama_index.core.llms.callbacks import llm_completion_callback
+
+from robustrag_integrations.errors import ModelError
+from robustrag_integrations.models.base import TextModel
+from robustrag_integrations.prompts import Prompt
+
+if TYPE_CHECKING:
+    from robustrag_integrations.models.local import LocalModel
+
+
+def local_model_of(llm: LLM, **settings: Any) -> LocalModel:
+    """The model and tokenizer inside a `HuggingFaceLLM` as the core's `LocalModel`, which encodes with one BOS.
+
+    Args:
+        llm: a `HuggingFaceLLM` from `llama-index-llms-huggingface`, or a `TextModelLLM` over a `LocalModel`.
+        settings: the keyword arguments of `LocalModel`; `chat=None` uses the tokenizer's chat template if it has one.
+
+    Raises:
+        TypeError: the LLM gives no next-token probabilities.
+    """
+    from robustrag_integrations.models.local import LocalModel
+
+    inner = llm.model if isinstance(llm, TextModelLLM) else None
+    if isinstance(inner, LocalModel):
+        return inner
+    model, tokenizer = getattr(llm, "_model", None), getattr(llm, "_tokenizer", None)
+    if model is None or tokenizer is None:
+        raise TypeError(
+            f"decoding aggregation needs next-token probabilities, which {type(llm).__name__} does not give; use a "
+            "HuggingFaceLLM, pass local_model=LocalModel(model, tokenizer), or use aggregation='keyword'"
+        )
+    return LocalModel(model, tokenizer, **{"name": llm.metadata.model_name, **settings})
+
+
+class TextModelLLM(CustomLLM):
+    """A core model, such as `LocalModel.bundled()`, as a LlamaIndex LLM: greedy, one BOS, chat template applied.
+
+    Args:
+        model: any `TextModel` of the core.
+        context_window: its window in tokens.
+        num_output: the tokens kept for the answer.
+    """
+
+    context_window: int = Field(default=2048, gt=0)
+    num_output: int = Field(default=64, gt=0)
+    _model_of_core: TextModel = PrivateAttr()
+
+    def __init__(self, model: TextModel, **fields: Any) -> None:
+        super().__init__(**fields)
+        self._model_of_core = model
+
+    @property
+    def model(self) -> TextModel:
+        """The core's model."""
+        return self._model_of_core
+
+    @classmethod
+    def class_name(cls) -> str:
+        """The name under which LlamaIndex serialises it."""
+        return "robustrag_text_model_llm"
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        """Window, output and name."""
+        return LLMMetadata(
+            context_window=self.context_window,
+            num_output=self.num_output,
+            model_name=self.model.description,
+            is_chat_model=False,
+        )
+
+    @llm_completion_callback()
+    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
+        """The model's greedy answer.
+
+        Raises:
+            ModelError: the model failed.
+        """
+        [response] = self.model.generate([Prompt(prompt)], "final")
+        if response.text is None:
+            raise ModelError(response.error or "the model gave no text")
+        return CompletionResponse(text=response.text)
+
+    @llm_completion_callback()
+    def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponseGen:
+        """The model's greedy answer in pieces."""
+        return _pieces(self.model, prompt)
+
+
+def _pieces(model: TextModel, prompt: str) -> CompletionResponseGen:
+    text = ""
+    for piece in model.stream(Prompt(prompt)):
+        text += piece
+        yield CompletionResponse(text=text, delta=piece)

@@ -1,0 +1,116 @@
+"""A LlamaIndex LLM as the core's plans see it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.bridge.pydantic import BaseModel
+from llama_index.core.indices.prompt_helper import PromptHelper
+from llama_index.core.llms import LLM
+
+from llamaindex_robustrag.cautions import llm_warnings
+from llamaindex_robustrag.fitting import Fitter
+from llamaindex_robustrag.llm_calls import PlainCalls, StructuredCalls
+from robustrag_integrations.models.base import Response, Role, TextModel
+from robustrag_integrations.models.callable import TRANSIENT, CallableModel
+from robustrag_integrations.prompts import Prompt
+
+
+@dataclass(frozen=True)
+class CallPolicy:
+    """How calls to the LLM are made.
+
+    Attributes:
+        num_workers: isolated calls under way at a time.
+        timeout: seconds for one try, None for no limit; waiting for the LLM's rate limiter counts.
+        attempts: tries in all.
+        retry_on: exceptions worth another try.
+        llm_kwargs: passed on with every call.
+    """
+
+    num_workers: int = 8
+    timeout: float | None = None
+    attempts: int = 3
+    retry_on: tuple[type[Exception], ...] = TRANSIENT
+    llm_kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+    def callable_model(self, calls: PlainCalls | StructuredCalls, name: str) -> CallableModel:
+        """The calls with the core's threads, tasks, retries and time-outs around them."""
+        return CallableModel(
+            calls.ask,
+            None if calls.blocks else calls.aask,
+            max_concurrency=self.num_workers,
+            timeout=self.timeout,
+            attempts=self.attempts,
+            retry_on=self.retry_on,
+            name=name,
+            stream_fn=calls.stream if isinstance(calls, PlainCalls) else None,
+            async_stream_fn=calls.astream if isinstance(calls, PlainCalls) else None,
+        )
+
+
+class LlamaIndexModel(TextModel):
+    """Isolated prompts go to the plain LLM; the final one alone to the structured one, where there is one.
+
+    Args:
+        llm: a plain LLM.
+        policy: how it is called.
+        helper: what fits into its window.
+        output_cls: what the final answer is to be; None for text.
+        prefix: a conversation so far, in front of every prompt.
+    """
+
+    def __init__(
+        self,
+        llm: LLM,
+        policy: CallPolicy,
+        helper: PromptHelper,
+        *,
+        output_cls: type[BaseModel] | None = None,
+        prefix: Sequence[ChatMessage] = (),
+    ) -> None:
+        calls = PlainCalls(llm, prefix, policy.llm_kwargs)
+        name = llm.metadata.model_name
+        self._isolated = self._final = policy.callable_model(calls, name)
+        if output_cls is not None:
+            self._final = policy.callable_model(StructuredCalls(llm, output_cls, prefix, policy.llm_kwargs), name)
+        self._fitter = Fitter(helper, llm, calls.frame())
+        self._warnings = llm_warnings(llm, policy.llm_kwargs)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What about the LLM weakens its answers."""
+        return self._warnings
+
+    @property
+    def description(self) -> str:
+        """The LLM's name."""
+        return self._isolated.description
+
+    def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
+        """Answer all prompts, `num_workers` at a time, in threads that keep spans and contexts."""
+        fitted = [self._fitter.fit(p) for p in prompts]
+        return _marked(self._for(role).generate([p for p, _ in fitted], role), fitted)
+
+    async def agenerate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
+        """`generate` without blocking the event loop."""
+        fitted = [self._fitter.fit(p) for p in prompts]
+        return _marked(await self._for(role).agenerate([p for p, _ in fitted], role), fitted)
+
+    def stream(self, prompt: Prompt) -> Iterator[str]:
+        """The final answer in pieces; a structured one comes as one piece of JSON."""
+        return self._final.stream(prompt)
+
+    def astream(self, prompt: Prompt) -> AsyncIterator[str]:
+        """`stream` without blocking the event loop."""
+        return self._final.astream(prompt)
+
+    def _for(self, role: Role) -> CallableModel:
+        return self._final if role == "final" else self._isolated
+
+
+def _marked(responses: Sequence[Response], fitted: Sequence[tuple[Prompt, bool]]) -> list[Response]:
+    return [replace(r, truncated=cut) for r, (_, cut) in zip(responses, fitted, strict=True)]

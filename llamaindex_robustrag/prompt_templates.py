@@ -1,0 +1,79 @@
+"""The core's prompts as LlamaIndex prompt templates, and back, for `get_prompts` and `update_prompts`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from llama_index.core.prompts import BasePromptTemplate, PromptTemplate
+from llama_index.core.prompts.base import SelectorPromptTemplate
+
+from robustrag_integrations.prompts import PromptSet
+from robustrag_integrations.prompts import PromptTemplate as CoreTemplate
+
+_KEYS = {
+    "isolated_template": "isolated",
+    "keyword_template": "keyword",
+    "phrases_template": "phrases",
+    "no_retrieval_template": "no_retrieval",
+}
+_VARIABLES = {"context": "context_str", "query": "query_str", "keywords": "keywords_str", "choices": "choices_str"}
+_FIELD = re.compile(r"\{([A-Za-z_]\w*)\}")
+
+
+def prompts_dict(prompts: PromptSet) -> dict[str, BasePromptTemplate]:
+    """The templates under LlamaIndex's names: `{context_str}`, `{query_str}`, `{keywords_str}`, `{choices_str}`."""
+    found = {key: getattr(prompts, name) for key, name in _KEYS.items()}
+    return {key: _to_llama_index(template) for key, template in found.items() if template is not None}
+
+
+def with_prompts(prompts: PromptSet, updates: dict[str, BasePromptTemplate]) -> PromptSet:
+    """The prompts with some of them replaced. Keys with a colon belong to other modules and are passed over.
+
+    Raises:
+        ValueError: an unknown key, a template without a variable that it needs, or with an unknown one.
+        TypeError: a template with messages, functions or a parser, which cannot be isolated as one text.
+    """
+    own = {key: template for key, template in updates.items() if ":" not in key}
+    if unknown := sorted(set(own) - set(_KEYS)):
+        raise ValueError(f"unknown prompts {', '.join(unknown)}; known here: {', '.join(_KEYS)}")
+    changes = {}
+    for key, template in own.items():
+        current: CoreTemplate | None = getattr(prompts, _KEYS[key])
+        if current is None:
+            raise ValueError(f"{key} is not used by these prompts; known here: {', '.join(prompts_dict(prompts))}")
+        changes[_KEYS[key]] = _to_core(key, template, current.fields)
+    return replace(prompts, **changes)
+
+
+def _to_llama_index(template: CoreTemplate) -> PromptTemplate:
+    shown = {name: f"{{{_VARIABLES[name]}}}" for name in template.fields}
+    return PromptTemplate(template.render(**shown).text)
+
+
+def _to_core(key: str, template: BasePromptTemplate, fields: tuple[str, ...]) -> CoreTemplate:
+    if isinstance(template, SelectorPromptTemplate):
+        template = template.default_template
+    if not isinstance(template, PromptTemplate) or template.function_mappings or template.output_parser:
+        raise TypeError(
+            f"{key} must be a plain PromptTemplate without functions or parser, got {type(template).__name__}; put "
+            "system messages into the LLM's system_prompt"
+        )
+    names = {(template.template_var_mappings or {}).get(v, v): field for field, v in _VARIABLES.items()}
+    names |= {field: field for field in fields}
+
+    def piece(match: re.Match[str]) -> str:
+        name = match.group(1)
+        if name in template.kwargs:
+            return _literal(str(template.kwargs[name]))
+        return f"{{{names[name]}}}" if name in names else _literal(match.group())
+
+    text, body, at = template.template, "", 0
+    for match in _FIELD.finditer(text):
+        body += _literal(text[at : match.start()]) + piece(match)
+        at = match.end()
+    return CoreTemplate("", body + _literal(text[at:]), fields)
+
+
+def _literal(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")

@@ -1,0 +1,98 @@
+"""A retriever query engine that cannot be undefended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.callbacks.base import CallbackManager
+from llama_index.core.llms import LLM
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.response_synthesizers import BaseSynthesizer
+
+from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer
+from robustrag_integrations.models.base import TextModel
+
+
+class RobustRAGQueryEngine(RetrieverQueryEngine):
+    """Retrieve, then answer with a `RobustRAGSynthesizer`.
+
+    Args:
+        retriever: finds the nodes.
+        response_synthesizer: a `RobustRAGSynthesizer`; another one is refused.
+        node_postprocessors: applied to the nodes before they are grouped.
+        callback_manager: gets the query's events.
+
+    Raises:
+        TypeError: the synthesizer is missing, or would show the model all documents at once.
+    """
+
+    def __init__(
+        self,
+        retriever: BaseRetriever,
+        response_synthesizer: BaseSynthesizer | None = None,
+        node_postprocessors: list[BaseNodePostprocessor] | None = None,
+        callback_manager: CallbackManager | None = None,
+    ) -> None:
+        if not isinstance(response_synthesizer, RobustRAGSynthesizer):
+            raise TypeError(
+                f"response_synthesizer must be a RobustRAGSynthesizer, got {type(response_synthesizer).__name__}; "
+                "or use RobustRAGQueryEngine.from_args(retriever, llm=llm)"
+            )
+        super().__init__(retriever, response_synthesizer, node_postprocessors, callback_manager)
+
+    @classmethod
+    def from_args(  # type: ignore[override]
+        cls,
+        retriever: BaseRetriever,
+        llm: LLM | TextModel | None = None,
+        response_synthesizer: RobustRAGSynthesizer | None = None,
+        node_postprocessors: Sequence[BaseNodePostprocessor] | None = None,
+        callback_manager: CallbackManager | None = None,
+        streaming: bool | None = None,
+        **settings: Any,
+    ) -> RobustRAGQueryEngine:
+        """An engine from its parts.
+
+        Args:
+            retriever: finds the nodes.
+            llm: for a new synthesizer; None: `Settings.llm`.
+            response_synthesizer: in place of `llm` and `settings`.
+            node_postprocessors: applied to the nodes before they are grouped.
+            callback_manager: gets the query's events.
+            streaming: whether responses are streamed. It reaches a given synthesizer, too, as a copy.
+            settings: the other arguments of `RobustRAGSynthesizer`.
+
+        Raises:
+            TypeError, ValueError: arguments that exclude each other or make no sense.
+        """
+        return cls(
+            retriever,
+            synthesizer_of(response_synthesizer, llm, streaming, callback_manager=callback_manager, **settings),
+            list(node_postprocessors or ()),
+            callback_manager,
+        )
+
+    def with_retriever(self, retriever: BaseRetriever) -> RobustRAGQueryEngine:
+        """The same engine over another retriever."""
+        return type(self)(retriever, self._response_synthesizer, self._node_postprocessors, self.callback_manager)
+
+
+def synthesizer_of(
+    given: RobustRAGSynthesizer | None, llm: LLM | TextModel | None, streaming: bool | None, **settings: Any
+) -> RobustRAGSynthesizer:
+    """The synthesizer that was given, or a new one.
+
+    Raises:
+        TypeError: it is not a robust one, or settings were given beside it.
+    """
+    named = {name: value for name, value in settings.items() if value is not None}
+    if given is None:
+        return RobustRAGSynthesizer(llm, streaming=bool(streaming), **named)
+    if not isinstance(given, RobustRAGSynthesizer):
+        raise TypeError(f"response_synthesizer must be a RobustRAGSynthesizer, got {type(given).__name__}")
+    if extra := sorted(set(named) - {"callback_manager"}):
+        raise TypeError(f"{', '.join(extra)}: pass these to the RobustRAGSynthesizer, which was given as well")
+    return given if streaming in (None, given.streams) else given.with_changes(streaming=streaming)

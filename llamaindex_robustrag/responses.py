@@ -1,0 +1,60 @@
+"""The core's answers in LlamaIndex's response types."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Generator
+from typing import Any
+
+from llama_index.core.bridge.pydantic import BaseModel, ValidationError
+
+from robustrag_integrations.answer import SCHEMA
+from robustrag_integrations.defenses.drivers import AnswerStream, AsyncAnswerStream
+
+
+def pending() -> dict[str, Any]:
+    """The report of an answer that is still being streamed; filled in place when the last piece is out."""
+    return {"schema": SCHEMA, "pending": True}
+
+
+def started(stream: AnswerStream, report: dict[str, Any]) -> Generator[str, None, None]:
+    """The stream's pieces. Everything before the first is done on return, so that failures are raised here."""
+    first = next(stream, None)
+    return _pieces(first, stream, report)
+
+
+async def astarted(stream: AsyncAnswerStream, report: dict[str, Any]) -> AsyncGenerator[str, None]:
+    """`started` without blocking the event loop."""
+    first = await anext(stream, None)
+    return _apieces(first, stream, report)
+
+
+def _pieces(first: str | None, stream: AnswerStream, report: dict[str, Any]) -> Generator[str, None, None]:
+    with stream:
+        if first is not None:
+            yield first
+        yield from stream
+        _fill(report, stream)
+
+
+async def _apieces(first: str | None, stream: AsyncAnswerStream, report: dict[str, Any]) -> AsyncGenerator[str, None]:
+    async with stream:
+        if first is not None:
+            yield first
+        async for piece in stream:
+            yield piece
+        _fill(report, stream)
+
+
+def _fill(report: dict[str, Any], stream: AnswerStream | AsyncAnswerStream) -> None:
+    report.clear()
+    report.update(stream.answer.to_dict())
+
+
+def parsed(text: str, output_cls: type[BaseModel] | None) -> BaseModel | None:
+    """The object that a structured answer holds; None when it is words, as an abstention is."""
+    if output_cls is None:
+        return None
+    try:
+        return output_cls.model_validate_json(text)
+    except ValidationError:
+        return None

@@ -1,0 +1,325 @@
+"""A response synthesizer that a few planted documents cannot take over."""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from llama_index.core import instrumentation
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.base.response.schema import (
+    RESPONSE_TYPE,
+    AsyncStreamingResponse,
+    PydanticResponse,
+    Response,
+    StreamingResponse,
+)
+from llama_index.core.bridge.pydantic import BaseModel
+from llama_index.core.callbacks.base import CallbackManager
+from llama_index.core.callbacks.schema import CBEventType, EventPayload
+from llama_index.core.indices.prompt_helper import PromptHelper
+from llama_index.core.instrumentation.events.synthesis import SynthesizeEndEvent, SynthesizeStartEvent
+from llama_index.core.llms import LLM
+from llama_index.core.llms.structured_llm import StructuredLLM
+from llama_index.core.prompts import BasePromptTemplate
+from llama_index.core.response_synthesizers import BaseSynthesizer
+from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
+from llama_index.core.settings import Settings
+from llama_index.core.types import RESPONSE_TEXT_TYPE
+
+from llamaindex_robustrag.aggregations import Aggregation, plan_for, settings_of
+from llamaindex_robustrag.cautions import conversation_warnings, decoding_warnings
+from llamaindex_robustrag.grouping import GroupedNodes, GroupNodesBy, check_group_by, group_nodes, group_texts
+from llamaindex_robustrag.llm_calls import plain_llm
+from llamaindex_robustrag.local import TextModelLLM, local_model_of
+from llamaindex_robustrag.model import CallPolicy, LlamaIndexModel
+from llamaindex_robustrag.perform import Performer
+from llamaindex_robustrag.prompt_templates import prompts_dict, with_prompts
+from llamaindex_robustrag.responses import astarted, parsed, pending, started
+from llamaindex_robustrag.streaming_flag import StreamingFlag
+from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.defenses.decoding import DecodingSettings
+from robustrag_integrations.defenses.plan import Plan
+from robustrag_integrations.models.base import DecodingModel, TextModel
+from robustrag_integrations.models.callable import TRANSIENT
+
+REPORT = "robustrag"
+
+_log = logging.getLogger(__name__)
+_dispatcher = instrumentation.get_dispatcher(__name__)
+_Self = TypeVar("_Self", bound="RobustRAGSynthesizer")
+
+
+class RobustRAGSynthesizer(BaseSynthesizer):
+    """Answers from retrieved nodes so that a few corrupted source documents cannot decide the answer.
+
+    Every source document is asked alone, and the answers are aggregated securely. `response.metadata["robustrag"]`
+    holds the whole `RobustAnswer` as a JSON-safe dictionary; its `radius` says how many groups could have lied without
+    changing the answer. A streamed response has it when the last piece is out.
+
+    Args:
+        llm: asked once per group and once at the end; a `StructuredLLM` gives structure to the final answer alone. A
+            `LocalModel` of the core will do, too. None: `Settings.llm`.
+        aggregation: `"keyword"`, `"decoding"`, `"voting"`, or finished settings of the core.
+        streaming: whether `query` gives a `StreamingResponse`. Aggregated text alone is streamed.
+        output_cls: the pydantic class of the final answer; an abstention stays a `Response` with words.
+        callback_manager: gets the synthesis events. The LLM keeps its own.
+        prompt_helper: knows what fits into the window; passages are cut within a group, never repacked across groups.
+        group_by: `"source"` (one source document, one group), `"node"`, or a function from a `NodeWithScore` to a key.
+        choices: the options that `"voting"` votes on, unless `synthesize(choices=...)` names others.
+        local_model: what `"decoding"` decodes with; None: the model inside a `HuggingFaceLLM`.
+        llm_kwargs: passed on with every call to the LLM, such as `{"temperature": 0.0}`.
+        num_workers: isolated calls under way at a time.
+        timeout: seconds for one try of one call; None for no limit.
+        attempts: tries of one call in all.
+        retry_on: exceptions worth another try.
+        settings: those of the aggregation: `alpha`, `beta`, `extractor`, `min_words`, `quorum` for `"keyword"`,
+            `gamma`, `eta`, `max_new_tokens`, `stop`, `slack` for `"decoding"`, `quorum` for `"voting"`; `prompts` for
+            all, `task` for the first two.
+
+    Raises:
+        ValueError, TypeError: an argument makes no sense; the message names it and the fix.
+
+    Example:
+        >>> synthesizer = RobustRAGSynthesizer(llm=llm)
+        >>> engine = index.as_query_engine(llm=llm, response_synthesizer=synthesizer, similarity_top_k=10)
+        >>> response = engine.query("Who won?")
+        >>> str(response), response.metadata["robustrag"]["radius"]
+    """
+
+    _flag: StreamingFlag
+
+    def __init__(
+        self,
+        llm: LLM | TextModel | None = None,
+        *,
+        aggregation: Aggregation = "keyword",
+        streaming: bool = False,
+        output_cls: type[BaseModel] | None = None,
+        callback_manager: CallbackManager | None = None,
+        prompt_helper: PromptHelper | None = None,
+        group_by: GroupNodesBy = "source",
+        choices: Sequence[str] | None = None,
+        local_model: DecodingModel | None = None,
+        llm_kwargs: Mapping[str, Any] | None = None,
+        num_workers: int = 8,
+        timeout: float | None = None,
+        attempts: int = 3,
+        retry_on: tuple[type[Exception], ...] = TRANSIENT,
+        **settings: Any,
+    ) -> None:
+        check_group_by(group_by)
+        self._settings = settings_of(aggregation, settings)
+        given = _llm_of(llm)
+        # Without callback_manager: the base class would put it into the LLM, which others share.
+        super().__init__(llm=given, prompt_helper=prompt_helper, streaming=streaming, output_cls=output_cls)
+        self._callback_manager = callback_manager or Settings.callback_manager
+        self._group_by = group_by
+        self._choices = choices
+        self._policy = CallPolicy(num_workers, timeout, attempts, retry_on, dict(llm_kwargs or {}))
+        self._plain = plain_llm(given)
+        self._structure = given.output_cls if isinstance(given, StructuredLLM) else output_cls
+        self._local: Any = None
+        if isinstance(self._settings, DecodingSettings):
+            if self._structure is not None:
+                raise ValueError("decoding aggregation gives text; leave out output_cls, or use aggregation='keyword'")
+            self._local = local_model or local_model_of(self._plain)
+        self._converse(())
+        for warning in self._model_warnings:
+            _log.warning("%s", warning)
+
+    @property
+    def callback_manager(self) -> CallbackManager:
+        """Gets the synthesis events."""
+        return self._callback_manager
+
+    @callback_manager.setter
+    def callback_manager(self, callback_manager: CallbackManager) -> None:
+        self._callback_manager = callback_manager
+
+    @property
+    def plain_llm(self) -> LLM:
+        """The LLM without a structure around it."""
+        return self._plain
+
+    @property
+    def group_by(self) -> GroupNodesBy:
+        """What the nodes of a group have in common."""
+        return self._group_by
+
+    @property
+    def streams(self) -> bool:
+        """Whether responses are streamed."""
+        return self._flag.get()
+
+    # The base class and CondenseQuestionChatEngine read and write this name.
+    @property
+    def _streaming(self) -> bool:
+        return self._flag.get()
+
+    @_streaming.setter
+    def _streaming(self, value: bool) -> None:
+        if hasattr(self, "_flag"):
+            self._flag.set(value)
+        else:
+            self._flag = StreamingFlag(value)
+
+    def with_changes(
+        self: _Self, *, streaming: bool | None = None, conversation: Sequence[ChatMessage] | None = None
+    ) -> _Self:
+        """A copy that streams or does not, or that puts a conversation in front of every prompt."""
+        changed = copy.copy(self)
+        changed._flag = StreamingFlag(self.streams if streaming is None else streaming)
+        if conversation is not None:
+            changed._converse(conversation)
+        return changed
+
+    def synthesize(
+        self,
+        query: QueryType,
+        nodes: list[NodeWithScore],
+        additional_source_nodes: Sequence[NodeWithScore] | None = None,
+        **response_kwargs: Any,
+    ) -> RESPONSE_TYPE:
+        """Answer from nodes.
+
+        Args:
+            query: the question; trusted.
+            nodes: what was retrieved, best first; not trusted. None at all gives an abstention.
+            additional_source_nodes: listed among the sources, not read.
+            response_kwargs: `choices`, for voting.
+
+        Raises:
+            QuorumError: too many groups failed.
+            ModelError: the final call failed.
+        """
+        streaming, sources = self.streams, [*nodes, *(additional_source_nodes or ())]
+        response: RESPONSE_TYPE
+        _dispatcher.event(SynthesizeStartEvent(query=query))
+        with self._callback_manager.event(CBEventType.SYNTHESIZE, payload=_payload(query)) as event:
+            plan = self._plan(_text(query), group_nodes(nodes, self._group_by), **response_kwargs)
+            if streaming:
+                report = pending()
+                pieces = started(self._performer().stream(plan), report)
+                response = StreamingResponse(pieces, sources, self._metadata(sources, report))
+            else:
+                response = self._whole(self._performer().run(plan), sources)
+            event.on_end(payload={EventPayload.RESPONSE: response})
+        _dispatcher.event(SynthesizeEndEvent(query=query, response=response))
+        return response
+
+    async def asynthesize(
+        self,
+        query: QueryType,
+        nodes: list[NodeWithScore],
+        additional_source_nodes: Sequence[NodeWithScore] | None = None,
+        **response_kwargs: Any,
+    ) -> RESPONSE_TYPE:
+        """`synthesize` without blocking the event loop; cancelling it cancels the calls."""
+        streaming, sources = self.streams, [*nodes, *(additional_source_nodes or ())]
+        response: RESPONSE_TYPE
+        _dispatcher.event(SynthesizeStartEvent(query=query))
+        with self._callback_manager.event(CBEventType.SYNTHESIZE, payload=_payload(query)) as event:
+            plan = self._plan(_text(query), group_nodes(nodes, self._group_by), **response_kwargs)
+            if streaming:
+                report = pending()
+                pieces = await astarted(self._performer().astream(plan), report)
+                response = AsyncStreamingResponse(pieces, sources, self._metadata(sources, report))
+            else:
+                response = self._whole(await self._performer().arun(plan), sources)
+            event.on_end(payload={EventPayload.RESPONSE: response})
+        _dispatcher.event(SynthesizeEndEvent(query=query, response=response))
+        return response
+
+    def get_response(self, query_str: str, text_chunks: Sequence[str], **response_kwargs: Any) -> RESPONSE_TEXT_TYPE:
+        """Answer from bare texts, each a group of its own; without the report, which `synthesize` gives."""
+        plan = self._plan(query_str, group_texts(text_chunks), **response_kwargs)
+        if self.streams:
+            return started(self._performer().stream(plan), pending())
+        text = self._performer().run(plan).text
+        return parsed(text, self._structure) or text
+
+    async def aget_response(
+        self, query_str: str, text_chunks: Sequence[str], **response_kwargs: Any
+    ) -> RESPONSE_TEXT_TYPE:
+        """`get_response` without blocking the event loop."""
+        plan = self._plan(query_str, group_texts(text_chunks), **response_kwargs)
+        if self.streams:
+            return await astarted(self._performer().astream(plan), pending())
+        text = (await self._performer().arun(plan)).text
+        return parsed(text, self._structure) or text
+
+    def _get_prompts(self) -> dict[str, BasePromptTemplate]:
+        return prompts_dict(self._settings.prompts)
+
+    def _update_prompts(self, prompts: dict[str, BasePromptTemplate]) -> None:
+        self._settings = replace(self._settings, prompts=with_prompts(self._settings.prompts, prompts))
+
+    def _plan(self, query: str, grouped: GroupedNodes, choices: Sequence[str] | None = None, **ignored: Any) -> Plan:
+        return plan_for(
+            self._settings,
+            query,
+            grouped.groups,
+            choices=choices if choices is not None else self._choices,
+            codec=self._local.codec if self._local is not None else None,
+            warnings=(*self._model_warnings, *grouped.warnings),
+        )
+
+    def _performer(self) -> Performer:
+        return Performer.of_text(self._model) if self._local is None else Performer.of_decoding(self._local)
+
+    def _converse(self, conversation: Sequence[ChatMessage]) -> None:
+        """Put these messages in front of every prompt."""
+        self._model = LlamaIndexModel(
+            self._plain, self._policy, self._prompt_helper, output_cls=self._structure, prefix=conversation
+        )
+        if self._local is not None:
+            self._model_warnings = decoding_warnings(self._plain, conversation)
+        else:
+            self._model_warnings = (*self._model.warnings, *conversation_warnings(conversation))
+
+    def _whole(self, answer: RobustAnswer, sources: list[NodeWithScore]) -> Response | PydanticResponse:
+        metadata = self._metadata(sources, answer.to_dict())
+        if (found := parsed(answer.text, self._structure)) is not None:
+            return PydanticResponse(found, sources, metadata)
+        return Response(answer.text, sources, metadata)
+
+    def _metadata(self, sources: list[NodeWithScore], report: dict[str, Any]) -> dict[str, Any]:
+        return {**(self._get_metadata_for_response([n.node for n in sources]) or {}), REPORT: report}
+
+
+def get_robust_response_synthesizer(llm: LLM | TextModel | None = None, **arguments: Any) -> RobustRAGSynthesizer:
+    """A `RobustRAGSynthesizer`; the robust twin of LlamaIndex's `get_response_synthesizer`.
+
+    Args:
+        llm: the LLM; None: `Settings.llm`.
+        arguments: those of `RobustRAGSynthesizer`.
+
+    Raises:
+        TypeError: an argument of `get_response_synthesizer` that has no meaning here, such as `response_mode`.
+    """
+    return RobustRAGSynthesizer(llm, **arguments)
+
+
+def _llm_of(llm: LLM | TextModel | None) -> LLM:
+    if isinstance(llm, TextModel):
+        return TextModelLLM(llm)
+    if isinstance(llm, LLM):
+        return llm
+    if llm is not None:
+        raise TypeError(f"llm must be a LlamaIndex LLM or a TextModel of the core, got {type(llm).__name__}")
+    try:
+        return Settings.llm
+    except (ImportError, ValueError) as error:
+        raise ValueError("no language model: pass llm=, or set Settings.llm") from error
+
+
+def _text(query: QueryType) -> str:
+    return query.query_str if isinstance(query, QueryBundle) else query
+
+
+def _payload(query: QueryType) -> dict[str, Any]:
+    return {EventPayload.QUERY_STR: _text(query)}
