@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("langchain_core", reason="the extra langchain is not installed")
 
-from tests.langchain.fakes import PROMPT, ListRetriever, Reader, planted, truthful  # noqa: E402
+from tests.langchain.fakes import PROMPT, ListRetriever, Reader, planted, truthful
 
 
 @pytest.fixture(autouse=True)

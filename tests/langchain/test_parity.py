@@ -16,8 +16,8 @@ from langchain_robustrag import create_robust_documents_chain
 from tests.langchain.fakes import PROMPT, QUESTION, ListRetriever, Reader, truthful
 
 pytest.importorskip("langchain_classic", reason="needs langchain-classic to compare with")
-from langchain_classic.chains import create_retrieval_chain  # noqa: E402
-from langchain_classic.chains.combine_documents import create_stuff_documents_chain  # noqa: E402
+from langchain_classic.chains import create_retrieval_chain
+from langchain_classic.chains.combine_documents import create_stuff_documents_chain
 
 INPUT = {"input": QUESTION}
 
