@@ -1,0 +1,44 @@
+"""Short lists of English words that the rules treat by name."""
+
+from __future__ import annotations
+
+
+def listed(words: str) -> list[str]:
+    """Return the words of a space-separated list."""
+    return words.split()
+
+
+# No names even when capitalised within a sentence.
+FUNCTION_WORDS = frozenset(
+    listed(
+        "a an the this that these those i you he she it we they me him her us them my your his its our their "
+        "and or but nor so if as than then of in on at to by for from with without into onto over under about "
+        "is are am was were be been being do does did has have had can could shall should would must not no "
+        "yes there here which who whom whose what when where why how also"
+    )
+)
+
+# Informative by their tag, but said of anything: counting them would only widen the attacker's choices.
+EMPTY_WORDS = frozenset(
+    listed(
+        "also very too so just only even then there here when where why how more most much many such other "
+        "another same own however therefore thus hence still yet already quite rather really well as about "
+        "around approximately roughly etc not answer question context"
+    )
+)
+
+# What holds a name of several words together.
+NAME_LINKS = frozenset(listed("of the de del della di da la le du des von van der den al el y"))
+
+ARTICLES = frozenset(listed("the a an"))
+
+MONTHS = listed("january february march april may june july august september october november december")
+
+ORDINALS = listed(
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth "
+    "sixteenth seventeenth eighteenth nineteenth twentieth"
+)
+
+ONES = listed("one two three four five six seven eight nine")
+TEENS = listed("ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen")
+TENS = listed("twenty thirty forty fifty sixty seventy eighty ninety")

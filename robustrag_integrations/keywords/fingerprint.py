@@ -1,0 +1,19 @@
+"""Naming an extractor, so that a certificate says what found its keywords."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+
+def extractor_fingerprint(extractor: Callable[[str], Collection[str]]) -> str:
+    """Return a line that identifies an extractor.
+
+    An extractor with a `fingerprint` string of its own is taken at its word; `SpacyKeywordExtractor` has one, with
+    name, version and, where there are files to hash, a SHA-256. Anything else is named `module.qualname (unhashed)`:
+    two functions of one name cannot be told apart.
+    """
+    own = getattr(extractor, "fingerprint", None)
+    if isinstance(own, str):
+        return own
+    named = extractor if hasattr(extractor, "__qualname__") else type(extractor)
+    return f"{named.__module__}.{named.__qualname__} (unhashed)"

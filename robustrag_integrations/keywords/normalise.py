@@ -1,0 +1,147 @@
+"""A hostile response as a few lines of plain, bounded text, and a keyword as it is counted.
+
+Every step is linear in the length of the text. What a passage smuggles into a response (control characters, markup,
+words of 50 kB) ends here.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+
+MAX_CHARACTERS = 20_000
+MAX_LINES = 400
+MAX_WORD_CHARACTERS = 100
+MAX_KEYWORD_CHARACTERS = 200
+_MAX_MARKS = 3  # combining marks in a row; Vietnamese needs two
+
+_PLAIN = str.maketrans(
+    {
+        **dict.fromkeys("‘’‚‛ʼ´`′ʻ＇", "'"),
+        **dict.fromkeys("“”„‟«»″＂「」『』《》", '"'),
+        **dict.fromkeys("‐‑‒–−﹣－", "-"),
+        **dict.fromkeys("—―", " - "),
+        **dict.fromkeys("™®©", ""),
+        "…": " ... ",
+        "⁄": "/",
+        "∕": "/",
+    }
+)
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]{2,8}\d?);")
+_INLINE_TAG = re.compile(r"</?(?:a|abbr|b|code|em|font|i|mark|small|span|strong|sub|sup|u)(?:\s[^<>]{0,200})?/?>", re.I)
+_OTHER_TAG = re.compile(r"<[/!?]?[A-Za-z][^<>]{0,200}>|<!--[^<>]{0,500}-->")
+_LINK = re.compile(r"!?\[([^\[\]\n]{1,200})\]\([^()\s]{0,500}\)")
+_CITATION = re.compile(r"\[\d{1,3}\]")
+_EMPHASIS = re.compile(r"\*{2,}|`+|~~|\*(?=[^\W\d])|(?<=[^\W\d])\*|(?<!\w)_+(?=\w)|(?<=\w)_+(?!\w)")
+_LINE_LEAD = re.compile(r"^(?:#{1,6} |[-*•+] |> )+")
+_LIST_NUMBER = re.compile(r"^\(?\d{1,2}[.)] (?=[^\W\d])")
+_ANSWER_LEAD = re.compile(
+    r"^(?:so,? |therefore,? )?(?:the |my )?(?:correct |final |best |short |right )?answer ?(?:is(?!n)|:)[: ]*", re.I
+)
+_SUPERSCRIPT = re.compile(r"(?<=\d)[²³¹⁰⁴-⁹]+")
+_VULGAR = re.compile(r"(?<=\d)(?=[¼-¾⅐-⅞])")
+_LONG_WORD = re.compile(rf"(\S{{{MAX_WORD_CHARACTERS}}})\S+")
+_LOOSE_APOSTROPHE = re.compile(r"(?<![^\W_])'|'(?![^\W_])")
+_INSIDE = frozenset("'-./&+#%:@^_=°")  # punctuation a keyword may hold between its words and at its ends
+_NEVER = frozenset("<>|~`")
+_LATIN_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "æ": "ae", "œ": "oe", "ı": "i", "þ": "th"})
+
+
+def plain_characters(text: str) -> str:
+    """Return the text in NFKC with plain quotes, dashes and spaces, and without invisible characters.
+
+    Line breaks of any kind become one line feed, other control characters a space; digits of any script become
+    ASCII digits; format, private, unassigned and surrogate characters go.
+    """
+    if text.isascii() and text.isprintable():
+        return text.translate(_PLAIN)
+    text = _VULGAR.sub(" ", _SUPERSCRIPT.sub(lambda match: "^" + match.group(), _few_marks(text).translate(_PLAIN)))
+    return "".join(map(_plain_character, unicodedata.normalize("NFKC", text).translate(_PLAIN)))
+
+
+def _few_marks(text: str) -> str:
+    """Drop combining marks beyond a few in a row: sorting them, as NFKC does, takes quadratic time."""
+    kept, run = [], 0
+    for character in text:
+        run = run + 1 if unicodedata.combining(character) else 0
+        if run <= _MAX_MARKS:
+            kept.append(character)
+    return "".join(kept)
+
+
+def _plain_character(character: str) -> str:
+    if character.isdecimal():
+        return str(unicodedata.decimal(character))
+    if character.isalnum() or character == " ":
+        return character
+    if character in "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029":
+        return "\n"
+    category = unicodedata.category(character)
+    if category in ("Cc", "Zs"):
+        return " "
+    return "" if category in ("Cf", "Co", "Cs", "Cn") else character
+
+
+def plain_lines(response: str) -> list[str]:
+    """Return the lines of a response that count, without markup and without a lead such as "The answer is".
+
+    A response without a single lower-case letter but of several words is lower-cased: a tagger sees nothing but names
+    in capitals.
+    """
+    text = _ENTITY.sub(lambda match: html.unescape(match.group()), response[:MAX_CHARACTERS])
+    text = plain_characters(text)[:MAX_CHARACTERS]
+    text = _OTHER_TAG.sub("\n", _INLINE_TAG.sub("", text))
+    text = _EMPHASIS.sub("", _CITATION.sub("", _LINK.sub(r"\1", text)))
+    lines = [_LINE_LEAD.sub("", " ".join(line.split())) for line in text.split("\n")]
+    lines = [line for line in lines if line]
+    if len(lines) > 1:
+        lines = [_LIST_NUMBER.sub("", line) for line in lines]
+    if not lines:
+        return []
+    lines[0] = _ANSWER_LEAD.sub("", lines[0]) or lines[0]
+    lines = [*lines[: MAX_LINES - 1], *filter(None, [" ".join(lines[MAX_LINES - 1 :])])]
+    lines = [_LONG_WORD.sub(r"\1", line) for line in lines]
+    if text.isupper() and len(text.split()) > 3:
+        lines = [line.lower() for line in lines]
+    return lines
+
+
+def as_keyword(text: str) -> str:
+    """Return the text as it is counted: case-folded, single-spaced, free of commas, quotes and brackets.
+
+    Empty if nothing is left. Never longer than `MAX_KEYWORD_CHARACTERS`.
+    """
+    folded = _LOOSE_APOSTROPHE.sub(" ", unicodedata.normalize("NFKC", text.casefold()))
+    spaced = " ".join("".join(c if _may_stand_in_keyword(c) else " " for c in folded).split())
+    return _bare_ends(spaced[:MAX_KEYWORD_CHARACTERS])
+
+
+def _may_stand_in_keyword(character: str) -> bool:
+    if character.isalnum() or character in _INSIDE:
+        return True
+    return character not in _NEVER and unicodedata.category(character)[0] in "MS"
+
+
+def _bare_ends(text: str) -> str:
+    bare = text.rstrip(" '-./&:@^_=").lstrip(" './&:@^_=#")
+    while bare.startswith("-") and not bare[1:2].isdigit():
+        bare = bare[1:].lstrip(" '-./&:@^_=")
+    return bare
+
+
+def without_accents(keyword: str) -> str:
+    """Return a Latin-script keyword without its diacritics; letters of other scripts keep their marks."""
+    if keyword.isascii():
+        return keyword
+    out: list[str] = []
+    for character in unicodedata.normalize("NFD", keyword.translate(_LATIN_LETTERS)):
+        if unicodedata.combining(character) and out and out[-1].isascii():
+            continue
+        out.append(character)
+    return unicodedata.normalize("NFC", "".join(out))
+
+
+def is_latin(character: str) -> bool:
+    """Whether a letter belongs to the Latin script."""
+    return character.isascii() or unicodedata.name(character, "").startswith("LATIN")

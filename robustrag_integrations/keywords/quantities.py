@@ -1,0 +1,223 @@
+"""Numbers, amounts, dates and times in a line of plain text, each as one comparable keyword.
+
+A quantity comes out whole and with its bare number: "15%", "15 percent" and "15 per cent" give {"15%", "15"}. A
+bare number in answer to the same question is read as the same claim with its unit left out, so "15%" meets "15"; signs
+and decimals are part of the number, so "$15" never meets "$1.5", nor "-5" "5". A scale word is too: "15 million" meets
+"15,000,000", but not "15" or "15 billion".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+
+from robustrag_integrations.keywords.closed_classes import MONTHS, ONES, ORDINALS, TEENS, TENS
+
+_MONTH = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    r"|nov(?:ember)?|dec(?:ember)?)"
+)
+_SMALL = {word: number for number, word in enumerate(["zero", *ONES, *TEENS])}
+_TENS = {word: 10 * number for number, word in enumerate(TENS, start=2)}
+_SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
+_SCALE_LETTERS = {"k": "thousand", "m": "million", "mn": "million", "mln": "million", "b": "billion", "bn": "billion"}
+_CURRENCIES = {
+    "us$": "$", "usd": "$", "dollar": "$", "dollars": "$", "us dollars": "$", "u.s. dollars": "$", "eur": "€",
+    "euro": "€", "euros": "€", "gbp": "£", "pounds sterling": "£", "yen": "¥", "jpy": "¥", "rupees": "₹", "inr": "₹",
+}  # fmt: skip
+_UNITS = {
+    "km": "kilometers kilometer kilometres kilometre kms", "m": "meters meter metres metre",
+    "cm": "centimeters centimeter centimetres centimetre", "mm": "millimeters millimeter millimetres millimetre",
+    "kg": "kilograms kilogram kilos kilo kgs", "gram": "grams", "mg": "milligrams milligram",
+    "lb": "lbs pounds pound", "oz": "ounces ounce", "mile": "miles mi", "ft": "feet foot", "inch": "inches",
+    "liter": "liters litres litre", "ml": "milliliters milliliter millilitres millilitre",
+    "mph": "", "km/h": "kph kmh", "hour": "hours hrs hr", "minute": "minutes mins min", "second": "seconds secs sec",
+    "day": "days", "week": "weeks", "month": "months", "year": "years yrs yr", "acre": "acres",
+    "hectare": "hectares ha", "°c": "°celsius", "°f": "°fahrenheit", "°": "degrees degree", "mw": "megawatts megawatt",
+    "gw": "gigawatts gigawatt", "gb": "gigabytes gigabyte", "mb": "megabytes megabyte",
+    "ton": "tons tonnes tonne",
+}  # fmt: skip
+_UNIT_OF = {spelling: unit for unit, others in _UNITS.items() for spelling in [unit, *others.split()]}
+_UNIT_OF |= {
+    "degrees celsius": "°c",
+    "degrees fahrenheit": "°f",
+    "miles per hour": "mph",
+    "kilometers per hour": "km/h",
+}
+
+
+def _any_of(spellings: Iterable[str]) -> str:
+    return "|".join(re.escape(s).replace(r"\ ", " ") for s in sorted(spellings, key=len, reverse=True))
+
+
+_DIGITS = r"(?:(?:\d{1,3}(?:,\d{3}){1,6}|\d{1,30})(?:\.\d{1,30})?|\.\d{1,30})"
+_SPELLED = rf"(?:(?:{'|'.join(_TENS)})(?:[- ](?:{'|'.join(ONES)}))?|{_any_of(_SMALL)})"
+_START = r"(?<![\w.,/\-])"
+_DATE = re.compile(
+    rf"""{_START}(?:
+        (?P<d1>\d{{1,2}})(?:st|nd|rd|th)?[ ](?:of[ ])?(?P<m1>{_MONTH})\b\.?(?:,?[ ](?P<y1>\d{{4}})\b)?
+      | (?P<m2>{_MONTH})\.?[ ](?P<d2>\d{{1,2}})(?:st|nd|rd|th)?(?:,?[ ](?P<y2>\d{{4}}))?
+      | (?P<m3>{_MONTH})\.?,?[ ](?:of[ ])?(?P<y3>\d{{4}})
+      | (?P<y4>\d{{4}})-(?P<m4>\d{{2}})-(?P<d4>\d{{2}})
+    )(?![\w]|[-/:%]\w|\.\d)""",
+    re.I | re.X,
+)
+_TIME = re.compile(
+    rf"""{_START}(?P<hour>\d{{1,2}})(?:[:.](?P<minute>[0-5]\d))?
+        (?:(?::[0-5]\d)?[ ]?(?P<half>[ap])(?:m\b|\.m\.)|(?<=[:]\d\d)(?![\w:]))""",
+    re.I | re.X,
+)
+_ORDINAL = re.compile(
+    rf"{_START}(?:(?P<number>\d{{1,4}})(?:st|nd|rd|th)|(?P<tens>{'|'.join(_TENS)})-(?P<ones>{'|'.join(ORDINALS[:9])}))\b",
+    re.I,
+)
+_DECADE = re.compile(r"(?<![\w.,/])'?(?P<decade>(?:\d\d)?\d0)'?s\b", re.I)
+_AS_WRITTEN = re.compile(rf"{_START}(?:\d{{1,4}}/\d{{1,4}}(?:/\d{{1,4}})?|\d{{1,4}}\^-?\d{{1,3}})(?![\w/]|\.\d)")
+_AMOUNT = re.compile(
+    rf"""{_START}
+        (?P<sign>(?:[-+]|minus[ ]|negative[ ])(?=[\d.$€£¥₹]))?
+        (?P<before>(?:us|a|c)?\$|[€£¥₹])?[ ]?(?P<inner_sign>-(?=[\d.]))?
+        (?P<number>{_DIGITS}|\b{_SPELLED}\b)(?:%?(?:-|[ ]to[ ])[$€£¥₹]?(?P<to>{_DIGITS}))?
+        (?:[ -]?(?P<scale>{"|".join(_SCALES)})\b|(?P<letter>mln|mn|bn|k|m|b)\b(?=\W|$))?
+        (?:[ ]?(?P<percent>%|(?:percent|per[ ]cent|percentage[ ]points|pct)\b)
+          |[ ](?P<after>{_any_of(_CURRENCIES).replace(" ", "[ ]")})\b
+          |[ -]?(?P<unit>{_any_of(_UNIT_OF).replace(" ", "[ ]")})(?!\w))?
+        (?![\w]|-\w|\.\d|,\d|/\d)""",
+    re.I | re.X,
+)
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A stretch of a line and its keywords, the fullest first."""
+
+    start: int
+    end: int
+    forms: tuple[str, ...]
+
+
+def find_quantities(line: str) -> list[Quantity]:
+    """Return the quantities of a line, left to right and without overlap; dates and times win over plain numbers."""
+    found: list[Quantity] = []
+    taken = bytearray(len(line))
+    for pattern, forms_of in _READERS:
+        for match in pattern.finditer(line):
+            start, end = match.span()
+            if not any(taken[start:end]) and (forms := forms_of(match)):
+                taken[start:end] = b"\x01" * (end - start)
+                found.append(Quantity(start, end, tuple(dict.fromkeys(forms))))
+    return sorted(found, key=lambda quantity: quantity.start)
+
+
+def _date_forms(match: re.Match[str]) -> list[str]:
+    parts_by_letter = {name[0]: value for name, value in match.groupdict().items() if value}
+    written, day, year = parts_by_letter.get("m", ""), parts_by_letter.get("d"), parts_by_letter.get("y")
+    if written.isdigit():
+        if not 1 <= int(written) <= 12:
+            return []
+        month = MONTHS[int(written) - 1]
+    else:
+        month = next(name for name in MONTHS if name.startswith(written.lower()[:3]))
+    if day is not None and not 1 <= int(day) <= 31:
+        return []
+    day = day and str(int(day))
+    parts = [(day, month, year), (day, month), (month, year), (year,)]
+    return [" ".join(p for p in words if p) for words in parts if all(words)]
+
+
+def _time_forms(match: re.Match[str]) -> list[str]:
+    minute = match["minute"]
+    clock = str(int(match["hour"])) + (f":{minute}" if minute and minute != "00" else "")
+    if match["half"]:
+        return [f"{clock} {match['half'].lower()}m"]
+    return [f"{int(match['hour'])}:{minute}"]
+
+
+def _ordinal_forms(match: re.Match[str]) -> list[str]:
+    if match["tens"]:
+        number = _TENS[match["tens"].lower()] + ORDINALS.index(match["ones"].lower()) + 1
+        ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+        return [match[0].lower(), f"{number}{ending}"]
+    number = int(match["number"])
+    return [match[0].lower()] + ([ORDINALS[number - 1]] if 1 <= number <= len(ORDINALS) else [])
+
+
+def _decade_forms(match: re.Match[str]) -> list[str]:
+    return [f"{match['decade']}s"]
+
+
+def _forms_as_written(match: re.Match[str]) -> list[str]:
+    return [match[0]]
+
+
+def _amount_forms(match: re.Match[str]) -> list[str]:
+    unit = _unit_of(match)
+    spelled = match["number"][0].isalpha()
+    if match["number"].lower() == "one" and not (unit or match["scale"]) and len(match.string) > len("one."):
+        return []  # "one of them", "the one": left to the tagger
+    sign = "-" if match["inner_sign"] or (match["sign"] or "+")[0] in "-mMnN" else ""
+    scale = (match["scale"] or _SCALE_LETTERS.get((match["letter"] or "").lower(), "")).lower()
+    if match["letter"] in ("m", "b") and not match["before"]:
+        unit, scale = ("m" if match["letter"] == "m" else None), ""
+    forms: list[str] = []
+    for number in _number_forms(match["number"], match["to"], scale):
+        forms += [_with_unit(sign + number, unit)] if unit else []
+        forms.append(sign + number)
+    if spelled:
+        forms.append(match["number"] + (f" {scale}" if scale else ""))
+    return sorted(forms, key=len, reverse=True) if spelled else forms
+
+
+def _unit_of(match: re.Match[str]) -> str | None:
+    if match["percent"]:
+        return "%"
+    if match["before"]:
+        return {"us$": "$"}.get(match["before"].lower(), match["before"].lower())
+    if match["after"]:
+        return _CURRENCIES[match["after"].lower()]
+    return _UNIT_OF[match["unit"].lower()] if match["unit"] else None
+
+
+def _with_unit(number: str, unit: str) -> str:
+    if unit in ("$", "a$", "c$", "€", "£", "¥", "₹"):
+        return f"-{unit}{number[1:]}" if number.startswith("-") else unit + number
+    return f"{number}{unit}" if unit[0] in "%°" else f"{number} {unit}"
+
+
+def _number_forms(first: str, to: str | None, scale: str) -> list[str]:
+    """Return the ways to write a number (or range) that must meet: as written, and plainly in digits."""
+    start, end = _digits(first), to and _digits(to)
+    if end:
+        whole = f"{start}-{end}" + (f" {scale}" if scale else "")
+        # Two years or two large numbers are two facts; a score or a small range is one.
+        return [whole, start, end] if min(len(start), len(end)) > 2 else [whole]
+    if scale:
+        return [f"{start} {scale}", _plain(Decimal(start).scaleb(_SCALES[scale]))]
+    return list(dict.fromkeys([start, _plain(Decimal(start))])) if start.isascii() else [start]
+
+
+def _digits(written: str) -> str:
+    """Return a number without thousands separators, a leading zero or a fraction of nothing but zeros."""
+    if not written[0].isalpha():
+        number = written.replace(",", "")
+        whole, _, fraction = number.partition(".")
+        return (whole.lstrip("0") or "0") + (f".{fraction}" if fraction.strip("0") else "")
+    words = written.lower().replace("-", " ").split()
+    return str(sum(_SMALL.get(word, 0) + _TENS.get(word, 0) for word in words))
+
+
+def _plain(number: Decimal) -> str:
+    text = format(number, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+_READERS = (
+    (_DATE, _date_forms),
+    (_TIME, _time_forms),
+    (_DECADE, _decade_forms),
+    (_ORDINAL, _ordinal_forms),
+    (_AS_WRITTEN, _forms_as_written),
+    (_AMOUNT, _amount_forms),
+)

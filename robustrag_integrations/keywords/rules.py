@@ -1,0 +1,144 @@
+"""The keyword set of a tagged response (paper, appendix "Implementation of keyword extraction").
+
+The keywords are
+
+1. the lemma of every informative word: ADJ ADV NOUN NUM PROPN SYM X (of a name also the word as written);
+2. the keyphrases: informative words in a row with nothing uninformative between them, nouns as lemmas;
+3. the whole response if it is short, so that equal answers meet whatever the tagger thinks of them.
+
+Beyond the paper: a hyphenated word comes whole, with its parts and without its hyphen; a quantity comes whole and
+comparable (`quantities`); quoted titles and names held together by "of" are phrases too; a word with diacritics or an
+apostrophe also comes without; a leading yes or no counts; a response of nothing but a verb gives that verb. A symbol,
+or a word that may be said of anything ("very", "there"), is no keyword.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from robustrag_integrations.keywords.closed_classes import ARTICLES, NAME_LINKS
+from robustrag_integrations.keywords.normalise import as_keyword, without_accents
+from robustrag_integrations.keywords.words import Item, TaggedWord, items_of
+
+RULES_VERSION = "1"
+MAX_PHRASE_WORDS = 8
+MAX_WHOLE_WORDS = 12
+
+_QUOTED = re.compile(r"\"([^\"]{1,120})\"|(?<!\w)'([^']{1,120})'(?!\w)")
+_HYPHEN = re.compile(r"(?<=[^\W\d_])-(?=\w)")
+_PREFIX = re.compile(r"\b(e|co|re|pre|non|anti|un|multi|semi|sub|inter)-(?=[^\W\d_])")
+_APOSTROPHE = re.compile(r"(?<=[^\W\d_])'(?=[^\W\d_])")
+
+
+def keywords_of(lines: Sequence[str], tagged: Sequence[Sequence[TaggedWord]]) -> frozenset[str]:
+    """Return the keywords of one response.
+
+    Args:
+        lines: its plain lines.
+        tagged: the words of every line.
+    """
+    items = [items_of(words, line) for words, line in zip(tagged, lines, strict=True)]
+    found = {keyword for line, row in zip(lines, items, strict=True) for keyword in _of_line(row, line)}
+    found = found or set(_actions(tagged))
+    found.update(_whole_response(items, lines), _verdict(items))
+    counted = {as_keyword(keyword) for keyword in found}
+    counted |= {as_keyword(variant) for keyword in counted for variant in _variants(keyword)}
+    return frozenset(counted - {""})
+
+
+def _of_line(items: Sequence[Item], line: str) -> Iterator[str]:
+    for informative, group in groupby(items, key=lambda item: item.informative):
+        if informative:
+            run = list(group)
+            for item in run:
+                yield from item.alone
+            yield from _phrases(run)
+    yield from _linked_names(items)
+    yield from _quoted_titles(items, line)
+
+
+def _phrases(run: Sequence[Item]) -> Iterator[str]:
+    """Yield a run of informative words as a phrase; one that is too long in pieces."""
+    words = [item.shown for item in run if item.wordlike]
+    for first in range(0, len(words), MAX_PHRASE_WORDS):
+        piece = words[first : first + MAX_PHRASE_WORDS]
+        if len(piece) > 1:
+            yield " ".join(piece)
+
+
+def _linked_names(items: Sequence[Item]) -> Iterator[str]:
+    """Yield "Lord of the Rings", "Bank of America": capitalised stretches held together by small words."""
+
+    def kind(item: Item) -> str:
+        if item.written in NAME_LINKS:
+            return "link"
+        return "name" if item.informative and item.written[:1].isupper() else "other"
+
+    stretches = [(name, list(group)) for name, group in groupby(items, key=kind)]
+    for (first, left), (middle, link), (last, right) in zip(stretches, stretches[1:], stretches[2:], strict=False):
+        names_linked = (first, middle, last) == ("name", "link", "name")
+        if names_linked and len(left) + len(link) + len(right) <= MAX_PHRASE_WORDS and link[0].written != "the":
+            yield " ".join(item.written for item in [*left, *link, *right])
+
+
+def _quoted_titles(items: Sequence[Item], line: str) -> Iterator[str]:
+    """Yield what stands in quotes, if it is no longer than a phrase."""
+    starts = [item.start for item in items]
+    for match in _QUOTED.finditer(line):
+        inside = items[bisect_left(starts, match.start() + 1) : bisect_left(starts, match.end() - 1)]
+        words = [item.written for item in inside if item.wordlike]
+        if len(words) <= MAX_PHRASE_WORDS:
+            yield " ".join(_without_article(words))
+
+
+def _actions(tagged: Sequence[Sequence[TaggedWord]]) -> Iterator[str]:
+    """Yield the verbs, for a response that says nothing else ("He resigned.")."""
+    for words in tagged:
+        for word in words:
+            if word.pos == "VERB":
+                yield from (word.text, word.lemma)
+
+
+def _verdict(items: Sequence[Sequence[Item]]) -> list[str]:
+    """Return the yes or no that a response begins with."""
+    first = next((item.written for row in items for item in row), "")
+    return [first] if first.casefold() in ("yes", "no") else []
+
+
+def _whole_response(items: Sequence[Sequence[Item]], lines: Sequence[str]) -> list[str]:
+    """Return a short response as one keyword, without its article, final possessive and punctuation."""
+    words = [item.written for row in items for item in _rejoined(row)]
+    if not words:
+        return [line for line in lines if len(line.split()) <= MAX_WHOLE_WORDS][:1]
+    if words[-1].casefold().endswith("'s"):
+        words[-1] = words[-1][:-2]
+    return [" ".join(_without_article(words))] if len(words) <= MAX_WHOLE_WORDS else []
+
+
+def _rejoined(row: Sequence[Item]) -> list[Item]:
+    """Return the words of a line with contractions and possessives put back together."""
+    joined: list[Item] = []
+    for item in row:
+        if joined and item.start == joined[-1].end and "'" in item.written:
+            last = joined[-1]
+            written = last.written + item.written
+            joined[-1] = Item(written, written, (), last.informative, last.start, item.end)
+        elif item.wordlike:
+            joined.append(item)
+    return joined
+
+
+def _without_article(words: Sequence[str]) -> Sequence[str]:
+    return words[1:] if len(words) > 1 and words[0].casefold() in ARTICLES else words
+
+
+def _variants(keyword: str) -> set[str]:
+    """Return the other ways in which the same thing is often written."""
+    plain = without_accents(keyword)
+    unhyphenated = _HYPHEN.sub(" ", _PREFIX.sub(r"\1", keyword))
+    unquoted = _APOSTROPHE.sub("", keyword)
+    everything = _APOSTROPHE.sub("", _HYPHEN.sub(" ", _PREFIX.sub(r"\1", plain)))
+    return {plain, unhyphenated, unquoted, everything}

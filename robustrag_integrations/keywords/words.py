@@ -1,0 +1,179 @@
+"""From a tagger's words to the items that phrases are made of: words, compounds and quantities.
+
+What the tagger says is corrected here where it is known to be weak: a capitalised word within a sentence is a name
+("Mount", "Will"), and words with digits and words of other scripts are informative whatever their tag.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from robustrag_integrations.keywords.closed_classes import EMPTY_WORDS, FUNCTION_WORDS
+from robustrag_integrations.keywords.normalise import is_latin
+from robustrag_integrations.keywords.quantities import Quantity, find_quantities
+
+INFORMATIVE = frozenset({"ADJ", "ADV", "NOUN", "NUM", "PROPN", "SYM", "X"})
+
+_JOINERS = frozenset("-/&+'")
+_ENDINGS = frozenset({"#", "+", "++"})  # C#, A+, C++
+_NO_PLURAL = ("est", "er", "ed", "ing", "ly")
+_DOTTED = re.compile(r"(?:[^\W\d_]{1,2}\.){2,}(?:[^\W\d_]{1,2})?|[^\W\d_]{1,4}\.")
+
+
+@dataclass(frozen=True)
+class TaggedWord:
+    """One word as the tagger sees it; `start` counts characters from the beginning of its line."""
+
+    text: str
+    lemma: str
+    pos: str
+    start: int
+
+    @property
+    def end(self) -> int:
+        """Where the word ends in its line."""
+        return self.start + len(self.text)
+
+
+@dataclass(frozen=True)
+class Item:
+    """What a phrase is made of.
+
+    Attributes:
+        written: as it stands in the line, without the dots of abbreviations; a quantity in its fullest form.
+        shown: as it stands in a phrase: a common noun as its lemma, anything else as written.
+        alone: the keywords that it gives by itself.
+        informative: whether phrases run through it.
+        start, end: its characters in the line.
+    """
+
+    written: str
+    shown: str
+    alone: tuple[str, ...]
+    informative: bool
+    start: int
+    end: int
+
+    @property
+    def wordlike(self) -> bool:
+        """Whether it holds a letter or a digit."""
+        return any(map(str.isalnum, self.written))
+
+
+def items_of(words: Sequence[TaggedWord], line: str) -> list[Item]:
+    """Return the items of a tagged line, left to right; quantities take the place of the words they cover."""
+    quantities = iter(find_quantities(line))
+    upcoming = next(quantities, None)
+    names = _informative_flags(words, line)
+    items: list[Item] = []
+    position = 0
+    while position < len(words):
+        word = words[position]
+        if upcoming and word.end > upcoming.start:
+            items.append(_quantity_item(upcoming))
+            while position < len(words) and words[position].start < upcoming.end:
+                position += 1
+            upcoming = next(quantities, None)
+            continue
+        limit = upcoming.start if upcoming else len(line)
+        length = _compound_length(words, position, limit)
+        items.append(_item(words[position : position + length], names[position : position + length], line))
+        position += length
+    return items
+
+
+def _quantity_item(quantity: Quantity) -> Item:
+    fullest = quantity.forms[0]
+    return Item(fullest, fullest, quantity.forms, True, quantity.start, quantity.end)
+
+
+def _compound_length(words: Sequence[TaggedWord], position: int, limit: int) -> int:
+    """Return how many words from here on are written as one: around a hyphen or slash, or letters against digits."""
+    end = position + 1
+    if not words[position].text[-1].isalnum():
+        return 1
+    while end < len(words) and words[end].start == words[end - 1].end and words[end].end <= limit:
+        here, following = words[end], words[end + 1] if end + 1 < len(words) else None
+        if here.text in _JOINERS:
+            glued = following and following.start == here.end and following.end <= limit and following.text[0].isalnum()
+            if not glued:
+                return end - position + (here.text in _ENDINGS)
+            end += 2
+        elif here.text in _ENDINGS:
+            return end - position + 1
+        elif here.text[0].isalnum() and (here.text[0].isdigit() or words[end - 1].text[-1].isdigit()):
+            end += 1
+        else:
+            break
+    return end - position
+
+
+def _item(words: Sequence[TaggedWord], informative: Sequence[bool], line: str) -> Item:
+    start, end = words[0].start, words[-1].end
+    if len(words) == 1:
+        return _word_item(words[0], informative[0])
+    written = line[start:end]
+    parts = [
+        keyword
+        for word, counts in zip(words, informative, strict=True)
+        if counts and len(word.text) > 1 and not word.text.isdecimal()
+        for keyword in _word_item(word, True).alone
+    ]
+    return Item(written, written, (written, *parts) if any(informative) else (), any(informative), start, end)
+
+
+def _word_item(word: TaggedWord, informative: bool) -> Item:
+    written = undotted(word.text)
+    lemma = undotted(word.lemma) if any(map(str.isalnum, word.lemma)) else written
+    empty = written.casefold() in EMPTY_WORDS and not word.text[:1].isupper()
+    counts = informative and not empty
+    if word.pos == "NOUN" and written.casefold().endswith(_NO_PLURAL):
+        lemma = written  # "everest", taken for a noun, is no superlative of "ever"
+    shown = lemma if word.pos == "NOUN" else written
+    if not counts or not any(map(str.isalnum, written)):
+        alone: tuple[str, ...] = ()
+    elif word.pos == "PROPN":
+        alone = (written, lemma)
+    else:
+        alone = (lemma,) if word.pos in ("NOUN", "ADJ", "ADV") else (written,)
+    return Item(written, shown, alone, counts, word.start, word.end)
+
+
+def undotted(text: str) -> str:
+    """Return an abbreviation without its dots: "U.S." as "US", "Dr." as "Dr"; any other text as it is."""
+    return text.replace(".", "") if _DOTTED.fullmatch(text) else text
+
+
+def _informative_flags(words: Sequence[TaggedWord], line: str) -> list[bool]:
+    return list(_each_informative(words, shouting=line.isupper()))
+
+
+def _each_informative(words: Sequence[TaggedWord], *, shouting: bool) -> Iterator[bool]:
+    for position, word in enumerate(words):
+        before = words[position - 1] if position else None
+        after = words[position + 1] if position + 1 < len(words) else None
+        yield word.pos in INFORMATIVE or _of_its_looks(word) or _a_name(word, before, after, shouting)
+
+
+def _of_its_looks(word: TaggedWord) -> bool:
+    camel = word.text[0].islower() and not word.text.islower() and word.text.isalpha()  # iPhone, eBay
+    return camel or any(c.isdigit() or (c.isalpha() and not is_latin(c)) for c in word.text)
+
+
+def _a_name(word: TaggedWord, before: TaggedWord | None, after: TaggedWord | None, shouting: bool) -> bool:
+    """Whether an uninformative tag is overruled because the word is capitalised like a name."""
+    text = word.text
+    if not text[0].isupper() or text == "I" or "'" in text:
+        return False
+    if len(text) > 1 and text.isupper() and not shouting:
+        return True
+    starts_sentence = before is None or not (before.text[-1].isalnum() or before.text in (",", "-", "&", "/", "'s"))
+    if not starts_sentence and len(text) == 1:
+        return True
+    if text.casefold() in FUNCTION_WORDS:
+        return False
+    if not starts_sentence:
+        return True
+    return word.pos in ("VERB", "AUX") and after is not None and after.text[0].isupper()
