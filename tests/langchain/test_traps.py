@@ -26,6 +26,22 @@ def given(*more: Document, count: int = 5) -> dict[str, Any]:
     return {**INPUT, "context": [*truthful(count), *more]}
 
 
+async def called(chain: Any, style: str, config: Any = None) -> Any:
+    """Call the chain in one of four ways."""
+    match style:
+        case "invoke":
+            return chain.invoke(given(), config)
+        case "ainvoke":
+            return await chain.ainvoke(given(), config)
+        case "stream":
+            return "".join(chain.stream(given(), config))
+        case _:
+            return "".join([piece async for piece in chain.astream(given(), config)])
+
+
+STYLES = ["invoke", "ainvoke", "stream", "astream"]
+
+
 def raising(error: BaseException, on: str = "Guide 2") -> Reader:
     """A reader that raises when it reads the text."""
 
@@ -65,20 +81,12 @@ class TestInterruptsAreNotAnswers:
         assert reader.now == 0
         assert len(reader.prompts) == 5
 
-    @pytest.mark.parametrize("style", ["invoke", "ainvoke", "stream", "astream"])
+    @pytest.mark.parametrize("style", STYLES)
     async def test_graph_interrupts_pass_through(self, style: str) -> None:
         errors = pytest.importorskip("langgraph.errors")
         chain = create_robust_documents_chain(raising(errors.GraphInterrupt(())), PROMPT)
         with pytest.raises(errors.GraphBubbleUp):
-            match style:
-                case "invoke":
-                    chain.invoke(given())
-                case "ainvoke":
-                    await chain.ainvoke(given())
-                case "stream":
-                    list(chain.stream(given()))
-                case _:
-                    [piece async for piece in chain.astream(given())]
+            await called(chain, style)
 
 
 class TestQuorum:
@@ -214,20 +222,12 @@ class TestStreaming:
 
 
 class TestTraces:
-    @pytest.mark.parametrize("style", ["invoke", "ainvoke", "stream", "astream"])
+    @pytest.mark.parametrize("style", STYLES)
     async def test_there_is_one_tree_with_a_child_per_group(self, style: str) -> None:
         recorder = Recorder()
         chain = create_robust_documents_chain(Reader(), PROMPT)
         config: Any = {"callbacks": [recorder], "tags": ["mine"], "metadata": {"user": 7}, "run_name": "my run"}
-        match style:
-            case "invoke":
-                chain.invoke(given(), config)
-            case "ainvoke":
-                await chain.ainvoke(given(), config)
-            case "stream":
-                list(chain.stream(given(), config))
-            case _:
-                [piece async for piece in chain.astream(given(), config)]
+        await called(chain, style, config)
         [root] = recorder.roots()
         assert root["name"] == "my run"
         assert [run["name"] for run in recorder.named("group:")] == [f"group:{i}" for i in range(5)]
@@ -359,11 +359,9 @@ class TestTheReport:
 
     async def test_every_style_of_calling_sends_it(self) -> None:
         recorder = Recorder()
-        chain, config = create_robust_documents_chain(Reader(), PROMPT), {"callbacks": [recorder]}
-        chain.invoke(given(), config)  # type: ignore[arg-type]
-        await chain.ainvoke(given(), config)  # type: ignore[arg-type]
-        list(chain.stream(given(), config))  # type: ignore[arg-type]
-        [piece async for piece in chain.astream(given(), config)]  # type: ignore[arg-type]
+        chain = create_robust_documents_chain(Reader(), PROMPT)
+        for style in STYLES:
+            await called(chain, style, {"callbacks": [recorder]})
         assert [(name, data["radius"]) for name, data in recorder.events] == [("robustrag_report", 1)] * 4
 
 

@@ -1,0 +1,107 @@
+"""Grouping by source, and documents whose metadata is anything at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.documents import Document
+from langchain_core.prompts import PromptTemplate
+
+from langchain_robustrag import create_robust_documents_chain
+from langchain_robustrag.documents import Isolation, is_documents
+from tests.langchain.fakes import PROMPT, QUESTION, Reader, planted, truthful
+
+VALUES: Any = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.binary(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+METADATA: Any = st.dictionaries(
+    st.sampled_from(["source", "author", "page_content", "score", "id", "{", "query"]) | st.text(max_size=5), VALUES
+)
+TEXTS: Any = st.text(max_size=40) | st.sampled_from(["{context}", "", " ", "a\n\nb", "\x00\ud800"])
+
+
+def grouped(documents: list[Document], **settings: Any) -> list[list[str]]:
+    groups, _ = Isolation(**settings).groups(documents)
+    return [[p.text for p in g.passages] for g in groups]
+
+
+def test_by_source_reads_the_metadata() -> None:
+    texts = [("a1", "a"), ("b1", "b"), ("a2", "a")]
+    documents = [Document(page_content=text, metadata={"source": source}) for text, source in texts]
+    assert grouped(documents, group_by="source") == [["a1", "a2"], ["b1"]]
+
+
+def test_chunks_of_one_source_have_one_vote() -> None:
+    chunks = [planted() for _ in range(10)]
+    chain = create_robust_documents_chain(Reader(), PROMPT, group_by="source", return_robustness=True)
+    result = chain.invoke({"input": QUESTION, "context": [*chunks, *truthful(8)]})
+    assert "Paris" in result["answer"]
+    assert len(result["robustness"].groups) == 9
+    assert result["robustness"].groups[0].sources == ("https://evil.example",)
+    assert result["robustness"].radius == 1
+
+
+@pytest.mark.parametrize("nothing", [None, "", [], {}, ["a"], float("nan"), True, b"bytes"])
+def test_whoever_leaves_the_source_out_gains_no_votes(nothing: Any) -> None:
+    bare = [Document(page_content=str(i), metadata={"source": nothing}) for i in range(3)]
+    assert grouped([*bare, Document(page_content="3")], group_by="source") == [["0", "1", "2", "3"]]
+
+
+def test_sources_that_are_paths_or_numbers_count() -> None:
+    documents = [Document(page_content="a", metadata={"source": s}) for s in (Path("x"), 1, "x", "1")]
+    assert grouped(documents, group_by="source") == [["a", "a"], ["a", "a"]]
+
+
+def test_a_function_of_the_metadata_groups() -> None:
+    documents = [Document(page_content=str(i), metadata={"author": i % 2}) for i in range(4)]
+    assert grouped(documents, group_by=lambda d: d.metadata["author"]) == [["0", "2"], ["1", "3"]]
+
+
+def test_documents_on_which_the_function_fails_share_one_group_and_are_reported() -> None:
+    documents = [
+        Document(page_content="0", metadata={"author": "a"}),
+        Document(page_content="1"),
+        Document(page_content="2", metadata={"author": ["unhashable"]}),
+    ]
+    groups, warnings = Isolation(group_by=lambda d: d.metadata["author"]).groups(documents)
+    assert [len(g.passages) for g in groups] == [1, 2]
+    assert warnings == ["group_by gave no usable key for 2 of 3 documents; they share one group"]
+
+
+def test_ids_and_sources_are_in_the_report() -> None:
+    documents = [d.model_copy(update={"id": f"doc-{i}"}) for i, d in enumerate(truthful(3))]
+    chain = create_robust_documents_chain(Reader(), PROMPT, return_robustness=True)
+    groups = chain.invoke({"input": QUESTION, "context": documents})["robustness"].groups
+    assert [g.passage_ids for g in groups] == [("doc-0",), ("doc-1",), ("doc-2",)]
+    assert groups[0].sources == ("https://0.example",)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    hostile=st.lists(st.builds(Document, page_content=TEXTS, metadata=METADATA), max_size=2),
+    by=st.sampled_from([None, "source", lambda d: d.metadata["author"]]),
+)
+def test_no_metadata_and_no_text_breaks_the_call(hostile: list[Document], by: Any) -> None:
+    shown = PromptTemplate.from_template("{source} {score:.2f} {page_content}")
+    chain = create_robust_documents_chain(
+        Reader(), PROMPT, group_by=by, document_prompt=shown, extractor=lambda text: set(text.lower().split())
+    )
+    honest = [
+        d.model_copy(update={"metadata": {**d.metadata, "score": 1, "author": i}}) for i, d in enumerate(truthful())
+    ]
+    before = [d.model_copy(deep=True) for d in hostile]
+    assert "Paris" in chain.invoke({"input": QUESTION, "context": [*honest, *hostile]})
+    assert repr(hostile) == repr(before)
+
+
+def test_a_document_is_told_from_other_things() -> None:
+    assert is_documents([Document(page_content="a")])
+    assert not is_documents([])
+    assert not is_documents(["a"])
+    assert not is_documents({"documents": [Document(page_content="a")]})
