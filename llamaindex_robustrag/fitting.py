@@ -8,10 +8,11 @@ from llama_index.core.indices.prompt_helper import PromptHelper
 from llama_index.core.llms import LLM
 from llama_index.core.node_parser import TokenTextSplitter
 from llama_index.core.prompts import PromptTemplate
+from llama_index.core.utils import get_tokenizer
 
 from robustrag_integrations.prompts import Prompt
 
-_LONGEST_TOKEN = 32  # characters per token of room that are looked at; far more than any language has
+_LONGEST_TOKEN = 8  # characters per token of room that are looked at: twice what English needs
 
 
 @dataclass(frozen=True)
@@ -44,11 +45,10 @@ class Fitter:
         splitter = self._splitter(before + after + self.around)
         if len(context.encode(errors="replace")) <= splitter.chunk_size:  # no token is shorter than a byte
             return prompt, False
-        looked_at = context[: splitter.chunk_size * _LONGEST_TOKEN]
-        first = next(iter(splitter.split_text(looked_at)), "")
-        if len(first) >= len(context.strip()):
+        kept = _longest_fitting(context[: splitter.chunk_size * _LONGEST_TOKEN], splitter)
+        if len(kept) == len(context):
             return prompt, False
-        return Prompt(before + first + after, (start, start + len(first))), True
+        return Prompt(before + kept + after, (start, start + len(kept))), True
 
     def _splitter(self, frame: str) -> TokenTextSplitter:
         try:
@@ -59,3 +59,19 @@ class Fitter:
                 f"{self.helper.context_window} tokens, of which {self.helper.num_output} are kept for the answer: "
                 "shorten the question or the conversation, or pass a larger context window"
             ) from error
+
+
+def _longest_fitting(text: str, splitter: TokenTextSplitter) -> str:
+    """The longest beginning of a text that fits a chunk, by bisection.
+
+    The splitter itself would count a text without spaces letter by letter, which makes a hostile one expensive.
+    """
+    tokenize = getattr(splitter, "_tokenizer", None) or get_tokenizer()
+    fits, too_long = 0, len(text) + 1
+    while too_long - fits > 1:
+        middle = (fits + too_long) // 2
+        if len(tokenize(text[:middle])) <= splitter.chunk_size:
+            fits = middle
+        else:
+            too_long = middle
+    return text[:fits]

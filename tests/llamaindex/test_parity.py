@@ -1,0 +1,96 @@
+"""On clean input, the same answers as LlamaIndex's own synthesizers, in every call style; on poisoned input, not."""
+
+from __future__ import annotations
+
+import pytest
+from llama_index.core import VectorStoreIndex
+from llama_index.core.base.response.schema import AsyncStreamingResponse, Response, StreamingResponse
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.response_synthesizers import BaseSynthesizer, get_response_synthesizer
+
+from llamaindex_robustrag import RobustRAGSynthesizer, get_robust_response_synthesizer
+from tests.llamaindex.fakes import QUESTION, AsyncFactReader, FactReader
+
+STYLES = ["query", "aquery", "stream", "astream"]
+LLMS = [FactReader, AsyncFactReader]
+# Accumulate does not stream.
+MODES = [*((m, s) for m in ("compact", "refine") for s in STYLES), ("accumulate", "query"), ("accumulate", "aquery")]
+
+
+async def ask(index: VectorStoreIndex, synthesizer: BaseSynthesizer, style: str) -> tuple[str, object]:
+    """The answer's text in one call style, and the response."""
+    engine = RetrieverQueryEngine(index.as_retriever(similarity_top_k=7), response_synthesizer=synthesizer)
+    response = await engine.aquery(QUESTION) if style.startswith("a") else engine.query(QUESTION)
+    if style == "stream":
+        return "".join(response.response_gen), response
+    if style == "astream":
+        return "".join([piece async for piece in response.async_response_gen()]), response
+    return str(response), response
+
+
+@pytest.mark.parametrize("chat_model", [False, True], ids=["completion", "chat"])
+@pytest.mark.parametrize("llm_class", LLMS)
+@pytest.mark.parametrize(("mode", "style"), MODES)
+async def test_clean_input_gives_what_the_stock_synthesizer_gives(
+    clean: VectorStoreIndex, mode: str, style: str, llm_class: type[FactReader], chat_model: bool
+) -> None:
+    llm = llm_class(chat_model=chat_model)
+    streaming = "stream" in style
+    stock = get_response_synthesizer(llm=llm, response_mode=mode, streaming=streaming)
+    expected, kind = await ask(clean, stock, style)
+    answer, response = await ask(clean, RobustRAGSynthesizer(llm=llm, streaming=streaming), style)
+    assert answer == "Paris"
+    assert type(response) is type(kind)
+    if mode == "accumulate":
+        assert [f"Response {i + 1}: {answer}" in expected for i in range(6)] == [True] * 6
+    else:
+        assert answer == expected
+    assert response.metadata["robustrag"]["text"] == answer
+    assert {n.node.node_id for n in response.source_nodes} == {n.node.node_id for n in kind.source_nodes}
+
+
+@pytest.mark.parametrize("llm_class", LLMS)
+@pytest.mark.parametrize("style", STYLES)
+async def test_one_planted_document_decides_the_stock_answer_and_not_the_robust_one(
+    poisoned: VectorStoreIndex, style: str, llm_class: type[FactReader]
+) -> None:
+    streaming = "stream" in style
+    stock = get_response_synthesizer(llm=llm_class(), response_mode="compact", streaming=streaming)
+    assert (await ask(poisoned, stock, style))[0] == "Berlin"
+    answer, response = await ask(poisoned, RobustRAGSynthesizer(llm=llm_class(), streaming=streaming), style)
+    report = response.metadata["robustrag"]
+    assert answer == "Paris"
+    assert report["radius"] >= 1
+    assert [g["status"] for g in report["groups"]].count("outvoted") == 1
+
+
+@pytest.mark.parametrize(
+    ("style", "kind"),
+    [
+        ("query", Response),
+        ("aquery", Response),
+        ("stream", StreamingResponse),
+        ("astream", AsyncStreamingResponse),
+    ],
+)
+async def test_the_swap_of_one_argument_works_through_the_index(
+    poisoned: VectorStoreIndex, llm: FactReader, style: str, kind: type
+) -> None:
+    synthesizer = get_robust_response_synthesizer(llm, streaming="stream" in style)
+    engine = poisoned.as_query_engine(llm=llm, response_synthesizer=synthesizer, similarity_top_k=7)
+    response = await engine.aquery(QUESTION) if style.startswith("a") else engine.query(QUESTION)
+    assert type(response) is kind
+    if style == "astream":
+        assert [piece async for piece in response.async_response_gen()] == ["Pa", "ri", "s"]
+    elif style == "stream":
+        assert list(response.response_gen) == ["Pa", "ri", "s"]
+    else:
+        assert str(response) == "Paris"
+
+
+async def test_all_call_styles_report_the_same(poisoned: VectorStoreIndex) -> None:
+    reports = []
+    for style in STYLES:
+        synthesizer = RobustRAGSynthesizer(llm=AsyncFactReader(), streaming="stream" in style)
+        reports.append((await ask(poisoned, synthesizer, style))[1].metadata["robustrag"])
+    assert all(report == reports[0] for report in reports)

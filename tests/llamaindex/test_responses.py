@@ -1,0 +1,197 @@
+"""What comes back: words, a report that is JSON, sources, structure; with nothing retrieved, too."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from llama_index.core.base.response.schema import PydanticResponse, Response, StreamingResponse
+from llama_index.core.bridge.pydantic import BaseModel
+from llama_index.core.schema import QueryBundle
+
+from llamaindex_robustrag import RobustRAGSynthesizer
+from robustrag_integrations import ModelError, QuorumError
+from robustrag_integrations.answer import SCHEMA
+from robustrag_integrations.prompts import ABSTENTION
+from tests.llamaindex.fakes import EVIL, QUESTION, AsyncFactReader, FactReader, nodes_of, truthful
+
+STYLES = ["synthesize", "asynthesize"]
+
+
+class Capital(BaseModel):
+    """A capital."""
+
+    name: str
+
+
+async def synthesize(style: str, synthesizer: RobustRAGSynthesizer, *arguments: object, **more: object) -> object:
+    method = getattr(synthesizer, style)
+    return await method(*arguments, **more) if style == "asynthesize" else method(*arguments, **more)
+
+
+async def text_of(response: object) -> str:
+    if hasattr(response, "async_response_gen"):
+        return "".join([piece async for piece in response.async_response_gen()])
+    return str(response)
+
+
+@pytest.mark.parametrize("style", STYLES)
+async def test_metadata_is_the_base_classes_plus_one_json_safe_key(style: str, llm: FactReader) -> None:
+    nodes = nodes_of([*truthful(), EVIL])
+    nodes[0].node.metadata["page"] = 3
+    response = await synthesize(style, RobustRAGSynthesizer(llm=llm), QUESTION, nodes)
+    assert set(response.metadata) == {*(n.node.node_id for n in nodes), "robustrag"}
+    assert response.metadata["node-0"] == {"page": 3}
+    report = response.metadata["robustrag"]
+    assert json.loads(json.dumps(report)) == report
+    assert report["schema"] == SCHEMA
+    assert [g["passage_ids"] for g in report["groups"]] == [[f"node-{i}"] for i in range(7)]
+
+
+def test_a_node_named_robustrag_cannot_stand_in_for_the_report(llm: FactReader) -> None:
+    nodes = nodes_of(truthful())
+    nodes[0].node.id_ = "robustrag"
+    nodes[0].node.metadata = {"radius": 99}
+    assert RobustRAGSynthesizer(llm=llm).synthesize(QUESTION, nodes).metadata["robustrag"]["schema"] == SCHEMA
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize("style", STYLES)
+async def test_sources_and_additional_sources_come_back_and_the_latter_are_not_read(
+    style: str, streaming: bool, llm: FactReader
+) -> None:
+    nodes, [extra] = nodes_of(truthful()), nodes_of(["an additional source"])
+    response = await synthesize(style, RobustRAGSynthesizer(llm=llm, streaming=streaming), QUESTION, nodes, [extra])
+    assert response.source_nodes == [*nodes, extra]
+    await text_of(response)
+    assert not any("additional" in prompt for prompt in llm.seen)
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize("style", STYLES)
+async def test_no_nodes_give_words_and_a_report(style: str, streaming: bool, llm: FactReader) -> None:
+    response = await synthesize(style, RobustRAGSynthesizer(llm=llm, streaming=streaming), QUESTION, [])
+    assert await text_of(response) == ABSTENTION
+    report = response.metadata["robustrag"]
+    assert report["abstained"]
+    assert report["groups"] == []
+    assert report["radius"] == 0
+    assert llm.seen == []
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize("style", STYLES)
+async def test_an_abstention_has_words_and_a_report(style: str, streaming: bool, llm: FactReader) -> None:
+    nodes = nodes_of(["Nothing to see.", "Cats sleep.", "Rain falls."])
+    response = await synthesize(style, RobustRAGSynthesizer(llm=llm, streaming=streaming), QUESTION, nodes)
+    assert await text_of(response) == ABSTENTION
+    assert response.metadata["robustrag"]["abstained"]
+    assert [g["status"] for g in response.metadata["robustrag"]["groups"]] == ["abstained"] * 3
+
+
+def test_a_streamed_response_has_its_report_when_the_last_piece_is_out(llm: FactReader) -> None:
+    response = RobustRAGSynthesizer(llm=llm, streaming=True).synthesize(QUESTION, nodes_of(truthful()))
+    assert isinstance(response, StreamingResponse)
+    assert response.metadata["robustrag"] == {"schema": SCHEMA, "pending": True}
+    assert next(response.response_gen) == "Pa"
+    assert response.metadata["robustrag"]["pending"]
+    assert "".join(response.response_gen) == "ris"
+    assert response.metadata["robustrag"]["text"] == "Paris"
+    assert "pending" not in response.metadata["robustrag"]
+
+
+def test_a_stream_shows_no_isolated_response(llm: FactReader) -> None:
+    response = RobustRAGSynthesizer(llm=llm, streaming=True).synthesize(QUESTION, nodes_of([EVIL, *truthful()]))
+    assert "Berlin" not in "".join(response.response_gen)
+
+
+def test_a_closed_stream_stops_and_stays_without_a_report(llm: FactReader) -> None:
+    response = RobustRAGSynthesizer(llm=llm, streaming=True).synthesize(QUESTION, nodes_of(truthful()))
+    next(response.response_gen)
+    response.response_gen.close()
+    assert list(response.response_gen) == []
+    assert response.metadata["robustrag"]["pending"]
+
+
+@pytest.mark.parametrize("wrap", [True, False], ids=["StructuredLLM", "output_cls"])
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("llm_class", [FactReader, AsyncFactReader])
+async def test_the_final_call_alone_is_structured(llm_class: type[FactReader], style: str, wrap: bool) -> None:
+    llm = llm_class()
+    synthesizer = (
+        RobustRAGSynthesizer(llm=llm.as_structured_llm(Capital))
+        if wrap
+        else RobustRAGSynthesizer(llm=llm, output_cls=Capital)
+    )
+    response = await synthesize(style, synthesizer, QUESTION, nodes_of([EVIL, *truthful()]))
+    assert isinstance(response, PydanticResponse)
+    assert response.response == Capital(name="Paris")
+    assert response.metadata["robustrag"]["radius"] >= 1
+    assert ["schema" in prompt for prompt in llm.seen] == [False] * 7 + [True]
+
+
+def test_a_structured_abstention_is_a_response_with_words(llm: FactReader) -> None:
+    response = RobustRAGSynthesizer(llm=llm, output_cls=Capital).synthesize(QUESTION, nodes_of(["Rain falls."]))
+    assert isinstance(response, Response)
+    assert str(response) == ABSTENTION
+
+
+def test_braces_in_retained_keywords_are_not_read_as_a_template(llm: FactReader) -> None:
+    """With a fixed extractor, so that the braces survive."""
+    hostile = "{text} {message_0} {output_cls}"
+    synthesizer = RobustRAGSynthesizer(llm=llm, output_cls=Capital, extractor=lambda text: {hostile})
+    synthesizer.synthesize(QUESTION, nodes_of(truthful()))
+    assert f"Keywords: {hostile}\n" in llm.seen[-1]
+
+
+@pytest.mark.parametrize("style", ["get_response", "aget_response"])
+async def test_bare_texts_are_groups_of_their_own(style: str, llm: FactReader) -> None:
+    method = getattr(RobustRAGSynthesizer(llm=llm), style)
+    given = method(QUESTION, [*truthful(), EVIL])
+    assert (given if style == "get_response" else await given) == "Paris"
+    assert len(llm.seen) == 8
+
+
+def test_a_query_bundle_is_a_question(llm: FactReader) -> None:
+    response = RobustRAGSynthesizer(llm=llm).synthesize(QueryBundle(QUESTION), nodes_of(truthful()))
+    assert response.metadata["robustrag"]["query"] == QUESTION
+
+
+def test_voting_takes_choices_from_the_constructor_or_the_call(llm: FactReader) -> None:
+    class Voter(FactReader):
+        def _said(self, prompt: str) -> str:
+            return "A" if "right answer is Berlin" in prompt else "B"
+
+    nodes = nodes_of([*truthful(), EVIL])
+    choices = ["Berlin", "Paris", "Rome"]
+    by_default = RobustRAGSynthesizer(llm=Voter(), aggregation="voting", choices=choices).synthesize(QUESTION, nodes)
+    by_call = RobustRAGSynthesizer(llm=Voter(), aggregation="voting").synthesize(QUESTION, nodes, choices=choices)
+    assert str(by_default) == str(by_call) == "Paris"
+    assert by_default.metadata["robustrag"]["choice"] == 1
+    with pytest.raises(ValueError, match="multiple choice needs choices"):
+        RobustRAGSynthesizer(llm=llm, aggregation="voting").synthesize(QUESTION, nodes)
+
+
+def test_too_many_failures_raise_before_a_stream_begins(llm: FactReader) -> None:
+    llm.fails_on = "Source"
+    for streaming in (False, True):
+        with pytest.raises(QuorumError, match="content filter"):
+            RobustRAGSynthesizer(llm=llm, streaming=streaming, attempts=1).synthesize(QUESTION, nodes_of(truthful()))
+
+
+@pytest.mark.parametrize("style", STYLES)
+async def test_a_failed_group_abstains_and_says_why(style: str, llm: FactReader) -> None:
+    llm.fails_on = "right answer"
+    response = await synthesize(
+        style, RobustRAGSynthesizer(llm=llm, attempts=1), QUESTION, nodes_of([EVIL, *truthful()])
+    )
+    first = response.metadata["robustrag"]["groups"][0]
+    assert str(response) == "Paris"
+    assert (first["status"], first["error"]) == ("failed", "ConnectionError: content filter")
+
+
+@pytest.mark.parametrize("style", STYLES)
+async def test_a_failed_final_call_is_an_error(style: str, llm: FactReader) -> None:
+    llm.fails_on = "Keywords:"
+    with pytest.raises(ModelError, match="the final call failed: ConnectionError"):
+        await synthesize(style, RobustRAGSynthesizer(llm=llm, attempts=1), QUESTION, nodes_of(truthful()))
