@@ -2,7 +2,7 @@
 
     python training/keywords/train.py --data ../shared/data --out robustrag_integrations/keywords/pipeline
 
-About ten minutes on one core; the same seed gives the same weights. README.md and NOTICE.md of the output folder
+About a quarter of an hour on one core; the same seed gives the same weights. README.md and NOTICE.md of the output folder
 are left as they are.
 """
 
