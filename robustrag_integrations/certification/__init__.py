@@ -1,7 +1,12 @@
-"""Certification: what the answer is worth at worst, whatever a bounded attacker writes (paper, section IV)."""
+"""Certification: what the answer is worth at worst, whatever a bounded attacker writes (paper, section IV).
+
+`defense.certify(query, passages, reference)` is the front door. Like the defences, certification is written as plans
+that ask and are told, and each step that decides an answer is the defences' own.
+"""
 
 from __future__ import annotations
 
 from robustrag_integrations.certification.cases import Attack, BenignCase, benign_group_cases
+from robustrag_integrations.certification.result import Certification, Estimate, PossibleResponse
 
-__all__ = ["Attack", "BenignCase", "benign_group_cases"]
+__all__ = ["Attack", "BenignCase", "Certification", "Estimate", "PossibleResponse", "benign_group_cases"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.defenses.drivers import (
@@ -19,6 +20,12 @@ from robustrag_integrations.defenses.drivers import (
 from robustrag_integrations.defenses.plan import Plan
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.passages import GroupBy, Passage, PassageGroup, check_grouping, isolate
+
+if TYPE_CHECKING:
+    from robustrag_integrations.certification.certify import CertificationRun
+    from robustrag_integrations.certification.findings import Question
+    from robustrag_integrations.certification.result import Certification
+    from robustrag_integrations.metrics import Metric
 
 
 def check_query(query: str) -> None:
@@ -85,6 +92,85 @@ class Defense(ABC):
     ) -> AsyncAnswerStream:
         """`stream` for `async for`."""
         return AsyncAnswerStream(self._astream(self.plan(query, passages, choices=choices)))
+
+    def certify(
+        self,
+        query: str,
+        passages: Iterable[str | Passage],
+        reference: str | Sequence[str],
+        *,
+        corruption_size: int = 1,
+        **settings: Any,
+    ) -> Certification:
+        """What the answer is worth at worst: whatever a bounded attacker writes, it scores at least `.tau`.
+
+        Args:
+            query: the question; trusted.
+            passages: the clean retrieval, best first, before any attack.
+            reference: the right answer, or several of which each is right.
+            corruption_size: k', how many passages the attacker controls at most.
+            settings: `metric` (default `contains_answer`), `attack` (`"injection"` or `"modification"`), `choices` for
+                defences that vote, `top_k` (how many passages the retrieval returns when it finds enough; default as
+                many as given), `max_model_calls` (default 1000), `sample` and `seed` (how many responses to sample
+                for an estimate where tau cannot be proven; default 0).
+
+        Raises:
+            TypeError, ValueError: bad input, or a model that samples; named in the message.
+        """
+        [found] = self.certify_sizes(query, passages, reference, corruption_sizes=[corruption_size], **settings)
+        return found
+
+    async def acertify(
+        self,
+        query: str,
+        passages: Iterable[str | Passage],
+        reference: str | Sequence[str],
+        *,
+        corruption_size: int = 1,
+        **settings: Any,
+    ) -> Certification:
+        """`certify` without blocking the event loop."""
+        [found] = await self.acertify_sizes(query, passages, reference, corruption_sizes=[corruption_size], **settings)
+        return found
+
+    def certify_sizes(
+        self,
+        query: str,
+        passages: Iterable[str | Passage],
+        reference: str | Sequence[str],
+        *,
+        corruption_sizes: Iterable[int],
+        **settings: Any,
+    ) -> tuple[Certification, ...]:
+        """`certify` for several corruption sizes, which share the model's calls; by ascending size."""
+        from robustrag_integrations.certification.certify import prepare
+
+        return prepare(self, query, passages, reference, corruption_sizes, **settings).run()
+
+    async def acertify_sizes(
+        self,
+        query: str,
+        passages: Iterable[str | Passage],
+        reference: str | Sequence[str],
+        *,
+        corruption_sizes: Iterable[int],
+        **settings: Any,
+    ) -> tuple[Certification, ...]:
+        """`certify_sizes` without blocking the event loop."""
+        from robustrag_integrations.certification.certify import prepare
+
+        return await prepare(self, query, passages, reference, corruption_sizes, **settings).arun()
+
+    def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:
+        """The certification of a prepared question; `certify` is the front door.
+
+        Raises:
+            TypeError: there is nothing to certify about this defence.
+        """
+        raise TypeError(
+            f"{type(self).__name__} cannot be certified: any passage may decide its answer; use KeywordAggregation, "
+            "DecodingAggregation or MajorityVoting"
+        )
 
     def _isolate(self, passages: Iterable[str | Passage]) -> tuple[PassageGroup, ...]:
         return isolate(passages, self.group_size, by=self.group_by)

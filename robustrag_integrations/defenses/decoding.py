@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from robustrag_integrations.certification.certify import CertificationRun
+    from robustrag_integrations.certification.findings import Question
+    from robustrag_integrations.metrics import Metric
+
 DEFAULT_SLACK = 2.0**-10
 
 
@@ -317,6 +321,13 @@ class DecodingAggregation(Defense):
     def _plan(self, query: str, groups: Sequence[PassageGroup], choices: Sequence[str] | None) -> Plan:
         self._refuse_choices(choices)
         return decoding_plan(query, groups, self.settings, self.model.codec, group_by=self.group_by)
+
+    def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:
+        """Algorithm 4 on this defence's model and settings."""
+        from robustrag_integrations.certification.certify import decoding_run
+
+        self._refuse_choices(choices)
+        return decoding_run(question, self.settings, self.model, metric)
 
     def _performer(self) -> DecodingPerformer:
         return DecodingPerformer(self.model)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.aggregation.keyword import KeywordTally, KeywordThreshold, keyword_radius, tally_keywords
@@ -18,6 +18,11 @@ from robustrag_integrations.keywords import KeywordExtractor, SpacyKeywordExtrac
 from robustrag_integrations.models.base import Response, TextModel
 from robustrag_integrations.passages import GroupBy, PassageGroup, grouping_warnings
 from robustrag_integrations.prompts import ABSTENTION, Prompt, PromptSet, Task, prompts_for
+
+if TYPE_CHECKING:
+    from robustrag_integrations.certification.certify import CertificationRun
+    from robustrag_integrations.certification.findings import Question
+    from robustrag_integrations.metrics import Metric
 
 KeywordTask = Literal["short_answer", "long_form"]
 
@@ -249,3 +254,12 @@ class KeywordAggregation(TextDefense):
     def _plan(self, query: str, groups: Sequence[PassageGroup], choices: Sequence[str] | None) -> Plan:
         self._refuse_choices(choices)
         return keyword_plan(query, groups, self.settings, group_by=self.group_by, model_warnings=self.model.warnings)
+
+    def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:
+        """Algorithm 3 on this defence's model and settings."""
+        from robustrag_integrations.certification.certify import text_run
+        from robustrag_integrations.certification.keyword import keyword_certification_plan
+
+        self._refuse_choices(choices)
+        plan = keyword_certification_plan(question, self.settings, same_batches=self.model.shares_batches)
+        return text_run("keyword", question, plan, self.model, metric, self.settings.as_dict())

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.aggregation.voting import VoteTally, tally_votes, vote_radius
@@ -25,6 +25,11 @@ from robustrag_integrations.prompts import (
     option_label,
     prompts_for,
 )
+
+if TYPE_CHECKING:
+    from robustrag_integrations.certification.certify import CertificationRun
+    from robustrag_integrations.certification.findings import Question
+    from robustrag_integrations.metrics import Metric
 
 _LETTER = re.compile(
     r"(?:(?:the )?(?:correct |right |best )?(?:answer|option|choice)(?: is|:)? ?)?"
@@ -184,3 +189,12 @@ class MajorityVoting(TextDefense):
         return voting_plan(
             query, groups, options, self.settings, group_by=self.group_by, model_warnings=self.model.warnings
         )
+
+    def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:
+        """The vote's possible winners on this defence's model and settings."""
+        from robustrag_integrations.certification.certify import text_run
+        from robustrag_integrations.certification.voting import voting_certification_plan
+
+        options = check_choices(choices)
+        plan = voting_certification_plan(question, options, self.settings, same_batches=self.model.shares_batches)
+        return text_run("voting", question, plan, self.model, metric, self.settings.as_dict())

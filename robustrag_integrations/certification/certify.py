@@ -1,0 +1,161 @@
+"""From a defence and a question to certificates: what `defense.certify` does."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from robustrag_integrations.certification.findings import Findings, Question, certificate
+from robustrag_integrations.certification.requests import CertificationReply, CertificationRequest
+from robustrag_integrations.certification.result import Certification
+from robustrag_integrations.defenses.base import Defense, check_query
+from robustrag_integrations.defenses.drivers import arun, run
+from robustrag_integrations.metrics import Metric, contains_answer, metric_name, references_of
+from robustrag_integrations.models.base import DecodingModel, TextModel
+from robustrag_integrations.passages import Passage
+
+if TYPE_CHECKING:
+    from robustrag_integrations.defenses.decoding import DecodingSettings
+
+CertificationPlan: TypeAlias = Generator[CertificationRequest, CertificationReply, tuple[Findings, ...]]
+
+_HALF = ("bfloat16", "float16")
+
+
+@dataclass(frozen=True)
+class CertificationRun:
+    """A certification that only has to be run."""
+
+    question: Question
+    plan: CertificationPlan
+    perform: Callable[[CertificationRequest], CertificationReply]
+    aperform: Callable[[CertificationRequest], Awaitable[CertificationReply]]
+    defense: str
+    settings: Mapping[str, Any]
+    numerics: Mapping[str, Any]
+    warnings: tuple[str, ...]
+
+    def run(self) -> tuple[Certification, ...]:
+        """One certificate per corruption size, ascending."""
+        return self._certificates(run(self.plan, self.perform))
+
+    async def arun(self) -> tuple[Certification, ...]:
+        """`run` without blocking the event loop."""
+        return self._certificates(await arun(self.plan, self.aperform))
+
+    def _certificates(self, findings: Sequence[Findings]) -> tuple[Certification, ...]:
+        return tuple(
+            certificate(
+                self.question,
+                found,
+                defense=self.defense,
+                settings=self.settings,
+                numerics=self.numerics,
+                warnings=self.warnings,
+            )
+            for found in findings
+        )
+
+
+def prepare(
+    defense: Defense,
+    query: str,
+    passages: Iterable[str | Passage],
+    reference: str | Sequence[str],
+    corruption_sizes: Iterable[int],
+    *,
+    metric: Metric = contains_answer,
+    choices: Sequence[str] | None = None,
+    **settings: Any,
+) -> CertificationRun:
+    """Check the input and set the certification up; the settings are those of `Question.of`.
+
+    Raises:
+        TypeError, ValueError: bad input, or a model that samples.
+    """
+    check_query(query)
+    if not callable(metric):
+        raise TypeError(f"metric must be a function of (response, references), got {type(metric).__name__}")
+    question = Question.of(
+        query,
+        passages,
+        references_of(reference),
+        metric_name(metric),
+        corruption_sizes,
+        group_size=defense.group_size,
+        group_by=defense.group_by,
+        **settings,
+    )
+    return defense.certification_run(question, metric, choices)
+
+
+def text_run(
+    defense: str,
+    question: Question,
+    plan: CertificationPlan,
+    model: TextModel,
+    metric: Metric,
+    settings: Mapping[str, Any],
+) -> CertificationRun:
+    """A certification that needs nothing of the model but text.
+
+    Raises:
+        ValueError: the model samples.
+    """
+    from robustrag_integrations.certification.drive import TextCertifier
+
+    if not model.deterministic:
+        raise ValueError(
+            "the model samples: another run may answer otherwise, so that no certificate would hold; certify with a "
+            "model at temperature 0, declared by samples=False"
+        )
+    certifier = TextCertifier(model, metric, question.references)
+    numerics = _numerics(model)
+    return CertificationRun(
+        question,
+        plan,
+        certifier,
+        certifier.aperform,
+        defense,
+        {**settings, "model": model.description},
+        numerics,
+        (*model.warnings, *_precision_warnings(numerics)),
+    )
+
+
+def decoding_run(
+    question: Question, settings: DecodingSettings, model: DecodingModel, metric: Metric
+) -> CertificationRun:
+    """A certification over next-token probabilities."""
+    from robustrag_integrations.aggregation.decoding import ONE
+    from robustrag_integrations.certification.decoding import decoding_certification_plan
+    from robustrag_integrations.certification.drive import DecodingCertifier
+
+    certifier = DecodingCertifier(model, metric, question.references)
+    numerics = {**_numerics(model), "slack": settings.slack / ONE}
+    named = str(getattr(model, "description", type(model).__name__))
+    return CertificationRun(
+        question,
+        decoding_certification_plan(question, settings, model.codec, metric=metric),
+        certifier,
+        certifier.aperform,
+        "decoding",
+        {**settings.as_dict(), "model": named},
+        numerics,
+        _precision_warnings(numerics),
+    )
+
+
+def _numerics(model: TextModel | DecodingModel) -> dict[str, Any]:
+    known = dict(model.numerics) if isinstance(model, DecodingModel) else {}
+    return {**known, "shapes": "the batch shapes of inference"} if known else {}
+
+
+def _precision_warnings(numerics: Mapping[str, Any]) -> tuple[str, ...]:
+    if numerics.get("dtype") not in _HALF:
+        return ()
+    return (
+        f"computed in {numerics['dtype']}: the certificate holds for this device and these batch shapes; elsewhere the "
+        "probabilities can differ by more than any useful slack. Use float32 for one that travels",
+    )

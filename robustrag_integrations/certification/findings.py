@@ -1,0 +1,219 @@
+"""What every certification plan gathers on its way, and the certificate made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from robustrag_integrations.certification.cases import Attack, BenignCase, benign_group_cases
+from robustrag_integrations.certification.requests import CertificationReply, CertificationRequest, Score
+from robustrag_integrations.certification.result import Certification, Estimate, PossibleResponse
+from robustrag_integrations.passages import GroupBy, Passage, as_passages, check_grouping
+
+ZERO_FOUND = "a response that scores 0 was found; the others need no look"
+NOTHING_BENIGN = "no untouched group may be left: the attacker alone decides the answer"
+NO_QUORUM = "the attacker's groups fail, and the quorum is missed"
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is certified, for every defence alike.
+
+    Attributes:
+        query: the question.
+        passages: the clean retrieval, best first.
+        references: the right answers.
+        metric: the metric's name.
+        sizes: the corruption sizes, ascending.
+        attack: the attacker.
+        group_size: omega.
+        group_by: grouping by source or key in place of `group_size`.
+        top_k: the length of a full retrieval; None for as many as there are passages.
+        max_model_calls: how many model calls may be spent on all sizes together.
+        sample: how many responses to sample where tau cannot be proven; 0 for none.
+        seed: what the sampling starts from.
+    """
+
+    query: str
+    passages: tuple[Passage, ...]
+    references: tuple[str, ...]
+    metric: str
+    sizes: tuple[int, ...]
+    attack: Attack = "injection"
+    group_size: int = 1
+    group_by: GroupBy | None = None
+    top_k: int | None = None
+    max_model_calls: int = 1000
+    sample: int = 0
+    seed: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        query: str,
+        passages: Iterable[str | Passage],
+        references: Sequence[str],
+        metric: str,
+        sizes: Iterable[int],
+        *,
+        attack: Attack = "injection",
+        group_size: int = 1,
+        group_by: GroupBy | None = None,
+        top_k: int | None = None,
+        max_model_calls: int = 1000,
+        sample: int = 0,
+        seed: int = 0,
+    ) -> Question:
+        """From user arguments.
+
+        Raises:
+            TypeError, ValueError: an argument makes no sense; the message names it and the fix.
+        """
+        check_grouping(group_size, group_by)
+        for label, number, least in (("max_model_calls", max_model_calls, 1), ("sample", sample, 0)):
+            if isinstance(number, bool) or not isinstance(number, int) or number < least:
+                raise ValueError(f"{label}={number!r} must be a whole number of at least {least}")
+        chosen = tuple(sizes)
+        if not chosen:
+            raise ValueError("no corruption size was given; name at least one, such as corruption_sizes=[1]")
+        return cls(
+            query,
+            as_passages(passages),
+            tuple(references),
+            metric,
+            tuple(sorted(set(chosen))),
+            attack,
+            group_size,
+            group_by,
+            top_k,
+            max_model_calls,
+            sample,
+            seed,
+        )
+
+    def cases(self, size: int) -> tuple[BenignCase, ...]:
+        """The untouched groups that an attacker of this size may leave."""
+        return benign_group_cases(
+            self.passages, size, attack=self.attack, group_size=self.group_size, by=self.group_by, top_k=self.top_k
+        )
+
+
+@dataclass
+class Findings:
+    """What was found for one corruption size so far.
+
+    `done` is set once nothing found later could matter.
+    """
+
+    size: int
+    cases: tuple[BenignCase, ...]
+    responses: dict[str | None, PossibleResponse] = field(default_factory=dict)
+    unbounded: bool = False
+    certified: bool = True
+    stopped: str | None = None
+    done: bool = False
+    model_calls: int = 0
+    estimate: Estimate | None = None
+    warnings: tuple[str, ...] = ()
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+
+    def add(self, text: str | None, score: float, cause: str, case: int) -> None:
+        """A response that is possible. One that scores 0 settles the matter."""
+        self.responses.setdefault(text, PossibleResponse(text, score, cause, case))
+        if score == 0:
+            self.settle(ZERO_FOUND)
+
+    def open_ended(self, why: str) -> None:
+        """The attacker can cause anything."""
+        self.unbounded = True
+        self.settle(why)
+
+    def give_up(self, why: str) -> None:
+        """A limit was met: nothing is proven."""
+        self.certified = False
+        self.settle(why)
+
+    def settle(self, why: str) -> None:
+        """Stop looking."""
+        if not self.done:
+            self.done, self.stopped = True, why
+
+    def refute(self, why: str) -> None:
+        """It turned out, after a limit was met, that the attacker can cause anything."""
+        self.unbounded, self.certified, self.stopped, self.estimate = True, True, why, None
+
+    @property
+    def tau(self) -> float:
+        """The lowest score, or 0 where anything is possible or nothing was proven."""
+        if self.unbounded or not self.certified or not self.responses:
+            return 0.0
+        return min(r.score for r in self.responses.values())
+
+
+@dataclass
+class Ledger:
+    """What all corruption sizes share: the calls spent and the scores known."""
+
+    limit: int
+    spent: int = 0
+    scores: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def left(self) -> int:
+        """How many model calls may still be made."""
+        return self.limit - self.spent
+
+    def scored(self, texts: Iterable[str]) -> Generator[CertificationRequest, CertificationReply, list[float]]:
+        """The scores of these responses; each is asked for once."""
+        wanted = list(texts)
+        if new := tuple(dict.fromkeys(t for t in wanted if t not in self.scores)):
+            told = yield Score(new)
+            self.scores.update(zip(new, told, strict=True))
+        return [self.scores[t] for t in wanted]
+
+
+def smaller_size_fails(size: int) -> str:
+    """Why a larger attacker needs no look."""
+    return f"tau is 0 at corruption size {size} already, and a larger attacker can do all that a smaller one can"
+
+
+def certificate(
+    question: Question,
+    found: Findings,
+    *,
+    defense: str,
+    settings: Mapping[str, Any],
+    numerics: Mapping[str, Any],
+    warnings: Sequence[str],
+) -> Certification:
+    """The certificate of one corruption size."""
+    responses = sorted(found.responses.values(), key=lambda r: (r.score, r.text or ""))
+    setup = {
+        "group_size": question.group_size,
+        "group_by": None if question.group_by is None else str(question.group_by),
+        "passages": len(question.passages),
+        "top_k": question.top_k if question.top_k is not None else len(question.passages),
+        "max_model_calls": question.max_model_calls,
+    }
+    return Certification(
+        tau=found.tau,
+        certified=found.certified,
+        corruption_size=found.size,
+        attack=question.attack,
+        query=question.query,
+        references=question.references,
+        metric=question.metric,
+        defense=defense,
+        responses=tuple(responses),
+        complete=found.stopped is None,
+        unbounded=found.unbounded,
+        stopped=found.stopped,
+        estimate=found.estimate,
+        cases=len(found.cases),
+        model_calls=found.model_calls,
+        settings={**settings, **setup},
+        numerics=dict(numerics),
+        warnings=(*warnings, *found.warnings),
+        evidence=found.evidence,
+    )

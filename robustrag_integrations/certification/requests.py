@@ -1,0 +1,56 @@
+"""What a certification plan asks for beyond what an answer's plan does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from robustrag_integrations.defenses.plan import Ask
+from robustrag_integrations.prompts import Prompt
+
+
+@dataclass(frozen=True)
+class Score:
+    """Score these responses with the metric; the reply is one float each, in order."""
+
+    responses: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class OpenTrees:
+    """Start a decoding session over each of these lists of prompts; the reply is one `Opening` each, in order."""
+
+    sessions: tuple[tuple[Prompt, ...], ...]
+    no_retrieval: Prompt
+    max_new_tokens: int
+
+
+@dataclass(frozen=True)
+class Branch:
+    """One step down the tree of prefixes.
+
+    Attributes:
+        session: which of the sessions of `OpenTrees`.
+        prefix: all tokens of the answer so far, the new one last.
+        only_child: whether nothing else will branch off the prefix before this token, so that its state can be used up.
+    """
+
+    session: int
+    prefix: tuple[int, ...]
+    only_child: bool
+
+
+@dataclass(frozen=True)
+class Grow:
+    """Score these prefixes; the reply is one `Distributions` each, in order.
+
+    States of prefixes shorter than the parents of these are not needed any more, the roots excepted.
+    """
+
+    branches: tuple[Branch, ...]
+
+
+CertificationRequest: TypeAlias = Ask | Score | OpenTrees | Grow
+# What comes back depends on the request; each plan checks what it was told.
+CertificationReply: TypeAlias = Sequence[Any]

@@ -1,0 +1,139 @@
+"""What a certification found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from robustrag_integrations.certification.cases import Attack
+from robustrag_integrations.display import printable, table
+
+SCHEMA = "robustrag/certification/1"
+
+
+@dataclass(frozen=True)
+class PossibleResponse:
+    """One response that an attacker can cause.
+
+    Attributes:
+        text: the answer's text; None for no answer at all (an error is raised instead).
+        score: what the metric gives it; 0 for no answer.
+        cause: how it comes about, in words.
+        case: which case of untouched groups it was found in (0-based).
+    """
+
+    text: str | None
+    score: float
+    cause: str
+    case: int
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The lowest score among sampled responses: what tau may be, not what it is proven to be.
+
+    Attributes:
+        value: the lowest score that was met.
+        sample_size: how many responses were drawn.
+        seed: what the draw started from.
+    """
+
+    value: float
+    sample_size: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Certification:
+    """The worst that an attacker can do to one answer.
+
+    Attributes:
+        tau: whatever the attacker writes, the answer scores at least this. 0 is no guarantee.
+        certified: whether tau is what the whole analysis gives. False when a limit cut it short: tau is then 0 for
+            want of a proof, not since an attack is known.
+        corruption_size: k', passages under the attacker's control.
+        attack: `injection` or `modification`.
+        query: the question.
+        references: the right answers.
+        metric: the metric's name.
+        defense: the defence's name.
+        responses: R, the responses found that an attacker can cause, worst first.
+        complete: whether these are all of them.
+        unbounded: whether the attacker can cause responses without limit, since they alone decide a keyword, a token,
+            or everything.
+        stopped: why R is not complete; None when it is.
+        estimate: from sampled responses, where that was asked for and tau could not be proven.
+        cases: how many cases of untouched groups there were.
+        model_calls: prompts sent to the model, or forward passes of the decoding sessions. Several corruption sizes
+            certified together share their calls: each names the calls spent until it was decided.
+        settings: the defence's settings and the retrieval's, JSON-safe; the extractor's fingerprint among them.
+        numerics: precision, device, rows and slack of the computation.
+        warnings: what weakens the guarantee, in words.
+        evidence: what pictures are drawn from: a keyword tally, votes, or the decoding tree of the first case.
+    """
+
+    tau: float
+    certified: bool
+    corruption_size: int
+    attack: Attack
+    query: str
+    references: tuple[str, ...]
+    metric: str
+    defense: str
+    responses: tuple[PossibleResponse, ...] = ()
+    complete: bool = True
+    unbounded: bool = False
+    stopped: str | None = None
+    estimate: Estimate | None = None
+    cases: int = 0
+    model_calls: int = 0
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    numerics: Mapping[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe dictionary; `schema` names its version."""
+        shown = {f.name: getattr(self, f.name) for f in fields(self)}
+        shown["responses"] = [dict(vars(r)) for r in self.responses]
+        shown["estimate"] = None if self.estimate is None else dict(vars(self.estimate))
+        for name in ("references", "warnings"):
+            shown[name] = list(shown[name])
+        for name in ("settings", "numerics", "evidence"):
+            shown[name] = dict(shown[name])
+        return {"schema": SCHEMA, **shown}
+
+    def explain(self) -> str:
+        """A readable account for a terminal; hostile characters in responses are neutralised."""
+        size = self.corruption_size
+        attacker = f"{self.attack} of {'nothing' if size == 0 else f'up to {size} passage' + 's' * (size != 1)}"
+        lines = [
+            f"Question:  {printable(self.query, 200)}",
+            f"Reference: {printable(' | '.join(self.references), 200)}",
+            f"Attacker:  {attacker}, {self.cases} case{'s' * (self.cases != 1)}",
+            f"Defence:   {self.defense}, {self.model_calls} model calls",
+            f"tau:       {self.tau:g} ({printable(self.metric, 60)}; {_standing(self)})",
+        ]
+        if self.stopped:
+            lines.append(f"Stopped:   {printable(self.stopped, 300)}")
+        if self.estimate:
+            e = self.estimate
+            lines.append(f"Estimate:  {e.value:g} from {e.sample_size} samples (seed {e.seed}); not a guarantee")
+        lines += [f"Warning:   {printable(w)}" for w in self.warnings]
+        if self.responses:
+            rows: list[tuple[str, ...]] = [
+                (f"{r.score:g}", "(no answer)" if r.text is None else r.text, r.cause) for r in self.responses[:20]
+            ]
+            lines += ["", table(("score", "possible response", "cause"), rows, limits=(8, 60, 60))]
+            if len(self.responses) > 20:
+                lines.append(f"and {len(self.responses) - 20} more")
+        return "\n".join(lines)
+
+
+def _standing(found: Certification) -> str:
+    if not found.certified:
+        return "not decided: no proof, and no attack found"
+    if found.tau > 0:
+        return "proven: no such attacker can do worse"
+    return "no guarantee against this attacker"

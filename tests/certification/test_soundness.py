@@ -1,0 +1,26 @@
+"""No attack in a small world goes below tau or leaves R: zero violations, and the tightness printed."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.certification.worlds import Tally, decoding_world, explore, keyword_world, voting_world
+
+
+@pytest.mark.parametrize(
+    ("make", "worlds", "least"),
+    [(keyword_world, 300, 40_000), (voting_world, 200, 35_000), (decoding_world, 80, 25_000)],
+)
+def test_no_attack_goes_below_tau_or_causes_a_response_outside_r(make, worlds, least, capsys) -> None:
+    tally = Tally()
+    for seed in range(worlds):
+        rng = random.Random(f"{make.__name__}/{seed}")
+        explore(make(rng), rng, tally, placements=16, replies=60)
+    with capsys.disabled():
+        print(f"\n  {tally.report(make.__name__)}")
+    assert tally.violations == []
+    assert tally.attacks >= least
+    assert tally.positive > worlds / 5
+    assert tally.reached > 0.5 * tally.bounded
