@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llama_index.core.base.llms.types import CompletionResponse, CompletionResponseGen, LLMMetadata
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
@@ -10,14 +10,11 @@ from llama_index.core.llms import LLM, CustomLLM
 from llama_index.core.llms.callbacks import llm_completion_callback
 
 from robustrag_integrations.errors import ModelError
-from robustrag_integrations.models.base import TextModel
+from robustrag_integrations.models.base import DecodingModel, TextModel
 from robustrag_integrations.prompts import Prompt
 
-if TYPE_CHECKING:
-    from robustrag_integrations.models.local import LocalModel
 
-
-def local_model_of(llm: LLM, **settings: Any) -> LocalModel:
+def local_model_of(llm: LLM, **settings: Any) -> DecodingModel:
     """The model and tokenizer inside a `HuggingFaceLLM` as the core's `LocalModel`, which encodes with one BOS.
 
     Args:
@@ -27,17 +24,16 @@ def local_model_of(llm: LLM, **settings: Any) -> LocalModel:
     Raises:
         TypeError: the LLM gives no next-token probabilities.
     """
-    from robustrag_integrations.models.local import LocalModel
-
-    inner = llm.model if isinstance(llm, TextModelLLM) else None
-    if isinstance(inner, LocalModel):
-        return inner
+    if isinstance(llm, TextModelLLM) and isinstance(llm.model, DecodingModel):
+        return llm.model
     model, tokenizer = getattr(llm, "_model", None), getattr(llm, "_tokenizer", None)
     if model is None or tokenizer is None:
         raise TypeError(
             f"decoding aggregation needs next-token probabilities, which {type(llm).__name__} does not give; use a "
             "HuggingFaceLLM, pass local_model=LocalModel(model, tokenizer), or use aggregation='keyword'"
         )
+    from robustrag_integrations.models.local import LocalModel
+
     return LocalModel(model, tokenizer, **{"name": llm.metadata.model_name, **settings})
 
 

@@ -1,0 +1,180 @@
+"""Chat engines: all four methods, history, the report, and what LlamaIndex's own do with a planted document."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+from llama_index.core import VectorStoreIndex
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.bridge.pydantic import BaseModel
+from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.response_synthesizers import get_response_synthesizer
+
+from llamaindex_robustrag import (
+    RobustCondensePlusContextChatEngine,
+    RobustContextChatEngine,
+    RobustRAGSynthesizer,
+)
+from robustrag_integrations import QuorumError
+from tests.llamaindex.fakes import EVIL, QUESTION, AsyncFactReader, FactReader
+
+ENGINES = [RobustContextChatEngine, RobustCondensePlusContextChatEngine]
+METHODS = ["chat", "stream_chat", "achat", "astream_chat"]
+
+
+def engine_of(engine_class: type, index: VectorStoreIndex, llm: FactReader, **arguments: Any) -> Any:
+    return engine_class.from_defaults(index.as_retriever(similarity_top_k=7), llm=llm, **arguments)
+
+
+async def say(engine: Any, method: str, message: str, **more: Any) -> tuple[str, Any]:
+    """The reply's text, and the reply."""
+    given = getattr(engine, method)(message, **more)
+    reply = await given if method.startswith("a") else given
+    if method == "stream_chat":
+        return "".join(reply.response_gen), reply
+    if method == "astream_chat":
+        return "".join([piece async for piece in reply.async_response_gen()]), reply
+    return str(reply), reply
+
+
+@pytest.mark.parametrize("llm_class", [FactReader, AsyncFactReader])
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("engine_class", ENGINES)
+async def test_every_method_answers_robustly_and_reports(
+    poisoned: VectorStoreIndex, engine_class: type, method: str, llm_class: type[FactReader]
+) -> None:
+    engine = engine_of(engine_class, poisoned, llm_class())
+    text, reply = await say(engine, method, QUESTION)
+    assert text == "Paris"
+    report = reply.metadata["robustrag"]
+    assert report["text"] == "Paris"
+    assert report["radius"] >= 1
+    assert reply.sources[-1].tool_name == "robustrag"
+    assert reply.sources[-1].raw_output.metadata["robustrag"] == report
+    assert len(reply.source_nodes) == 7
+    assert [m.content for m in engine.chat_history] == [QUESTION, "Paris"]
+
+
+@pytest.mark.parametrize("mode", ["context", "condense_plus_context"])
+def test_trap_the_stock_engine_never_calls_the_synthesizer_and_believes_the_planted_document(
+    poisoned: VectorStoreIndex, llm: FactReader, mode: str
+) -> None:
+    synthesizer = RobustRAGSynthesizer(llm=FactReader())
+    engine = poisoned.as_chat_engine(chat_mode=mode, llm=llm, response_synthesizer=synthesizer, similarity_top_k=7)
+    assert str(engine.chat(QUESTION)) == "Berlin"
+    assert synthesizer.plain_llm.seen == []
+
+
+@pytest.mark.parametrize("method", METHODS)
+async def test_the_conversation_stands_in_front_of_each_prompt_of_a_context_engine(
+    poisoned: VectorStoreIndex, llm: FactReader, method: str
+) -> None:
+    engine = engine_of(RobustContextChatEngine, poisoned, llm, system_prompt="Be brief.")
+    await say(engine, method, "Tell me about the capital of France")
+    llm.seen.clear()
+    text, reply = await say(engine, method, QUESTION)
+    assert text == "Paris"
+    assert len(llm.seen) == 8
+    assert all("Be brief." in prompt and "Tell me about" in prompt for prompt in llm.seen)
+    assert not any(EVIL in prompt and "number 0" in prompt for prompt in llm.seen)
+    assert any("earlier answers are part of every prompt" in w for w in reply.metadata["robustrag"]["warnings"])
+    assert len(engine.chat_history) == 4
+
+
+@pytest.mark.parametrize("method", METHODS)
+async def test_a_condensed_question_is_what_every_group_is_asked(
+    poisoned: VectorStoreIndex, llm: FactReader, method: str
+) -> None:
+    history = [ChatMessage(role="user", content="Where is France?"), ChatMessage(role="assistant", content="In Europe")]
+    engine = engine_of(RobustCondensePlusContextChatEngine, poisoned, llm)
+    text, reply = await say(engine, method, "And its main city?", chat_history=history)
+    assert text == "Paris"
+    assert reply.metadata["robustrag"]["query"] == QUESTION
+    assert "In Europe" in llm.seen[0]
+    assert not any("In Europe" in prompt or "main city" in prompt for prompt in llm.seen[1:])
+    assert [m.content for m in engine.chat_history] == ["Where is France?", "In Europe", "And its main city?", "Paris"]
+
+
+async def test_condensing_can_be_skipped_and_the_conversation_goes_in_front(
+    poisoned: VectorStoreIndex, llm: FactReader
+) -> None:
+    history = [ChatMessage(role="user", content="Where is France?"), ChatMessage(role="assistant", content="In Europe")]
+    engine = engine_of(
+        RobustCondensePlusContextChatEngine, poisoned, llm, skip_condense=True, system_prompt="Be brief."
+    )
+    assert str(engine.chat(QUESTION, chat_history=history)) == "Paris"
+    assert all("Be brief." in prompt and "In Europe" in prompt for prompt in llm.seen)
+
+
+@pytest.mark.parametrize("engine_class", ENGINES)
+async def test_a_blocking_llm_is_never_called_on_the_event_loop(poisoned: VectorStoreIndex, engine_class: type) -> None:
+    llm = FactReader()
+    engine = engine_of(engine_class, poisoned, llm)
+    for method in ("achat", "astream_chat", "achat"):
+        await say(engine, method, QUESTION)
+    assert threading.get_ident() not in llm.threads
+
+
+@pytest.mark.parametrize("engine_class", ENGINES)
+async def test_synchronous_chat_works_inside_a_running_loop(poisoned: VectorStoreIndex, engine_class: type) -> None:
+    engine = engine_of(engine_class, poisoned, FactReader(), memory=ChatMemoryBuffer.from_defaults(token_limit=2000))
+    assert str(engine.chat(QUESTION)) == "Paris"
+    assert "".join(engine.stream_chat(QUESTION).response_gen) == "Paris"
+
+
+@pytest.mark.parametrize("engine_class", ENGINES)
+def test_a_given_synthesizer_and_its_settings_are_used(poisoned: VectorStoreIndex, engine_class: type) -> None:
+    given = RobustRAGSynthesizer(llm=FactReader(), alpha=0.5)
+    engine = engine_class.from_defaults(poisoned.as_retriever(similarity_top_k=7), response_synthesizer=given)
+    reply = engine.chat(QUESTION)
+    assert reply.metadata["robustrag"]["settings"]["alpha"] == "1/2"
+    assert engine.response_synthesizer is given
+    with pytest.raises(TypeError, match="must be a RobustRAGSynthesizer"):
+        engine_class.from_defaults(
+            poisoned.as_retriever(), response_synthesizer=get_response_synthesizer(llm=FactReader())
+        )
+    with pytest.raises(TypeError, match="unknown arguments context_template"):
+        engine_of(engine_class, poisoned, FactReader(), context_template="{context_str}")
+
+
+@pytest.mark.parametrize("engine_class", ENGINES)
+def test_an_engine_made_with_its_constructor_is_robust_too(poisoned: VectorStoreIndex, engine_class: type) -> None:
+    arguments = {"prefix_messages": []} if engine_class is RobustContextChatEngine else {}
+    memory = ChatMemoryBuffer.from_defaults(token_limit=2000)
+    engine = engine_class(poisoned.as_retriever(similarity_top_k=7), FactReader(), memory, **arguments)
+    assert str(engine.chat(QUESTION)) == "Paris"
+
+
+@pytest.mark.parametrize("engine_class", ENGINES)
+def test_a_structured_final_answer_keeps_the_conversation(poisoned: VectorStoreIndex, engine_class: type) -> None:
+    class Capital(BaseModel):
+        """A capital."""
+
+        name: str
+
+    llm = FactReader()
+    engine = engine_of(engine_class, poisoned, llm, output_cls=Capital, system_prompt="Be {brief}.")
+    reply = engine.chat(QUESTION)
+    assert reply.sources[-1].raw_output.response == Capital(name="Paris")
+    assert "Be {brief}." in llm.seen[-1]
+
+
+@pytest.mark.parametrize("engine_class", ENGINES)
+@pytest.mark.parametrize("method", METHODS)
+async def test_too_many_failures_raise_at_once_and_leave_no_half_turn(
+    poisoned: VectorStoreIndex, engine_class: type, method: str
+) -> None:
+    engine = engine_of(engine_class, poisoned, FactReader(fails_on="Text:"), attempts=1)
+    with pytest.raises(QuorumError):
+        await say(engine, method, QUESTION)
+    assert engine.chat_history == []
+
+
+@pytest.mark.parametrize("engine_class", ENGINES)
+def test_a_reset_forgets_the_conversation(poisoned: VectorStoreIndex, engine_class: type) -> None:
+    engine = engine_of(engine_class, poisoned, FactReader())
+    engine.chat(QUESTION)
+    engine.reset()
+    assert engine.chat_history == []
