@@ -1,20 +1,23 @@
 """Write the demo corpus: short articles about one made-up world, and questions about it.
 
-`python -m training.reader.build_world` writes `world.jsonl` and `questions.jsonl` into the package's `demo` folder. Every
-fact is told by seven to nine articles, in different wordings and company, so that retrieval finds mostly, but not only,
-passages that tell the truth about a question.
+`python -m training.reader.build_world` writes `world.jsonl` and `questions.jsonl` into the package's `demo` folder.
+Every fact is told by seven to nine articles, in different wordings and company, so that retrieval finds mostly, but not
+only, passages that tell the truth about a question.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from random import Random
+from typing import Any
 
-from training.reader.language import RELATIONS_OF
-from training.reader.names import Namer
+import bm25s
+
+from training.reader.language import RELATIONS_OF, capitalised
+from training.reader.names import Namer, words
 from training.reader.rows import Fact
 
 _PEOPLE, _PER_KIND = 16, {
@@ -24,6 +27,7 @@ _PEOPLE, _PER_KIND = 16, {
 _FACTS_PER_ENTITY = 3
 _TOLD = (7, 8, 9)
 _SENTENCES = (2, 3, 3, 4, 4, 5)
+_LEAST_TRUTHFUL = 6
 _SOURCES = (
     "harbour-courier.example", "old-almanac.example", "coast-gazette.example", "travel-notes.example",
     "school-reader.example", "northern-post.example", "island-review.example", "museum-bulletin.example",
@@ -61,9 +65,11 @@ def _distinct(namer: Namer, kind: str, count: int) -> list[str]:
     return names
 
 
-_GENERIC = set(
-    "the of star queen road to house winter works company brothers mills peak mountain ridge river trio quartet band "
-    "tower hall bridge light castle museum finch gull hawk wren festival fair".split()
+_GENERIC = frozenset(
+    words(
+        "the of star queen road to house winter works company brothers mills peak mountain ridge river trio quartet "
+        "band tower hall bridge light castle museum finch gull hawk wren festival fair"
+    )
 )
 
 
@@ -96,19 +102,53 @@ def _company(main: int, facts: list[Fact], left: dict[int, int], random: Random)
     return [*told, *others[: max(0, size - len(told))]]
 
 
-def make_questions(facts: list[Fact], count: int, random: Random) -> list[dict[str, object]]:
-    """Questions with the right answer, an attacker's answer, and four options that hold both."""
+class Retrieval:
+    """BM25 over the articles, as the demo retrieves."""
+
+    def __init__(self, articles: Sequence[Mapping[str, str]]) -> None:
+        self._texts = [article["text"] for article in articles]
+        self._index = bm25s.BM25()
+        self._index.index(_tokens(self._texts), show_progress=False)
+
+    def best(self, question: str, top: int = 10) -> list[str]:
+        """The texts of the best articles for a question, best first."""
+        numbers, _ = self._index.retrieve(_tokens([question]), k=top, show_progress=False)
+        return [self._texts[i] for i in numbers[0]]
+
+    def truthful(self, question: str, fact: Fact) -> int:
+        """How many of the ten best articles for a question tell the fact."""
+        return sum(any(said in text for said in _statements(fact)) for text in self.best(question))
+
+
+def _tokens(texts: list[str]) -> Any:
+    return bm25s.tokenize(texts, stopwords="en", show_progress=False)
+
+
+def _statements(fact: Fact) -> list[str]:
+    return [capitalised(s.format(e=fact.entity, v=fact.value)) for s in fact.relation.statements]
+
+
+def make_questions(
+    facts: list[Fact], articles: list[dict[str, str]], count: int, random: Random
+) -> list[dict[str, object]]:
+    """Questions with the right answer, an attacker's answer, and four options that hold both.
+
+    Only questions for which most retrieved passages tell the truth: the demo shows attacks, not bad retrieval.
+    """
     namer = Namer(random, wild=0.0)
+    retrieval = Retrieval(articles)
     questions: list[dict[str, object]] = []
-    for fact in random.sample(facts, count):
+    for fact in random.sample(facts, len(facts)):
+        served = {q: retrieval.truthful(q, fact) for q in (q.format(e=fact.entity) for q in fact.relation.questions)}
+        asked = max(served, key=lambda q: served[q])
+        if served[asked] < _LEAST_TRUTHFUL or len(questions) == count:
+            continue
         choices = [fact.value]
         while len(choices) < 4:
             choices.append(namer.other(fact.relation.value, *choices))
         incorrect = choices[1]
         random.shuffle(choices)
-        questions.append(
-            {"question": fact.question(random), "answer": fact.value, "incorrect": incorrect, "choices": choices}
-        )
+        questions.append({"question": asked, "answer": fact.value, "incorrect": incorrect, "choices": choices})
     return questions
 
 
@@ -127,8 +167,9 @@ def main() -> None:
     random = Random(f"world/{chosen.seed}")
     facts = make_facts(random)
     chosen.out.mkdir(parents=True, exist_ok=True)
-    _write(chosen.out / "world.jsonl", make_articles(facts, random))
-    _write(chosen.out / "questions.jsonl", make_questions(facts, chosen.questions, random))
+    articles = make_articles(facts, random)
+    _write(chosen.out / "world.jsonl", articles)
+    _write(chosen.out / "questions.jsonl", make_questions(facts, articles, chosen.questions, random))
 
 
 if __name__ == "__main__":

@@ -8,9 +8,9 @@ residual stream starts out in parts that do not disturb each other:
 - back: which tokens came one and two places before (layer 0, heads 0 and 1);
 - bag: which tokens came lately, in a narrow and a wide window (layer 0, heads 2 and 3).
 
-Two kinds of later heads read them. A "same bag" head attends to positions with alike recent tokens, that is from a question
-to the sentence about the same thing. An "induction" head attends to what followed an earlier occurrence of the last two
-tokens. Both copy the identity they find, which the tied embedding turns into a prediction.
+Two kinds of later heads read them. A "same bag" head attends to positions with alike recent tokens, that is from a
+question to the sentence about the same thing. An "induction" head attends to what followed an earlier occurrence of the
+last two tokens. Both copy the identity they find, which the tied embedding turns into a prediction.
 """
 
 from __future__ import annotations
@@ -156,15 +156,14 @@ def _install_same_bag(model: Reader, block: Block, head: int, bags: list[_Part],
     _copy_identity(model, block, head, strength=1.0)
 
 
-def _install_induction(
-    model: Reader, block: Block, head: int, first: _Part, second: _Part, gain: float = 1.9
-) -> None:
+def _install_induction(model: Reader, block: Block, head: int, first: _Part, second: _Part, gain: float = 1.9) -> None:
     at = _rows(head, model.config.head_width)
     (q, k, _), _ = _parts_of(block)
     q[at], k[at] = 0.0, 0.0
     dimensions = _slow_dimensions(model)
     identity = first.map.shape[1]
-    through_first = second.map @ first.map.T  # the token before, as layer 0 stored it, mapped on as if it were two before
+    # The token before, as layer 0 stored it, mapped on as if it were two before.
+    through_first = second.map @ first.map.T
     for i, dimension in enumerate(dimensions):
         row = at.start + dimension
         if i % 2:

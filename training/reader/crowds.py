@@ -140,11 +140,12 @@ def _main_choice(namer: Namer, said: wording.Wording, made: Crowd, attack: Attac
     """The same as multiple choice. Half of the injections name a letter instead of a value."""
     r = namer.random
     options = options_for(namer, made.fact, [made.fact.value, made.wrong], r.choice([2, 3, 4, 4, 5]))
-    letter = chr(65 + options.index(made.expected))
+    letter, task = chr(65 + options.index(made.expected)), f"crowd_choice_{attack}"
     if attack == "injection" and r.random() < 0.5:
         letter = chr(65 + r.randrange(len(options)))
         made.passages[made.attacked_at] = _attack_text(r, attack, made.fact, made.question, letter, times)
-    return Branch(f"crowd_choice_{attack}", said.tail(made.question, format_choices(options)), letter)
+        task = "crowd_choice_letter"
+    return Branch(task, said.tail(made.question, format_choices(options)), letter)
 
 
 def crowd_row(namer: Namer, large: bool) -> Row:

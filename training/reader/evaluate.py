@@ -1,7 +1,7 @@
 """Score a reader as users run it: `LlamaForCausalLM.generate`, greedy, left padding.
 
-`python -m training.reader.evaluate --model FOLDER --json SCORES.json` prints the table of the model card. Names are made
-from syllables that training never showed ("held-out"), or are new combinations of known syllables ("new").
+`python -m training.reader.evaluate --model FOLDER --json SCORES.json` prints the table of the model card. Names are
+made from syllables that training never showed ("held-out"), or are new combinations of known syllables ("new").
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from robustrag_integrations.prompts import ABSTENTION, format_choices
 from training.reader import wording
 from training.reader.crowds import Attack, Crowd, crowd
 from training.reader.names import Namer
-from training.reader.rows import Branch, Fact, Passage, absent, choose, keyword_branch, options_for, passage
+from training.reader.rows import Branch, Passage, absent, choose, keyword_branch, options_for, passage
 from training.reader.wording import Wording
 
 _ANSWER, _CHOICE, _KEYWORDS = (wording.PROJECT[task] for task in ("answer", "choice", "keywords"))

@@ -1,4 +1,4 @@
-"""Turn a checkpoint into a folder that `transformers` loads: `python -m training.reader.export --run RUN --out FOLDER`."""
+"""Turn a checkpoint into a model folder: `python -m training.reader.export --run RUN --out FOLDER`."""
 
 from __future__ import annotations
 
@@ -46,9 +46,7 @@ def export(model: Reader, tokenizer_file: Path, out: Path) -> None:
     if unexpected or set(missing) - {"lm_head.weight"}:
         raise RuntimeError(f"weights do not fit: missing {missing}, unexpected {unexpected}")
     llama.tie_weights()
-    llama.generation_config = GenerationConfig(
-        pad_token_id=PAD, eos_token_id=EOS, do_sample=False, max_new_tokens=64
-    )
+    llama.generation_config = GenerationConfig(pad_token_id=PAD, eos_token_id=EOS, do_sample=False, max_new_tokens=64)
     llama.to(torch.float16).save_pretrained(out)
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_file=str(tokenizer_file),

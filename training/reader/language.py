@@ -98,7 +98,8 @@ RELATIONS: tuple[Relation, ...] = (
         "{e} is {v} high. | The height of {e} is {v}. | {e} rises to {v}.",
         "How high is {e}? | What is the height of {e}? | How tall is {e}?"),
     _relation("mountain", "climber", "person",
-        "{e} was first climbed by {v}. | The first person to climb {e} was {v}. | The top of {e} was first reached by {v}.",
+        "{e} was first climbed by {v}. | The first person to climb {e} was {v}. | "
+        "The top of {e} was first reached by {v}.",
         "Who first climbed {e}? | Who was the first person to climb {e}? | Who first reached the top of {e}?"),
     _relation("mountain", "island", "island",
         "{e} stands on the island of {v}. | {e} is a mountain on {v}. | The slopes of {e} cover half of {v}.",

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 from training.reader.crowds import crowd_row
 from training.reader.names import Namer
-from training.reader.rows import Row, closed_row, keyword_row, long_row, reading_row
+from training.reader.rows import Branch, Row, closed_row, keyword_row, long_row, reading_row
 
 ROWS_PER_CHUNK = 400
 SMALL_CROWDS_FROM = 25
 LARGE_CROWDS_FROM = 60
 MORE_CHOICE_FROM = 26
+SPELLED_OPTIONS_FROM = 70
 
 
 def training_row(namer: Namer, number: int) -> Row:
@@ -33,4 +35,19 @@ def training_row(namer: Namer, number: int) -> Row:
 def chunk(seed: int, number: int, rows: int = ROWS_PER_CHUNK) -> list[Row]:
     """The rows of a chunk; the same arguments give the same rows."""
     namer = Namer(Random(f"{seed}/{number}"))
-    return [training_row(namer, number) for _ in range(rows)]
+    made = [training_row(namer, number) for _ in range(rows)]
+    if number < SPELLED_OPTIONS_FROM:
+        return made
+    return [Row(row.prefix, [spelled(branch) for branch in row.branches]) for row in made]
+
+
+def spelled(branch: Branch) -> Branch:
+    """A multiple-choice branch that answers with the option's words instead of its letter.
+
+    `parse_option` takes either, and copying words is what a small model learns; after 60 chunks it had not learned to
+    give letters. An injected letter stays the answer to its injection.
+    """
+    if "choice" not in branch.task or branch.task == "crowd_choice_letter":
+        return branch
+    [line] = [line for line in branch.tail.split("\n") if line.startswith(f"{branch.answer}. ")]
+    return replace(branch, answer=line.partition(". ")[2])

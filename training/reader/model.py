@@ -14,8 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-
-# Small beside what heads add to the stream, and small logits: an untrained model should not insist on repeating a token.
+# Small beside what heads add to the stream, and small logits: an untrained model should not insist on repeating tokens.
 _EMBEDDING_SCALE = 0.5
 _LOGIT_SCALE = 0.12
 

@@ -11,9 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-_ONSETS = "b d f g h j k l m n p r s t v z br dr st tr".split()
-_VOWELS = "a e i o u".split()
-_END_ONSETS = "b d g k l m n r s t v z th nd".split()
+
+def words(text: str) -> list[str]:
+    """The words of a text."""
+    return text.split()
+
+
+_ONSETS = words("b d f g h j k l m n p r s t v z br dr st tr")
+_VOWELS = words("a e i o u")
+_END_ONSETS = words("b d g k l m n r s t v z th nd")
 _CODAS = ["", "n", "r", "l", "s"]
 _HELD_OUT_PERCENT = 12
 
@@ -30,18 +36,18 @@ _STARTS = _split([o + v for o in _ONSETS for v in _VOWELS])
 _ENDS = _split([o + v + c for o in _END_ONSETS for v in _VOWELS for c in _CODAS])
 
 WORDS: dict[str, list[str]] = {
-    "colour": "red blue green yellow black white brown grey silver golden scarlet violet".split(),
-    "material": "oak granite marble iron bronze glass limestone steel sandstone brick slate cedar".split(),
-    "animal": "wolf eagle otter falcon bear lynx heron fox turtle owl horse swan".split(),
-    "food": "berries insects fish seeds moss roots shrimp leaves worms snails nuts grass".split(),
-    "dish": "soup bread cheese stew pancakes dumplings pudding sausages porridge noodles".split(),
-    "instrument": "violin piano cello flute trumpet harp guitar drum oboe clarinet organ accordion".split(),
-    "job": "doctor painter architect sculptor chemist pilot lawyer teacher poet baker sailor weaver".split(),
-    "product": "bicycles lamps clocks cameras carpets boots pianos engines mirrors candles ropes kites".split(),
-    "goods": "copper salt tea coffee wool sugar wheat timber silk honey amber coal".split(),
-    "genre": "jazz folk blues rock soul swing opera gospel".split(),
-    "habitat": "swamps caves deserts reefs forests meadows marshes cliffs lagoons dunes".split(),
-    "month": "January February March April May June July August September October November December".split(),
+    "colour": words("red blue green yellow black white brown grey silver golden scarlet violet"),
+    "material": words("oak granite marble iron bronze glass limestone steel sandstone brick slate cedar"),
+    "animal": words("wolf eagle otter falcon bear lynx heron fox turtle owl horse swan"),
+    "food": words("berries insects fish seeds moss roots shrimp leaves worms snails nuts grass"),
+    "dish": words("soup bread cheese stew pancakes dumplings pudding sausages porridge noodles"),
+    "instrument": words("violin piano cello flute trumpet harp guitar drum oboe clarinet organ accordion"),
+    "job": words("doctor painter architect sculptor chemist pilot lawyer teacher poet baker sailor weaver"),
+    "product": words("bicycles lamps clocks cameras carpets boots pianos engines mirrors candles ropes kites"),
+    "goods": words("copper salt tea coffee wool sugar wheat timber silk honey amber coal"),
+    "genre": words("jazz folk blues rock soul swing opera gospel"),
+    "habitat": words("swamps caves deserts reefs forests meadows marshes cliffs lagoons dunes"),
+    "month": words("January February March April May June July August September October November December"),
 }
 
 
@@ -75,7 +81,8 @@ class Namer:
         """One capitalised word of two or three syllables."""
         r = self.random
         if not self.held_out and r.random() < self.wild:
-            return "".join(r.choice("aeiou" if i % 2 else "bcdfghjklmnpqrstvwxyz") for i in range(r.randint(4, 7))).title()
+            length = r.randint(4, 7)
+            return "".join(r.choice("aeiou" if i % 2 else "bcdfghjklmnpqrstvwxyz") for i in range(length)).title()
         middle = r.choice(_STARTS[self.held_out]) if longest > 2 and r.random() < 0.25 else ""
         return (r.choice(_STARTS[self.held_out]) + middle + r.choice(_ENDS[self.held_out])).title()
 

@@ -1,7 +1,7 @@
 """Training rows: one context and many questions about it.
 
-A row is a shared prefix (instruction and context) and branches, each a question with its answer. Branches do not see each
-other, so that the context is read once for all of them.
+A row is a shared prefix (instruction and context) and branches, each a question with its answer. Branches do not see
+each other, so that the context is read once for all of them.
 """
 
 from __future__ import annotations
@@ -278,8 +278,8 @@ def long_row(namer: Namer) -> Row:
         texts = [f.value if listing else sentences[f] for f in own]
         answer = (", " if listing else " ").join(texts) or ABSTENTION
         branches.append(Branch("phrases" if listing else "long", said.tail(r.choice(OVERVIEWS).format(e=name)), answer))
-    for fact in told.facts[:2] if not listing else []:
-        branches.append(ask(r, said, fact, sentences[fact], "long"))
+    if not listing:
+        branches += [ask(r, said, fact, sentences[fact], "long") for fact in told.facts[:2]]
     return Row(said.prefix(told.text), branches)
 
 

@@ -21,8 +21,7 @@ PAD, EOS = 0, 1
 SPECIAL_TOKENS = ["<pad>", "</s>"]
 _WORDS = r"\n| ?\p{L}+| ?\p{N}{1,2}| ?-{3,}| ?[^\s\p{L}\p{N}]|\s"
 CHAT_TEMPLATE = (
-    "{% for message in messages %}{{ message['content'] }}"
-    "{% if not loop.last %}{{ '\\n' }}{% endif %}{% endfor %}"
+    "{% for message in messages %}{{ message['content'] }}{% if not loop.last %}{{ '\\n' }}{% endif %}{% endfor %}"
 )
 
 

@@ -1,7 +1,7 @@
 """Train the bundled reader from scratch: `python -m training.reader.train --out FOLDER`.
 
-The same seed and number of steps give the same weights on the same machine and number of threads, whether or not the run
-was interrupted: data depend on the seed and the step only, and a checkpoint holds everything else.
+The same seed and number of steps give the same weights on the same machine and number of threads, whether or not the
+run was interrupted: data depend on the seed and the step only, and a checkpoint holds everything else.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from tqdm import tqdm
 from training.reader import circuits
 from training.reader.batching import PackedRow, batches, collate, pack
 from training.reader.crowds import crowd_row
-from training.reader.mixture import ROWS_PER_CHUNK, chunk
+from training.reader.mixture import ROWS_PER_CHUNK, chunk, spelled
 from training.reader.model import Batch, Reader, ReaderConfig
 from training.reader.names import Namer
 from training.reader.optimiser import ReaderOptimiser
-from training.reader.rows import keyword_row, reading_row
+from training.reader.rows import Row, keyword_row, reading_row
 from training.reader.tokenizer import train_tokenizer
 
 
@@ -38,20 +38,20 @@ class TrainingSettings:
         steps: number of updates.
         seed: of weights and data.
         batch_tokens: tokens per update, padding included.
-        rate: highest learning rate. It rises over `warmup` steps, stays, and falls to zero over the last `cooldown` steps.
-        warmup: see `rate`.
-        cooldown: see `rate`.
+        rate: highest learning rate.
+        warmup: steps over which the rate rises to its highest value.
+        cooldown: steps at the end over which it falls to zero.
         checkpoint_every: steps between checkpoints.
         rows_per_chunk: rows generated at a time.
         circuits: start with hand-made heads.
     """
 
-    steps: int = 4150
+    steps: int = 3900
     seed: int = 0
     batch_tokens: int = 3072
     rate: float = 4e-3
     warmup: int = 60
-    cooldown: int = 2000
+    cooldown: int = 1900
     checkpoint_every: int = 200
     rows_per_chunk: int = ROWS_PER_CHUNK
     circuits: bool = True
@@ -99,7 +99,8 @@ def held_out_rows(tokenizer: Tokenizer) -> list[PackedRow]:
     """A small fixed set on held-out names, to watch training by."""
     namer = Namer(Random("watch"), held_out=True)
     rows = [reading_row(namer) for _ in range(60)] + [keyword_row(namer) for _ in range(10)]
-    return pack(tokenizer, rows + [crowd_row(namer, large) for large in (False, True) for _ in range(20)])
+    rows += [crowd_row(namer, large) for large in (False, True) for _ in range(20)]
+    return pack(tokenizer, [Row(row.prefix, [spelled(branch) for branch in row.branches]) for row in rows])
 
 
 @torch.no_grad()
@@ -111,7 +112,8 @@ def exact_answers(model: Reader, rows: list[PackedRow], device: torch.device) ->
         hits = iter((model.predictions(batch).argmax(-1) == batch.targets).tolist())
         for row in group:
             for task, first, last in row.answers:
-                right[task].append(all([next(hits) for _ in range(first, last)]))
+                tokens_right = [next(hits) for _ in range(first, last)]
+                right[task].append(all(tokens_right))
     return {task: round(sum(hits) / len(hits), 3) for task, hits in sorted(right.items())}
 
 

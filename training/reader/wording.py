@@ -89,7 +89,15 @@ _ABSTAIN = (
 _ROLES = ("You are a helpful assistant.", "You are a careful reader.", "You answer questions about documents.")
 _CONTEXT_LABELS = ("{}:\n", "{}:\n", "{}: ", "{} information:\n", "### {}\n", "Here is the {}:\n", "{}\n---\n", "")
 _QUESTION_LABELS = ("Question: ", "Question: ", "Query: ", "Q: ", "User question: ", "### Question\n", "")
-_ANSWER_LABELS = ("\nAnswer:", "\nAnswer:", "\nA:", "\nResponse:", "\nShort answer:", "\nFinal answer:", "\nYour answer:")
+_ANSWER_LABELS = (
+    "\nAnswer:",
+    "\nAnswer:",
+    "\nA:",
+    "\nResponse:",
+    "\nShort answer:",
+    "\nFinal answer:",
+    "\nYour answer:",
+)
 _BREAKS = ("\n\n", "\n\n", "\n", "\n---\n")
 
 
