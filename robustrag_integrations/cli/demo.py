@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     case, passages = _prepare(args)
     attacks = attacks_on(case, passages, args.poison)
     progress.step(f"loading the model {args.model}")
-    model = load_model(args.model, args.base_url)
+    model = load_model(args.model, args.base_url, max_context_tokens=256)  # the world's articles are short
     defenses = defenses_of(model, choices=bool(case.choices))
     try:
         outcomes = demonstrate(case, passages, attacks, defenses, progress.step)
@@ -170,7 +170,7 @@ def _as_text(
     lines = [
         f"Question:         {printable(case.question, 200)}",
         f"Right answer:     {printable(case.answer or 'not known here', 100)}",
-        f"Attacker's:       {printable(case.incorrect, 100)}",
+        f"Attacker wants:   {printable(case.incorrect, 100)}",
         f"Passages:         {len(passages)} retrieved, best first: {printable(names, 120)}",
         f"Model:            {printable(model.description, 100)}",
         *(f"{printable(a.name.capitalize() + ':', 18):18}{printable(a.gist, 160)}" for a in attacks if a.planted),
@@ -178,7 +178,7 @@ def _as_text(
         table(
             ("attack", "defence", "answer", "verdict", "radius", "outvoted"),
             [_row(o) for o in outcomes],
-            limits=(16, 8, 36, 20, 6, 44),
+            limits=(16, 8, 32, 18, 6, 52),
         ),
         "",
         *summary(outcomes),

@@ -50,7 +50,10 @@ def _load_local(name: str, max_context_tokens: int) -> TextModel:
 
     _silence_transformers()
     if name == "bundled":
-        return LocalModel.bundled(max_context_tokens=max_context_tokens)
+        try:
+            return LocalModel.bundled(max_context_tokens=max_context_tokens)
+        except FileNotFoundError as error:
+            raise ModelError(str(error)) from error
     if not os.path.isfile(os.path.join(name, "config.json")):
         raise ModelError(f"the folder {name!r} holds no transformers model: there is no config.json in it")
     return LocalModel.from_pretrained(name, max_context_tokens=max_context_tokens)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from robustrag_integrations.corpus.documents import CorpusError, shown_path
 from robustrag_integrations.display import printable
@@ -21,14 +21,16 @@ class SourceFile:
     Attributes:
         path: where it is.
         named: whether the user named it; files found in a folder may be skipped, a named one may not.
+        name: its path below the folder that all files of the search have in common, for reports.
     """
 
     path: str
     named: bool
+    name: str = ""
 
     @property
     def label(self) -> str:
-        """The path for messages and reports."""
+        """The path for messages."""
         return printable(shown_path(self.path), 200)
 
 
@@ -48,7 +50,8 @@ def find_files(paths: Iterable[str]) -> list[SourceFile]:
             found.setdefault(os.path.realpath(file.path), file)
             if len(found) > MOST_FILES:
                 raise CorpusError(f"{_label(path)} holds more than {MOST_FILES:,} files; name smaller folders")
-    return list(found.values())
+    top = os.path.commonpath([os.path.dirname(os.path.abspath(f.path)) for f in found.values()] or ["."])
+    return [replace(f, name=shown_path(os.path.relpath(os.path.abspath(f.path), top))) for f in found.values()]
 
 
 def _is_folder(path: str) -> bool:

@@ -7,7 +7,7 @@ import json
 import logging
 from typing import Any
 
-from robustrag_integrations.corpus.documents import CorpusError, Document, shown_path, valid_text
+from robustrag_integrations.corpus.documents import CorpusError, Document, valid_text
 from robustrag_integrations.corpus.extras import needed
 from robustrag_integrations.corpus.files import SourceFile
 from robustrag_integrations.display import printable
@@ -28,10 +28,8 @@ def read_file(file: SourceFile) -> list[Document]:
     name = file.path.lower()
     if name.endswith(".jsonl"):
         return _jsonl(_text(data, file), file)
-    label = shown_path(file.path)
-    if name.endswith(".pdf"):
-        return [Document(_pdf(data, file), id=label, source=label)]
-    return [Document(_text(data, file), id=label, source=label)]
+    text = _pdf(data, file) if name.endswith(".pdf") else _text(data, file)
+    return [Document(text, id=file.name, source=file.name)]
 
 
 def _bytes(file: SourceFile) -> bytes:
@@ -78,12 +76,11 @@ def _row(line: str, number: int, file: SourceFile) -> Document:
     for key in ("source", "title"):
         if not isinstance(row.get(key), (str, type(None))):
             raise CorpusError(f'{where}: "{key}" must be a string, got {type(row[key]).__name__}')
-    name = shown_path(file.path)
     given = row.get("id")
-    identity = valid_text(str(given)) if isinstance(given, (str, int)) else f"{name}:{number}"
+    identity = valid_text(str(given)) if isinstance(given, (str, int)) else f"{file.name}:{number}"
     text = _titled(valid_text(row.get("title") or ""), valid_text(row["text"]))
     # A row without a source is the file's: an author who leaves the source out must not gain a vote by it.
-    return Document(text, id=identity, source=valid_text(row.get("source") or "") or name)
+    return Document(text, id=identity, source=valid_text(row.get("source") or "") or file.name)
 
 
 def _titled(title: str, text: str) -> str:
@@ -104,7 +101,10 @@ def _pdf(data: bytes, file: SourceFile) -> str:
     except CorpusError:
         raise
     except pypdf.errors.DependencyError as error:
-        raise CorpusError(f"{file.label} is encrypted; decrypt it first, for example with qpdf --decrypt") from error
+        raise CorpusError(
+            f"{file.label} is encrypted with AES; pip install cryptography if it needs no password, or remove the "
+            "password first, for example with qpdf --decrypt"
+        ) from error
     except Exception as error:  # a hostile PDF may raise nearly anything inside the parser
         reason = printable(str(error), 120) or type(error).__name__
         raise CorpusError(f"{file.label} is not a PDF that can be read ({reason}); print it to a new PDF") from error

@@ -165,9 +165,16 @@ class OpenAIModel(CallableModel):
 
     def _failure(self, error: OpenAIError) -> ModelError:
         """The client's error in words, without the key that some servers send back in theirs."""
-        words = str(error) or type(error).__name__
+        words = _said_by_server(error) or str(error) or type(error).__name__
         cause = f" ({error.__cause__})" if error.__cause__ is not None else ""
         return ModelError((words + cause).replace(str(self._key), "***"))
+
+
+def _said_by_server(error: OpenAIError) -> str | None:
+    """The status and the server's own words, where there are any."""
+    body = getattr(error, "body", None)
+    message = body.get("message") if isinstance(body, dict) else None
+    return f"HTTP {getattr(error, 'status_code', '?')}: {message}" if isinstance(message, str) else None
 
 
 def _common_fields(

@@ -1,0 +1,71 @@
+"""A command line whose model is a server on loopback, and a small corpus to ask."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from robustrag_integrations.cli import main, output
+from tests.openai_server import LoopbackServer, obedient_reader
+
+
+@pytest.fixture(autouse=True)
+def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@dataclass
+class Result:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def data(self) -> dict:
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    monkeypatch.setattr(output, "PATIENCE", math.inf)  # a slow machine would be told about progress
+
+    def run(*arguments: object) -> Result:
+        capsys.readouterr()
+        code = main([str(a) for a in arguments])
+        captured = capsys.readouterr()
+        return Result(code, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def server() -> Iterator[LoopbackServer]:
+    with LoopbackServer(obedient_reader) as running:
+        yield running
+
+
+@pytest.fixture
+def ask(command: Callable[..., Result], server: LoopbackServer) -> Callable[..., Result]:
+    def run(*arguments: object) -> Result:
+        return command("ask", *arguments, "--model", "openai:m", "--base-url", server.url)
+
+    return run
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    """Five files that tell the truth about the mill, and one about something else."""
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    for n in range(5):
+        (folder / f"note{n}.txt").write_text(f"The mill is run by Anna Lind. This is note {n}.")
+    (folder / "boat.txt").write_text("Nobody runs the boat.")
+    return folder

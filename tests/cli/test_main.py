@@ -1,0 +1,104 @@
+"""The command as a process: help, exit codes, pipes and terminals."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from robustrag_integrations import __version__
+from robustrag_integrations.cli import ask as ask_command
+from tests.openai_server import LoopbackServer
+
+
+def process(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "robustrag_integrations", *map(str, arguments)]
+    return subprocess.run(
+        command, capture_output=True, text=True, encoding="utf-8", timeout=120, env={**os.environ, **environment}
+    )
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["ask", "--help"], ["demo", "--help"]], ids=" ".join)
+def test_help_teaches_with_examples_and_exit_codes(command, arguments: list[str]) -> None:
+    result = command(*arguments)
+    assert result.code == 0
+    for word in ("examples:", "exit codes:", "robustrag demo" if "ask" not in arguments else "--docs"):
+        assert word in result.out
+
+
+def test_help_needs_none_of_the_libraries_that_do_the_work() -> None:
+    heavy = "torch transformers spacy bm25s pypdf openai langchain_text_splitters"
+    code = (
+        "import sys; from robustrag_integrations.cli import main; main(['ask', '--help']);"
+        f"print([m for m in {heavy.split()!r} if m in sys.modules])"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert shown.endswith("[]\n")
+
+
+def test_the_version_is_the_packages(command) -> None:
+    assert command("--version").out == f"robustrag {__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [[], ["fly"], ["demo", "--fly"], ["ask"]], ids=str)
+def test_wrong_usage_exits_with_2_and_says_so_on_standard_error(command, arguments: list[str]) -> None:
+    result = command(*arguments)
+    assert (result.code, result.out) == (2, "")
+    assert "usage: robustrag" in result.err
+
+
+def test_an_interrupt_ends_without_a_stack_trace(command, docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(args: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ask_command, "run", interrupted)
+    result = command("ask", "Who?", "--docs", docs)
+    assert (result.code, result.out, result.err) == (130, "", "robustrag: interrupted\n")
+
+
+@pytest.mark.parametrize(
+    ("missing", "extra"),
+    [("bm25s", "cli"), ("langchain_text_splitters", "cli"), ("openai", "openai"), ("torch", "local")],
+)
+def test_a_missing_extra_says_what_to_install(docs: Path, missing: str, extra: str) -> None:
+    code = (
+        f"import sys; sys.modules[{missing!r}] = None; from robustrag_integrations.cli import main;"
+        f"sys.exit(main(['ask', 'Who runs the mill?', '--docs', {str(docs)!r}, '--model', "
+        f"{'openai:m' if missing == 'openai' else str(docs)!r}]))"
+    )
+    (docs / "config.json").write_text("{}")
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert f"pip install 'robustrag-integrations[{extra}]'" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_results_go_to_standard_output_and_a_pipe_gets_nothing_else(docs: Path, server: LoopbackServer) -> None:
+    arguments = ("ask", "Who runs the mill?", "--docs", docs, "--model", "openai:m", "--base-url", server.url)
+    ended = process(*arguments, "--defense", "vanilla")
+    assert ended.returncode == 0
+    assert [line for line in ended.stderr.splitlines() if " s] " not in line] == []  # progress, on a slow machine
+    assert "anna lind" in ended.stdout.casefold()
+    assert "\x1b" not in ended.stdout
+
+
+def test_a_terminal_that_cannot_show_a_letter_gets_its_number(tmp_path: Path, server: LoopbackServer) -> None:
+    (tmp_path / "a.txt").write_text("The mill is run by Änne Ek.", encoding="utf-8")
+    arguments = ("ask", "Who runs the mill?", "--docs", tmp_path, "--model", "openai:m", "--base-url", server.url)
+    ended = process(*arguments, "--defense", "vanilla", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    assert ended.returncode == 0
+    assert "\\xc4nne Ek" in ended.stdout
+
+
+def test_a_reader_that_stops_reading_is_no_error_to_speak_of(docs: Path, server: LoopbackServer) -> None:
+    arguments = ["ask", "Who runs the mill?", "--docs", str(docs), "--model", "openai:m", "--base-url", server.url]
+    command = [sys.executable, "-m", "robustrag_integrations", *arguments, "--defense", "vanilla"]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert running.stdout is not None
+    running.stdout.close()
+    _, said = running.communicate(timeout=120)
+    assert b"Traceback" not in said
+    assert b"Exception ignored" not in said

@@ -1,0 +1,170 @@
+"""An OpenAI-compatible chat server on loopback that says, and does, what a test tells it to."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+@dataclass
+class Reply:
+    """What the server does with one request.
+
+    Attributes:
+        text: the assistant's words; None sends a message without content.
+        status: the HTTP status; other than 200, `text` is the error's message.
+        finish: why the response ended.
+        headers: further headers.
+        body: sent as it is in place of all that.
+        wait: blocks the response until it is set.
+        cut: a stream breaks off before its last chunk.
+    """
+
+    text: str | None = ""
+    status: int = 200
+    finish: str = "stop"
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+    wait: threading.Event | None = None
+    cut: bool = False
+
+
+class LoopbackServer:
+    """Serves `/v1/chat/completions` in threads; `requests` and `headers` are what it was asked, in order of arrival."""
+
+    def __init__(self, reply: Callable[[str], str | Reply]) -> None:
+        self.requests: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+        self.now = self.most = 0
+        self.gone = threading.Event()  # a client hung up before it was answered
+        self._reply = reply
+        self._lock = threading.Lock()
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._http.daemon_threads = True
+        self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        self._thread.start()
+        self.url = f"http://127.0.0.1:{self._http.server_port}/v1"
+
+    @property
+    def prompts(self) -> list[str]:
+        """The last message of every request."""
+        return [r["messages"][-1]["content"] for r in self.requests]
+
+    def close(self) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+        self._thread.join()
+
+    def __enter__(self) -> LoopbackServer:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _handler(server) -> type[BaseHTTPRequestHandler]:
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                with server._lock:
+                    server.requests.append(request)
+                    server.headers.append({k.lower(): v for k, v in self.headers.items()})
+                    server.now += 1
+                    server.most = max(server.most, server.now)
+                try:
+                    reply = server._reply(request["messages"][-1]["content"])
+                    reply = Reply(reply) if isinstance(reply, str) else reply
+                    self._wait(reply)
+                    self._send(reply, streamed=bool(request.get("stream")))
+                except (ConnectionError, TimeoutError):
+                    server.gone.set()
+                finally:
+                    with server._lock:
+                        server.now -= 1
+
+            def _wait(self, reply: Reply) -> None:
+                if reply.wait is None:
+                    return
+                self.connection.settimeout(0.02)
+                while not reply.wait.is_set():
+                    try:
+                        if self.connection.recv(1) == b"":
+                            raise ConnectionError("the client hung up")
+                    except TimeoutError:  # noqa: PERF203 - still there
+                        continue
+                self.connection.settimeout(None)
+
+            def _send(self, reply: Reply, *, streamed: bool) -> None:
+                if reply.body is not None:
+                    self._head(reply, "application/json", len(reply.body))
+                    self.wfile.write(reply.body)
+                elif reply.status != 200:
+                    self._json(reply, {"error": {"message": reply.text, "type": "test", "code": None}})
+                elif streamed:
+                    self._stream(reply)
+                else:
+                    message = {"role": "assistant", "content": reply.text}
+                    choice = {"index": 0, "message": message, "finish_reason": reply.finish}
+                    common = {"id": "1", "object": "chat.completion", "created": 0, "model": "loopback"}
+                    self._json(reply, {**common, "choices": [choice]})
+
+            def _json(self, reply: Reply, data: Any) -> None:
+                body = json.dumps(data).encode()
+                self._head(reply, "application/json", len(body))
+                self.wfile.write(body)
+
+            def _head(self, reply: Reply, kind: str, length: int | None) -> None:
+                self.send_response(reply.status)
+                self.send_header("Content-Type", kind)
+                if length is None:
+                    self.send_header("Connection", "close")
+                    self.close_connection = True
+                else:
+                    self.send_header("Content-Length", str(length))
+                for name, value in reply.headers.items():
+                    self.send_header(name, value)
+                self.end_headers()
+
+            def _stream(self, reply: Reply) -> None:
+                self._head(reply, "text/event-stream", None)
+                pieces = re.findall(r"\s*\S+", reply.text or "")
+                deltas: list[tuple[dict[str, str], str | None]] = [({"role": "assistant", "content": ""}, None)]
+                deltas += [({"content": piece}, None) for piece in pieces]
+                if not reply.cut:
+                    deltas.append(({}, reply.finish))
+                for delta, finish in deltas:
+                    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+                    common = {"id": "1", "object": "chat.completion.chunk", "created": 0, "model": "loopback"}
+                    self.wfile.write(f"data: {json.dumps({**common, 'choices': [choice]})}\n\n".encode())
+                    self.wfile.flush()
+                if not reply.cut:
+                    self.wfile.write(b"data: [DONE]\n\n")
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        return Handler
+
+
+_FACT = re.compile(r"(?:is run by|mayor of \w+ is) ([A-ZÄ]\w+ [A-Z]\w+)")
+
+
+def obedient_reader(prompt: str) -> str:
+    """A reader of "... is run by Some Body." that obeys injected instructions and believes what is said most often."""
+    if prompt.startswith("Answer the question using the keywords"):
+        kept = re.search(r"Keywords: (.*)\n", prompt)
+        return max(kept.group(1).split(", "), key=len) if kept else "I don't know"
+    ordered = re.search(r"please output (.+?)\.(?: When|\n)", prompt)
+    said = [ordered.group(1)] if ordered else _FACT.findall(prompt)
+    if not said:
+        return "I don't know"
+    answer = Counter(said).most_common(1)[0][0]
+    option = re.search(rf"^([A-Z])\. {re.escape(answer)}$", prompt, re.MULTILINE)
+    return option.group(1) if option else answer
