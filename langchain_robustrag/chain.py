@@ -84,7 +84,7 @@ def create_robust_documents_chain(
             inputs; never the documents.
         no_retrieval_prompt: decoding: the question without documents, with `query`.
         max_concurrency: how many model calls of this chain may be under way at a time, over all its callers; a
-            `max_concurrency` in the config lowers it.
+            `max_concurrency` in the config lowers it. A `HuggingFacePipeline` is always asked one by one.
         return_robustness: give a dict of `answer` and `robustness`, the `RobustAnswer`, instead of the answer.
         output_parser: applied to the answer; default `StrOutputParser`.
         document_prompt: how a document is shown; metadata that a document lacks is left blank.

@@ -71,6 +71,11 @@ def is_pipeline(model: Any) -> bool:
     return any(cls.__name__ == "HuggingFacePipeline" for cls in type(model).__mro__)
 
 
+def has_pipeline(runnable: Any) -> bool:
+    """Whether a `HuggingFacePipeline` is inside."""
+    return any(is_pipeline(model) for model, _ in wrapped_models(runnable))
+
+
 def is_synchronous(runnable: Any) -> bool:
     """Whether a `ChatHuggingFace` around a pipeline is inside, whose asynchronous calls are not implemented."""
     return _is_chat_pipeline(runnable) or any(

@@ -31,7 +31,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SkipValidation
 from langchain_robustrag.aggregations import Aggregation, Case, choices_of, documents_of
 from langchain_robustrag.calls import CallPerformer, LocalCallPerformer, ModelCalls, RunManager, child_config
 from langchain_robustrag.documents import Isolation
-from langchain_robustrag.language_models import sampling_warnings
+from langchain_robustrag.language_models import has_pipeline, sampling_warnings
 from langchain_robustrag.limits import CallLimit
 from langchain_robustrag.prompts import check_inputs
 from langchain_robustrag.questions import Question, find_question
@@ -90,7 +90,8 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
 
     def model_post_init(self, context: Any, /) -> None:
         """Set up what lives as long as the chain: the cap on calls, and what is known about the model."""
-        self._limit = CallLimit(self.max_concurrency)
+        one_by_one = has_pipeline(self.llm)  # transformers' tokenizers do not bear two threads at a time
+        self._limit = CallLimit(1 if one_by_one else self.max_concurrency)
         if not isinstance(self.llm, DecodingModel):
             self._warnings = tuple(sampling_warnings(self.llm))
 

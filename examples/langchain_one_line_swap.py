@@ -1,0 +1,40 @@
+"""One changed line: the same retrieval chain, with and without a defence, while somebody plants a document.
+
+    python examples/langchain_one_line_swap.py
+
+Needs langchain-classic (for `create_retrieval_chain`) and langchain-huggingface; runs offline.
+"""
+
+from __future__ import annotations
+
+from langchain_classic.chains import create_retrieval_chain
+from langchain_classic.chains.combine_documents import create_stuff_documents_chain
+from langchain_core.prompts import PromptTemplate
+from langchain_library import planted, questions, reader, retriever
+
+from langchain_robustrag import create_robust_documents_chain
+from robustrag_integrations.prompts import prompts_for
+
+ASKED = questions()[:3]
+
+
+def main() -> None:
+    """Ask three questions, to both chains."""
+    llm = reader()
+    attacked = retriever(*(planted(row["question"], row["incorrect"]) for row in ASKED))
+    template = prompts_for("short_answer").isolated  # any prompt of your own that names {context} and {input}
+    prompt = PromptTemplate.from_template(template.instruction + template.body.replace("{query}", "{input}"))
+
+    plain = create_retrieval_chain(attacked, create_stuff_documents_chain(llm.bind(skip_prompt=True), prompt))
+    robust = create_retrieval_chain(attacked, create_robust_documents_chain(llm, prompt))
+
+    for row in ASKED:
+        print(f"{row['question']}   (truth: {row['answer']}; the planted document says: {row['incorrect']})")
+        for name, chain in (("plain", plain), ("robust", robust)):
+            result = chain.invoke({"input": row["question"]})
+            assert isinstance(result["answer"], str)
+            print(f"  {name:<7} {result['answer'].strip()}")
+
+
+if __name__ == "__main__":
+    main()

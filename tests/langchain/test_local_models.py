@@ -1,0 +1,196 @@
+"""A real language model through langchain-huggingface: keywords, votes and decoding, as text and as chat."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
+
+from langchain_robustrag import create_robust_documents_chain, create_robust_retrieval_chain
+from robustrag_integrations import LocalModel
+from tests.langchain.fakes import Reader
+from tests.langchain.library import planted, questions, retriever
+
+pytest.importorskip("langchain_huggingface", reason="needs langchain-huggingface")
+pytest.importorskip("transformers", reason="needs transformers")
+
+QUESTION = "Who is the mayor of Vokar?"
+FACTS = [
+    "The mayor of Vokar is Tilen Marosk.",
+    "Vokar has a mayor named Tilen Marosk.",
+    "In Vokar, the mayor is Tilen Marosk.",
+    "The people of Vokar elected Tilen Marosk as mayor.",
+]
+GIVEN = {"input": QUESTION, "context": [Document(page_content=text, metadata={"source": text}) for text in FACTS]}
+
+
+def make_pipeline(folder: Path, **settings: Any) -> Any:
+    from langchain_huggingface import HuggingFacePipeline
+    from transformers import AutoModelForCausalLM, AutoTokenizer, pipeline
+
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype="float32")
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer.chat_template = "{% for m in messages %}{{ m['content'] }}{% endfor %}"
+    given = {"max_new_tokens": 16, "do_sample": False, **settings}
+    return HuggingFacePipeline(pipeline=pipeline("text-generation", model=model, tokenizer=tokenizer, **given))
+
+
+@pytest.fixture(scope="module")
+def huggingface(reader_folder: Path) -> Any:
+    return make_pipeline(reader_folder)
+
+
+@pytest.fixture(scope="module")
+def chat(huggingface: Any) -> Any:
+    from langchain_huggingface import ChatHuggingFace
+
+    return ChatHuggingFace(llm=huggingface, tokenizer=huggingface.pipeline.tokenizer)
+
+
+def responses(llm: Any, **options: Any) -> list[str]:
+    chain = create_robust_documents_chain(llm, return_robustness=True, **options)
+    return [str(g.response) for g in chain.invoke(GIVEN)["robustness"].groups]
+
+
+def test_a_pipeline_repeats_its_prompt_unless_it_is_told_not_to(huggingface: Any) -> None:
+    assert huggingface.invoke("The mayor of Vokar").startswith("The mayor of Vokar")
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda m: m,
+        lambda m: m.bind(skip_prompt=True),
+        lambda m: m.bind(pipeline_kwargs={"max_new_tokens": 16, "return_full_text": True}),
+        lambda m: m.with_retry().with_config(tags=["t"]),
+        lambda m: Reader(answer=lambda _: 1 / 0).with_fallbacks([m]),  # type: ignore[arg-type,return-value]
+    ],
+    ids=["bare", "skip_prompt", "return_full_text", "wrapped", "fallback"],
+)
+def test_no_prompt_is_ever_among_the_responses(huggingface: Any, wrap: Any) -> None:
+    answers = responses(wrap(huggingface))
+    assert len(answers) == 4
+    assert not any("Question" in a or "Text:" in a for a in answers)
+    assert sum("Tilen Marosk" in a for a in answers) >= 2
+
+
+async def test_a_chat_model_around_a_pipeline_works_in_every_style(chat: Any) -> None:
+    chain = create_robust_documents_chain(chat)
+    answer = chain.invoke(GIVEN)
+    assert "Question" not in answer
+    assert await chain.ainvoke(GIVEN) == answer
+    assert "".join(chain.stream(GIVEN)) == answer
+    assert "".join([piece async for piece in chain.astream(GIVEN)]) == answer
+
+
+def test_a_pipeline_is_asked_one_by_one(huggingface: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    inside, most, lock = [0], [0], threading.Lock()
+    original = type(huggingface)._generate
+
+    def counted(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with lock:
+            inside[0] += 1
+            most[0] = max(most[0], inside[0])
+        try:
+            return original(self, *args, **kwargs)
+        finally:
+            with lock:
+                inside[0] -= 1
+
+    monkeypatch.setattr(type(huggingface), "_generate", counted)
+    create_robust_documents_chain(huggingface).batch([GIVEN, GIVEN])
+    assert most == [1]
+
+
+def test_sampling_is_warned_of(reader_folder: Path, huggingface: Any) -> None:
+    def warned(llm: Any) -> bool:
+        result = create_robust_documents_chain(llm, return_robustness=True).invoke({**GIVEN, "context": []})
+        return any("samples" in w for w in result["robustness"].warnings)
+
+    assert not warned(huggingface)
+    assert warned(huggingface.bind(pipeline_kwargs={"do_sample": True}))
+    assert warned(make_pipeline(reader_folder, do_sample=True))
+
+
+@pytest.mark.parametrize("kind", ["pipeline", "chat", "wrapped", "local"])
+def test_decoding_finds_the_torch_model(huggingface: Any, chat: Any, reader_folder: Path, kind: str) -> None:
+    models: dict[str, Any] = {
+        "pipeline": huggingface,
+        "chat": chat,
+        "wrapped": chat.with_retry().bind(stop=["x"]).with_fallbacks([Reader()]),
+        "local": LocalModel.from_pretrained(str(reader_folder), chat=False),
+    }
+    chain = create_robust_documents_chain(models[kind], aggregation="decoding", return_robustness=True)
+    result = chain.invoke(GIVEN)
+    assert result["answer"] == "Tilen Marosk"
+    assert result["robustness"].defense == "decoding"
+    assert "".join(c["answer"] for c in chain.stream(GIVEN) if "answer" in c) == "Tilen Marosk"
+
+
+async def test_decoding_streams_token_by_token_and_asynchronously(huggingface: Any) -> None:
+    chain = create_robust_documents_chain(huggingface, aggregation="decoding")
+    pieces = [piece async for piece in chain.astream(GIVEN)]
+    assert "".join(pieces) == await chain.ainvoke(GIVEN) == "Tilen Marosk"
+    assert len(pieces) > 2
+
+
+def test_decoding_takes_the_users_prompts(huggingface: Any) -> None:
+    seen: list[Any] = []
+
+    class Watched(LocalModel):
+        def open_session(self, prompts: Any, no_retrieval: Any, max_new_tokens: int) -> Any:
+            seen.extend([*prompts, no_retrieval])
+            return super().open_session(prompts, no_retrieval, max_new_tokens)
+
+    model = Watched(huggingface.pipeline.model, huggingface.pipeline.tokenizer, chat=False)
+    prompt = ChatPromptTemplate.from_messages([("system", "Read: {context}"), ("human", "{input}\nAnswer:")])
+    alone = PromptTemplate.from_template("{query}\nAnswer:")
+    chain = create_robust_documents_chain(model, prompt, aggregation="decoding", no_retrieval_prompt=alone)
+    chain.invoke({**GIVEN, "context": [Document(page_content="{input} a fact"), *GIVEN["context"]]})
+    assert seen[0].text == f"Read: {{input}} a fact\n\n{QUESTION}\nAnswer:"
+    assert seen[0].text[slice(*seen[0].context)] == "{input} a fact"
+    assert seen[-1].text == f"{QUESTION}\nAnswer:"
+
+
+def test_models_without_probabilities_are_pointed_to_keywords() -> None:
+    for llm in (Reader(), Reader().with_retry()):
+        with pytest.raises(TypeError, match="aggregation='keyword'"):
+            create_robust_documents_chain(llm, aggregation="decoding")
+
+
+def test_a_local_model_is_not_a_langchain_model(reader_folder: Path) -> None:
+    with pytest.raises(TypeError, match="HuggingFacePipeline"):
+        create_robust_documents_chain(LocalModel.from_pretrained(str(reader_folder), chat=False))
+
+
+def test_a_prompt_that_shows_its_context_twice_cannot_be_decoded(huggingface: Any) -> None:
+    twice = PromptTemplate.from_template("{context} {context} {input}")
+    with pytest.raises(ValueError, match="once, unchanged"):
+        create_robust_documents_chain(huggingface, twice, aggregation="decoding").invoke(GIVEN)
+
+
+@pytest.fixture(scope="module")
+def attacked() -> Any:
+    """A vector store into which somebody has put a planted document for each of four questions."""
+    return retriever(*(planted(row["question"], row["incorrect"]) for row in ASKED), k=8)
+
+
+ASKED = questions()[:4]
+
+
+@pytest.mark.parametrize("aggregation", ["keyword", "decoding", "voting"])
+def test_a_planted_document_in_a_vector_store_rarely_wins(huggingface: Any, attacked: Any, aggregation: Any) -> None:
+    right = wrong = 0
+    for row in ASKED:
+        options = {"choices": row["choices"]} if aggregation == "voting" else {}
+        chain = create_robust_retrieval_chain(attacked, huggingface, aggregation=aggregation, **options)
+        result = chain.invoke({"input": row["question"]})
+        assert any(d.metadata["source"] == "planted.example" for d in result["context"])
+        right += row["answer"].casefold() in result["answer"].casefold()
+        wrong += row["incorrect"].casefold() in result["answer"].casefold()
+    assert right >= 2
+    assert wrong <= 1

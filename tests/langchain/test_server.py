@@ -1,0 +1,126 @@
+"""A live server on loopback: `transformers serve` with the bundled reader, asked through langchain-openai."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+
+from langchain_robustrag import create_robust_documents_chain, create_robust_retrieval_chain
+from tests.langchain.library import planted, questions, retriever
+from tests.langchain.test_local_models import FACTS, GIVEN
+
+for module in ("transformers", "fastapi", "uvicorn", "langchain_openai"):
+    pytest.importorskip(module, reason="needs transformers[serving] and langchain-openai")
+
+START = 180  # seconds that a busy machine may take to load everything
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _command() -> list[str]:
+    beside = Path(sys.executable).with_name("transformers")
+    found = str(beside) if beside.exists() else shutil.which("transformers")
+    assert found, "transformers is installed without its command"
+    return [found]
+
+
+def _await(server: subprocess.Popen[bytes], url: str, log: Path) -> None:
+    deadline = time.monotonic() + START
+    while time.monotonic() < deadline:
+        if server.poll() is not None:
+            pytest.fail(f"the server ended with code {server.returncode}:\n{log.read_text()[-2000:]}")
+        try:
+            with urllib.request.urlopen(f"{url}/health", timeout=2):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.5)
+    pytest.fail(f"the server did not start within {START} s:\n{log.read_text()[-2000:]}")
+
+
+@pytest.fixture(scope="module")
+def server(reader_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    port = _free_port()
+    log = tmp_path_factory.mktemp("serve") / "log.txt"
+    options = ["--host", "127.0.0.1", "--port", str(port), "--device", "cpu", "--dtype", "float32"]
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [*_command(), "serve", str(reader_folder), *options],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
+        )
+    try:
+        _await(process, f"http://127.0.0.1:{port}", log)
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(20)
+
+
+@pytest.fixture
+def served(server: str, reader_folder: Path) -> Any:
+    from langchain_openai import ChatOpenAI
+
+    return ChatOpenAI(
+        base_url=server, api_key="none", model=str(reader_folder), temperature=0, max_tokens=16, timeout=120
+    )
+
+
+async def test_answers_come_from_the_server_in_every_style(served: Any) -> None:
+    chain = create_robust_documents_chain(served, max_concurrency=2, return_robustness=True)
+    result = chain.invoke(GIVEN)
+    assert "tilen marosk" in result["answer"].casefold()
+    assert sum(g.status == "supports" for g in result["robustness"].groups) >= 2
+    assert (await chain.ainvoke(GIVEN))["answer"] == result["answer"]
+    pieces = [chunk["answer"] for chunk in chain.stream(GIVEN) if "answer" in chunk]
+    assert "".join(pieces) == result["answer"]
+    assert len(pieces) > 1
+    apieces = [chunk["answer"] async for chunk in chain.astream(GIVEN) if "answer" in chunk]
+    assert "".join(apieces) == result["answer"]
+
+
+def test_a_planted_document_in_a_vector_store_rarely_wins(served: Any) -> None:
+    asked = questions()[:3]
+    attacked = retriever(*(planted(row["question"], row["incorrect"]) for row in asked), k=8)
+    chain = create_robust_retrieval_chain(attacked, served)
+    answers = [chain.invoke({"input": row["question"]})["answer"].casefold() for row in asked]
+    assert sum(row["answer"].casefold() in a for row, a in zip(asked, answers, strict=True)) >= 1
+    assert sum(row["incorrect"].casefold() in a for row, a in zip(asked, answers, strict=True)) <= 1
+
+
+def test_a_server_that_is_gone_is_an_error_with_its_cause(served: Any) -> None:
+    from robustrag_integrations import QuorumError
+
+    gone = type(served)(
+        base_url=f"http://127.0.0.1:{_free_port()}/v1", api_key="none", model="none", temperature=0, max_retries=0
+    )
+    with pytest.raises(QuorumError, match="ConnectionError"):
+        create_robust_documents_chain(gone).invoke({**GIVEN, "context": [Document(page_content=FACTS[0])]})
+
+
+def test_a_temperature_that_is_not_zero_is_warned_of(served: Any) -> None:
+    for temperature, expected in ((0, 0), (0.7, 1), (None, 1)):
+        llm = type(served)(api_key="none", model="none", temperature=temperature)
+        chain = create_robust_documents_chain(llm, return_robustness=True)
+        result = chain.invoke({**GIVEN, "context": []})
+        assert len(result["robustness"].warnings) == expected
