@@ -59,7 +59,7 @@ def _pack_row(row: Row, pieces: list[list[int]]) -> PackedRow:
 def batches(rows: Sequence[PackedRow], budget: int, random: Random) -> list[list[PackedRow]]:
     """Shuffled batches of rows of similar length, each of at most `budget` tokens with padding."""
     kept = sorted((row for row in rows if len(row.tokens) <= LONGEST), key=lambda row: len(row.tokens))
-    made: list[list[PackedRow]] = [[]]
+    made: list[list[PackedRow]] = [[]] if kept else []
     for row in kept:
         if made[-1] and len(row.tokens) * (len(made[-1]) + 1) > budget:
             made.append([])

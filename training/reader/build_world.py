@@ -14,7 +14,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import bm25s
+import bm25s  # type: ignore[import-untyped]
 
 from training.reader.language import RELATIONS_OF, capitalised
 from training.reader.names import Namer, words

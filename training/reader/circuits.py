@@ -88,7 +88,7 @@ def install(model: Reader) -> None:
         parts.append(part)
         start += size
     first, second, *bags = parts
-    blocks = list(model.blocks)
+    blocks = model.layers
     for block in blocks[1:]:
         _install_same_bag(model, block, 0, bags)
     for block in blocks[-2:]:
@@ -102,7 +102,7 @@ def _parts_of(block: Block) -> tuple[tuple[Tensor, Tensor, Tensor], tuple[Tensor
 
 
 def _install_window(model: Reader, head: int, window: _Window, part: _Part) -> None:
-    config, block = model.config, model.blocks[0]
+    config, block = model.config, model.layers[0]
     pairs, at = config.head_width // 2, _rows(head, config.head_width)
     (q, k, v), (q_bias, k_bias, _) = _parts_of(block)
     frequencies = rotary_frequencies(config)

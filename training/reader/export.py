@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -22,7 +23,10 @@ def config_of(weights: dict[str, torch.Tensor], heads: int) -> ReaderConfig:
 
 def export(model: Reader, tokenizer_file: Path, out: Path) -> None:
     """Write model (half precision) and tokenizer in the `transformers` format."""
-    from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+    import transformers
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    untyped: Any = transformers
 
     c = model.config
     config = LlamaConfig(
@@ -41,14 +45,16 @@ def export(model: Reader, tokenizer_file: Path, out: Path) -> None:
         bos_token_id=None,
         eos_token_id=EOS,
     )
-    llama = LlamaForCausalLM(config)
+    llama: Any = LlamaForCausalLM(config)
     missing, unexpected = llama.load_state_dict(to_transformers(model), strict=False)
     if unexpected or set(missing) - {"lm_head.weight"}:
         raise RuntimeError(f"weights do not fit: missing {missing}, unexpected {unexpected}")
     llama.tie_weights()
-    llama.generation_config = GenerationConfig(pad_token_id=PAD, eos_token_id=EOS, do_sample=False, max_new_tokens=64)
+    llama.generation_config = untyped.GenerationConfig(
+        pad_token_id=PAD, eos_token_id=EOS, do_sample=False, max_new_tokens=64
+    )
     llama.to(torch.float16).save_pretrained(out)
-    tokenizer = PreTrainedTokenizerFast(
+    tokenizer = untyped.PreTrainedTokenizerFast(
         tokenizer_file=str(tokenizer_file),
         pad_token=SPECIAL_TOKENS[PAD],
         eos_token=SPECIAL_TOKENS[EOS],

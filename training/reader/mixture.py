@@ -14,11 +14,15 @@ SMALL_CROWDS_FROM = 25
 LARGE_CROWDS_FROM = 60
 MORE_CHOICE_FROM = 26
 SPELLED_OPTIONS_FROM = 70
+HARDER_FROM = 83
+MORE_WILD = 0.2
 
 
 def training_row(namer: Namer, number: int) -> Row:
     """A random row of chunk `number`: what needs a single passage to be read comes once that has been learned."""
     pick = namer.random.random()
+    if number >= HARDER_FROM:
+        return _harder_row(namer, pick)
     if pick < 0.08:
         return keyword_row(namer)
     if pick < 0.10:
@@ -32,9 +36,24 @@ def training_row(namer: Namer, number: int) -> Row:
     return reading_row(namer, choice=0.2 if number < MORE_CHOICE_FROM else 0.35)
 
 
+def _harder_row(namer: Namer, pick: float) -> Row:
+    """The last part of training has more of what is learned last: crowds of passages, and lower-case copies."""
+    if pick < 0.14:
+        return keyword_row(namer)
+    if pick < 0.16:
+        return closed_row(namer)
+    if pick < 0.19:
+        return long_row(namer)
+    if pick < 0.34:
+        return crowd_row(namer, large=False)
+    if pick < 0.47:
+        return crowd_row(namer, large=True)
+    return reading_row(namer, choice=0.35)
+
+
 def chunk(seed: int, number: int, rows: int = ROWS_PER_CHUNK) -> list[Row]:
     """The rows of a chunk; the same arguments give the same rows."""
-    namer = Namer(Random(f"{seed}/{number}"))
+    namer = Namer(Random(f"{seed}/{number}"), wild=MORE_WILD if number >= HARDER_FROM else Namer.wild)
     made = [training_row(namer, number) for _ in range(rows)]
     if number < SPELLED_OPTIONS_FROM:
         return made

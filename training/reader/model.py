@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -109,13 +110,18 @@ class Reader(nn.Module):
         self.norm = nn.Parameter(torch.full((config.width,), _LOGIT_SCALE))
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
 
+    @property
+    def layers(self) -> list[Block]:
+        """The transformer layers, first to last."""
+        return cast("list[Block]", list(self.blocks))
+
     def forward(self, tokens: Tensor, positions: Tensor, mask: Tensor) -> Tensor:
         """Final hidden states, [rows, length, width]."""
         angles = positions[..., None].float() * rotary_frequencies(self.config).to(tokens.device)
         angles = torch.cat((angles, angles), -1)[:, None]
         cos, sin = angles.cos(), angles.sin()
         x = F.embedding(tokens, self.embedding)
-        for block in self.blocks:
+        for block in self.layers:
             x = block(x, cos, sin, mask)
         return F.rms_norm(x, (self.config.width,), self.norm, self.config.norm_eps)
 
@@ -134,7 +140,7 @@ def rotary_frequencies(config: ReaderConfig) -> Tensor:
 def to_transformers(model: Reader) -> dict[str, Tensor]:
     """The weights under the names of `transformers`' `LlamaForCausalLM`."""
     weights = {"model.embed_tokens.weight": model.embedding, "model.norm.weight": model.norm}
-    for i, block in enumerate(model.blocks):
+    for i, block in enumerate(model.layers):
         layer = f"model.layers.{i}"
         for name, weight, bias in zip("qkv", block.qkv.chunk(3), block.qkv_bias.chunk(3), strict=True):
             weights[f"{layer}.self_attn.{name}_proj.weight"] = weight

@@ -73,4 +73,5 @@ def _orthogonalised(gradients: Tensor, rounds: int = 5) -> Tensor:
     for _ in range(rounds):
         gram = x @ x.mT
         x = a * x + (b * gram + c * gram @ gram) @ x
-    return x.mT if tall else x
+    result: Tensor = x.mT if tall else x
+    return result

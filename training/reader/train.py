@@ -154,7 +154,7 @@ def train(
     for step, rows in zip(bar, stream, strict=False):
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
             loss = answer_loss(model, collate(rows).to(device))
-        loss.backward()
+        torch.autograd.backward(loss)
         optimiser.step(settings.rate_at(step))
         losses.append(loss.item())
         if (step + 1) % settings.checkpoint_every == 0 or step + 1 == last:
