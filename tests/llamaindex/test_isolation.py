@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from llama_index.core import Document, VectorStoreIndex
 from llama_index.core.indices.prompt_helper import PromptHelper
-from llama_index.core.node_parser import HierarchicalNodeParser, SentenceSplitter, SentenceWindowNodeParser
+from llama_index.core.node_parser import HierarchicalNodeParser, SentenceWindowNodeParser, TokenTextSplitter
 from llama_index.core.query_engine import CitationQueryEngine
 from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.schema import NodeWithScore
@@ -136,9 +136,15 @@ def test_grouping_by_anything_else_is_refused(llm: FactReader) -> None:
 @pytest.mark.parametrize(
     "parser",
     [
-        SentenceSplitter(chunk_size=32, chunk_overlap=0),
-        HierarchicalNodeParser.from_defaults(chunk_sizes=[64, 32, 16], chunk_overlap=0),
-        SentenceWindowNodeParser.from_defaults(),
+        TokenTextSplitter(chunk_size=32, chunk_overlap=0),
+        HierarchicalNodeParser.from_defaults(
+            node_parser_ids=["large", "small"],
+            node_parser_map={
+                "large": TokenTextSplitter(chunk_size=64, chunk_overlap=0),
+                "small": TokenTextSplitter(chunk_size=16, chunk_overlap=0),
+            },
+        ),
+        SentenceWindowNodeParser.from_defaults(sentence_splitter=lambda text: text.split(". ")),
     ],
     ids=lambda p: type(p).__name__,
 )

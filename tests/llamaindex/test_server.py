@@ -1,0 +1,132 @@
+"""A live server on loopback: `transformers serve` with the bundled reader, asked through OpenAILike."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from llama_index.core import VectorStoreIndex
+from llama_index.core.chat_engine.types import BaseChatEngine
+
+from llamaindex_robustrag import RobustCondensePlusContextChatEngine, RobustRAGQueryEngine, RobustRAGSynthesizer
+from tests.llamaindex.fakes import index_of
+from tests.llamaindex.library import ASKED, FACTS, PLANTED
+
+for module in ("transformers", "fastapi", "uvicorn", "llama_index.llms.openai_like"):
+    pytest.importorskip(module, reason="needs transformers[serving] and llama-index-llms-openai-like")
+
+START = 180  # seconds that a busy machine may take to load everything
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _await(server: subprocess.Popen[bytes], url: str, log: Path) -> None:
+    deadline = time.monotonic() + START
+    while time.monotonic() < deadline:
+        if server.poll() is not None:
+            break
+        try:
+            with urllib.request.urlopen(f"{url}/health", timeout=2):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.5)
+    pytest.fail(f"the server is not there (exit code {server.poll()}):\n{log.read_text()[-2000:]}")
+
+
+@pytest.fixture(scope="module")
+def server(reader_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    beside = Path(sys.executable).with_name("transformers")
+    command = str(beside) if beside.exists() else shutil.which("transformers")
+    assert command, "transformers is installed without its command"
+    port, log = _free_port(), tmp_path_factory.mktemp("serve") / "log.txt"
+    options = ["--host", "127.0.0.1", "--port", str(port), "--device", "cpu", "--dtype", "float32"]
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [command, "serve", str(reader_folder), *options],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
+        )
+    try:
+        _await(process, f"http://127.0.0.1:{port}", log)
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(20)
+
+
+@pytest.fixture
+def served(server: str, reader_folder: Path) -> Any:
+    from llama_index.llms.openai_like import OpenAILike
+
+    return OpenAILike(
+        model=str(reader_folder),
+        api_base=server,
+        api_key="none",
+        is_chat_model=True,
+        context_window=1024,
+        max_tokens=16,
+        temperature=0.0,
+        timeout=120,
+    )
+
+
+@pytest.fixture(scope="module")
+def poisoned() -> VectorStoreIndex:
+    return index_of([*FACTS, PLANTED])
+
+
+@pytest.mark.parametrize("style", ["query", "aquery", "stream", "astream"])
+async def test_answers_come_from_the_server_in_every_style(poisoned: VectorStoreIndex, served: Any, style: str) -> None:
+    retriever = poisoned.as_retriever(similarity_top_k=6)
+    engine = RobustRAGQueryEngine.from_args(retriever, llm=served, num_workers=2, streaming="stream" in style)
+    response = await engine.aquery(ASKED) if style.startswith("a") else engine.query(ASKED)
+    if style == "astream":
+        pieces = [piece async for piece in response.async_response_gen()]
+    else:
+        pieces = list(response.response_gen) if style == "stream" else [str(response)]
+    assert "tarsk" in "".join(pieces).casefold()
+    report = response.metadata["robustrag"]
+    assert [g["error"] for g in report["groups"]] == [None] * 6
+    assert [g["status"] for g in report["groups"]].count("supports") >= 5
+    assert report["warnings"] == []
+
+
+async def test_a_chat_engine_talks_to_the_server(poisoned: VectorStoreIndex, served: Any) -> None:
+    retriever = poisoned.as_retriever(similarity_top_k=6)
+    engine: BaseChatEngine = RobustCondensePlusContextChatEngine.from_defaults(retriever, llm=served, num_workers=2)
+    reply = await engine.astream_chat(ASKED)
+    assert "tarsk" in "".join([piece async for piece in reply.async_response_gen()]).casefold()
+
+
+def test_the_default_temperature_is_warned_of(served: Any) -> None:
+    """OpenAILike samples with 0.1 unless it is told not to."""
+    warm = served.model_copy(update={"temperature": 0.1})
+    assert "the model samples (temperature 0.1)" in RobustRAGSynthesizer(llm=warm)._model_warnings[0]
+
+
+def test_a_server_that_is_gone_fails_groups_and_not_the_process(poisoned: VectorStoreIndex, served: Any) -> None:
+    from robustrag_integrations import QuorumError
+
+    gone = served.model_copy(update={"api_base": f"http://127.0.0.1:{_free_port()}/v1", "max_retries": 0})
+    engine = RobustRAGQueryEngine.from_args(poisoned.as_retriever(similarity_top_k=2), llm=gone, attempts=1)
+    with pytest.raises(QuorumError, match="only 0 of 2 groups could be asked"):
+        engine.query(ASKED)
