@@ -92,7 +92,8 @@ JUDGE_PROMPT = PromptTemplate(
     ("query", "references", "response"),
 )
 
-_NUMBER = re.compile(r"(?<![\w.])(\d{1,3}(?:\.\d{1,4})?)(?![\w]|\.\d)")
+_TOKEN = re.compile(r"[\w.\-]+")
+_NUMBER = re.compile(r"\d{1,3}(?:\.\d{1,4})?")
 _LABELLED = re.compile(r"(?:score|rating|grade)\W{0,12}(?:is |of |would be )?\W{0,4}(\d{1,3}(?:\.\d{1,4})?)(?!\w)")
 _OF_HUNDRED = re.compile(r"(?<![\w.])(\d{1,3}(?:\.\d{1,4})?)\s?(?:/|out of|of)\s?100(?!\w)")
 _LOOKED_AT = 2000  # characters of a judge's reply
@@ -108,8 +109,9 @@ def parse_score(reply: str) -> float | None:
     for pattern in (_OF_HUNDRED, _LABELLED):
         if found := pattern.findall(text):
             return _in_range(found[-1])
-    numbers = set(_NUMBER.findall(text))
-    return _in_range(numbers.pop()) if len(numbers) == 1 else None
+    numbers = {token.strip("._") for token in _TOKEN.findall(text) if any(c.isdigit() for c in token)}
+    only = numbers.pop() if len(numbers) == 1 else ""
+    return _in_range(only) if _NUMBER.fullmatch(only) else None
 
 
 def _in_range(number: str) -> float | None:

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import pytest
+
+from robustrag_integrations import CallableModel
+from robustrag_integrations.errors import ModelError
+from robustrag_integrations.metrics import (
+    LLMJudge,
+    checked_score,
+    contains_answer,
+    exact_choice,
+    parse_score,
+    references_of,
+)
+
+
+@pytest.mark.parametrize(
+    ("response", "references"),
+    [
+        ("It was Paris.", ["paris"]),
+        ("The answer: the  Eiffel-Tower!", ["Eiffel Tower"]),
+        ("in 1,925 or so", ["1,925"]),
+        ("São Paulo", ["são paulo"]),
+        ("ＰＡＲＩＳ", ["Paris"]),
+        ("either Lyon\nor Paris", ["Rome", "Paris"]),
+        ("答えは東京です", ["東京"]),
+        ("The The", ["the the"]),
+    ],
+)
+def test_an_answer_is_found_whatever_its_dress(response: str, references: list[str]) -> None:
+    assert contains_answer(response, references) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("response", "references"),
+    [
+        ("parisian", ["paris"]),
+        ("in 19251", ["1925"]),
+        ("", ["paris"]),
+        ("I don't know whether it was Paris", ["Paris"]),
+        ("London", ["Paris", "Rome"]),
+        ("anything", ["..."]),
+    ],
+)
+def test_what_is_not_there_scores_nothing(response: str, references: list[str]) -> None:
+    assert contains_answer(response, references) == 0.0
+
+
+def test_containing_is_not_monotone_and_does_not_claim_to_be() -> None:
+    assert contains_answer("new york", ["york"]) == 1
+    assert contains_answer("new yorkshire", ["york"]) == 0
+    assert not getattr(contains_answer, "monotone", False)
+
+
+def test_a_choice_is_met_exactly() -> None:
+    assert exact_choice("The Seine.", ["seine"]) == 1
+    assert exact_choice("Seine and Rhine", ["seine"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("reply", "score"),
+    [
+        ("85", 85),
+        ("**85**", 85),
+        ("85/100", 85),
+        ("I would give it 85 out of 100, for 3 reasons.", 85),
+        ("Score: 85", 85),
+        ('{"score": 85}', 85),
+        ("Score: 20 at first. Final score: 70", 70),
+        ("It deserves 62.5.", 62.5),
+        ("100", 100),
+        ("0", 0),
+        ("８５", 85),
+    ],
+)
+def test_a_readable_score_is_read(reply: str, score: float) -> None:
+    assert parse_score(reply) == score
+
+
+@pytest.mark.parametrize(
+    "reply", ["", "excellent", "101", "-5 or 12", "between 60 and 80", "2024-05-05", "1e3", "score: 900", "x" * 10**6]
+)
+def test_an_unreadable_score_is_nobodys_guess(reply: str) -> None:
+    assert parse_score(reply) is None
+
+
+def test_a_judge_is_asked_once_per_question_and_never_about_abstentions() -> None:
+    asked: list[str] = []
+
+    def judge(prompt: str) -> str:
+        asked.append(prompt)
+        return "Score: 40"
+
+    metric = LLMJudge(CallableModel(judge), "Who?")
+    assert [metric("Anna {x}", ["Anna"]), metric("Anna {x}", ["Anna"]), metric("I don't know", ["Anna"])] == [40, 40, 0]
+    assert len(asked) == 1
+    assert "Anna {x}" in asked[0]
+    assert metric.about("Where?")("Anna {x}", ["Anna"]) == 40
+    assert len(asked) == 2
+
+
+def test_a_judge_that_babbles_is_asked_again_and_then_scores_zero() -> None:
+    replies = iter(["hm", "Score: 70", "hm", "well"])
+    metric = LLMJudge(CallableModel(lambda p: next(replies), max_concurrency=1))
+    assert metric("a", ["a"]) == 70
+    assert metric("b", ["a"]) == 0
+    assert metric.unreadable == 1
+
+
+def test_a_judge_that_fails_is_an_error_and_no_score() -> None:
+    def broken(prompt: str) -> str:
+        raise RuntimeError("no judge today")
+
+    with pytest.raises(ModelError, match="no judge today"):
+        LLMJudge(CallableModel(broken))("a", ["a"])
+
+
+def test_references_and_scores_are_checked() -> None:
+    assert references_of("a") == ("a",)
+    assert references_of(["a", "b"]) == ("a", "b")
+    for wrong in ("", [], ["a", " "]):
+        with pytest.raises(ValueError, match="reference"):
+            references_of(wrong)
+    with pytest.raises(TypeError, match="list of str"):
+        references_of([1])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="at least 0"):
+        checked_score(-1.0, contains_answer)
+    with pytest.raises(ValueError, match="contains_answer"):
+        checked_score(float("nan"), contains_answer)
