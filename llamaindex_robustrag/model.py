@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -24,7 +25,7 @@ class CallPolicy:
     """How calls to the LLM are made.
 
     Attributes:
-        num_workers: isolated calls under way at a time.
+        num_workers: isolated calls under way at a time, over all questions that are being answered.
         timeout: seconds for one try, None for no limit; waiting for the LLM's rate limiter counts.
         attempts: tries in all.
         retry_on: exceptions worth another try.
@@ -92,12 +93,12 @@ class LlamaIndexModel(TextModel):
 
     def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
         """Answer all prompts, `num_workers` at a time, in threads that keep spans and contexts."""
-        fitted = [self._fitter.fit(p) for p in prompts]
+        fitted = self._fitted(prompts)
         return _marked(self._for(role).generate([p for p, _ in fitted], role), fitted)
 
     async def agenerate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
         """`generate` without blocking the event loop."""
-        fitted = [self._fitter.fit(p) for p in prompts]
+        fitted = await asyncio.to_thread(self._fitted, prompts)
         return _marked(await self._for(role).agenerate([p for p, _ in fitted], role), fitted)
 
     def stream(self, prompt: Prompt) -> Iterator[str]:
@@ -107,6 +108,9 @@ class LlamaIndexModel(TextModel):
     def astream(self, prompt: Prompt) -> AsyncIterator[str]:
         """`stream` without blocking the event loop."""
         return self._final.astream(prompt)
+
+    def _fitted(self, prompts: Sequence[Prompt]) -> list[tuple[Prompt, bool]]:
+        return [self._fitter.fit(p) for p in prompts]
 
     def _for(self, role: Role) -> CallableModel:
         return self._final if role == "final" else self._isolated

@@ -72,7 +72,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         choices: the options that `"voting"` votes on, unless `synthesize(choices=...)` names others.
         local_model: what `"decoding"` decodes with; None: the model inside a `HuggingFaceLLM`.
         llm_kwargs: passed on with every call to the LLM, such as `{"temperature": 0.0}`.
-        num_workers: isolated calls under way at a time.
+        num_workers: isolated calls under way at a time, over all questions that are being answered.
         timeout: seconds for one try of one call; None for no limit.
         attempts: tries of one call in all.
         retry_on: exceptions worth another try.

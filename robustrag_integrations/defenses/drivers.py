@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.defenses.plan import (
@@ -49,15 +50,25 @@ def run(plan: Generator[Asked, Told, Result], perform: Callable[[Asked], Told]) 
 
 
 async def arun(plan: Generator[Asked, Told, Result], perform: Callable[[Asked], Awaitable[Told]]) -> Result:
-    """`run` in an event loop."""
-    reply: Any = None
-    while True:
-        try:
-            request = plan.send(reply)
-        except StopIteration as done:
-            result: Result = done.value
-            return result
-        reply = await perform(request)
+    """`run` in an event loop. The plan's own steps (keywords, tallies, sums) run in threads, as they take a while."""
+    step = await asyncio.to_thread(_step, plan, None)
+    while not isinstance(step, _Done):
+        step = await asyncio.to_thread(_step, plan, await perform(step))
+    return step.result
+
+
+@dataclass(frozen=True)
+class _Done(Generic[Result]):
+    """A plan has come to its end. (A StopIteration cannot leave a thread.)"""
+
+    result: Result
+
+
+def _step(plan: Generator[Asked, Any, Result], reply: Any) -> Asked | _Done[Result]:
+    try:
+        return plan.send(reply)
+    except StopIteration as done:
+        return _Done(done.value)
 
 
 def stream(plan: Plan, perform: Perform, stream_final: StreamFinal) -> Generator[str | RobustAnswer, None, None]:
@@ -86,7 +97,7 @@ async def astream(
     plan: Plan, perform: AsyncPerform, stream_final: AsyncStreamFinal
 ) -> AsyncGenerator[str | RobustAnswer, None]:
     """`stream` in an event loop."""
-    request = _advance(plan, None)
+    request = await asyncio.to_thread(_advance, plan, None)
     while not isinstance(request, RobustAnswer):
         reply: Reply = None
         if isinstance(request, Emit):
@@ -99,7 +110,7 @@ async def astream(
             reply = [Response("".join(said))]
         else:
             reply = await perform(request)
-        request = _advance(plan, reply)
+        request = await asyncio.to_thread(_advance, plan, reply)
     yield request
 
 
