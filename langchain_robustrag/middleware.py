@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Collection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.documents import Document
 from langchain_core.language_models import LanguageModelLike
@@ -22,10 +22,12 @@ from robustrag_integrations.models.base import DecodingModel
 
 try:
     from langchain.agents.middleware import AgentMiddleware
-    from langgraph.prebuilt.tool_node import ToolCallRequest
-    from langgraph.types import Command
 except ImportError as error:
     raise ImportError("RobustRetrievalMiddleware needs langchain 1.x: pip install 'langchain>=1.0'") from error
+
+if TYPE_CHECKING:
+    from langchain.agents.middleware import ToolCallRequest
+    from langgraph.types import Command
 
 _LOG = logging.getLogger(__name__)
 

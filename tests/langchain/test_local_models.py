@@ -11,21 +11,13 @@ from langchain_core.documents import Document
 from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
 
 from langchain_robustrag import create_robust_documents_chain, create_robust_retrieval_chain
-from robustrag_integrations import LocalModel
 from tests.langchain.fakes import Reader
-from tests.langchain.library import planted, questions, retriever
+from tests.langchain.library import GIVEN, QUESTION, planted, questions, retriever
 
 pytest.importorskip("langchain_huggingface", reason="needs langchain-huggingface")
+pytest.importorskip("torch", reason="needs torch")
 pytest.importorskip("transformers", reason="needs transformers")
-
-QUESTION = "Who is the mayor of Vokar?"
-FACTS = [
-    "The mayor of Vokar is Tilen Marosk.",
-    "Vokar has a mayor named Tilen Marosk.",
-    "In Vokar, the mayor is Tilen Marosk.",
-    "The people of Vokar elected Tilen Marosk as mayor.",
-]
-GIVEN = {"input": QUESTION, "context": [Document(page_content=text, metadata={"source": text}) for text in FACTS]}
+from robustrag_integrations import LocalModel
 
 
 def make_pipeline(folder: Path, **settings: Any) -> Any:

@@ -18,10 +18,9 @@ import pytest
 from langchain_core.documents import Document
 
 from langchain_robustrag import create_robust_documents_chain, create_robust_retrieval_chain
-from tests.langchain.library import planted, questions, retriever
-from tests.langchain.test_local_models import FACTS, GIVEN
+from tests.langchain.library import FACTS, GIVEN, planted, questions, retriever
 
-for module in ("transformers", "fastapi", "uvicorn", "langchain_openai"):
+for module in ("torch", "transformers", "fastapi", "uvicorn", "langchain_openai"):
     pytest.importorskip(module, reason="needs transformers[serving] and langchain-openai")
 
 START = 180  # seconds that a busy machine may take to load everything
