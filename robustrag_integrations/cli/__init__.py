@@ -13,17 +13,18 @@ import warnings
 from collections.abc import Sequence
 
 from robustrag_integrations import __version__
-from robustrag_integrations.cli import ask, demo
+from robustrag_integrations.cli import ask, certify, demo
 from robustrag_integrations.cli.exits import EXIT_FAILURE, EXIT_USAGE, UsageError
 from robustrag_integrations.cli.output import complain
 from robustrag_integrations.errors import RobustRAGError
 
-COMMANDS = (demo, ask)
+COMMANDS = (demo, ask, certify)
 
 _EPILOG = """\
 examples:
   robustrag demo                                     attack a small corpus, with and without a defence; offline
   robustrag ask "Who runs the mill?" --docs notes/   ask your own documents
+  robustrag certify demo --limit 5                   what no attacker can get below
 
 exit codes: 0 done, 1 failure, 2 wrong usage, 3 no answer (abstained)
 """

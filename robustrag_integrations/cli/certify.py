@@ -1,0 +1,295 @@
+"""`robustrag certify`: tau for every question of a data set."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from robustrag_integrations.cli.arguments import add_model, whole_number
+from robustrag_integrations.cli.exits import EXIT_ANSWERED, UsageError
+from robustrag_integrations.cli.models import load_model
+from robustrag_integrations.cli.output import Progress, complain, show, show_json
+from robustrag_integrations.cli.questions import AnsweredQuestion, read_answered
+from robustrag_integrations.display import printable, table
+
+_DESCRIPTION = """\
+Certify answers: for every question, the score that no attacker of a given strength can
+get below (tau), whatever they write. It takes the clean passages and the right answer;
+no attack is run.
+"""
+
+_EPILOG = """\
+data:
+  demo: the questions about the fictional world that ships with the package; or a file
+  (.jsonl or .jsonl.gz) with one question per line:
+  {"question": "...", "answer": "..." or [...], "passages": ["...", {"text": "...",
+  "source": "..."}], "choices": [...]} (choices for --defense voting).
+
+attackers:
+  injection      puts passages anywhere; the last ones of a full list drop out
+  modification   also removes as many passages of their choice
+
+reading the table:
+  mean tau       certified accuracy: the mean over questions of what is guaranteed
+  tau > 0        questions with a guarantee
+  undecided      stopped by --max-model-calls: counted as tau 0, though no attack is known
+  estimate       mean over undecided questions of the lowest sampled score; no guarantee
+
+--output keeps every certificate as a line of JSON. Run the same command again to go on
+where it stopped; questions that are in the file already are not certified again.
+
+examples:
+  robustrag certify demo --limit 5
+  robustrag certify questions.jsonl --corruption-size 1 2 3 --output certificates.jsonl
+  robustrag certify demo --defense voting --attack modification --limit 10
+
+exit codes: 0 done, 2 wrong usage, 1 failure
+"""
+
+_SETTINGS = ("defense", "model", "base_url", "corruption_size", "attack", "top_k", "group_size", "metric")
+_LIMITS = ("max_model_calls", "sample", "seed")
+_THRESHOLDS = {"keyword": ("alpha", "beta"), "decoding": ("gamma", "eta"), "voting": ()}
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        "certify",
+        help="the score that no attacker can get below, for a data set",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument("data", metavar="DATA", help="demo, or a file of questions")
+    parser.add_argument("--defense", choices=tuple(_THRESHOLDS), default="keyword", help="default keyword")
+    parser.add_argument(
+        "--corruption-size",
+        nargs="+",
+        type=whole_number(0, 100),
+        default=[1],
+        metavar="K",
+        help="how many passages the attacker controls (default 1); several share their model calls",
+    )
+    parser.add_argument("--attack", choices=("injection", "modification"), default="injection")
+    parser.add_argument("--metric", choices=("contains", "exact"), default="contains", help="default contains")
+    parser.add_argument(
+        "--top-k", type=whole_number(1, 1000), metavar="K", help="passages per question (default: all; 10 for demo)"
+    )
+    parser.add_argument("--group-size", type=whole_number(1, 100), default=1, metavar="N", help="passages per group")
+    parser.add_argument("--limit", type=whole_number(1, 1_000_000), metavar="N", help="only the first N questions")
+    parser.add_argument("--output", metavar="FILE", help="append certificates as JSON lines, and go on from there")
+    parser.add_argument("--json", action="store_true", help="print the summary as data instead of a table")
+    add_model(parser)
+    _add_limits(parser)
+
+
+def _add_limits(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("thresholds of the defences")
+    group.add_argument("--alpha", type=float, help="keyword: share of answering groups that must agree (default 0.3)")
+    group.add_argument("--beta", type=int, help="keyword: number of groups that is enough in any case (default 3)")
+    group.add_argument("--gamma", type=float, help="decoding: probability of abstaining that counts (default 0.99)")
+    group.add_argument("--eta", type=float, help="decoding: smallest lead of a token, in probability (default 0)")
+    group = parser.add_argument_group("limits")
+    group.add_argument("--max-model-calls", type=whole_number(1, 10_000_000), default=1000, metavar="N")
+    group.add_argument(
+        "--sample", type=whole_number(0, 1_000_000), default=0, metavar="N", help="samples for estimates (default 0)"
+    )
+    group.add_argument("--seed", type=whole_number(0, 999_999_999), default=0, metavar="N", help="of the samples")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Certify the questions and print a summary."""
+    _check(args)
+    progress = Progress()
+    progress.step(f"reading {args.data}")
+    questions = read_answered(args.data, args.top_k, args.limit)
+    if args.defense == "voting" and (bare := sum(not q.choices for q in questions)):
+        raise UsageError(f"--defense voting needs choices, and {bare} of {len(questions)} questions have none")
+    known = _known(args.output)
+    wanted = [(_key(args, q), q) for q in questions]
+    new = [(key, q) for key, q in wanted if key not in known]
+    if known and len(new) < len(wanted):
+        complain(f"{len(wanted) - len(new)} of {len(wanted)} questions are in {args.output} already")
+    if new:
+        progress.step(f"loading the model {args.model}")
+        _certify(args, new, known, progress)
+    rows = [certificate for key, _ in wanted for certificate in known[key]]
+    summary = [_summary(size, rows) for size in sorted(set(args.corruption_size))]
+    if args.json:
+        show_json({"schema": "robustrag/certify/1", "questions": len(wanted), "sizes": summary})
+    else:
+        show(_as_table(args, summary))
+    return EXIT_ANSWERED
+
+
+def _check(args: argparse.Namespace) -> None:
+    for name in ("alpha", "beta", "gamma", "eta"):
+        if getattr(args, name) is not None and name not in _THRESHOLDS[args.defense]:
+            raise UsageError(f"--{name} does nothing for --defense {args.defense}; leave it out")
+    if args.defense == "decoding" and args.model.startswith("openai:"):
+        raise UsageError("--defense decoding needs the token probabilities of a local model; use --defense keyword")
+    try:
+        if args.defense == "keyword":
+            from robustrag_integrations.aggregation.keyword import KeywordThreshold
+
+            KeywordThreshold.of(**{"alpha": 0.3, "beta": 3, **_given(args)})
+        elif args.defense == "decoding":
+            from robustrag_integrations.defenses.decoding import DecodingSettings
+
+            DecodingSettings.of(**_given(args))
+    except (ValueError, TypeError) as error:
+        raise UsageError(str(error)) from error
+
+
+def _given(args: argparse.Namespace) -> dict[str, Any]:
+    names = _THRESHOLDS[args.defense]
+    return {n: getattr(args, n) for n in names if getattr(args, n) is not None}
+
+
+def _key(args: argparse.Namespace, question: AnsweredQuestion) -> str:
+    """What a certificate in the output file is about: the question, its passages, and every setting."""
+    setup = {name: getattr(args, name) for name in (*_SETTINGS, *_LIMITS)}
+    about = [
+        setup,
+        _given(args),
+        question.question,
+        question.answers,
+        question.choices,
+        [(p.text, p.source) for p in question.passages],
+    ]
+    return hashlib.sha256(json.dumps(about, ensure_ascii=True).encode()).hexdigest()[:24]
+
+
+def _known(path: str | None) -> dict[str, list[dict[str, Any]]]:
+    """The certificates in an output file; a last line that was cut off is left out."""
+    if path is None or not Path(path).exists():
+        return {}
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read --output {path!r}: {error}") from error
+    rows = [_row(line) for line in lines]
+    if bad := [number for number, row in enumerate(rows[:-1], 1) if row is None]:
+        raise UsageError(f"{path}, line {bad[0]} is no certificate; give another --output")
+    return dict(filter(None, rows))
+
+
+def _row(line: str) -> tuple[str, list[dict[str, Any]]] | None:
+    """A line of the output file; None if it is none."""
+    try:
+        row = json.loads(line)
+        return str(row["key"]), list(row["certificates"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _certify(
+    args: argparse.Namespace,
+    new: Sequence[tuple[str, AnsweredQuestion]],
+    known: dict[str, list[dict[str, Any]]],
+    progress: Progress,
+) -> None:
+    from robustrag_integrations.metrics import contains_answer, exact_choice
+
+    defense = _defense(args)
+    metric = {"contains": contains_answer, "exact": exact_choice}[args.metric]
+    with _Appending(args.output) as output:
+        for number, (key, q) in enumerate(new, 1):
+            progress.step(f"question {number} of {len(new)}: {printable(q.question, 80)}")
+            try:
+                found = defense.certify_sizes(
+                    q.question,
+                    q.passages,
+                    q.answers,
+                    corruption_sizes=args.corruption_size,
+                    metric=metric,
+                    attack=args.attack,
+                    choices=q.choices if args.defense == "voting" else None,
+                    top_k=args.top_k or (10 if args.data == "demo" else None),
+                    max_model_calls=args.max_model_calls,
+                    sample=args.sample,
+                    seed=args.seed,
+                )
+            except ValueError as error:
+                raise UsageError(f"{printable(q.question, 80)}: {error}") from error
+            known[key] = [c.to_dict() for c in found]
+            if output is not None:
+                print(json.dumps({"key": key, "certificates": known[key]}, ensure_ascii=True), file=output, flush=True)
+
+
+class _Appending:
+    """The output file, opened for appending behind its last whole line; nothing where there is none."""
+
+    def __init__(self, path: str | None) -> None:
+        self._path = path
+        self._file: IO[str] | None = None
+
+    def __enter__(self) -> IO[str] | None:
+        if self._path is None:
+            return None
+        try:
+            path = Path(self._path)
+            if path.exists() and (text := path.read_bytes()) and not text.endswith(b"\n"):
+                path.write_bytes(text[: text.rfind(b"\n") + 1])
+            self._file = path.open("a", encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"cannot write --output {self._path!r}: {error.strerror}") from error
+        return self._file
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def _defense(args: argparse.Namespace) -> Any:
+    model: Any = load_model(args.model, args.base_url, max_context_tokens=256)
+    settings = {"group_size": args.group_size, **_given(args)}
+    if args.defense == "keyword":
+        from robustrag_integrations.defenses.keyword import KeywordAggregation
+
+        return KeywordAggregation(model, **settings)
+    if args.defense == "voting":
+        from robustrag_integrations.defenses.voting import MajorityVoting
+
+        return MajorityVoting(model, **settings)
+    from robustrag_integrations.defenses.decoding import DecodingAggregation
+
+    return DecodingAggregation(model, **settings)
+
+
+def _summary(size: int, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    found = [r for r in rows if r["corruption_size"] == size]
+    undecided = [r for r in found if not r["certified"]]
+    estimates = [r["estimate"]["value"] for r in undecided if r["estimate"]]
+    return {
+        "corruption_size": size,
+        "questions": len(found),
+        "mean_tau": sum(r["tau"] for r in found) / len(found) if found else 0.0,
+        "guaranteed": sum(r["tau"] > 0 for r in found),
+        "undecided": len(undecided),
+        "mean_estimate": sum(estimates) / len(estimates) if estimates else None,
+        "model_calls": sum(r["model_calls"] for r in found),
+    }
+
+
+def _as_table(args: argparse.Namespace, summary: Sequence[dict[str, Any]]) -> str:
+    rows: list[tuple[str, ...]] = [
+        (
+            str(s["corruption_size"]),
+            str(s["questions"]),
+            f"{s['mean_tau']:.3f}",
+            str(s["guaranteed"]),
+            str(s["undecided"]),
+            "-" if s["mean_estimate"] is None else f"{s['mean_estimate']:.3f}",
+            str(s["model_calls"]),
+        )
+        for s in summary
+    ]
+    header = ("corrupted", "questions", "mean tau", "tau > 0", "undecided", "estimate", "model calls")
+    title = f"{args.defense}, {args.attack}, {args.metric}, model {printable(args.model, 60)}"
+    return f"{title}\n\n{table(header, rows, limits=(9, 9, 9, 9, 9, 9, 12))}"
