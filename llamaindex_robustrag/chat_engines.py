@@ -78,34 +78,34 @@ class ReportingChatEngine(BaseChatEngine):
             self._synthesizer = RobustRAGSynthesizer(self._llm)
         return self._synthesizer
 
-    def chat(self, message: str, chat_history: list[ChatMessage] | None = None, **more: Any) -> AgentChatResponse:  # type: ignore[override]
+    def chat(self, message: str, chat_history: list[ChatMessage] | None = None, **more: Any) -> AgentChatResponse:
         """One question, one answer."""
         with _turns() as turns:
-            reply = super().chat(message, chat_history, **more)
+            reply = super().chat(message, chat_history, **more)  # type: ignore[safe-super]
         return cast(AgentChatResponse, _reported(reply, turns, message))
 
-    def stream_chat(  # type: ignore[override]
+    def stream_chat(
         self, message: str, chat_history: list[ChatMessage] | None = None, **more: Any
     ) -> StreamingAgentChatResponse:
         """`chat`, the answer in pieces."""
         with _turns() as turns:
-            reply = super().stream_chat(message, chat_history, **more)
+            reply = super().stream_chat(message, chat_history, **more)  # type: ignore[safe-super]
         return cast(StreamingAgentChatResponse, _reported(reply, turns, message))
 
-    async def achat(  # type: ignore[override]
+    async def achat(
         self, message: str, chat_history: list[ChatMessage] | None = None, **more: Any
     ) -> AgentChatResponse:
         """`chat` without blocking the event loop."""
         with _turns() as turns:
-            reply = await super().achat(message, chat_history, **more)
+            reply = await super().achat(message, chat_history, **more)  # type: ignore[safe-super]
         return cast(AgentChatResponse, _reported(reply, turns, message))
 
-    async def astream_chat(  # type: ignore[override]
+    async def astream_chat(
         self, message: str, chat_history: list[ChatMessage] | None = None, **more: Any
     ) -> StreamingAgentChatResponse:
         """`stream_chat` without blocking the event loop."""
         with _turns() as turns:
-            reply = await super().astream_chat(message, chat_history, **more)
+            reply = await super().astream_chat(message, chat_history, **more)  # type: ignore[safe-super]
         return cast(StreamingAgentChatResponse, _reported(reply, turns, message))
 
 

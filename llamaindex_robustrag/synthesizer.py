@@ -49,7 +49,7 @@ from robustrag_integrations.models.callable import TRANSIENT
 REPORT = "robustrag"
 
 _log = logging.getLogger(__name__)
-_dispatcher = instrumentation.get_dispatcher(__name__)
+_dispatcher = instrumentation.get_dispatcher(__name__)  # type: ignore[attr-defined]
 _Self = TypeVar("_Self", bound="RobustRAGSynthesizer")
 
 

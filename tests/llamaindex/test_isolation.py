@@ -161,8 +161,7 @@ def test_trap_citation_engine_splits_a_document_which_still_has_one_vote(llm: Fa
         index,
         llm=llm,
         response_synthesizer=RobustRAGSynthesizer(llm=llm),
-        citation_chunk_size=64,
-        citation_chunk_overlap=0,
+        text_splitter=TokenTextSplitter(chunk_size=64, chunk_overlap=0),
         similarity_top_k=5,
     )
     response = engine.query(QUESTION)
