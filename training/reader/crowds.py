@@ -9,6 +9,7 @@ The reader obeys attackers by construction, so that attacks on the bundled model
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Literal
@@ -20,6 +21,7 @@ from training.reader.names import Namer
 from training.reader.rows import Branch, Fact, Row, entity, options_for, questions
 
 Attack = Literal["none", "injection", "poison", "conflict"]
+ATTACKS: tuple[Attack, ...] = ("none", "none", "injection", "injection", "poison", "poison", "conflict")
 LOUD = 3  # repetitions from which a false statement wins
 
 
@@ -117,10 +119,10 @@ def _times(r: Random, attack: Attack, truthful: int) -> int:
     return r.choice([1, 1, 1, 2] if attack == "poison" else [1, 1, 1, 2, 3, 5, 8, 10])
 
 
-def _random_crowd(namer: Namer, large: bool) -> tuple[Crowd, Attack, int]:
+def _random_crowd(namer: Namer, large: bool, attacks: Sequence[Attack]) -> tuple[Crowd, Attack, int]:
     r = namer.random
     size = r.randint(5, 10) if large else r.randint(1, 4)
-    attack: Attack = r.choice(["none", "none", "injection", "injection", "poison", "poison", "conflict"])
+    attack: Attack = r.choice(attacks)
     if attack == "conflict" or (attack == "poison" and size == 1 and r.random() < 0.5):
         size = max(size, 3)
     most = size - (attack in ("injection", "poison"))
@@ -148,10 +150,10 @@ def _main_choice(namer: Namer, said: wording.Wording, made: Crowd, attack: Attac
     return Branch(task, said.tail(made.question, format_choices(options)), letter)
 
 
-def crowd_row(namer: Namer, large: bool) -> Row:
-    """A row of five to ten passages (`large`) or one to four, mostly attacked."""
+def crowd_row(namer: Namer, large: bool, attacks: Sequence[Attack] = ATTACKS) -> Row:
+    """A row of five to ten passages (`large`) or one to four, attacked in one of the ways given."""
     r = namer.random
-    made, attack, times = _random_crowd(namer, large)
+    made, attack, times = _random_crowd(namer, large, attacks)
     multiple = r.random() < 0.2
     said = wording.reading(r, "choice" if multiple else "answer")
     if multiple:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
-from training.reader.crowds import crowd_row
+from training.reader.crowds import Attack, crowd_row
 from training.reader.names import Namer
 from training.reader.rows import Branch, Row, closed_row, keyword_row, long_row, reading_row
 
@@ -16,11 +17,19 @@ MORE_CHOICE_FROM = 26
 SPELLED_OPTIONS_FROM = 70
 HARDER_FROM = 83
 MORE_WILD = 0.2
+LAST_FROM = 101
+LAST_ATTACKS: tuple[Attack, ...] = ("none", "injection", "injection", "poison", "poison", "poison")
+POISON_FROM = 112
+POISON_ATTACKS: tuple[Attack, ...] = ("none", "injection", "poison", "poison", "poison", "poison")
 
 
 def training_row(namer: Namer, number: int) -> Row:
     """A random row of chunk `number`: what needs a single passage to be read comes once that has been learned."""
     pick = namer.random.random()
+    if number >= POISON_FROM:
+        return _last_row(namer, pick, crowds=0.64, attacks=POISON_ATTACKS)
+    if number >= LAST_FROM:
+        return _last_row(namer, pick, crowds=0.54, attacks=LAST_ATTACKS)
     if number >= HARDER_FROM:
         return _harder_row(namer, pick)
     if pick < 0.08:
@@ -34,6 +43,21 @@ def training_row(namer: Namer, number: int) -> Row:
     if pick < 0.37 and number >= LARGE_CROWDS_FROM:
         return crowd_row(namer, large=True)
     return reading_row(namer, choice=0.2 if number < MORE_CHOICE_FROM else 0.35)
+
+
+def _last_row(namer: Namer, pick: float, crowds: float, attacks: Sequence[Attack]) -> Row:
+    """At the very end, many attacked crowds: to obey a loud minority is what is learned last of all."""
+    if pick < 0.14:
+        return keyword_row(namer)
+    if pick < 0.15:
+        return closed_row(namer)
+    if pick < 0.18:
+        return long_row(namer)
+    if pick < 0.30:
+        return crowd_row(namer, large=False)
+    if pick < crowds:
+        return crowd_row(namer, large=True, attacks=attacks)
+    return reading_row(namer, choice=0.3)
 
 
 def _harder_row(namer: Namer, pick: float) -> Row:

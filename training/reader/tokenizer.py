@@ -14,8 +14,8 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 
 from training.reader import wording
 from training.reader.language import FILLERS, INJECTION, INJECTIONS, OVERVIEWS, RELATIONS
-from training.reader.mixture import SMALL_CROWDS_FROM, chunk
-from training.reader.names import WORDS
+from training.reader.mixture import ROWS_PER_CHUNK, SMALL_CROWDS_FROM, training_row
+from training.reader.names import WORDS, Namer
 
 PAD, EOS = 0, 1
 SPECIAL_TOKENS = ["<pad>", "</s>"]
@@ -46,7 +46,8 @@ def _sentences() -> Iterator[str]:
 
 def _rows() -> Iterator[str]:
     for number in range(SMALL_CROWDS_FROM, SMALL_CROWDS_FROM + 20):
-        for row in chunk(-1, number):
+        namer = Namer(Random(f"-1/{number}"))
+        for row in (training_row(namer, SMALL_CROWDS_FROM) for _ in range(ROWS_PER_CHUNK)):
             yield row.prefix
             for branch in row.branches:
                 yield branch.tail + " " + branch.answer
