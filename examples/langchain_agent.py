@@ -3,8 +3,8 @@
     python examples/langchain_agent.py
 
 Needs langchain and langchain-huggingface; runs offline. The agent's model is a script that believes whatever a tool
-returns, the worst case of an agent: if a search result asks for a tool call, it makes it. What keeps the order from it is
-not its good judgement but that it never sees a document.
+returns, the worst case of an agent: if a search result asks for a tool call, it makes it. What keeps the order from it
+is not its good judgement but that it never sees a document.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from tests.langchain.library import FACTS, GIVEN, planted, questions, retriever
 for module in ("torch", "transformers", "fastapi", "uvicorn", "langchain_openai"):
     pytest.importorskip(module, reason="needs transformers[serving] and langchain-openai")
 
-START = 180  # seconds that a busy machine may take to load everything
+START = 240  # seconds that a busy machine may take to load everything
 
 
 def _free_port() -> int:
