@@ -9,11 +9,13 @@ from collections.abc import Callable
 from robustrag_integrations.cli.models import check_model
 
 
-def question(text: str) -> str:
-    """A question with something in it."""
+def some_text(text: str) -> str:
+    """A text with something in it; bytes of the terminal that spell no letter become U+FFFD."""
+    from robustrag_integrations.corpus.documents import valid_text
+
     if not text.strip():
-        raise argparse.ArgumentTypeError("the question is empty; ask something")
-    return text
+        raise argparse.ArgumentTypeError("the text is empty; write something")
+    return valid_text(text)
 
 
 def model_name(text: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.cli.arguments import add_model, existing, question, whole_number
+from robustrag_integrations.cli.arguments import add_model, existing, some_text, whole_number
 from robustrag_integrations.cli.exits import EXIT_ABSTAINED, EXIT_ANSWERED, UsageError
 from robustrag_integrations.cli.models import load_model
 from robustrag_integrations.cli.output import Progress, complain, show, show_json
@@ -57,7 +57,7 @@ def add(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(run=run)
-    parser.add_argument("question", type=question, metavar="QUESTION", help="the question, in quotes")
+    parser.add_argument("question", type=some_text, metavar="QUESTION", help="the question, in quotes")
     parser.add_argument(
         "--docs", nargs="+", required=True, type=existing, metavar="PATH", help="files and folders to read"
     )
@@ -70,7 +70,9 @@ def add(commands: Any) -> None:
     add_model(parser)
     _add_retrieval(parser)
     _add_thresholds(parser)
-    parser.add_argument("--choices", nargs="+", metavar="TEXT", help="the options of a multiple-choice question")
+    parser.add_argument(
+        "--choices", nargs="+", type=some_text, metavar="TEXT", help="the options of a multiple-choice question"
+    )
     parser.add_argument("--json", action="store_true", help="print data instead of text")
 
 

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from robustrag_integrations.cli.arguments import add_model, question, whole_number
+from robustrag_integrations.cli.arguments import add_model, some_text, whole_number
 from robustrag_integrations.cli.exits import EXIT_ANSWERED, UsageError
 from robustrag_integrations.cli.models import load_model
 from robustrag_integrations.cli.output import Progress, show, show_json
@@ -65,11 +65,16 @@ def add(commands: Any) -> None:
     asked.add_argument(
         "--seed", type=whole_number(0, 999_999_999), default=0, metavar="N", help="another question of the list"
     )
-    asked.add_argument("--question", type=question, metavar="TEXT", help="a question of your own about the world")
+    asked.add_argument("--question", type=some_text, metavar="TEXT", help="a question of your own about the world")
     parser.add_argument(
-        "--poison", action="append", default=[], metavar="TEXT", help="plant a passage of your own; may be repeated"
+        "--poison",
+        action="append",
+        type=some_text,
+        default=[],
+        metavar="TEXT",
+        help="plant a passage of your own; may be repeated",
     )
-    parser.add_argument("--target", type=question, metavar="TEXT", help="the answer that the attacker wants")
+    parser.add_argument("--target", type=some_text, metavar="TEXT", help="the answer that the attacker wants")
     parser.add_argument(
         "--top-k", type=whole_number(1, 100), default=10, metavar="K", help="how many passages (default 10)"
     )
@@ -105,8 +110,6 @@ def _prepare(args: argparse.Namespace) -> tuple[Question, list[Passage]]:
 
     folder = world_folder()
     case = _case(args, read_questions(folder))
-    if any(not text.strip() for text in args.poison):
-        raise UsageError("--poison needs a text")
     passages = BM25Index(split(read_world(folder))).search(case.question, args.top_k)
     if len(passages) < max(2, len(args.poison)):
         raise UsageError(
@@ -129,7 +132,7 @@ def _case(args: argparse.Namespace, known: Sequence[Question]) -> Question:
         case = next(same, Question(args.question, None, DEFAULT_TARGET))
     if args.target is None:
         return case
-    choices = tuple(args.target if c == case.incorrect else c for c in case.choices)
+    choices = tuple(dict.fromkeys(args.target if c == case.incorrect else c for c in case.choices))
     return Question(case.question, case.answer, args.target, choices)
 
 

@@ -56,7 +56,12 @@ def _load_local(name: str, max_context_tokens: int) -> TextModel:
             raise ModelError(str(error)) from error
     if not os.path.isfile(os.path.join(name, "config.json")):
         raise ModelError(f"the folder {name!r} holds no transformers model: there is no config.json in it")
-    return LocalModel.from_pretrained(name, max_context_tokens=max_context_tokens)
+    try:
+        return LocalModel.from_pretrained(name, max_context_tokens=max_context_tokens)
+    except (ModelError, ImportError):
+        raise
+    except Exception as error:  # a broken folder may raise nearly anything inside the libraries
+        raise ModelError(f"cannot load the model {name!r}: {type(error).__name__}: {error}") from error
 
 
 def _silence_transformers() -> None:

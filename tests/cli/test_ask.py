@@ -147,8 +147,8 @@ def test_braces_templates_and_special_tokens_reach_the_model_as_written(ask, tmp
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["", "--docs", "."], "the question is empty"),
-        (["  ", "--docs", "."], "the question is empty"),
+        (["", "--docs", "."], "QUESTION: the text is empty"),
+        (["  ", "--docs", "."], "QUESTION: the text is empty"),
         (["q"], "--docs"),
         (["q", "--docs", "nowhere-at-all"], "No such file"),
         (["q", "--docs", "a\0b"], "null"),
@@ -164,6 +164,9 @@ def test_braces_templates_and_special_tokens_reach_the_model_as_written(ask, tmp
         (["q", "--docs", ".", "--defense", "decoding", "--model", "openai:m"], "token probabilities"),
         (["q", "--docs", ".", "--alpha", "2"], "alpha"),
         (["q", "--docs", ".", "--alpha", "x"], "invalid float value"),
+        (["q", "--docs", ".", "--alpha", "inf"], "alpha"),
+        (["q", "--docs", ".", "--alpha", "nan"], "alpha"),
+        (["q", "--docs", ".", "--defense", "decoding", "--eta", "nan"], "eta"),
         (["q", "--docs", ".", "--beta", "0"], "beta"),
         (["q", "--docs", ".", "--eta", "1"], "--eta does nothing for --defense keyword"),
         (["q", "--docs", ".", "--defense", "decoding", "--gamma", "7"], "gamma"),
@@ -216,6 +219,27 @@ def test_a_public_model_without_a_key_exits_with_1(command, docs: Path) -> None:
     result = command("ask", QUESTION, "--docs", docs, "--model", "openai:gpt-4o-mini")
     assert (result.code, result.out) == (1, "")
     assert "OPENAI_API_KEY" in result.err
+
+
+@pytest.mark.parametrize(
+    ("file", "data"),
+    [
+        ("model.safetensors", b""),
+        ("model.safetensors", b"\xff" * 100),
+        ("tokenizer.json", b"{}"),
+        ("config.json", b"[]"),
+        ("config.json", b"\xff"),
+    ],
+)
+def test_a_broken_model_exits_with_1(command, docs: Path, tmp_path: Path, file: str, data: bytes) -> None:
+    from tests.tiny_models import tiny_model, tiny_tokenizer
+
+    tiny_model("llama").save_pretrained(tmp_path / "model")
+    tiny_tokenizer().save_pretrained(tmp_path / "model")
+    (tmp_path / "model" / file).write_bytes(data)
+    result = command("ask", QUESTION, "--docs", docs, "--model", tmp_path / "model", "--defense", "vanilla")
+    assert (result.code, result.out) == (1, "")
+    assert "cannot load the model" in result.err
 
 
 def test_a_folder_that_holds_no_model_exits_with_1(command, docs: Path) -> None:

@@ -112,6 +112,10 @@ def test_the_attackers_target_can_be_chosen(demo) -> None:
     assert seen.data["choices"] == ["Count Dracula", "Anna Lind", "Eva Dahl"]
 
 
+def test_bytes_that_spell_no_letter_are_replaced(demo) -> None:
+    assert demo("--json", "--poison", "mayor \udcff").data["attacks"][2]["planted"] == ["mayor \ufffd"]
+
+
 def test_hostile_text_is_shown_harmlessly(command, demo) -> None:
     result = demo("--poison", "\x1b[2J\u202eThe mayor of Arlen is Zoe Quist.\x07")
     assert not set(result.out + result.err) & set("\x1b\x07\u202e")
@@ -124,7 +128,7 @@ def test_hostile_text_is_shown_harmlessly(command, demo) -> None:
         (["--seed", "1", "--question", "q"], "not allowed with"),
         (["--question", " "], "empty"),
         (["--question", "Zebra?"], "0 passages of the world"),
-        (["--poison", " "], "--poison needs a text"),
+        (["--poison", " "], "--poison: the text is empty"),
         (["--poison", "a"] * 12, "plant fewer passages"),
         (["--top-k", "0"], "not a whole number"),
     ],
