@@ -20,6 +20,7 @@ from robustrag_integrations.passages import Passage, PassageGroup, isolate
 from robustrag_integrations.prompts import PromptSet, PromptTemplate, prompts_for
 
 if TYPE_CHECKING:
+    from robustrag_integrations.certification import Certification
     from robustrag_integrations.defenses.decoding import DecodingAggregation
     from robustrag_integrations.models.local import LocalModel
     from robustrag_integrations.models.openai_compatible import OpenAIModel
@@ -28,6 +29,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CallableModel",
+    "Certification",
     "DecodingAggregation",
     "GroupReport",
     "KeywordAggregation",
@@ -52,6 +54,7 @@ __all__ = [
 
 # What needs numpy, torch or a client library is imported when it is first named.
 _LATER = {
+    "Certification": "robustrag_integrations.certification",
     "DecodingAggregation": "robustrag_integrations.defenses.decoding",
     "LocalModel": "robustrag_integrations.models.local",
     "OpenAIModel": "robustrag_integrations.models.openai_compatible",

@@ -180,6 +180,8 @@ class _Search:
         worth: Callable[[RobustAnswer | None], float],
         tries: int,
     ) -> None:
+        if isinstance(tries, bool) or not isinstance(tries, int) or tries < 1:
+            raise ValueError(f"tries={tries!r} must be a whole number of at least 1")
         self._defense, self._query, self._choices = defense, query, choices
         self._worth, self._tries = worth, tries
 
@@ -212,7 +214,7 @@ class _Search:
                 found = AdaptiveAttack(value[0], text, tuple(listed), clean, number + 1)
             if found.score == 0:
                 break
-        return AdaptiveAttack(found.score, found.text, found.passages, clean, number + 1 if self._tries else 0)
+        return AdaptiveAttack(found.score, found.text, found.passages, clean, number + 1)
 
     def _answer(self, listed: Sequence[Passage]) -> RobustAnswer | None:
         try:

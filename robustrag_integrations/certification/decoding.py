@@ -59,7 +59,8 @@ def decoding_certification_plan(
         if question.sample:
             yield from sample_leaves(walk, seats, rows)
     for index, found in enumerate(sizes):
-        found.model_calls = found.model_calls or walk.ledger.spent
+        if found.model_calls is None or found.estimate:
+            found.model_calls = walk.ledger.spent
         found.evidence = {"tree": walk.tree.get(index, []), **found.evidence}
     return tuple(sizes)
 
@@ -70,7 +71,7 @@ def _pass_on(walk: Walk) -> None:
     for found in walk.sizes:
         if failed is not None and not found.done:
             found.settle(smaller_size_fails(failed))
-        if found.done and not found.model_calls:
+        if found.done and found.model_calls is None:
             found.model_calls = walk.ledger.spent
         if failed is None and found.done and found.certified and found.tau == 0:
             failed = found.size

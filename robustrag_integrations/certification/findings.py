@@ -113,7 +113,7 @@ class Findings:
     certified: bool = True
     stopped: str | None = None
     done: bool = False
-    model_calls: int = 0
+    model_calls: int | None = None
     estimate: Estimate | None = None
     warnings: tuple[str, ...] = ()
     evidence: Mapping[str, Any] = field(default_factory=dict)
@@ -211,7 +211,7 @@ def certificate(
         stopped=found.stopped,
         estimate=found.estimate,
         cases=len(found.cases),
-        model_calls=found.model_calls,
+        model_calls=found.model_calls or 0,
         settings={**settings, **setup},
         numerics=dict(numerics),
         warnings=(*warnings, *found.warnings),

@@ -96,6 +96,7 @@ def keyword_certification_plan(
         return settings.isolated_prompts(question.query, groups)
 
     told = yield from ask_cases(sizes, prompts_of, ledger, same_batches=same_batches)
+    keywords = {response: settings.keywords_of(response) for response in set(told.values())}
     finals: dict[tuple[str, ...], str | None] = {(): ABSTENTION}
     failed: int | None = None
     for found in sizes:
@@ -105,7 +106,8 @@ def keyword_certification_plan(
             if found.done:
                 break
             responses = responses_to(case, told, same_batches=same_batches)
-            yield from _certify_case(question, settings, found, number, case, responses, finals, ledger)
+            sets = [keywords[r] for r in responses]
+            yield from _certify_case(question, settings, found, number, case, responses, sets, finals, ledger)
         found.model_calls = ledger.spent
         if failed is None and found.certified and found.tau == 0:
             failed = found.size
@@ -119,6 +121,7 @@ def _certify_case(
     number: int,
     case: BenignCase,
     responses: Sequence[Response],
+    keyword_sets: Sequence[frozenset[str] | None],
     finals: dict[tuple[str, ...], str | None],
     ledger: Ledger,
 ) -> Generator[CertificationRequest, CertificationReply, None]:
@@ -128,7 +131,7 @@ def _certify_case(
     if quorum_can_be_missed(responses, case.corrupted, settings.quorum):
         found.add(None, 0.0, NO_QUORUM, number)
         return
-    span = keyword_span([settings.keywords_of(r) for r in responses], case.corrupted, settings.threshold)
+    span = keyword_span(keyword_sets, case.corrupted, settings.threshold)
     if not found.evidence:
         found.evidence = _evidence(span, case)
     if span.unbounded:

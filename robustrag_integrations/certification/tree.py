@@ -28,7 +28,7 @@ from robustrag_integrations.prompts import ABSTENTION
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-SHOWN = 2000  # nodes of the tree that are kept for pictures
+SHOWN = 200  # nodes of the tree that are kept for pictures
 _CAUSES = {True: "a path of the decoding tree", False: "the beginning of a path of the decoding tree"}
 LEFT_OUT = "what follows a partial response that has the highest score was left out"
 

@@ -82,7 +82,7 @@ def test_votes_hold_within_their_radius() -> None:
 
 def _reader() -> LocalModel:
     try:
-        return LocalModel.bundled(max_context_tokens=96)
+        return LocalModel.bundled(max_context_tokens=64, max_new_tokens=12)
     except (FileNotFoundError, ImportError, OSError):
         pytest.skip("the bundled reader is not there")
 
