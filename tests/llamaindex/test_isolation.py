@@ -55,7 +55,7 @@ def test_trap_accumulate_gives_one_long_document_many_votes_and_we_give_it_one(l
 def test_a_group_is_cut_at_its_end_and_the_others_are_left_alone(llm: FactReader) -> None:
     helper = PromptHelper(context_window=400, num_output=50)
     texts = [*truthful(2), "start " + "filler " * 3000 + "the end"]
-    RobustRAGSynthesizer(llm=llm, prompt_helper=helper).synthesize(QUESTION, nodes_of(texts))
+    RobustRAGSynthesizer(llm=llm, prompt_helper=helper, num_workers=1).synthesize(QUESTION, nodes_of(texts))
     short, same, long = isolated(llm)
     assert texts[0] in short
     assert texts[1] in same
