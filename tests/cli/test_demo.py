@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -205,3 +206,8 @@ def test_the_bundled_reader_shows_what_the_defences_are_for(command) -> None:
     assert sum(vanilla) >= len(vanilla) / 2
     assert sum(defended) <= len(defended) / 6
     assert sum(r["correct"] for r in attacked if r["defense"] != "vanilla") >= len(defended) * 0.6
+
+
+def test_the_help_asks_a_question_that_the_shipped_world_can_answer(command) -> None:
+    [asked] = re.findall(r'--question "(.+?)"', command("demo", "--help").out)
+    assert asked in [case.question for case in world.read_questions(world.world_folder())]
