@@ -1,4 +1,4 @@
-"""Models that say what a test tells them to: a response per passage text, a distribution per passage text and prefix."""
+"""Models that say what a test tells them to: a response per passage text, a distribution per text and prefix."""
 
 from __future__ import annotations
 

@@ -82,9 +82,9 @@ def test_the_second_prompt_holds_the_query_and_the_retained_keywords_and_nothing
     assert finals == ([f"kept[{', '.join(kept)}] q"] if kept else [])
 
 
-@given(RESPONSES, st.integers(0, 8), st.booleans())
+@given(RESPONSES, st.integers(0, 8))
 @settings(max_examples=150)
-def test_a_failed_group_counts_exactly_like_one_that_abstains(said: list[str], place: int, _: bool) -> None:
+def test_a_failed_group_counts_exactly_like_one_that_abstains(said: list[str], place: int) -> None:
     place = min(place, len(said) - 1)
     fails, abstains = list(said), list(said)
     fails[place], abstains[place] = "!", "I don't know"
