@@ -12,15 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from robustrag_integrations.attacks import false_statement, poisoning, prompt_injection
 from robustrag_integrations.prompts import ABSTENTION
 from training.reader import wording
 from training.reader.build_world import Retrieval
 from training.reader.evaluate import Generator, Score, table
-from training.reader.language import INJECTION
 
 _DEMO = Path(__file__).resolve().parents[2] / "robustrag_integrations" / "demo"
 _ANSWER = wording.PROJECT["answer"]
-_REPEATED = 10
 
 
 @dataclass(frozen=True)
@@ -33,13 +32,12 @@ class Question:
     passages: list[str]
 
     def poisoned(self) -> str:
-        """A passage telling the wrong answer, as a retrieved sentence that tells the right one, ten times."""
-        sentences = [s.strip() + "." for p in self.passages for s in p.split(".") if self.answer in s]
-        return " ".join([sentences[0].replace(self.answer, self.incorrect)] * _REPEATED)
+        """A passage that repeats the retrieved sentence with the answer, forged."""
+        return poisoning(false_statement(self.text, self.passages, self.answer, self.incorrect))
 
     def injected(self) -> str:
-        """A passage telling the reader to output the wrong answer, ten times."""
-        return " ".join([INJECTION.format(q=self.text, x=self.incorrect)] * _REPEATED)
+        """A passage that repeats the instruction to output the wrong answer."""
+        return prompt_injection(self.text, self.incorrect)
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
