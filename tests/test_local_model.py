@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import subprocess
 import sys
 
@@ -255,3 +256,13 @@ def test_vanilla_rag_says_when_not_all_passages_fit_into_its_one_prompt() -> Non
     answer = VanillaRAG(model).answer(QUERY, ["word " * 2000, "the end"])
     assert answer.groups[0].truncated
     assert any("cut to fit" in w for w in answer.warnings)
+
+
+def test_a_checkpoint_that_lacks_weights_is_refused(tokenizer, tmp_path) -> None:
+    tiny_model("llama").save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    assert LocalModel.from_pretrained(str(tmp_path)).description == str(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 3}))
+    with pytest.raises(ModelError, match="lacks 9 of its weights"):
+        LocalModel.from_pretrained(str(tmp_path))

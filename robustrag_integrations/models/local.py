@@ -109,14 +109,23 @@ class LocalModel(TextModel, DecodingModel):
         precision = dtype or ("float32" if place == "cpu" else "auto")
         try:
             tokenizer = AutoTokenizer.from_pretrained(name_or_path, trust_remote_code=False)
-            model: Any = AutoModelForCausalLM.from_pretrained(
-                name_or_path, dtype=precision, trust_remote_code=False, use_safetensors=True
+            model, loaded = AutoModelForCausalLM.from_pretrained(
+                name_or_path,
+                dtype=precision,
+                trust_remote_code=False,
+                use_safetensors=True,
+                output_loading_info=True,
             )
         except (OSError, ValueError) as error:
             raise ModelError(
                 f"cannot load the model {name_or_path!r}: {error}. Give a folder with config.json, tokenizer.json and "
                 "model.safetensors, or the name of a model that can be downloaded from here"
             ) from error
+        if missing := sorted(loaded["missing_keys"]):
+            raise ModelError(
+                f"the model {name_or_path!r} lacks {len(missing)} of its weights ({missing[0]}, ...) and would answer at "
+                "random; its config.json may belong to another checkpoint"
+            )
         return cls(model.to(place).eval(), tokenizer, **{"name": str(name_or_path), **settings})
 
     @classmethod
