@@ -194,6 +194,7 @@ LINES: tuple[Line, ...] = (
     Line("LangChain stock prompt, answer present", _mixed(answered, wording.LANGCHAIN)),
     Line("LlamaIndex stock prompt, answer present", _mixed(answered, wording.LLAMAINDEX)),
     Line("keyword prompt", lambda n: keywords(n, True)),
+    Line("keyword prompt, new names", lambda n: keywords(n, True), held_out=False),
     Line("keyword prompt, nothing fits: abstains", lambda n: keywords(n, False), share=0.5),
     Line("multiple choice, answer present", lambda n: multiple_choice(n, True)),
     Line("multiple choice, absent: no information", lambda n: multiple_choice(n, False)),

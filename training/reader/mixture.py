@@ -19,6 +19,7 @@ HARDER_FROM = 83
 MORE_WILD = 0.2
 LAST_FROM = 101
 LAST_ATTACKS: tuple[Attack, ...] = ("none", "injection", "injection", "poison", "poison", "poison")
+POLISH_FROM = 124
 POISON_FROM = 112
 POISON_ATTACKS: tuple[Attack, ...] = ("none", "injection", "poison", "poison", "poison", "poison")
 
@@ -26,6 +27,8 @@ POISON_ATTACKS: tuple[Attack, ...] = ("none", "injection", "poison", "poison", "
 def training_row(namer: Namer, number: int) -> Row:
     """A random row of chunk `number`: what needs a single passage to be read comes once that has been learned."""
     pick = namer.random.random()
+    if number >= POLISH_FROM:
+        return _polish_row(namer, pick)
     if number >= POISON_FROM:
         return _last_row(namer, pick, crowds=0.64, attacks=POISON_ATTACKS)
     if number >= LAST_FROM:
@@ -43,6 +46,15 @@ def training_row(namer: Namer, number: int) -> Row:
     if pick < 0.37 and number >= LARGE_CROWDS_FROM:
         return crowd_row(namer, large=True)
     return reading_row(namer, choice=0.2 if number < MORE_CHOICE_FROM else 0.35)
+
+
+def _polish_row(namer: Namer, pick: float) -> Row:
+    """What is still weak when everything else has been learned."""
+    if pick < 0.4:
+        return keyword_row(namer)
+    if pick < 0.75:
+        return crowd_row(namer, large=True, attacks=("none", "injection", "poison", "poison", "poison", "poison"))
+    return reading_row(namer, choice=0.3)
 
 
 def _last_row(namer: Namer, pick: float, crowds: float, attacks: Sequence[Attack]) -> Row:

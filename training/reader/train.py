@@ -40,25 +40,32 @@ class TrainingSettings:
         batch_tokens: tokens per update, padding included.
         rate: highest learning rate.
         warmup: steps over which the rate rises to its highest value.
-        cooldown: steps at the end over which it falls to zero.
+        cooldown: steps over which it falls to zero, just before the polish.
+        polish: steps at the very end, on what is still weak.
+        polish_rate: the rate from which these fall to zero.
         checkpoint_every: steps between checkpoints.
         rows_per_chunk: rows generated at a time.
         circuits: start with hand-made heads.
     """
 
-    steps: int = 3900
+    steps: int = 4030
     seed: int = 0
     batch_tokens: int = 3072
     rate: float = 4e-3
     warmup: int = 60
     cooldown: int = 1900
+    polish: int = 130
+    polish_rate: float = 1.2e-3
     checkpoint_every: int = 200
     rows_per_chunk: int = ROWS_PER_CHUNK
     circuits: bool = True
 
     def rate_at(self, step: int) -> float:
         """Learning rate of a step."""
-        return self.rate * min(1.0, (step + 1) / self.warmup, max(0.0, (self.steps - step) / self.cooldown))
+        main = self.steps - self.polish
+        if step >= main:
+            return self.polish_rate * (self.steps - step) / self.polish
+        return self.rate * min(1.0, (step + 1) / self.warmup, (main - step) / self.cooldown)
 
 
 @dataclass
