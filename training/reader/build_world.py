@@ -163,13 +163,18 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=package)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--questions", type=int, default=72)
+    parser.add_argument(
+        "--first", type=int, default=41, help="question to put first: the shipped reader falls for both attacks on it"
+    )
     chosen = parser.parse_args()
     random = Random(f"world/{chosen.seed}")
     facts = make_facts(random)
     chosen.out.mkdir(parents=True, exist_ok=True)
     articles = make_articles(facts, random)
     _write(chosen.out / "world.jsonl", articles)
-    _write(chosen.out / "questions.jsonl", make_questions(facts, articles, chosen.questions, random))
+    questions = make_questions(facts, articles, chosen.questions, random)
+    questions[0], questions[chosen.first] = questions[chosen.first], questions[0]
+    _write(chosen.out / "questions.jsonl", questions)
 
 
 if __name__ == "__main__":
