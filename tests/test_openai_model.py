@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +16,7 @@ import pytest
 from robustrag_integrations import KeywordAggregation, ModelError, OpenAIModel, QuorumError
 from robustrag_integrations.prompts import Prompt
 from tests.openai_server import LoopbackServer, Reply, obedient_reader
+from tests.serving import transformers_server
 
 QUESTION = "Who runs the mill?"
 PASSAGES = [f"The mill is run by Anna Lind. Note {n}." for n in range(5)]
@@ -276,31 +274,9 @@ def test_a_real_server_of_transformers_answers(tmp_path: Path) -> None:
 
     tiny_model("llama").save_pretrained(tmp_path / "model")
     tiny_tokenizer(chat=True).save_pretrained(tmp_path / "model")
-    with socket.create_server(("127.0.0.1", 0)) as unused:
-        port = unused.getsockname()[1]
-    command = [str(Path(sys.executable).with_name("transformers")), "serve", "--host", "127.0.0.1", "--port", str(port)]
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "home"), "OMP_NUM_THREADS": "1"}
-    with open(tmp_path / "log", "wb") as log:
-        server = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
-    try:
-        _wait_for(port, server)
-        model = OpenAIModel(str(tmp_path / "model"), f"http://127.0.0.1:{port}/v1", max_tokens=5, timeout=120)
+    with transformers_server(tmp_path / "model", tmp_path) as address:
+        model = OpenAIModel(str(tmp_path / "model"), address, max_tokens=5, timeout=120)
         [first, again] = [model.generate([Prompt("Hello?")], "isolated")[0] for _ in range(2)]
         assert first.error is None
         assert first.text == again.text
         assert "".join(model.stream(Prompt("Hello?"))) == first.text
-    finally:
-        server.terminate()
-        server.wait(20)
-
-
-def _wait_for(port: int, server: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and server.poll() is None:
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-        except OSError:  # noqa: PERF203 - not up yet
-            time.sleep(0.2)
-        else:
-            return
-    pytest.fail("transformers serve did not start")

@@ -123,8 +123,8 @@ class LocalModel(TextModel, DecodingModel):
             ) from error
         if missing := sorted(loaded["missing_keys"]):
             raise ModelError(
-                f"the model {name_or_path!r} lacks {len(missing)} of its weights ({missing[0]}, ...) and would answer at "
-                "random; its config.json may belong to another checkpoint"
+                f"the model {name_or_path!r} lacks {len(missing)} of its weights ({missing[0]}, ...) and would answer "
+                "at random; its config.json may belong to another checkpoint"
             )
         return cls(model.to(place).eval(), tokenizer, **{"name": str(name_or_path), **settings})
 

@@ -2,14 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,61 +11,16 @@ from langchain_core.documents import Document
 
 from langchain_robustrag import create_robust_documents_chain, create_robust_retrieval_chain
 from tests.langchain.library import FACTS, GIVEN, planted, questions, retriever
+from tests.serving import free_port, transformers_server
 
 for module in ("torch", "transformers", "fastapi", "uvicorn", "langchain_openai"):
     pytest.importorskip(module, reason="needs transformers[serving] and langchain-openai")
 
-START = 240  # seconds that a busy machine may take to load everything
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _command() -> list[str]:
-    beside = Path(sys.executable).with_name("transformers")
-    found = str(beside) if beside.exists() else shutil.which("transformers")
-    assert found, "transformers is installed without its command"
-    return [found]
-
-
-def _await(server: subprocess.Popen[bytes], url: str, log: Path) -> None:
-    deadline = time.monotonic() + START
-    while time.monotonic() < deadline:
-        if server.poll() is not None:
-            pytest.fail(f"the server ended with code {server.returncode}:\n{log.read_text()[-2000:]}")
-        try:
-            with urllib.request.urlopen(f"{url}/health", timeout=2):
-                return
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.5)
-    pytest.fail(f"the server did not start within {START} s:\n{log.read_text()[-2000:]}")
-
 
 @pytest.fixture(scope="module")
 def server(reader_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    port = _free_port()
-    log = tmp_path_factory.mktemp("serve") / "log.txt"
-    options = ["--host", "127.0.0.1", "--port", str(port), "--device", "cpu", "--dtype", "float32"]
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [*_command(), "serve", str(reader_folder), *options],
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
-        )
-    try:
-        _await(process, f"http://127.0.0.1:{port}", log)
-        yield f"http://127.0.0.1:{port}/v1"
-    finally:
-        process.terminate()
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(20)
+    with transformers_server(reader_folder, tmp_path_factory.mktemp("serve")) as address:
+        yield address
 
 
 @pytest.fixture
@@ -111,7 +58,7 @@ def test_a_server_that_is_gone_is_an_error_with_its_cause(served: Any) -> None:
     from robustrag_integrations import QuorumError
 
     gone = type(served)(
-        base_url=f"http://127.0.0.1:{_free_port()}/v1", api_key="none", model="none", temperature=0, max_retries=0
+        base_url=f"http://127.0.0.1:{free_port()}/v1", api_key="none", model="none", temperature=0, max_retries=0
     )
     with pytest.raises(QuorumError, match="ConnectionError"):
         create_robust_documents_chain(gone).invoke({**GIVEN, "context": [Document(page_content=FACTS[0])]})

@@ -2,14 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,56 +13,16 @@ from llama_index.core.chat_engine.types import BaseChatEngine
 from llamaindex_robustrag import RobustCondensePlusContextChatEngine, RobustRAGQueryEngine, RobustRAGSynthesizer
 from tests.llamaindex.fakes import index_of
 from tests.llamaindex.library import ASKED, FACTS, PLANTED
+from tests.serving import free_port, transformers_server
 
 for module in ("transformers", "fastapi", "uvicorn", "llama_index.llms.openai_like"):
     pytest.importorskip(module, reason="needs transformers[serving] and llama-index-llms-openai-like")
 
-START = 180  # seconds that a busy machine may take to load everything
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _await(server: subprocess.Popen[bytes], url: str, log: Path) -> None:
-    deadline = time.monotonic() + START
-    while time.monotonic() < deadline:
-        if server.poll() is not None:
-            break
-        try:
-            with urllib.request.urlopen(f"{url}/health", timeout=2):
-                return
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.5)
-    pytest.fail(f"the server is not there (exit code {server.poll()}):\n{log.read_text()[-2000:]}")
-
 
 @pytest.fixture(scope="module")
 def server(reader_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    beside = Path(sys.executable).with_name("transformers")
-    command = str(beside) if beside.exists() else shutil.which("transformers")
-    assert command, "transformers is installed without its command"
-    port, log = _free_port(), tmp_path_factory.mktemp("serve") / "log.txt"
-    options = ["--host", "127.0.0.1", "--port", str(port), "--device", "cpu", "--dtype", "float32"]
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [command, "serve", str(reader_folder), *options],
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
-        )
-    try:
-        _await(process, f"http://127.0.0.1:{port}", log)
-        yield f"http://127.0.0.1:{port}/v1"
-    finally:
-        process.terminate()
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(20)
+    with transformers_server(reader_folder, tmp_path_factory.mktemp("serve")) as address:
+        yield address
 
 
 @pytest.fixture
@@ -126,7 +78,7 @@ def test_the_default_temperature_is_warned_of(served: Any) -> None:
 def test_a_server_that_is_gone_fails_groups_and_not_the_process(poisoned: VectorStoreIndex, served: Any) -> None:
     from robustrag_integrations import QuorumError
 
-    gone = served.model_copy(update={"api_base": f"http://127.0.0.1:{_free_port()}/v1", "max_retries": 0})
+    gone = served.model_copy(update={"api_base": f"http://127.0.0.1:{free_port()}/v1", "max_retries": 0})
     engine = RobustRAGQueryEngine.from_args(poisoned.as_retriever(similarity_top_k=2), llm=gone, attempts=1)
     with pytest.raises(QuorumError, match="only 0 of 2 groups could be asked"):
         engine.query(ASKED)

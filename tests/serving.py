@@ -1,0 +1,66 @@
+"""`transformers serve` on loopback, for the time of a test."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+START = 240  # seconds that a busy machine may take to load everything
+
+
+def free_port() -> int:
+    """A port on loopback that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def transformers_server(model: Path, scratch: Path) -> Iterator[str]:
+    """The address (ending in /v1) of a server for the model in this folder; its log is kept in `scratch`."""
+    beside = Path(sys.executable).with_name("transformers")
+    command = str(beside) if beside.exists() else shutil.which("transformers")
+    assert command, "transformers is installed without its command"
+    port = free_port()
+    log = scratch / "serve.log"
+    options = ["--host", "127.0.0.1", "--port", str(port), "--device", "cpu", "--dtype", "float32"]
+    home = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(scratch / "home"), "OMP_NUM_THREADS": "1"}
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [command, "serve", str(model), *options],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **home},
+        )
+    try:
+        _await(process, f"http://127.0.0.1:{port}", log)
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(20)
+
+
+def _await(process: subprocess.Popen[bytes], address: str, log: Path) -> None:
+    deadline = time.monotonic() + START
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            with urllib.request.urlopen(f"{address}/health", timeout=2):
+                return
+        except (urllib.error.URLError, OSError):  # noqa: PERF203 - not up yet
+            time.sleep(0.5)
+    pytest.fail(f"the server is not there (exit code {process.poll()}):\n{log.read_text()[-2000:]}")
