@@ -50,9 +50,9 @@ def training_row(namer: Namer, number: int) -> Row:
 
 def _polish_row(namer: Namer, pick: float) -> Row:
     """What is still weak when everything else has been learned."""
-    if pick < 0.4:
+    if pick < 0.62:
         return keyword_row(namer)
-    if pick < 0.75:
+    if pick < 0.8:
         return crowd_row(namer, large=True, attacks=("none", "injection", "poison", "poison", "poison", "poison"))
     return reading_row(namer, choice=0.3)
 
