@@ -6,6 +6,7 @@ import copy
 import json
 import subprocess
 import sys
+from functools import partial
 
 import hypothesis.strategies as st
 import numpy as np
@@ -70,7 +71,9 @@ ATTACKS = {
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_no_other_row_moves_by_a_bit_when_one_passage_changes(architecture: str, dtype: str, tokenizer) -> None:
+def test_no_other_row_moves_by_a_bit_when_one_passage_changes(
+    architecture: str, dtype: str, tokenizer, request: pytest.FixtureRequest
+) -> None:
     model = local(architecture, tokenizer, getattr(torch, dtype))
     before = trace(model, [*BENIGN, "A planted passage."])
     for name, attack in ATTACKS.items():
@@ -78,8 +81,10 @@ def test_no_other_row_moves_by_a_bit_when_one_passage_changes(architecture: str,
         for old, new in zip(before, after, strict=True):
             kept = [0, 1, 2, 4]
             assert np.array_equal(old[kept], new[kept]), name
-    if dtype == "bfloat16" and torch.get_num_threads() > 1:
-        return  # half-precision kernels on a CPU share rows out to threads by rank: documented, float32 is exact
+    if dtype == "bfloat16":  # half-precision kernels on a CPU share rows out to threads by rank; documented
+        request.addfinalizer(partial(torch.set_num_threads, torch.get_num_threads()))
+        torch.set_num_threads(1)
+        before = trace(model, [*BENIGN, "A planted passage."])
     for rank in range(4):  # the same passages in another order
         order = [*range(rank), 3, *range(rank, 3)]
         moved = trace(model, [[*BENIGN, "A planted passage."][i] for i in order])
