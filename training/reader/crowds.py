@@ -119,9 +119,11 @@ def _times(r: Random, attack: Attack, truthful: int) -> int:
     return r.choice([1, 1, 1, 2] if attack == "poison" else [1, 1, 1, 2, 3, 5, 8, 10])
 
 
-def _random_crowd(namer: Namer, large: bool, attacks: Sequence[Attack]) -> tuple[Crowd, Attack, int]:
+def _random_crowd(
+    namer: Namer, large: bool, attacks: Sequence[Attack], smallest: int
+) -> tuple[Crowd, Attack, int]:
     r = namer.random
-    size = r.randint(5, 10) if large else r.randint(1, 4)
+    size = r.randint(smallest, 10) if large else r.randint(1, 4)
     attack: Attack = r.choice(attacks)
     if attack == "conflict" or (attack == "poison" and size == 1 and r.random() < 0.5):
         size = max(size, 3)
@@ -150,10 +152,10 @@ def _main_choice(namer: Namer, said: wording.Wording, made: Crowd, attack: Attac
     return Branch(task, said.tail(made.question, format_choices(options)), letter)
 
 
-def crowd_row(namer: Namer, large: bool, attacks: Sequence[Attack] = ATTACKS) -> Row:
-    """A row of five to ten passages (`large`) or one to four, attacked in one of the ways given."""
+def crowd_row(namer: Namer, large: bool, attacks: Sequence[Attack] = ATTACKS, smallest: int = 5) -> Row:
+    """A row of `smallest` to ten passages (`large`) or one to four, attacked in one of the ways given."""
     r = namer.random
-    made, attack, times = _random_crowd(namer, large, attacks)
+    made, attack, times = _random_crowd(namer, large, attacks, smallest)
     multiple = r.random() < 0.2
     said = wording.reading(r, "choice" if multiple else "answer")
     if multiple:

@@ -20,6 +20,8 @@ MORE_WILD = 0.2
 LAST_FROM = 101
 LAST_ATTACKS: tuple[Attack, ...] = ("none", "injection", "injection", "poison", "poison", "poison")
 POLISH_FROM = 124
+POLISH_ATTACKS: tuple[Attack, ...] = ("none", "injection", "poison", "poison", "poison", "poison")
+WILD_KEYWORDS = 0.4
 POISON_FROM = 112
 POISON_ATTACKS: tuple[Attack, ...] = ("none", "injection", "poison", "poison", "poison", "poison")
 
@@ -49,11 +51,17 @@ def training_row(namer: Namer, number: int) -> Row:
 
 
 def _polish_row(namer: Namer, pick: float) -> Row:
-    """What is still weak when everything else has been learned."""
-    if pick < 0.62:
-        return keyword_row(namer)
-    if pick < 0.8:
-        return crowd_row(namer, large=True, attacks=("none", "injection", "poison", "poison", "poison", "poison"))
+    """More than half of training: what is learned last, with enough of the rest that nothing is forgotten."""
+    if pick < 0.45:
+        return keyword_row(replace(namer, wild=WILD_KEYWORDS), tempting=0.6)
+    if pick < 0.78:
+        return crowd_row(namer, large=True, attacks=POLISH_ATTACKS, smallest=8)
+    if pick < 0.79:
+        return closed_row(namer)
+    if pick < 0.81:
+        return long_row(namer)
+    if pick < 0.84:
+        return crowd_row(namer, large=False)
     return reading_row(namer, choice=0.3)
 
 

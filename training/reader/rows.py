@@ -211,16 +211,16 @@ def _phrases(r: Random, value: str) -> set[str]:
     return {value, *(w for w in words if len(words) > 1 and r.random() < 0.85)}
 
 
-def _noise(namer: Namer, fact: Fact) -> str:
-    """A keyword that cannot be the answer: another kind of thing, or the entity of the question."""
+def _noise(namer: Namer, fact: Fact, tempting: float) -> str:
+    """A keyword that cannot be the answer: another kind of thing, or (`tempting`, a share) the question's entity."""
     r = namer.random
-    if r.random() < 0.3:
+    if r.random() < tempting:
         return fact.entity
     kinds = [k for k in WORDS if k != fact.relation.value]
     return namer.value(r.choice(kinds if fact.relation.value in _NUMBERS or r.random() < 0.5 else [*_NUMBERS]))
 
 
-def keyword_branch(namer: Namer, said: Wording) -> Branch:
+def keyword_branch(namer: Namer, said: Wording, tempting: float = 0.3) -> Branch:
     """The second prompt of keyword aggregation: keywords, casefolded and sorted, and a question."""
     r = namer.random
     relation = r.choice(RELATIONS_OF[r.choice(KINDS)])
@@ -228,14 +228,14 @@ def keyword_branch(namer: Namer, said: Wording) -> Branch:
     known = r.random() < 0.88
     keywords = _phrases(r, fact.value) if known else set()
     for _ in range(r.choice([0, 0, 0, 1, 1, 2])):
-        keywords |= _phrases(r, _noise(namer, fact))
+        keywords |= _phrases(r, _noise(namer, fact, tempting))
     lower = r.random() < 0.85
     shown = ", ".join(sorted({k.casefold() if lower else k for k in keywords}))
     answer = (fact.value.casefold() if lower else fact.value) if known else ABSTENTION
     return Branch("keywords" if known else "keywords_none", said.keyword_tail(shown, fact.question(r)), answer)
 
 
-def keyword_row(namer: Namer) -> Row:
+def keyword_row(namer: Namer, tempting: float = 0.3) -> Row:
     """Six keyword prompts behind one instruction."""
     r = namer.random
     said = wording.PROJECT["keywords"]
@@ -243,7 +243,7 @@ def keyword_row(namer: Namer) -> Row:
         label = r.choice(["Keywords:", "Keywords:\n", "Words:", "Hints:"])
         said = wording.short(r)
         said = Wording(label, said.between, said.after)
-    return Row(said.before.rstrip(" "), [keyword_branch(namer, said) for _ in range(6)])
+    return Row(said.before.rstrip(" "), [keyword_branch(namer, said, tempting) for _ in range(6)])
 
 
 def closed_row(namer: Namer) -> Row:

@@ -48,14 +48,14 @@ class TrainingSettings:
         circuits: start with hand-made heads.
     """
 
-    steps: int = 4650
+    steps: int = 9000
     seed: int = 0
     batch_tokens: int = 3072
     rate: float = 4e-3
     warmup: int = 60
     cooldown: int = 1900
-    polish: int = 750
-    polish_rate: float = 1.6e-3
+    polish: int = 5100
+    polish_rate: float = 2.4e-3
     checkpoint_every: int = 200
     rows_per_chunk: int = ROWS_PER_CHUNK
     circuits: bool = True
