@@ -6,7 +6,7 @@ import argparse
 import os
 from collections.abc import Callable
 
-from robustrag_integrations.cli.models import check_model
+from robustrag_integrations.cli.models import check_name
 
 
 def some_text(text: str) -> str:
@@ -19,8 +19,8 @@ def some_text(text: str) -> str:
 
 
 def model_name(text: str) -> str:
-    """`bundled`, a folder that exists, or `openai:NAME`."""
-    if problem := check_model(text):
+    """`bundled`, a folder that exists, `openai:NAME` or `python:MODULE:OBJECT`."""
+    if problem := check_name(text):
         raise argparse.ArgumentTypeError(problem)
     return text
 
@@ -56,7 +56,8 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         metavar="MODEL",
         help="bundled (default): the small reader that comes with the package, a demonstration that reads simple "
         "English facts and knows nothing; PATH: a folder with a transformers model; openai:NAME: a model behind an "
-        "OpenAI-compatible server, with the key in OPENAI_API_KEY",
+        "OpenAI-compatible server, with the key in OPENAI_API_KEY; python:MODULE:FUNCTION: a function of your own from "
+        "prompt to text",
     )
     parser.add_argument(
         "--base-url",

@@ -1,0 +1,163 @@
+"""A file of JSON lines that survives its writer: every row is on disk before the next one is begun.
+
+Whoever is killed in the middle of a line leaves a torn last line and nothing else behind; it is cut off when the file
+is opened again. The same file serves `robustrag eval` and `robustrag certify`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+from robustrag_integrations.errors import RobustRAGError
+
+
+class JournalError(RobustRAGError):
+    """The file cannot be read, written or locked, or is no journal; the message names it and what to do."""
+
+
+class Journal:
+    """A JSONL file, opened for reading what is there and for appending.
+
+    Args:
+        path: the file; made when it is not there.
+
+    Attributes:
+        rows: what was in the file when it was opened, in its order.
+
+    Raises:
+        JournalError: see there. A broken line that is not the last is never dropped silently.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        try:
+            self._file: IO[bytes] = self.path.open("a+b")
+        except OSError as error:
+            raise JournalError(f"cannot open {str(path)!r}: {error.strerror}") from error
+        try:
+            _lock(self._file, self.path)
+            self.rows: Sequence[dict[str, Any]] = self._read()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        """Write one row; it is on disk when this returns.
+
+        Raises:
+            JournalError: it cannot be written (a full disk).
+        """
+        try:
+            self._file.write(_line(row))
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise JournalError(f"cannot write to {str(self.path)!r}: {error.strerror}") from error
+
+    def replace(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Put these rows in place of the whole file, at once or not at all; the journal is closed by it.
+
+        Raises:
+            JournalError: the file cannot be replaced; it is then as it was.
+        """
+        draft = self.path.with_name(f".{self.path.name}.part")
+        try:
+            with draft.open("wb") as file:
+                file.writelines(map(_line, rows))
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(draft, self.path)
+            _sync_folder(self.path.parent)
+        except OSError as error:
+            raise JournalError(f"cannot replace {str(self.path)!r}: {error.strerror}") from error
+        self.close()
+
+    def close(self) -> None:
+        """Close the file and let others have it."""
+        self._file.close()
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _read(self) -> list[dict[str, Any]]:
+        """The rows; a last line that was not written to its end is cut off."""
+        self._file.seek(0)
+        data = self._file.read()
+        whole = data.rfind(b"\n") + 1
+        rows = _rows(data[:whole], self.path)
+        if torn := data[whole:]:
+            if not torn.startswith(b"{"):
+                raise JournalError(f"{str(self.path)!r} holds no rows of a run and is left as it is; give another file")
+            self._file.truncate(whole)
+        return rows
+
+
+def read_rows(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """The rows of a journal, without touching it; a torn last line is left out.
+
+    Raises:
+        JournalError: the file cannot be read, or a line in it is no row.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise JournalError(f"cannot read {str(path)!r}: {error.strerror}") from error
+    return _rows(data[: data.rfind(b"\n") + 1], Path(path))
+
+
+def canonical(value: Any) -> str:
+    """The one JSON text of a value: sorted keys, plain ASCII, no spaces; NaN and infinity are refused."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+
+
+def _line(row: Mapping[str, Any]) -> bytes:
+    return json.dumps(row, ensure_ascii=True, allow_nan=False).encode("ascii") + b"\n"
+
+
+def _rows(data: bytes, path: Path) -> list[dict[str, Any]]:
+    rows = []
+    for number, line in enumerate(data.split(b"\n")[:-1], 1):
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            row = None
+        if not isinstance(row, dict):
+            raise JournalError(
+                f"{path}, line {number} is no row of a run; give another file, or delete that line to do it again"
+            )
+        rows.append(row)
+    return rows
+
+
+def _lock(file: IO[bytes], path: Path) -> None:
+    """Keep a second run off the file, where the system can."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        raise JournalError(
+            f"another run is writing to {str(path)!r}; wait for it to end, or give another file"
+        ) from error
+
+
+def _sync_folder(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # some file systems and Windows have no such thing
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
