@@ -11,6 +11,7 @@ import torch
 from transformers import DynamicCache
 
 from robustrag_integrations.models.encoding import Encoded
+from robustrag_integrations.models.packing import Stem
 
 
 class Batch:
@@ -41,6 +42,10 @@ class Batch:
         with torch.inference_mode():
             twin._cache = copy.deepcopy(self._cache)
         return twin
+
+    def stem(self) -> Stem:
+        """What a tree of continuations can grow on; the batch itself stays as it is."""
+        return Stem(self._model, self.fork()._cache, self._mask, self._next_position)
 
     @torch.inference_mode()
     def prefill(self) -> torch.Tensor:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import threading
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.errors import ModelError
@@ -200,7 +200,14 @@ class LocalModel(TextModel, DecodingModel):
         truncated = tuple(e.truncated for e in encoded[:-1])
         return _LocalSession(Batch(self._model, encoded, width), self._abstentions, truncated)
 
-    def _generate(self, prompts: Sequence[Prompt], role: Role, cancelled: threading.Event) -> list[Response]:
+    def _generate(
+        self,
+        prompts: Sequence[Prompt],
+        role: Role,
+        cancelled: threading.Event,
+        watch: Callable[[torch.Tensor], None] | None = None,
+    ) -> list[Response]:
+        """Answer all prompts in one batch; `watch` sees the [rows, V] logits of every step."""
         if not prompts:
             return []
         encoded, width = self._encode_batch(prompts, role, self._max_new_tokens)
@@ -209,6 +216,8 @@ class LocalModel(TextModel, DecodingModel):
         done = [False] * len(prompts)
         logits = batch.prefill()
         for step in range(self._max_new_tokens):
+            if watch is not None:
+                watch(logits)
             tokens = logits.argmax(-1).tolist()
             for row, token in enumerate(tokens):
                 if not done[row]:
