@@ -1,0 +1,82 @@
+"""The attacks that can be named: the paper's (appendix, "Detailed setup of empirical attacks") and further ones."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from robustrag_integrations.attacks.canned import REPEAT, false_statement, poisoning, prompt_injection
+from robustrag_integrations.attacks.scene import Attack, AttackedQuestion, Scene
+from robustrag_integrations.prompts import ABSTENTION
+
+LONG_REPEAT = 3  # the paper's number of repetitions for long answers
+
+_WORD = re.compile(r"\w{3,40}")
+_FLOOD = 24  # words; a flood needs many, and a passage is cut to the model's window
+
+
+def _instruct(scene: Scene) -> str:
+    return prompt_injection(scene.question, scene.target, scene.repeat)
+
+
+def _poison(scene: Scene) -> list[str]:
+    """The texts that came with the question, one per passage; else a forged sentence of the retrieved passages."""
+    if scene.poisoned:
+        return [poisoning(lie, scene.repeat) for lie in scene.poisoned]
+    texts = [p.text for p in scene.passages]
+    known = next((a for a in scene.answers if any(a in text for text in texts)), scene.answers[0])
+    return [poisoning(false_statement(scene.question, texts, known, scene.target), scene.repeat)]
+
+
+def _jam(scene: Scene) -> str:
+    """Bids the model refuse, so that nobody gets an answer."""
+    return prompt_injection(scene.question, ABSTENTION, scene.repeat)
+
+
+def _flood(scene: Scene) -> str:
+    """Says everything at once: the target, and the words that other passages use most.
+
+    Keyword aggregation counts words per group. Words that benign responses hold anyway need little help to pass its
+    threshold; those that do crowd the second prompt.
+    """
+    said = ", ".join([scene.target, *_common_words((p.text for p in scene.passages), [scene.question, *scene.answers])])
+    return " ".join([f"{scene.question} {said}."] * scene.repeat)
+
+
+def _common_words(texts: Iterable[str], without: Iterable[str]) -> list[str]:
+    """The words in most texts, names first; the earliest among equals. None of them is in `without`."""
+    hidden = {w.casefold() for text in without for w in _WORD.findall(text)}
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update({w: 1 for w in _WORD.findall(text[:20_000]) if w.casefold() not in hidden})
+    is_name = {w: w[0].isupper() and w.lower() not in counts for w in counts}
+    return sorted(counts, key=lambda w: (not is_name[w], -counts[w]))[:_FLOOD]
+
+
+def _incorrect(question: AttackedQuestion) -> str | None:
+    return question.incorrect
+
+
+def _poisoned_target(question: AttackedQuestion) -> str | None:
+    return question.poison_target or question.incorrect
+
+
+def _refusal(question: AttackedQuestion) -> str | None:
+    return ABSTENTION
+
+
+_ALL = (
+    Attack("none", "nothing is planted", None, 1, _incorrect),
+    Attack("pia", "prompt injection: tells the model what to answer", _instruct, REPEAT, _incorrect),
+    Attack("poison", "PoisonedRAG: false statements, over and over", _poison, REPEAT, _poisoned_target),
+    Attack("pia-long", "prompt injection against long answers", _instruct, LONG_REPEAT, _incorrect),
+    Attack("poison-long", "false statements against long answers", _poison, LONG_REPEAT, _poisoned_target),
+    Attack("jamming", "tells the model to refuse", _jam, REPEAT, _refusal),
+    Attack("keyword-flooding", "the target among the words of other passages", _flood, 2, _incorrect),
+    Attack("adaptive", "knows the defence, tries texts and places", None, 1, _incorrect, needs_defense=True),
+)
+
+ATTACKS: Mapping[str, Attack] = MappingProxyType({attack.name: attack for attack in _ALL})
+"""The attacks by name; `plan_attack` also takes `module:function`, `file.py:function` and functions."""

@@ -1,0 +1,192 @@
+"""Corrupting a retrieval: who is planted where, within what a certified attacker may do (paper, section II).
+
+Injection puts passages anywhere; once the list is full, as many of the lowest-ranked benign passages drop out.
+Modification puts passages in the place of benign ones. Both are among the attacks that `certification.cases`
+enumerates, so a certificate for the same corruption size covers whatever is planned here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING, Literal
+
+from robustrag_integrations.attacks.families import ATTACKS
+from robustrag_integrations.attacks.plugins import attack_of
+from robustrag_integrations.attacks.scene import Attack, AttackedQuestion, Scene, Writer
+from robustrag_integrations.certification.cases import Attack as Mode
+from robustrag_integrations.certification.cases import check_attack
+from robustrag_integrations.metrics import Metric, contains_answer
+from robustrag_integrations.passages import Passage, as_passages
+
+if TYPE_CHECKING:
+    from robustrag_integrations.defenses.base import Defense
+
+Rank = Literal["first", "middle", "last", "random"] | int
+RANKS = ("first", "middle", "last", "random")
+PLANTED = "planted"  # the ids and sources of planted passages begin with it
+TRIES = 40  # retrievals that the adaptive attacker tries
+
+
+@dataclass(frozen=True)
+class AttackedRetrieval:
+    """What the defence is shown.
+
+    Attributes:
+        passages: the corrupted retrieval, best first.
+        planted: for each passage, whether the attacker wrote it.
+        target: what the attacker wants to be answered; the words of an abstention for an attacker who wants none.
+            None where nobody has said.
+    """
+
+    passages: tuple[Passage, ...]
+    planted: tuple[bool, ...]
+    target: str | None
+
+
+def plan_attack(
+    name: str | Writer,
+    question: AttackedQuestion,
+    shown: Sequence[str | Passage],
+    *,
+    rank: Rank = "first",
+    corruption_size: int = 1,
+    mode: Mode = "injection",
+    seed: int = 0,
+    repeat: int | None = None,
+    top_k: int | None = None,
+    defense: Defense | None = None,
+    choices: Sequence[str] | None = None,
+    metric: Metric = contains_answer,
+    tries: int = TRIES,
+) -> AttackedRetrieval:
+    """Corrupt a retrieval. The same arguments always give the same passages.
+
+    Args:
+        name: a name of `ATTACKS`, `module:function`, `file.py:function`, or a function (see `plugins.attack_of`).
+        question: what is attacked.
+        shown: the clean retrieval, best first.
+        rank: where the planted passages stand: together at the top (`first`), in the `middle`, at the end (`last`), or
+            from a rank on (0 is the top; beyond the end means last); `random` draws a place for each of them, by seed
+            and question. `adaptive` finds its own places.
+        corruption_size: k', how many passages are planted; no more than there is room for.
+        mode: `injection` or `modification` (planted passages replace those at their ranks).
+        seed: what is drawn by lot depends on it.
+        repeat: how often the malicious content stands in a passage; None for the attack's own number.
+        top_k: how many passages the retrieval returns when it finds enough; None: as many as are shown. In a list that
+            is not full, injection ejects nothing.
+        defense: what `adaptive` tries its texts on; every try is an answer of its.
+        choices: what `defense.answer` needs as choices.
+        metric: what `adaptive` tries to bring down.
+        tries: how many retrievals `adaptive` tries.
+
+    Raises:
+        TypeError, ValueError: an argument makes no sense, or the question gives the attacker no target.
+    """
+    attack = attack_of(name)
+    items = as_passages(shown)
+    room = check_attack(len(items), corruption_size, mode, top_k)
+    _check_rank(rank)
+    target = attack.target(question)
+    if (attack.write is None and not attack.needs_defense) or corruption_size == 0:
+        return AttackedRetrieval(items, (False,) * len(items), target)
+    if target is None:
+        raise ValueError(
+            f"attack {attack.name!r} has no target for {question.question!r:.80}; give the question an incorrect answer"
+        )
+    scene = Scene(
+        question.question,
+        tuple(question.answers),
+        target,
+        tuple(question.choices),
+        tuple(question.poisoned),
+        items,
+        corruption_size,
+        attack.repeat if repeat is None else repeat,
+        seed,
+    )
+    if attack.needs_defense:
+        return _searched(scene, mode, top_k, defense, choices, metric, tries)
+    planted = _written(attack, scene, min(corruption_size, room))
+    return _placed(scene, planted, rank, mode, room)
+
+
+def ranks_to_sweep(top_k: int, corruption_size: int) -> tuple[int, ...]:
+    """Every rank from which k' planted passages fit into a list of `top_k`, from the top down."""
+    return tuple(range(max(top_k - corruption_size, 0) + 1))
+
+
+def _check_rank(rank: Rank) -> None:
+    whole = isinstance(rank, int) and not isinstance(rank, bool) and rank >= 0
+    if not whole and rank not in RANKS:
+        raise ValueError(f"rank={rank!r} must be {', '.join(map(repr, RANKS))}, or a whole number from 0, the top")
+
+
+def _written(attack: Attack, scene: Scene, count: int) -> tuple[Passage, ...]:
+    """The planted passages; each has a source of its own, since attackers choose what they call themselves."""
+    if attack.write is None:
+        return ()
+    said = attack.write(scene)
+    texts = [said] if isinstance(said, str) else list(said)
+    if not texts or not all(isinstance(text, str) for text in texts):
+        raise TypeError(f"attack {attack.name!r} must return a text or a list of texts, got {said!r:.80}")
+    names = [f"{PLANTED}{i}" for i in range(count)]
+    return tuple(Passage(texts[i % len(texts)], id=name, source=name) for i, name in enumerate(names))
+
+
+def _placed(scene: Scene, planted: Sequence[Passage], rank: Rank, mode: Mode, room: int) -> AttackedRetrieval:
+    """A list of the right length with the planted passages at their ranks."""
+    clean, count = scene.passages, len(planted)
+    length = min(room, len(clean) + count) if mode == "injection" else max(len(clean), count)
+    at = _places(rank, length, count, Random(f"{scene.seed} {scene.question}"))
+    replaced = at if mode == "modification" else range(length - count, len(clean))
+    benign = [p for i, p in enumerate(clean) if i not in replaced]
+    rest, evil = iter(benign), iter(planted)
+    flags = tuple(i in at for i in range(length))
+    return AttackedRetrieval(tuple(next(evil if flag else rest) for flag in flags), flags, scene.target)
+
+
+def _places(rank: Rank, length: int, count: int, random: Random) -> frozenset[int]:
+    """The ranks of the planted passages."""
+    if rank == "random":
+        return frozenset(random.sample(range(length), count))
+    last = length - count
+    start = {"first": 0, "middle": last // 2, "last": last}[rank] if isinstance(rank, str) else min(rank, last)
+    return frozenset(range(start, start + count))
+
+
+def _searched(
+    scene: Scene,
+    mode: Mode,
+    top_k: int | None,
+    defense: Defense | None,
+    choices: Sequence[str] | None,
+    metric: Metric,
+    tries: int,
+) -> AttackedRetrieval:
+    """What the adaptive attacker settles on; prompt injection at the top when no try did any harm."""
+    from robustrag_integrations.attacks.adaptive import adaptive
+
+    if defense is None:
+        raise ValueError("attack 'adaptive' tries its texts on the defence; give plan_attack(..., defense=...)")
+    found = adaptive(
+        defense,
+        scene.question,
+        scene.passages,
+        scene.answers,
+        target=scene.target,
+        corruption_size=scene.corruption_size,
+        attack=mode,
+        metric=metric,
+        choices=choices,
+        top_k=top_k,
+        tries=tries,
+        seed=scene.seed,
+    )
+    if not found.passages:
+        room = check_attack(len(scene.passages), scene.corruption_size, mode, top_k)
+        planted = _written(ATTACKS["pia"], scene, min(scene.corruption_size, room))
+        return _placed(scene, planted, "first", mode, room)
+    flags = tuple(not any(p is benign for benign in scene.passages) for p in found.passages)
+    return AttackedRetrieval(found.passages, flags, scene.target)

@@ -1,0 +1,95 @@
+"""What an attacker knows, and what an attack is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from robustrag_integrations.passages import Passage
+
+
+class AttackedQuestion(Protocol):
+    """What an attack needs of a question; `evaluation.data.EvalQuestion` has it."""
+
+    @property
+    def question(self) -> str:
+        """Its words."""
+        ...
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """The right answers."""
+        ...
+
+    @property
+    def incorrect(self) -> str | None:
+        """What the attacker wants to be answered."""
+        ...
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The options of a multiple-choice question."""
+        ...
+
+    @property
+    def poisoned(self) -> tuple[str, ...]:
+        """False texts about the question that are ready to be planted."""
+        ...
+
+    @property
+    def poison_target(self) -> str | None:
+        """What these texts claim, where that is not `incorrect`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What an attacker sees before writing.
+
+    Attributes:
+        question: the question under attack.
+        answers: the right answers.
+        target: what the attacker wants to be answered.
+        choices: the options of a multiple-choice question; empty when there are none.
+        poisoned: false texts about the question that others have written already.
+        passages: the clean retrieval, best first.
+        corruption_size: k', how many passages may be planted.
+        repeat: how often the malicious content stands in one passage.
+        seed: for attacks that draw lots.
+    """
+
+    question: str
+    answers: tuple[str, ...]
+    target: str
+    choices: tuple[str, ...]
+    poisoned: tuple[str, ...]
+    passages: tuple[Passage, ...]
+    corruption_size: int
+    repeat: int
+    seed: int
+
+
+Writer = Callable[[Scene], "str | Sequence[str]"]
+"""Writes the planted passages: one text for all of them, or several, which are planted in turn."""
+
+
+@dataclass(frozen=True)
+class Attack:
+    """A family of attacks.
+
+    Attributes:
+        name: in configurations and reports.
+        summary: what it does, in a few words.
+        write: writes the planted passages. None: nobody attacks, or (`needs_defense`) a search does.
+        repeat: how often the malicious content stands in one passage unless told otherwise.
+        target: what it wants to be answered; None where a question gives no such thing.
+        needs_defense: it tries out the defence that it attacks, and puts its passages where they work best.
+    """
+
+    name: str
+    summary: str
+    write: Writer | None
+    repeat: int
+    target: Callable[[AttackedQuestion], str | None]
+    needs_defense: bool = False

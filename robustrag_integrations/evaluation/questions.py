@@ -1,0 +1,250 @@
+"""From the rows of a data file to questions: what a row must hold, and what each task makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+from robustrag_integrations.corpus.documents import valid_text
+from robustrag_integrations.passages import Passage
+
+EvalTask = Literal["qa", "mc", "long"]
+TASKS: tuple[EvalTask, ...] = get_args(EvalTask)
+
+LONGEST_TEXT = 1_000_000  # characters
+MOST_PASSAGES = 10_000  # of one question
+FALSE_BIRTHDAY = "January 11"  # what the paper's poisoned biographies claim, each with a year of its own
+
+_PAPER_KEYS = frozenset({"correct answer", "context"})
+
+
+@dataclass(frozen=True)
+class EvalQuestion:
+    """A question with its clean retrieval, its right answers, and what the attacker would like to hear.
+
+    Attributes:
+        id: a label, unique in its data set.
+        question: its words.
+        answers: the right answers, each of which is right; for the task `mc` the right option, for `long` a reference.
+        incorrect: what the attacker wants to be answered; None when nobody has said. For `mc` it is an option.
+        passages: the clean retrieval, best first.
+        choices: the options; empty when there are none.
+        correct_choice: the index of the right option, where it is known.
+        incorrect_choice: the index of the attacker's option, where `incorrect` is one.
+        poisoned: false texts about this question, ready to be planted; may be empty.
+        poison_target: what `poisoned` claims, where that is not `incorrect`.
+    """
+
+    id: str
+    question: str
+    answers: tuple[str, ...]
+    incorrect: str | None = None
+    passages: tuple[Passage, ...] = ()
+    choices: tuple[str, ...] = ()
+    correct_choice: int | None = None
+    incorrect_choice: int | None = None
+    poisoned: tuple[str, ...] = ()
+    poison_target: str | None = None
+
+
+def question_of(row: Any, number: int) -> tuple[EvalQuestion, bool]:
+    """A row as a question, and whether it asks for a long answer.
+
+    Two layouts are read. The paper's: `question`, `correct answer`, `context` (a list of `title`, `text`, `link`), and
+    optionally `expanded answer`, `incorrect answer`, `incorrect_context`, `choices`, `choices answer`, `long_gen`. The
+    project's: `question`, `answer`, `passages` (a list of texts, or of objects with `text` and `source`), and
+    optionally `choices`, `correct_choice`, `incorrect`, `poisoned`, `poison_target`, `long`. Both may have an `id`.
+
+    Args:
+        row: a JSON value.
+        number: its place in the file; its `id` when it has none.
+
+    Raises:
+        ValueError: it is no question; the message says what is wrong.
+    """
+    if not isinstance(row, dict):
+        raise ValueError('expected an object such as {"question": ..., "answer": ..., "passages": [...]}')
+    question, long = (_paper_row if _PAPER_KEYS & row.keys() else _own_row)(row)
+    return replace(_with_choice_numbers(question), id=_identity(row.get("id"), number)), long
+
+
+def for_task(question: EvalQuestion, task: EvalTask) -> EvalQuestion:
+    """The question as a task asks it; only multiple choice changes anything.
+
+    There the right answer is the right option, and the attacker wants an option as well: `incorrect` if it is one, else
+    the wrong option that follows the right one. Texts that lie about `incorrect` are made to lie about that option.
+
+    Raises:
+        ValueError: it has no options, options that cannot be told apart, or no known right one.
+    """
+    if task != "mc":
+        return question
+    from robustrag_integrations.defenses.voting import check_choices
+
+    try:
+        choices = check_choices(question.choices or None)
+    except TypeError as error:
+        raise ValueError(str(error)) from error
+    right = question.correct_choice
+    if right is None:
+        raise ValueError("none of the choices is the answer; say which with correct_choice, an index from 0")
+    wrong = question.incorrect_choice
+    if wrong is None or wrong == right:
+        wrong = (right + 1) % len(choices)
+    named, option = question.incorrect, choices[wrong]
+    lies = question.poisoned
+    if named is not None and named != option:
+        lies = tuple(text.replace(named, option) for text in lies if named in text)
+    return replace(
+        question,
+        answers=(choices[right],),
+        incorrect=option,
+        incorrect_choice=wrong,
+        poisoned=lies if named is not None else (),
+        poison_target=None,
+    )
+
+
+def _own_row(row: Mapping[str, Any]) -> tuple[EvalQuestion, bool]:
+    answers = _texts(_needed(row, "answer"), "answer must be a text or a list of texts", least=1)
+    choices = _texts(row.get("choices"), "choices must be a list of texts")
+    passages = _listed(_needed(row, "passages"), "passages must be a list of texts or of objects with a text")
+    question = EvalQuestion(
+        "",
+        _text(_needed(row, "question"), "the question must be text"),
+        answers,
+        _optional(row, "incorrect"),
+        tuple(_own_passage(p) for p in passages),
+        choices,
+        _index(row.get("correct_choice"), choices, "correct_choice"),
+        poisoned=_texts(row.get("poisoned"), "poisoned must be a text or a list of texts"),
+        poison_target=_optional(row, "poison_target"),
+    )
+    return question, row.get("long") is True
+
+
+def _paper_row(row: Mapping[str, Any]) -> tuple[EvalQuestion, bool]:
+    answers = _texts(_needed(row, "correct answer"), "correct answer must be a text or a list of texts", least=1)
+    more = _texts(row.get("expanded answer"), "expanded answer must be a list of texts")
+    choices = _texts(row.get("choices"), "choices must be a list of texts")
+    passages = _listed(_needed(row, "context"), "context must be a list of objects with a title and a text")
+    lies = _texts(row.get("incorrect_context"), "incorrect_context must be a text or a list of texts")
+    long = bool(row.get("long_gen"))
+    question = EvalQuestion(
+        "",
+        _text(_needed(row, "question"), "the question must be text"),
+        tuple(dict.fromkeys(answers + more)),
+        _optional(row, "incorrect answer"),
+        tuple(_paper_passage(p) for p in passages),
+        choices,
+        _index(row.get("choices answer"), choices, "choices answer"),
+        poisoned=lies,
+        poison_target=FALSE_BIRTHDAY if long and lies and all(FALSE_BIRTHDAY in t for t in lies) else None,
+    )
+    return question, long
+
+
+def _own_passage(item: Any) -> Passage:
+    if isinstance(item, str):
+        return Passage(_bounded(item))
+    if not isinstance(item, dict) or not isinstance(item.get("text"), str):
+        raise ValueError("a passage must be a text or an object with a text")
+    source, name = item.get("source"), item.get("id")
+    return Passage(
+        _bounded(item["text"]),
+        id=valid_text(name[:100]) if isinstance(name, str) and name else None,
+        source=None if source is None else _bounded(str(source)),
+    )
+
+
+def _paper_passage(item: Any) -> Passage:
+    """Title and text of a search result; some results have a title only."""
+    if not isinstance(item, dict):
+        raise ValueError("an entry of context must be an object with a title and a text")
+    parts = [item.get(key) for key in ("title", "text", "link")]
+    if not all(part is None or isinstance(part, str) for part in parts):
+        raise ValueError("title, text and link in context must be texts")
+    title, text, link = (_bounded(part or "") for part in parts)
+    return Passage("\n".join(filter(None, (title, text))), source=link or None)
+
+
+def _with_choice_numbers(question: EvalQuestion) -> EvalQuestion:
+    """Which options are right and wrong, as far as the answers tell."""
+    if not question.choices:
+        return question
+    right = question.correct_choice
+    if right is None:
+        right = _position(question.choices, question.answers)
+    incorrect = question.incorrect
+    if incorrect is None and right is not None and len(question.choices) > 1:
+        incorrect = question.choices[(right + 1) % len(question.choices)]
+    wrong = None if incorrect is None else _position(question.choices, [incorrect])
+    return replace(question, incorrect=incorrect, correct_choice=right, incorrect_choice=wrong)
+
+
+def _position(choices: Sequence[str], wanted: Iterable[str]) -> int | None:
+    from robustrag_integrations.metrics import normalised
+
+    known = {normalised(text) for text in wanted}
+    return next((i for i, choice in enumerate(choices) if normalised(choice) in known), None)
+
+
+def _identity(given: Any, number: int) -> str:
+    if isinstance(given, int) and not isinstance(given, bool):
+        return str(given)[:100]
+    if isinstance(given, str) and given.strip():
+        return valid_text(given[:100])
+    return f"{number:04d}"
+
+
+def _needed(row: Mapping[str, Any], key: str) -> Any:
+    if key not in row:
+        raise ValueError(f"there is no {key!r}")
+    return row[key]
+
+
+def _optional(row: Mapping[str, Any], key: str) -> str | None:
+    value = row.get(key)
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return None
+    return _text(value, f"{key} must be a text")
+
+
+def _text(value: Any, complaint: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(complaint)
+    return _bounded(value)
+
+
+def _texts(value: Any, complaint: str, *, least: int = 0) -> tuple[str, ...]:
+    """One text or a list of them; None is an empty list."""
+    listed = [] if value is None else [value] if isinstance(value, str) else value
+    if not isinstance(listed, list) or len(listed) < least:
+        raise ValueError(complaint)
+    return tuple(_text(text, complaint) for text in listed)
+
+
+def _listed(value: Any, complaint: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError(complaint)
+    if len(value) > MOST_PASSAGES:
+        raise ValueError(f"{len(value):,} passages; at most {MOST_PASSAGES:,} are read")
+    return value
+
+
+def _bounded(text: str) -> str:
+    if len(text) > LONGEST_TEXT:
+        raise ValueError(f"a text of {len(text):,} characters; at most {LONGEST_TEXT:,} are read")
+    return valid_text(text)
+
+
+def _index(value: Any, choices: Sequence[str], name: str) -> int | None:
+    """An index into the choices, which the paper's files write as text."""
+    if value is None or value == "":
+        return None
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 4:
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < len(choices):
+        raise ValueError(f"{name}={value!r:.40} must be an index into the {len(choices)} choices, from 0")
+    return value

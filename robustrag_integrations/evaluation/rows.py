@@ -1,0 +1,125 @@
+"""Reading the rows of a data file. Whoever wrote it is not trusted: sizes are bounded, a bad row costs only itself."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Literal, NoReturn
+
+from robustrag_integrations.display import printable
+from robustrag_integrations.errors import RobustRAGError
+
+LARGEST_FILE = 256 * 1024 * 1024  # bytes, unpacked
+_GZIP = b"\x1f\x8b"
+
+
+class DatasetError(RobustRAGError):
+    """A data set cannot be used; the message names the file, the row where there is one, and what to do."""
+
+
+@dataclass(frozen=True)
+class BadRow:
+    """A row that is no question, and was left out.
+
+    Attributes:
+        line: its line in the file, or its place in a JSON list; counted from 1.
+        reason: what is wrong with it.
+        unit: what `line` counts.
+    """
+
+    line: int
+    reason: str
+    unit: Literal["line", "item"] = "line"
+
+    def __str__(self) -> str:
+        return f"{self.unit} {self.line}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class RawRow:
+    """A row as it stands in the file: any JSON value."""
+
+    line: int
+    value: Any
+    unit: Literal["line", "item"] = "line"
+
+    def bad(self, reason: str) -> BadRow:
+        """This row, rejected."""
+        return BadRow(self.line, reason, self.unit)
+
+
+def read_rows(path: str) -> Iterator[RawRow | BadRow]:
+    """The rows of a file in order: of one JSON list, or one JSON value per line; either may be gzipped.
+
+    What is named `.json` or begins like a list is read as a list, unless it is named `.jsonl`.
+
+    Raises:
+        DatasetError: the file cannot be read, unpacks to more than 256 MiB, or is a list that is not JSON.
+    """
+    data = _unpacked(path)
+    name = path.lower().removesuffix(".gz")
+    if name.endswith(".json") or (not name.endswith(".jsonl") and data.lstrip()[:1] == b"["):
+        yield from _items(data, path)
+    else:
+        yield from _lines(data)
+
+
+def _unpacked(path: str) -> bytes:
+    try:
+        with Path(path).open("rb") as file:
+            packed = file.read(2) == _GZIP
+            file.seek(0)
+            data = _bounded(gzip.GzipFile(fileobj=file) if packed else file, path)
+    except (OSError, EOFError, zlib.error, ValueError) as error:
+        raise DatasetError(f"cannot read {path!r}: {error}") from error
+    return data.removeprefix(b"\xef\xbb\xbf")
+
+
+def _bounded(stream: IO[bytes] | gzip.GzipFile, path: str) -> bytes:
+    data = stream.read(LARGEST_FILE + 1)
+    if len(data) > LARGEST_FILE:
+        raise DatasetError(f"{path} holds more than {LARGEST_FILE >> 20} MiB; split it into smaller files")
+    return data
+
+
+def _items(data: bytes, path: str) -> Iterator[RawRow | BadRow]:
+    try:
+        rows = _json(data.decode("utf-8"))
+    except RecursionError:
+        raise DatasetError(f"{path}: nested too deeply") from None
+    except UnicodeDecodeError as error:
+        raise DatasetError(f"cannot read {path!r}: it is not UTF-8 text (byte {error.start:,})") from error
+    except ValueError as error:
+        raise DatasetError(
+            f"{path}: not a JSON list ({printable(str(error), 120)}); a file with one question per line must be named "
+            ".jsonl"
+        ) from error
+    if not isinstance(rows, list):
+        raise DatasetError(f"{path}: expected a JSON list of questions, got {type(rows).__name__}")
+    yield from (RawRow(number, row, "item") for number, row in enumerate(rows, 1))
+
+
+def _lines(data: bytes) -> Iterator[RawRow | BadRow]:
+    for number, line in enumerate(data.split(b"\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            yield RawRow(number, _json(line.decode("utf-8")))
+        except RecursionError:
+            yield BadRow(number, "nested too deeply")
+        except UnicodeDecodeError as error:
+            yield BadRow(number, f"not UTF-8 text (byte {error.start:,} of the line)")
+        except ValueError as error:
+            yield BadRow(number, f"not JSON ({printable(str(error), 120)})")
+
+
+def _json(text: str) -> Any:
+    return json.loads(text, parse_constant=_no_number)
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
