@@ -37,10 +37,13 @@ class Prompt:
         context: where in `text` (start, end, in characters) the passages stand: the one part that a passage controls,
             and the only part that may be cut to fit. None when there is none. Everything before it is the same for
             every group, so that models can compute it once.
+        fixed: how many characters at its start come from the template alone: the same for every question, so that
+            models can compute them once and keep them.
     """
 
     text: str
     context: tuple[int, int] | None = None
+    fixed: int = 0
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,7 @@ class PromptTemplate:
     fields: tuple[str, ...]
     exemplars: tuple[Exemplar, ...] = ()
     _pieces: tuple[tuple[str, str | None], ...] = field(init=False, repr=False, compare=False)
+    _prefix: str = field(init=False, repr=False, compare=False)  # instruction and exemplars, the same in every prompt
 
     def __post_init__(self) -> None:
         pieces = tuple(_split(self.body))
@@ -76,8 +80,8 @@ class PromptTemplate:
                 f"{_braced(self.fields)}. Double the braces to write them literally: {{{{ }}}}"
             )
         object.__setattr__(self, "_pieces", pieces)
-        for exemplar in self.exemplars:
-            self._body(exemplar.fields)
+        shown = "".join(f"{self._body(e.fields)} {e.answer}\n\n" for e in self.exemplars)
+        object.__setattr__(self, "_prefix", self.instruction + shown)
 
     def render(self, **values: str) -> Prompt:
         """Insert the values; each is inserted literally.
@@ -85,16 +89,14 @@ class PromptTemplate:
         Raises:
             KeyError: a field has no value.
         """
-        shown = "".join(f"{self._body(e.fields)} {e.answer}\n\n" for e in self.exemplars)
-        prefix = self.instruction + shown
-        span, at = None, len(prefix)
+        before, span = self._prefix, None
         for literal, name in self._pieces:
-            at += len(literal)
+            before += literal
+            if name == "context":
+                span = (len(before), len(before) + len(values[name]))
             if name is not None:
-                if name == "context":
-                    span = (at, at + len(values[name]))
-                at += len(values[name])
-        return Prompt(prefix + self._body(values), span)
+                before += values[name]
+        return Prompt(before, span, len(self._prefix) + len(self._pieces[0][0]))
 
     def with_exemplars(self, exemplars: Sequence[Exemplar]) -> PromptTemplate:
         """The same template showing these worked examples."""

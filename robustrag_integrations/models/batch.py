@@ -1,94 +1,136 @@
-"""Rows of prompts in a model's forward passes."""
+"""Rows of prompts that advance together, the plain way: every row is read in full, with the library's own masks."""
 
 from __future__ import annotations
 
 import copy
-import inspect
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from transformers import DynamicCache
 
-from robustrag_integrations.models.encoding import Encoded
+from robustrag_integrations.models.causal_lm import CausalLM
 from robustrag_integrations.models.packing import Stem
 
 
-class Batch:
-    """Rows of one width in a model's forward pass, with a cache that grows by one token per row at a time."""
+@dataclass(frozen=True)
+class Opened:
+    """What a batch says once its prompts are read.
 
-    def __init__(self, model: Any, encoded: Sequence[Encoded], width: int) -> None:
-        self._model = model
-        device: torch.device = model.get_input_embeddings().weight.device
-        lengths = torch.tensor([len(e.ids) for e in encoded])
-        ids = torch.zeros((len(encoded), width), dtype=torch.long)
-        for row, e in enumerate(encoded):
-            ids[row, width - len(e.ids) :] = torch.tensor(e.ids)
-        columns = torch.arange(width)
-        self._mask = (columns >= width - lengths[:, None]).long().to(device)
-        self._ids = ids.to(device)
-        self._next_position = lengths.to(device)
-        self._cache = DynamicCache()
-        self._accepts = set(inspect.signature(model.forward).parameters)
+    Attributes:
+        logits: [rows, V] float32, of the first answer token.
+        spelled: [rows] float64, the probability that one of the asked-for strings comes next, every token of it.
+    """
+
+    logits: torch.Tensor
+    spelled: torch.Tensor
+
+
+class Batch(Protocol):
+    """Rows of prompts; no row's numbers depend on what another row holds."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        ...
+
+    def open(self, strings: Sequence[Sequence[int]] = ()) -> Opened:
+        """Read the prompts, and score strings that may follow, given as tokens."""
+        ...
+
+    def append(self, tokens: Sequence[int]) -> torch.Tensor:
+        """Append a token to each row; [rows, V] float32 logits of the one after it."""
+        ...
+
+    def fork(self) -> Batch:
+        """A copy that can be advanced on its own, with the same numbers to the bit."""
+        ...
+
+    def stem(self) -> Stem | None:
+        """What a tree of continuations can grow on, if the model allows it; the batch itself stays as it is."""
+        ...
+
+
+def column_parts(columns: int, rows: int, at_once: int) -> list[slice]:
+    """Cut columns into parts of at most `at_once` tokens over all rows, as equal as can be."""
+    parts = -(-columns * rows // max(at_once, rows)) or 1
+    step = -(-columns // parts)
+    return [slice(start, min(start + step, columns)) for start in range(0, columns, step)]
+
+
+class PlainBatch:
+    """Left-padded rows of one width. One column of padding at least, as an all-ones mask would be dropped.
+
+    Args:
+        lm: the model.
+        prompts: token ids per row.
+        width: columns of the batch, more than the longest row has tokens.
+        at_once: how many tokens are read in one forward pass.
+    """
+
+    def __init__(self, lm: CausalLM, prompts: Sequence[Sequence[int]], width: int, at_once: int) -> None:
+        self._lm, self._at_once = lm, at_once
+        lengths = torch.tensor([len(ids) for ids in prompts])
+        ids = torch.zeros((len(prompts), width), dtype=torch.long)
+        for row, tokens in enumerate(prompts):
+            ids[row, width - len(tokens) :] = torch.tensor(tokens)
+        self._mask = (torch.arange(width) >= width - lengths[:, None]).long().to(lm.device)
+        self._ids = ids.to(lm.device)
+        self._next_position = lengths.to(lm.device)
+        self._cache = _growing_cache(lm)
 
     @property
     def rows(self) -> int:
         """How many rows there are."""
         return len(self._ids)
 
-    def fork(self) -> Batch:
-        """A copy that can be advanced on its own."""
+    def fork(self) -> PlainBatch:
+        """A copy that can be advanced on its own, with the same numbers to the bit."""
         twin = copy.copy(self)
         with torch.inference_mode():
             twin._cache = copy.deepcopy(self._cache)
         return twin
 
-    def stem(self) -> Stem:
-        """What a tree of continuations can grow on; the batch itself stays as it is."""
-        return Stem(self._model, self.fork()._cache, self._mask, self._next_position)
+    def stem(self) -> Stem | None:
+        """Nothing: the library's own masks know no trees."""
+        return None
 
     @torch.inference_mode()
-    def prefill(self) -> torch.Tensor:
-        """[rows, V] float32 logits of the first answer token."""
+    def open(self, strings: Sequence[Sequence[int]] = ()) -> Opened:
+        """Read the prompts, and score strings that may follow, given as tokens."""
         positions = (self._mask.cumsum(1) - 1).clamp(min=0)
-        return self._forward(self._ids, self._mask, positions)[:, -1]
+        for part in column_parts(self._ids.shape[1], self.rows, self._at_once):
+            logits = self._lm(self._ids[:, part], self._mask[:, : part.stop], positions[:, part], self._cache)
+        first = logits[:, -1]
+        spelled = torch.zeros(self.rows, dtype=torch.float64, device=first.device)
+        for string in strings:
+            spelled += self._score(first, string)
+        return Opened(first, spelled)
 
     @torch.inference_mode()
     def append(self, tokens: Sequence[int]) -> torch.Tensor:
         """Append a token to each row; [rows, V] float32 logits of the one after it."""
         column = torch.tensor(tokens, device=self._ids.device)[:, None]
         self._mask = torch.cat([self._mask, torch.ones_like(column)], dim=1)
-        logits = self._forward(column, self._mask, self._next_position[:, None])[:, -1]
+        logits = self._lm(column, self._mask, self._next_position[:, None], self._cache)[:, -1]
         self._next_position = self._next_position + 1
         return logits
 
-    @torch.inference_mode()
-    def score(self, first: torch.Tensor, continuation: Sequence[int]) -> torch.Tensor:
-        """[rows] float64 probability of a whole token sequence after the prompt; the batch stays as it was.
-
-        Args:
-            first: [rows, V] logits of the first answer token.
-            continuation: the tokens, at least one.
-        """
-        logprob = first.log_softmax(-1)[:, continuation[0]].double()
-        if rest := list(continuation[1:]):
-            fed = torch.tensor(continuation[:-1], device=self._ids.device).repeat(self.rows, 1)
+    def _score(self, first: torch.Tensor, string: Sequence[int]) -> torch.Tensor:
+        """[rows] float64 probability of a whole string after the prompt; a copy reads it."""
+        logprob = first.log_softmax(-1)[:, string[0]].double()
+        if rest := list(string[1:]):
+            fed = torch.tensor(string[:-1], device=self._ids.device).repeat(self.rows, 1)
             mask = torch.cat([self._mask, torch.ones_like(fed)], dim=1)
             positions = self._next_position[:, None] + torch.arange(fed.shape[1], device=fed.device)
-            logits = self._forward(fed, mask, positions, keep=fed.shape[1]).log_softmax(-1)
-            self._cache.crop(-fed.shape[1])
+            logits = self._lm(fed, mask, positions, self.fork()._cache, keep=fed.shape[1]).log_softmax(-1)
             for t, token in enumerate(rest):
                 logprob = logprob + logits[:, t, token].double()
         return logprob.exp()
 
-    def _forward(self, ids: torch.Tensor, mask: torch.Tensor, positions: torch.Tensor, keep: int = 1) -> torch.Tensor:
-        optional = {"position_ids": positions, "logits_to_keep": keep}
-        output = self._model(
-            input_ids=ids,
-            attention_mask=mask,
-            past_key_values=self._cache,
-            use_cache=True,
-            **{name: value for name, value in optional.items() if name in self._accepts},
-        )
-        logits: torch.Tensor = output.logits[:, -keep:].float()
-        return logits
+
+def _growing_cache(lm: CausalLM) -> DynamicCache:
+    """The library's cache. Only layers that are not attention need a kind of their own."""
+    kinds = set(getattr(lm.config, "layer_types", None) or ())
+    return DynamicCache() if kinds <= {"full_attention", "sliding_attention"} else DynamicCache(config=lm.config)

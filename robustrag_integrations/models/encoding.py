@@ -2,22 +2,49 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from robustrag_integrations.prompts import ABSTENTION, Prompt
 
 _SLOT = "robustrag-prompt-goes-here"
+_LONE = re.compile("[\ud800-\udfff]")  # halves of surrogate pairs: JSON can spell them, tokenizers refuse them
+_AFTER_A_HEAD = ("", "a", "A", " a", "\n", "\n\nA", "  ", "\t", "1", ".", ":", '"', "é", "中")
+_REMEMBERED = 128  # texts around passages; the same for every group of a question
+_WORTH_SHARING = 8  # tokens
 SEAM = 8  # tokens by which text with a passage may exceed the sum of its parts, where token boundaries shift
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """Token ids of a prompt, and whether its passages were cut to fit."""
+    """Token ids of a prompt.
+
+    Attributes:
+        ids: all of them.
+        truncated: whether its passages were cut to fit.
+        prefixes: how many of the first ids no passage controls: those that all questions have in common, then (where
+            the question stands before the passages) those that all groups of this question have in common.
+    """
 
     ids: tuple[int, ...]
     truncated: bool = False
+    prefixes: tuple[int, ...] = ()
+
+    @property
+    def shared(self) -> int:
+        """How many of the first ids another prompt can have computed."""
+        return self.prefixes[-1] if self.prefixes else 0
+
+
+@dataclass(frozen=True)
+class _Head:
+    """The beginning of a text whose tokens stay the same whatever follows it."""
+
+    ids: tuple[int, ...]
+    chars: int
 
 
 class PromptEncoder:
@@ -38,19 +65,18 @@ class PromptEncoder:
                 "(AutoTokenizer.from_pretrained does by default)"
             )
         self._tokenizer = tokenizer
+        self._head = lru_cache(maxsize=_REMEMBERED)(self._compute_head)
+        self._length = lru_cache(maxsize=_REMEMBERED)(lambda text: len(self._plain(text)))
         self._before, self._after = self._chat_frame() if chat else (self._leading_special(), ())
 
     def encode(self, prompt: Prompt, budget: int | None = None) -> Encoded:
         """Tokens of a prompt, never more than `frame_length` + `budget`: the end of a longer context is cut."""
-        encoding = self._tokenizer(
-            prompt.text, add_special_tokens=False, split_special_tokens=True, return_offsets_mapping=True
-        )
-        ids: list[int] = list(encoding["input_ids"])
-        allowed = None if budget is None else self._content_frame(prompt) + budget + SEAM
-        cut = allowed is not None and len(ids) > allowed
-        if allowed is not None and cut and prompt.context is not None:
-            ids = self._without_the_end_of_the_context(prompt, ids, encoding["offset_mapping"], len(ids) - allowed)
-        return Encoded((*self._before, *ids, *self._after), cut)
+        return self.encode_all([prompt], budget)[0]
+
+    def encode_all(self, prompts: Sequence[Prompt], budget: int | None = None) -> list[Encoded]:
+        """`encode` for several prompts at once."""
+        found = self._with_offsets([p.text for p in prompts])
+        return [self._encoded(p, ids, offsets, budget) for p, (ids, offsets) in zip(prompts, found, strict=True)]
 
     def frame_length(self, prompt: Prompt) -> int:
         """How many tokens the prompt has apart from its context; the same for every group of a question."""
@@ -61,22 +87,85 @@ class PromptEncoder:
         variants = (self._plain(text) for text in (" " + ABSTENTION, ABSTENTION))
         return tuple(dict.fromkeys(v for v in variants if v))
 
+    def _encoded(
+        self, prompt: Prompt, ids: list[int], offsets: Sequence[tuple[int, int]], budget: int | None
+    ) -> Encoded:
+        heads = self._heads(prompt)
+        ids, offsets = self._from_head(heads, prompt.text, ids, offsets)
+        allowed = None if budget is None else self._content_frame(prompt) + budget + SEAM
+        cut = allowed is not None and len(ids) > allowed
+        if allowed is not None and cut and prompt.context is not None:
+            ids = self._without_the_end_of_the_context(prompt, heads, ids, offsets, len(ids) - allowed)
+        return Encoded((*self._before, *ids, *self._after), cut, self._prefixes(prompt, heads))
+
+    def _heads(self, prompt: Prompt) -> list[_Head]:
+        """How the text begins: before the first field, and before the passages where fields stand before those."""
+        start = prompt.context[0] if prompt.context else prompt.fixed
+        heads = [self._head(prompt.text[:end]) for end in sorted({min(prompt.fixed, start), start}) if end]
+        return [h for h in heads if heads[-1].ids[: len(h.ids)] == h.ids]
+
+    def _prefixes(self, prompt: Prompt, heads: Sequence[_Head]) -> tuple[int, ...]:
+        """How many tokens the heads are, where that is worth sharing; one token of the frame is always left to read."""
+        most = self._content_frame(prompt) + len(self._after) - 1
+        lengths = (len(self._before) + min(len(head.ids), most) for head in heads)
+        return tuple(sorted({n for n in lengths if n >= _WORTH_SHARING}))
+
+    def _from_head(
+        self, heads: Sequence[_Head], text: str, ids: list[int], offsets: Sequence[tuple[int, int]]
+    ) -> tuple[list[int], Sequence[tuple[int, int]]]:
+        """The tokens of a text, beginning with those of its last head.
+
+        That is how the whole is tokenised, unless what follows the head is made to run into it: such a text is
+        tokenised from there on, so that no passage decides what its own prompt shares with others.
+        """
+        if not heads or tuple(ids[: len(heads[-1].ids)]) == heads[-1].ids:
+            return ids, offsets
+        head = heads[-1]
+        [(rest, places)] = self._with_offsets([text[head.chars :]])
+        moved = [(a + head.chars, b + head.chars) for a, b in places]
+        return [*head.ids, *rest], [*[(0, 0)] * len(head.ids), *moved]
+
+    def _compute_head(self, text: str) -> _Head:
+        """The tokens of a text that no text after it changes, as far as a dozen different ones can tell."""
+        found = self._with_offsets([text + after for after in _AFTER_A_HEAD])
+        ids, offsets = found[0]
+        same = min(_common(ids, other) for other, _ in found)
+        while same and any(len(o) > same and o[same][0] < offsets[same - 1][1] for _, o in found):
+            same -= 1  # not between two tokens of one character
+        return _Head(tuple(ids[:same]), offsets[same - 1][1] if same else 0)
+
+    def _with_offsets(self, texts: Sequence[str]) -> list[tuple[list[int], Sequence[tuple[int, int]]]]:
+        encoding = self._tokenizer(
+            list(map(_tokenizable, texts)),
+            add_special_tokens=False,
+            split_special_tokens=True,
+            return_offsets_mapping=True,
+        )
+        return list(zip(map(list, encoding["input_ids"]), encoding["offset_mapping"], strict=True))
+
     def _without_the_end_of_the_context(
-        self, prompt: Prompt, ids: list[int], offsets: Sequence[tuple[int, int]], excess: int
+        self,
+        prompt: Prompt,
+        heads: Sequence[_Head],
+        ids: list[int],
+        offsets: Sequence[tuple[int, int]],
+        excess: int,
     ) -> list[int]:
         start, end = prompt.context or (0, 0)
         inside = [i for i, (a, b) in enumerate(offsets) if a >= start and b <= end and b > a]
         if not inside or inside[-1] + 1 - inside[0] < excess:  # token boundaries that no cut can satisfy: no context
-            return list(self._plain(prompt.text[:start] + prompt.text[end:]))
+            frame = prompt.text[:start] + prompt.text[end:]
+            return self._from_head(heads, frame, *self._with_offsets([frame])[0])[0]
         last = inside[-1] + 1
         return ids[: last - excess] + ids[last:]
 
     def _content_frame(self, prompt: Prompt) -> int:
         start, end = prompt.context or (0, 0)
-        return len(self._plain(prompt.text[:start] + prompt.text[end:]))
+        return self._length(prompt.text[:start] + prompt.text[end:])
 
     def _plain(self, text: str) -> tuple[int, ...]:
-        return tuple(self._tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"])
+        ids = self._tokenizer(_tokenizable(text), add_special_tokens=False, split_special_tokens=True)["input_ids"]
+        return tuple(ids)
 
     def _parsed(self, text: str) -> tuple[int, ...]:
         return tuple(self._tokenizer(text, add_special_tokens=False, split_special_tokens=False)["input_ids"])
@@ -96,3 +185,13 @@ class PromptEncoder:
         if not slot or _SLOT in after:
             raise ValueError("the tokenizer's chat template rewrites the user's message; pass chat=False to go without")
         return self._parsed(before), self._parsed(after) if after else ()
+
+
+def _tokenizable(text: str) -> str:
+    """The text with U+FFFD in place of lone surrogates: as long as before, so that the context stays where it is."""
+    return _LONE.sub("\ufffd", text)
+
+
+def _common(one: Sequence[int], other: Sequence[int]) -> int:
+    """How many of the first tokens are the same."""
+    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))

@@ -2,8 +2,7 @@
 
 Numerics are part of the threat model: padding, batch size and kernels must not let one passage move another group's
 numbers. Every batch of isolated prompts therefore has a shape that depends on the settings, the query and the number
-of groups alone; rows are never dropped; and one column of padding is always masked, so that no row's length decides
-whether a mask is used at all.
+of groups alone; rows are never dropped; and a mask is always used, whatever the rows' lengths.
 """
 
 from __future__ import annotations
@@ -35,6 +34,8 @@ try:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     from robustrag_integrations.models.batch import Batch
+    from robustrag_integrations.models.causal_lm import CausalLM
+    from robustrag_integrations.models.reading import PromptReader
 except ImportError as error:
     raise ImportError("LocalModel needs torch and transformers: pip install 'robustrag-integrations[local]'") from error
 
@@ -56,6 +57,12 @@ class LocalModel(TextModel, DecodingModel):
         stop: strings that end a text; default an empty line for base models, none for chat models.
         chat: whether to use the tokenizer's chat template; None: if it has one.
         name: the model's name in reports.
+        share_prefixes: whether what prompts have in common is computed once; where the model's architecture does not
+            allow it, it is not (see `why_not_shared`).
+        prefix_cache_bytes: how many bytes of keys and values of such prefixes are kept from one call to the next, the
+            most recently used ones; 0 shares within a call only.
+        prefill_tokens: how many tokens are read in one forward pass; more are read in several, which bounds the memory
+            that activations take.
 
     Raises:
         TypeError: not a torch model.
@@ -72,14 +79,18 @@ class LocalModel(TextModel, DecodingModel):
         stop: Sequence[str] | None = None,
         chat: bool | None = None,
         name: str | None = None,
+        share_prefixes: bool = True,
+        prefix_cache_bytes: int = 2**28,
+        prefill_tokens: int = 8192,
     ) -> None:
         if not isinstance(model, torch.nn.Module) or not hasattr(model, "config"):
             raise TypeError(f"model must be a transformers causal language model, got {type(model).__name__}")
         if model.training:
             raise ValueError("the model is in training mode, where dropout makes answers random; call model.eval()")
-        for label, number in (("max_context_tokens", max_context_tokens), ("max_new_tokens", max_new_tokens)):
-            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-                raise ValueError(f"{label}={number!r} must be a whole number of at least 1")
+        _check_whole("max_context_tokens", max_context_tokens, 1)
+        _check_whole("max_new_tokens", max_new_tokens, 1)
+        _check_whole("prefix_cache_bytes", prefix_cache_bytes, 0)
+        _check_whole("prefill_tokens", prefill_tokens, 1)
         self._model = model
         self._tokenizer = tokenizer
         self._max_context_tokens = max_context_tokens
@@ -87,6 +98,10 @@ class LocalModel(TextModel, DecodingModel):
         self._chat = bool(getattr(tokenizer, "chat_template", None)) if chat is None else chat
         self._stop = tuple(stop) if stop is not None else (() if self._chat else ("\n\n",))
         self._encoder = PromptEncoder(tokenizer, chat=self._chat)
+        self._lm = CausalLM(model)
+        self._reader = PromptReader(
+            self._lm, share=share_prefixes, keep_bytes=prefix_cache_bytes, at_once=prefill_tokens
+        )
         self._abstentions = self._encoder.abstentions()
         self._codec = _Codec(tokenizer, model)
         self._name = name or getattr(model.config, "name_or_path", "") or type(model).__name__
@@ -154,9 +169,23 @@ class LocalModel(TextModel, DecodingModel):
 
     @property
     def numerics(self) -> dict[str, str]:
-        """Precision and device of the weights."""
+        """Precision and device of the weights, and how prompts are read."""
         weight = next(self._model.parameters())
-        return {"dtype": str(weight.dtype).removeprefix("torch."), "device": str(weight.device)}
+        return {
+            "dtype": str(weight.dtype).removeprefix("torch."),
+            "device": str(weight.device),
+            "attention": str(getattr(self._model.config, "_attn_implementation", None)),
+            "prefixes": f"not shared: {self.why_not_shared}" if self.why_not_shared else "shared",
+        }
+
+    @property
+    def why_not_shared(self) -> str | None:
+        """Why what prompts have in common is computed for each of them; None if it is computed once."""
+        return self._reader.why_not_shared
+
+    def forget_prefixes(self) -> None:
+        """Drop the kept prefixes: frees their memory, and is needed after changes to the model other than weights."""
+        self._reader.prefixes.clear()
 
     def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
         """Answer all prompts in one batch, greedily."""
@@ -172,10 +201,9 @@ class LocalModel(TextModel, DecodingModel):
 
     def stream(self, prompt: Prompt) -> Iterator[str]:
         """The greedy answer to one prompt, token by token."""
-        encoded, width = self._encode_batch([prompt], "final", self._max_new_tokens)
-        batch = Batch(self._model, encoded, width)
+        batch, _ = self._batch([prompt], "final", self._max_new_tokens)
         text = TokenText(self._codec, self._stop)
-        logits = batch.prefill()
+        logits = batch.open().logits
         for _ in range(self._max_new_tokens):
             token = int(logits.argmax(-1)[0])
             if self._codec.is_end(token):
@@ -196,9 +224,8 @@ class LocalModel(TextModel, DecodingModel):
 
     def open_session(self, prompts: Sequence[Prompt], no_retrieval: Prompt, max_new_tokens: int) -> DecodingSession:
         """Read all groups and the no-retrieval prompt as one batch of a shape that no passage controls."""
-        encoded, width = self._encode_batch([*prompts, no_retrieval], "isolated", max_new_tokens)
-        truncated = tuple(e.truncated for e in encoded[:-1])
-        return _LocalSession(Batch(self._model, encoded, width), self._abstentions, truncated)
+        batch, encoded = self._batch([*prompts, no_retrieval], "isolated", max_new_tokens)
+        return _LocalSession(batch, self._abstentions, tuple(e.truncated for e in encoded[:-1]))
 
     def _generate(
         self,
@@ -210,11 +237,10 @@ class LocalModel(TextModel, DecodingModel):
         """Answer all prompts in one batch; `watch` sees the [rows, V] logits of every step."""
         if not prompts:
             return []
-        encoded, width = self._encode_batch(prompts, role, self._max_new_tokens)
-        batch = Batch(self._model, encoded, width)
+        batch, encoded = self._batch(prompts, role, self._max_new_tokens)
         texts = [TokenText(self._codec, self._stop) for _ in prompts]
         done = [False] * len(prompts)
-        logits = batch.prefill()
+        logits = batch.open().logits
         for step in range(self._max_new_tokens):
             if watch is not None:
                 watch(logits)
@@ -229,32 +255,43 @@ class LocalModel(TextModel, DecodingModel):
             text.finish()
         return [Response(t.shown, truncated=e.truncated) for t, e in zip(texts, encoded, strict=True)]
 
-    def _encode_batch(self, prompts: Sequence[Prompt], role: Role, max_new_tokens: int) -> tuple[list[Encoded], int]:
-        """Encode prompts and fix the batch's width in tokens.
+    def _batch(self, prompts: Sequence[Prompt], role: Role, max_new_tokens: int) -> tuple[Batch, list[Encoded]]:
+        """Lay out prompts for the model.
 
-        For isolated prompts the width comes from the settings and from what surrounds the passages; for a final prompt,
+        For isolated prompts the shape comes from the settings and from what surrounds the passages; for a final prompt,
         a batch of its own, from its length.
 
         Raises:
             ValueError: the query leaves no room for passages in the context window.
         """
+        budget = self._budget(prompts, role, max_new_tokens)
+        encoded = self._encoder.encode_all(prompts, budget)
+        longest = [
+            self._encoder.frame_length(p) + budget if role == "isolated" and p.context else len(e.ids)
+            for p, e in zip(prompts, encoded, strict=True)
+        ]
+        return self._reader.batch(encoded, longest, self._spelling_room() + max_new_tokens), encoded
+
+    def _budget(self, prompts: Sequence[Prompt], role: Role, max_new_tokens: int) -> int:
+        """How many tokens of passages each prompt may have."""
         frame = max(map(self._encoder.frame_length, prompts))
-        room = self._window() - 1 - frame - max_new_tokens - max(map(len, self._abstentions))
+        room = self._lm.window - 1 - frame - max_new_tokens - max(map(len, self._abstentions))
         with_context = any(p.context is not None for p in prompts)
         if room < (_SMALLEST_BUDGET if with_context else 0):
             raise ValueError(
                 f"the query and instructions take {frame} tokens and the answer up to {max_new_tokens} of the model's "
-                f"window of {self._window()}; that leaves no room for passages: shorten the query or max_new_tokens"
+                f"window of {self._lm.window}; that leaves no room for passages: shorten the query or max_new_tokens"
             )
-        budget = min(room, self._max_context_tokens) if role == "isolated" else room
-        encoded = [self._encoder.encode(p, budget) for p in prompts]
-        width = 1 + (frame + budget if role == "isolated" else max(len(e.ids) for e in encoded))
-        return encoded, width
+        return min(room, self._max_context_tokens) if role == "isolated" else room
 
-    def _window(self) -> int:
-        config: Any = self._model.config
-        text_config = config.get_text_config() if hasattr(config, "get_text_config") else config
-        return int(getattr(text_config, "max_position_embeddings", None) or 1_000_000)
+    def _spelling_room(self) -> int:
+        """Columns that scoring the abstention strings takes."""
+        return sum(len(tokens) - 1 for tokens in self._abstentions)
+
+
+def _check_whole(name: str, number: object, least: int) -> None:
+    if isinstance(number, bool) or not isinstance(number, int) or number < least:
+        raise ValueError(f"{name}={number!r} must be a whole number of at least {least}")
 
 
 def _added_last(text: TokenText, token: int) -> bool:
@@ -288,9 +325,8 @@ class _LocalSession(DecodingSession):
 
     def __init__(self, batch: Batch, abstentions: Sequence[Sequence[int]], truncated: tuple[bool, ...]) -> None:
         self._batch = batch
-        logits = batch.prefill()
-        spelled = torch.stack([batch.score(logits, tokens) for tokens in abstentions]).sum(0)
-        self.opening = Opening(_numpy(spelled[:-1]), _distributions(logits), truncated)
+        opened = batch.open(abstentions)
+        self.opening = Opening(_numpy(opened.spelled[:-1]), _distributions(opened.logits), truncated)
 
     def append(self, token: int) -> Distributions:
         """Append the token to every row."""

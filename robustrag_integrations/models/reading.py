@@ -1,0 +1,106 @@
+"""How a model's prompts are read: with shared prefixes where its architecture allows it, plainly elsewhere."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import torch
+
+from robustrag_integrations.models.batch import Batch, PlainBatch
+from robustrag_integrations.models.causal_lm import CausalLM
+from robustrag_integrations.models.encoding import Encoded
+from robustrag_integrations.models.masks import MaskRules, NoExplicitMasks
+from robustrag_integrations.models.prefixes import PrefixStore
+from robustrag_integrations.models.shared import Row, SharedBatch, read_prefix
+from robustrag_integrations.models.slab import KeyValues
+
+_TOLERANCE = {torch.float64: 1e-3, torch.float32: 1e-3}  # of the spread of the logits; half precision below
+_HALF_TOLERANCE = 0.1
+
+
+class PromptReader:
+    """Turns encoded prompts into a batch.
+
+    Whether prefixes can be shared is found out at the first batch: from the model's configuration, and by reading a few
+    tokens both ways.
+
+    Args:
+        lm: the model.
+        share: whether to share prefixes at all.
+        keep_bytes: bytes of prefixes kept from one call to the next.
+        at_once: how many tokens are read in one forward pass.
+    """
+
+    def __init__(self, lm: CausalLM, *, share: bool, keep_bytes: int, at_once: int) -> None:
+        self.lm, self.at_once = lm, at_once
+        self.prefixes = PrefixStore(lm, keep_bytes)
+        self._found: MaskRules | str | None = None if share else "switched off"
+        self._lock = threading.Lock()
+
+    @property
+    def why_not_shared(self) -> str | None:
+        """Why prefixes are not shared; None if they are."""
+        found = self._rules()
+        return found if isinstance(found, str) else None
+
+    def batch(self, prompts: Sequence[Encoded], longest: Sequence[int], room: int) -> Batch:
+        """Lay out prompts as rows.
+
+        Args:
+            prompts: what to read.
+            longest: per prompt, how many tokens it could have had, whatever its passage; shapes follow from these.
+            room: how many tokens may come after the prompts.
+        """
+        rules = self._rules()
+        if isinstance(rules, str):
+            return PlainBatch(self.lm, [p.ids for p in prompts], 1 + max(longest), self.at_once)
+        rows = [Row(self._prefix(rules, p), p.ids[p.shared :]) for p in prompts]
+        width = max(most - row.shared for most, row in zip(longest, rows, strict=True))
+        return SharedBatch(self.lm, rules, rows, width=width, room=room, at_once=self.at_once)
+
+    def _prefix(self, rules: MaskRules, prompt: Encoded) -> KeyValues | None:
+        """The keys and values of how a prompt begins: what all questions share, then what this question's groups do."""
+        known: KeyValues | None = None
+        for tokens in prompt.prefixes:
+            begun, ids = known, prompt.ids[:tokens]
+            known = self.prefixes.get(ids, lambda: read_prefix(self.lm, rules, ids, begun, self.at_once))  # noqa: B023
+        return known
+
+    def _rules(self) -> MaskRules | str:
+        with self._lock:
+            if self._found is None:
+                self._found = _examine(self.lm)
+            return self._found
+
+
+def _examine(lm: CausalLM) -> MaskRules | str:
+    """The model's mask rules if sharing prefixes gives what plain reading gives; else why not."""
+    try:
+        rules = MaskRules.of(lm)
+    except NoExplicitMasks as reason:
+        return str(reason)
+    try:
+        gap, spread = _disagreement(lm, rules)
+    except torch.OutOfMemoryError:
+        raise
+    except (AttributeError, IndexError, KeyError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
+        return f"it cannot read with explicit masks: {type(error).__name__}: {error}"[:300]
+    if not gap <= _TOLERANCE.get(lm.dtype, _HALF_TOLERANCE) * spread:
+        return f"reading a shared prefix gave other logits than plain reading (by {gap:.2g} of {spread:.2g})"
+    return rules
+
+
+@torch.inference_mode()
+def _disagreement(lm: CausalLM, rules: MaskRules) -> tuple[float, float]:
+    """How far logits differ between reading two short prompts with a shared prefix and plainly, and their spread."""
+    vocabulary = lm.model.get_input_embeddings().weight.shape[0]
+    tokens = [(7 * i + 3) % vocabulary for i in range(16)]
+    prompts = [tokens[:9], [*tokens[:6], *tokens[10:16]]]
+    prefix = read_prefix(lm, rules, tokens[:6], read_prefix(lm, rules, tokens[:4], None, 8), 8)
+    shared = SharedBatch(lm, rules, [Row(prefix, tuple(p[6:])) for p in prompts], width=7, room=2, at_once=6)
+    got = [shared.open([tokens[:2]]).logits, shared.append([tokens[5]] * 2)]
+    plain = PlainBatch(lm, prompts, 14, 1000)
+    wanted = [plain.open().logits, plain.append([tokens[5]] * 2)]
+    gap = max(float((g - w).abs().max()) for g, w in zip(got, wanted, strict=True))
+    return gap, float(wanted[0].max() - wanted[0].min())

@@ -1,0 +1,180 @@
+"""Rows of prompts that share how they begin: each row pays for its own passage and question only.
+
+All shapes follow from the settings, the question and the number of rows; masks are explicit and always given. So
+nothing that one row holds, its length included, decides which kernel another row runs through.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from robustrag_integrations.models.batch import Opened, column_parts
+from robustrag_integrations.models.causal_lm import CausalLM
+from robustrag_integrations.models.masks import NOWHERE, MaskRules
+from robustrag_integrations.models.packing import Stem
+from robustrag_integrations.models.slab import KeyValues, Slab
+
+
+@dataclass(frozen=True)
+class Row:
+    """A prompt: the keys and values of how it begins, and the token ids of the rest, at least one."""
+
+    prefix: KeyValues | None
+    rest: tuple[int, ...]
+
+    @property
+    def shared(self) -> int:
+        """How many tokens the prefix has."""
+        return self.prefix.tokens if self.prefix else 0
+
+
+class SharedBatch:
+    """Rows in one slab. Columns: prefixes, then the rests of the prompts (left-padded), then what is generated.
+
+    Args:
+        lm: the model.
+        rules: how it is told which tokens see which.
+        rows: the prompts.
+        width: columns for the rests; no less than the longest has tokens.
+        room: columns for what comes after the prompts: the scored strings, the answer.
+        at_once: how many tokens are read in one forward pass.
+    """
+
+    def __init__(
+        self, lm: CausalLM, rules: MaskRules, rows: Sequence[Row], *, width: int, room: int, at_once: int
+    ) -> None:
+        self._lm, self._rules, self._at_once = lm, rules, at_once
+        self.columns = max(row.shared for row in rows)
+        capacity = self.columns + width + room
+        ids = torch.zeros((len(rows), width), dtype=torch.long)
+        places = torch.full((len(rows), width), NOWHERE)
+        keys = torch.full((len(rows), capacity), NOWHERE)
+        for at, row in enumerate(rows):
+            start = width - len(row.rest)
+            ids[at, start:] = torch.tensor(row.rest)
+            places[at, start:] = torch.arange(row.shared, row.shared + len(row.rest))
+            keys[at, : row.shared] = torch.arange(row.shared)
+        self._ids, self._places, self._keys = (t.to(lm.device) for t in (ids, places, keys))
+        self._next = torch.tensor([row.shared + len(row.rest) for row in rows], device=lm.device)
+        self._slab = Slab(len(rows), capacity)
+        with torch.inference_mode():
+            self._slab.load([row.prefix for row in rows], self.columns)
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return len(self._next)
+
+    def fork(self) -> SharedBatch:
+        """A copy that can be advanced on its own, with the same numbers to the bit."""
+        twin = copy.copy(self)
+        with torch.inference_mode():
+            twin._slab, twin._keys = self._slab.copy(), self._keys.clone()
+        return twin
+
+    def key_values(self) -> KeyValues:
+        """Everything that a batch of one row has read, as a prefix for other batches; shares memory with this one."""
+        return KeyValues(tuple(self._slab.pairs(self.columns)), self.columns)
+
+    def stem(self) -> Stem:
+        """What a tree of continuations can grow on; the batch itself stays as it is."""
+        layers = self._slab.pairs(self.columns)
+        return Stem.after(self._lm, self._rules, layers, self._keys[:, : self.columns], self._next)
+
+    @torch.inference_mode()
+    def open(self, strings: Sequence[Sequence[int]] = ()) -> Opened:
+        """Read the rests of the prompts and, in the same pass, all strings to be scored, side by side."""
+        tails = [list(s[:-1]) for s in strings]
+        ids = torch.tensor([t for tail in tails for t in tail], dtype=torch.long, device=self._lm.device)
+        offsets = torch.tensor([i for tail in tails for i in range(len(tail))], dtype=torch.long, device=ids.device)
+        ids = torch.cat([self._ids, ids.repeat(self.rows, 1)], dim=1)
+        places = torch.cat([self._places, self._next[:, None] + offsets], dim=1)
+        extra, end = len(offsets), self.columns + self._ids.shape[1]
+        *before, last = column_parts(self._ids.shape[1], self.rows, self._at_once)
+        for part in before:
+            self.extend(ids[:, part], places[:, part])
+        visible = _side_by_side(tails, last.stop - last.start).to(ids.device)
+        logits = self.extend(ids[:, last.start :], places[:, last.start :], visible, keep=1 + extra)
+        self.rewind(end)
+        return Opened(logits[:, 0], _spelled(logits, strings))
+
+    @torch.inference_mode()
+    def append(self, tokens: Sequence[int]) -> torch.Tensor:
+        """Append a token to each row; [rows, V] float32 logits of the one after it."""
+        column = torch.tensor(tokens, device=self._lm.device)[:, None]
+        logits = self.extend(column, self._next[:, None])
+        self._next = self._next + 1
+        return logits[:, -1]
+
+    @torch.inference_mode()
+    def extend(
+        self, ids: torch.Tensor, places: torch.Tensor, visible: torch.Tensor | None = None, *, keep: int = 1
+    ) -> torch.Tensor:
+        """Read columns of tokens wherever they stand: the rest of a prompt, the next token, a level of a tree.
+
+        Args:
+            ids: [rows, Q] token ids.
+            places: [rows, Q] their positions in their own rows; NOWHERE for padding.
+            visible: [Q, C] which of the last C columns each may see; None: all before it. The last Q of the C columns
+                are these tokens themselves.
+            keep: for how many of the last columns logits are wanted.
+
+        Returns:
+            [rows, keep, V] float32 logits.
+        """
+        end = self.columns + ids.shape[1]
+        self._keys[:, self.columns : end] = places
+        mask = self._rules.mask(places, self._keys[:, :end], visible)
+        logits = self._lm(ids, mask, places.masked_fill(places == NOWHERE, 0), self._slab, keep=keep)
+        self.columns = end
+        return logits
+
+    def rewind(self, columns: int) -> None:
+        """Forget the columns from this one on."""
+        self._slab.rewind(columns)
+        self.columns = columns
+
+
+def read_prefix(
+    lm: CausalLM, rules: MaskRules, tokens: Sequence[int], known: KeyValues | None, at_once: int
+) -> KeyValues:
+    """The keys and values of a prefix: those of its beginning, which are known, and the tokens after it.
+
+    Args:
+        lm: the model.
+        rules: how it is told which tokens see which.
+        tokens: the whole prefix.
+        known: the keys and values of its first tokens, if any.
+        at_once: how many tokens are read in one forward pass.
+    """
+    rest = tuple(tokens[known.tokens if known else 0 :])
+    batch = SharedBatch(lm, rules, [Row(known, rest)], width=len(rest), room=0, at_once=at_once)
+    batch.open()
+    return batch.key_values()
+
+
+def _side_by_side(tails: Sequence[Sequence[int]], before: int) -> torch.Tensor:
+    """[before + extra, before + extra]: each tail sees what is before all of them, and itself."""
+    total = before + sum(map(len, tails))
+    visible = torch.ones((total, total), dtype=torch.bool).tril()
+    at = before
+    for tail in tails:
+        visible[at : at + len(tail), before:at] = False
+        at += len(tail)
+    return visible
+
+
+def _spelled(logits: torch.Tensor, strings: Sequence[Sequence[int]]) -> torch.Tensor:
+    """[rows] float64 probability that one of the strings follows; after column 0, each string's own columns."""
+    found = torch.zeros(len(logits), dtype=torch.float64, device=logits.device)
+    logprobs = logits.log_softmax(-1) if strings else logits
+    at = 1
+    for string in strings:
+        columns = [0, *range(at, at + len(string) - 1)]
+        at += len(string) - 1
+        found += torch.stack([logprobs[:, c, t].double() for c, t in zip(columns, string, strict=True)]).sum(0).exp()
+    return found
