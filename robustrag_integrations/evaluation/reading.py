@@ -1,0 +1,124 @@
+"""Reading a mapping that somebody wrote by hand: each value with its type and range, each error with its key."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, TypeVar
+
+from robustrag_integrations.display import printable
+
+Value = TypeVar("Value")
+
+
+def shown(value: Any) -> str:
+    """A value in an error message, cut and made printable."""
+    return printable(repr(value), 80)
+
+
+class Section:
+    """A part of a configuration.
+
+    Args:
+        given: its keys and values.
+        path: where it stands, for messages; empty for the top.
+        error: what is raised.
+    """
+
+    def __init__(self, given: Mapping[str, Any], path: str, error: type[Exception]) -> None:
+        self._given, self._path, self._error = given, path, error
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._given
+
+    def __getitem__(self, key: str) -> Any:
+        return self._given[key]
+
+    def wrong(self, message: str, key: str | None = None) -> Exception:
+        """The error that names a key."""
+        place = ".".join(filter(None, (self._path, key)))
+        return self._error(f"{place}: {message}" if place else message)
+
+    def unknown(self, key: str, value: Any, allowed: Iterable[str], more: str = "") -> Exception:
+        """The error that a name is none of these, with the nearest one that is."""
+        names = list(allowed)
+        near = difflib.get_close_matches(value, names, 1) if isinstance(value, str) else []
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        return self.wrong(f"{shown(value)} must be one of {', '.join(names)}{' ' + more if more else ''}{hint}", key)
+
+    def known(self, keys: Collection[str], of: str = "") -> None:
+        """Raise unless all keys are among these."""
+        for key in self._given:
+            if key not in keys:
+                near = difflib.get_close_matches(str(key), list(keys), 1)
+                hint = f"did you mean {near[0]!r}? " if near else ""
+                raise self.wrong(f"unknown key{of}; {hint}known are {', '.join(sorted(keys))}", printable(str(key), 60))
+
+    def optional(self, key: str, read: Callable[[], Value]) -> Value | None:
+        """What `read` reads; None where nothing is given."""
+        return None if self._given.get(key) is None else read()
+
+    def text(self, key: str) -> str:
+        """A text with something in it."""
+        value = self._given.get(key)
+        if not isinstance(value, str) or not value.strip():
+            raise self.wrong(f"must be a text, got {shown(value)}", key)
+        return value
+
+    def flag(self, key: str) -> bool:
+        """True or false."""
+        value = self._given[key]
+        if not isinstance(value, bool):
+            raise self.wrong(f"must be true or false, got {shown(value)}", key)
+        return value
+
+    def number(self, key: str, smallest: int, largest: int) -> int:
+        """A whole number of this range."""
+        return self._number(key, self._given[key], smallest, largest)
+
+    def numbers(self, key: str, smallest: int, largest: int) -> tuple[int, ...]:
+        """One or several whole numbers of this range."""
+        return tuple(dict.fromkeys(self._number(key, v, smallest, largest) for v in self.values(key)))
+
+    def name(self, key: str, allowed: Collection[str]) -> str:
+        """One of these names."""
+        value = self._given.get(key)
+        if not isinstance(value, str) or value not in allowed:
+            raise self.unknown(key, value, allowed)
+        return value
+
+    def names(self, key: str, allowed: Collection[str], *, least: int = 0) -> tuple[str, ...]:
+        """Some of these names."""
+        found = self.values(key, least=least)
+        for value in found:
+            if not isinstance(value, str) or value not in allowed:
+                raise self.unknown(key, value, allowed)
+        return tuple(dict.fromkeys(found))
+
+    def values(self, key: str, *, least: int = 1) -> tuple[Any, ...]:
+        """A value or a list of them."""
+        value = self._given[key]
+        listed = tuple(value) if isinstance(value, (list, tuple)) else (value,)
+        if len(listed) < least:
+            raise self.wrong("is an empty list; give at least one value", key)
+        return listed
+
+    def items(self, key: str, main: str) -> tuple[Section, ...]:
+        """One or several parts, each a mapping, or the text that is its main key."""
+        parts = []
+        several = self.values(key, least=0 if key == "attacks" else 1)
+        for number, value in enumerate(several):
+            place = ".".join(filter(None, (self._path, key + (f"[{number}]" if len(several) > 1 else ""))))
+            if isinstance(value, str):
+                value = {main: value}
+            if not isinstance(value, Mapping):
+                raise self._error(f"{place}: must be a text or keys and values with {main!r}, got {shown(value)}")
+            if main not in value:
+                raise self._error(f"{place}: {main!r} is missing")
+            parts.append(Section(value, place, self._error))
+        return tuple(parts)
+
+    def _number(self, key: str, value: Any, smallest: int, largest: int) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not smallest <= value <= largest:
+            raise self.wrong(f"{shown(value)} must be a whole number from {smallest} to {largest:,}", key)
+        return value
