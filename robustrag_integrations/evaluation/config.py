@@ -309,9 +309,7 @@ def _check_attack(item: Section, name: str) -> None:
 def _ranks(section: Section) -> tuple[str | int, ...]:
     found: list[str | int] = []
     for value in section.values("ranks"):
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1000:
-            found.append(value)
-        elif value in RANKS:
+        if (isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1000) or value in RANKS:
             found.append(value)
         else:
             raise section.wrong(f"{shown(value)} must be one of {', '.join(RANKS)}, or a rank from 0 on", "ranks")

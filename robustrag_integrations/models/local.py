@@ -178,6 +178,11 @@ class LocalModel(TextModel, DecodingModel):
             "prefixes": f"not shared: {self.why_not_shared}" if self.why_not_shared else "shared",
         }
 
+    def count_tokens(self, text: str) -> int:
+        """How many tokens a text is, special ones apart."""
+        readable = text.encode("utf-8", "replace").decode("utf-8")
+        return len(self._tokenizer(readable, add_special_tokens=False)["input_ids"])
+
     @property
     def why_not_shared(self) -> str | None:
         """Why what prompts have in common is computed for each of them; None if it is computed once."""
