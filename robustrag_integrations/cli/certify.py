@@ -13,8 +13,9 @@ from robustrag_integrations.cli.arguments import add_model, whole_number
 from robustrag_integrations.cli.exits import EXIT_ANSWERED, UsageError
 from robustrag_integrations.cli.models import load_model
 from robustrag_integrations.cli.output import Progress, complain, show, show_json
-from robustrag_integrations.cli.questions import AnsweredQuestion, read_answered
+from robustrag_integrations.cli.questions import read_answered
 from robustrag_integrations.display import printable, table
+from robustrag_integrations.evaluation.data import EvalQuestion
 
 _DESCRIPTION = """\
 Certify answers: for every question, the score that no attacker of a given strength can
@@ -25,9 +26,10 @@ no attack is run.
 _EPILOG = """\
 data:
   demo: the questions about the fictional world that ships with the package; or a file
-  (.jsonl or .jsonl.gz) with one question per line:
+  with one question per line (.jsonl) or a JSON list of them (.json), gzipped or not:
   {"question": "...", "answer": "..." or [...], "passages": ["...", {"text": "...",
-  "source": "..."}], "choices": [...]} (choices for --defense voting).
+  "source": "..."}], "choices": [...]} (choices for --defense voting). The layout of the
+  paper's data files ("correct answer", "context", ...) is read as well.
 
 attackers:
   injection      puts passages anywhere; the last ones of a full list drop out
@@ -151,7 +153,7 @@ def _given(args: argparse.Namespace) -> dict[str, Any]:
     return {n: getattr(args, n) for n in names if getattr(args, n) is not None}
 
 
-def _key(args: argparse.Namespace, question: AnsweredQuestion) -> str:
+def _key(args: argparse.Namespace, question: EvalQuestion) -> str:
     """What a certificate in the output file is about: the question, its passages, and every setting."""
     setup = {name: getattr(args, name) for name in (*_SETTINGS, *_LIMITS)}
     about = [
@@ -190,7 +192,7 @@ def _row(line: str) -> tuple[str, list[dict[str, Any]]] | None:
 
 def _certify(
     args: argparse.Namespace,
-    new: Sequence[tuple[str, AnsweredQuestion]],
+    new: Sequence[tuple[str, EvalQuestion]],
     known: dict[str, list[dict[str, Any]]],
     progress: Progress,
 ) -> None:

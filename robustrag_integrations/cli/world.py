@@ -1,13 +1,13 @@
-"""The fictional world that ships with the package: its articles, and questions about them."""
+"""The fictional world that ships with the package, as the demonstration asks about it."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 
-from robustrag_integrations.corpus import Document, read_documents
+from robustrag_integrations.evaluation.world import asked_about, read_world, world_folder
+
+__all__ = ["Question", "read_questions", "read_world", "world_folder"]
 
 
 @dataclass(frozen=True)
@@ -27,18 +27,6 @@ class Question:
     choices: tuple[str, ...] = ()
 
 
-def world_folder() -> Path:
-    """The folder of `world.jsonl` and `questions.jsonl`."""
-    return Path(str(resources.files("robustrag_integrations") / "demo"))
-
-
-def read_world(folder: Path) -> tuple[Document, ...]:
-    """The articles."""
-    return read_documents([str(folder / "world.jsonl")]).documents
-
-
 def read_questions(folder: Path) -> list[Question]:
     """The questions, in the order of the file."""
-    lines = (folder / "questions.jsonl").read_text(encoding="utf-8").splitlines()
-    rows = [json.loads(line) for line in lines if line.strip()]
-    return [Question(r["question"], r["answer"], r["incorrect"], tuple(r["choices"])) for r in rows]
+    return [Question(q.question, q.answers[0], q.incorrect or "", q.choices) for q in asked_about(folder)]

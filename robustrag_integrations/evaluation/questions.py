@@ -108,7 +108,7 @@ def for_task(question: EvalQuestion, task: EvalTask) -> EvalQuestion:
 
 def _own_row(row: Mapping[str, Any]) -> tuple[EvalQuestion, bool]:
     answers = _texts(_needed(row, "answer"), "answer must be a text or a list of texts", least=1)
-    choices = _texts(row.get("choices"), "choices must be a list of texts")
+    choices = _choices(row)
     passages = _listed(_needed(row, "passages"), "passages must be a list of texts or of objects with a text")
     question = EvalQuestion(
         "",
@@ -127,7 +127,7 @@ def _own_row(row: Mapping[str, Any]) -> tuple[EvalQuestion, bool]:
 def _paper_row(row: Mapping[str, Any]) -> tuple[EvalQuestion, bool]:
     answers = _texts(_needed(row, "correct answer"), "correct answer must be a text or a list of texts", least=1)
     more = _texts(row.get("expanded answer"), "expanded answer must be a list of texts")
-    choices = _texts(row.get("choices"), "choices must be a list of texts")
+    choices = _choices(row)
     passages = _listed(_needed(row, "context"), "context must be a list of objects with a title and a text")
     lies = _texts(row.get("incorrect_context"), "incorrect_context must be a text or a list of texts")
     long = bool(row.get("long_gen"))
@@ -223,6 +223,14 @@ def _texts(value: Any, complaint: str, *, least: int = 0) -> tuple[str, ...]:
     if not isinstance(listed, list) or len(listed) < least:
         raise ValueError(complaint)
     return tuple(_text(text, complaint) for text in listed)
+
+
+def _choices(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """The options; blank ones at the end, which quizzes of fewer options are filled up with, are left out."""
+    listed = row.get("choices")
+    while isinstance(listed, list) and listed and listed[-1] == "":
+        listed = listed[:-1]
+    return _texts(listed, "choices must be a list of texts")
 
 
 def _listed(value: Any, complaint: str) -> list[Any]:

@@ -8,7 +8,8 @@ from importlib import resources
 from pathlib import Path
 
 from robustrag_integrations.corpus import BM25Index, Document, read_documents, split
-from robustrag_integrations.evaluation.rows import BadRow, RawRow, read_rows
+from robustrag_integrations.evaluation.questions import EvalQuestion, question_of
+from robustrag_integrations.evaluation.rows import BadRow, DatasetError, RawRow, read_rows
 
 
 def world_folder() -> Path:
@@ -21,7 +22,16 @@ def read_world(folder: Path) -> tuple[Document, ...]:
     return read_documents([str(folder / "world.jsonl")]).documents
 
 
-def world_rows(top_k: int) -> Iterator[RawRow | BadRow]:
+def asked_about(folder: Path) -> Iterator[EvalQuestion]:
+    """The questions about the world, without passages.
+
+    Raises:
+        DatasetError: the file cannot be read.
+    """
+    return (question_of(row.value, row.line)[0] for row in _rows(folder))
+
+
+def world_rows(top_k: int) -> Iterator[RawRow]:
     """The questions as rows of the project's layout, each with its `top_k` best passages.
 
     Raises:
@@ -29,10 +39,16 @@ def world_rows(top_k: int) -> Iterator[RawRow | BadRow]:
     """
     folder = world_folder()
     index = BM25Index(split(read_world(folder)))
-    for row in read_rows(str(folder / "questions.jsonl")):
+    for row in _rows(folder):
+        found = index.search(row.value["question"], top_k)
+        passages = [{"text": p.text, "id": p.id, "source": p.source} for p in found]
+        yield replace(row, value={**row.value, "passages": passages})
+
+
+def _rows(folder: Path) -> Iterator[RawRow]:
+    """The rows of `questions.jsonl`, which have no passages."""
+    path = str(folder / "questions.jsonl")
+    for row in read_rows(path):
         if isinstance(row, BadRow):
-            yield row
-        else:
-            found = index.search(row.value["question"], top_k)
-            passages = [{"text": p.text, "id": p.id, "source": p.source} for p in found]
-            yield replace(row, value={**row.value, "passages": passages})
+            raise DatasetError(f"{path}, {row}")
+        yield replace(row, value={"passages": [], **row.value})
