@@ -16,11 +16,13 @@ from robustrag_integrations.models.base import DecodingModel, TextModel
 from robustrag_integrations.passages import Passage
 
 if TYPE_CHECKING:
-    from robustrag_integrations.defenses.decoding import DecodingSettings
+    from robustrag_integrations.defenses.decoding import DecodingAggregation, DecodingSettings
 
 CertificationPlan: TypeAlias = Generator[CertificationRequest, CertificationReply, tuple[Findings, ...]]
 
 _HALF = ("bfloat16", "float16")
+_ALONE = "the batch shapes of inference"
+_PACKED = "many continuations per forward pass; the batch shapes of inference wherever float noise could decide"
 
 
 @dataclass(frozen=True)
@@ -35,23 +37,26 @@ class CertificationRun:
     settings: Mapping[str, Any]
     numerics: Mapping[str, Any]
     warnings: tuple[str, ...]
+    profile: Callable[[], Mapping[str, Any]]
 
     def run(self) -> tuple[Certification, ...]:
         """One certificate per corruption size, ascending."""
-        return self._certificates(run(self.plan, self.perform))
+        return self._certificates(run(self.plan, self.perform, operation="certification"))
 
     async def arun(self) -> tuple[Certification, ...]:
         """`run` without blocking the event loop."""
-        return self._certificates(await arun(self.plan, self.aperform))
+        return self._certificates(await arun(self.plan, self.aperform, operation="certification"))
 
     def _certificates(self, findings: Sequence[Findings]) -> tuple[Certification, ...]:
+        packed = self.profile()
+        numerics = {**self.numerics, **({"shapes": _PACKED, **packed} if packed else {})}
         return tuple(
             certificate(
                 self.question,
                 found,
                 defense=self.defense,
                 settings=self.settings,
-                numerics=self.numerics,
+                numerics=numerics,
                 warnings=self.warnings,
             )
             for found in findings
@@ -74,10 +79,66 @@ def prepare(
     Raises:
         TypeError, ValueError: bad input, or a model that samples.
     """
+    question = _question(defense, query, passages, reference, corruption_sizes, metric, settings)
+    return defense.certification_run(question, metric, choices)
+
+
+def certify_etas(
+    defense: DecodingAggregation,
+    query: str,
+    passages: Iterable[str | Passage],
+    reference: str | Sequence[str],
+    *,
+    etas: Iterable[float],
+    corruption_sizes: Iterable[int],
+    metric: Metric = contains_answer,
+    **settings: Any,
+) -> dict[float, tuple[Certification, ...]]:
+    """Certify decoding aggregation for several values of eta in one walk over the tree; see `Defense.certify_sizes`.
+
+    The model scores each prefix once for all of them. `max_model_calls` is the limit of the whole walk.
+
+    Args:
+        defense: its other settings hold for all.
+        query: the question.
+        passages: the clean retrieval, best first.
+        reference: the right answer, or several.
+        etas: the values, in units of probability.
+        corruption_sizes: k', several.
+        metric: what responses are scored with.
+        settings: those of `Defense.certify`.
+
+    Returns:
+        Per eta, one certificate per corruption size, ascending.
+
+    Raises:
+        TypeError, ValueError: bad input, named in the message.
+    """
+    from robustrag_integrations.defenses.decoding import DecodingSettings
+
+    values = tuple(dict.fromkeys(etas))
+    if not values:
+        raise ValueError("no eta was given; name at least one, such as etas=[0.0, 1.0]")
+    question = _question(defense, query, passages, reference, corruption_sizes, metric, settings)
+    fixed = [DecodingSettings.of(eta=eta).eta for eta in values]
+    found = decoding_run(question, defense.settings, defense.model, metric, etas=fixed).run()
+    count = len(question.sizes)
+    return {eta: found[i * count : (i + 1) * count] for i, eta in enumerate(values)}
+
+
+def _question(
+    defense: Defense,
+    query: str,
+    passages: Iterable[str | Passage],
+    reference: str | Sequence[str],
+    corruption_sizes: Iterable[int],
+    metric: Metric,
+    settings: Mapping[str, Any],
+) -> Question:
     check_query(query)
     if not callable(metric):
         raise TypeError(f"metric must be a function of (response, references), got {type(metric).__name__}")
-    question = Question.of(
+    return Question.of(
         query,
         passages,
         references_of(reference),
@@ -87,7 +148,6 @@ def prepare(
         group_by=defense.group_by,
         **settings,
     )
-    return defense.certification_run(question, metric, choices)
 
 
 def text_run(
@@ -121,13 +181,19 @@ def text_run(
         {**settings, "model": model.description},
         numerics,
         (*model.warnings, *_precision_warnings(numerics)),
+        certifier.profile,
     )
 
 
 def decoding_run(
-    question: Question, settings: DecodingSettings, model: DecodingModel, metric: Metric
+    question: Question,
+    settings: DecodingSettings,
+    model: DecodingModel,
+    metric: Metric,
+    *,
+    etas: Sequence[int] = (),
 ) -> CertificationRun:
-    """A certification over next-token probabilities."""
+    """A certification over next-token probabilities; `etas` as for `decoding_certification_plan`."""
     from robustrag_integrations.aggregation.decoding import ONE
     from robustrag_integrations.certification.decoding import decoding_certification_plan
     from robustrag_integrations.certification.drive import DecodingCertifier
@@ -137,19 +203,20 @@ def decoding_run(
     named = str(getattr(model, "description", type(model).__name__))
     return CertificationRun(
         question,
-        decoding_certification_plan(question, settings, model.codec, metric=metric),
+        decoding_certification_plan(question, settings, model.codec, metric=metric, etas=etas),
         certifier,
         certifier.aperform,
         "decoding",
         {**settings.as_dict(), "model": named},
         numerics,
         _precision_warnings(numerics),
+        certifier.profile,
     )
 
 
 def _numerics(model: TextModel | DecodingModel) -> dict[str, Any]:
     known = dict(model.numerics) if isinstance(model, DecodingModel) else {}
-    return {**known, "shapes": "the batch shapes of inference"} if known else {}
+    return {**known, "shapes": _ALONE} if known else {}
 
 
 def _precision_warnings(numerics: Mapping[str, Any]) -> tuple[str, ...]:

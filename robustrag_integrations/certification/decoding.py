@@ -1,14 +1,18 @@
 """Certifying decoding aggregation (paper, section IV-C, Algorithm 4).
 
-The tree of all partial responses is walked level by level, once for all corruption sizes and all cases: a group's
-distribution after a prefix is the same whoever else is corrupted, so each prefix is scored once, and each case sums
-the rows that are its own. A case leaves the walk at its first Case 4.
+The tree of all partial responses is walked level by level, once for all corruption sizes, all values of eta and all
+cases: a group's distribution after a prefix is the same whoever else is corrupted, so each prefix is scored once, and
+each case sums the rows that are its own. A case leaves the walk at its first Case 4.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import TYPE_CHECKING
 
+from robustrag_integrations.aggregation.decoding import ONE
 from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import NOTHING_BENIGN, Findings, Ledger, Question, smaller_size_fails
 from robustrag_integrations.certification.isolated import NOTHING
@@ -21,6 +25,7 @@ from robustrag_integrations.certification.tree import (
     Walk,
     expand,
     grow,
+    judged,
     rows_of,
     score_leaves,
     sessions_of,
@@ -33,20 +38,44 @@ from robustrag_integrations.models.token_text import TokenText
 from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.prompts import ABSTENTION
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 NOBODY_LEFT = "no untouched group takes part in decoding: one that the attacker adds decides alone"
 _AT_ONCE = 16  # prefixes scored per request, so that their distributions fit in memory
+_MOST_UNSURE = 4  # groups of which it may be open whether they answer; all their subsets are looked at
 
 
 def decoding_certification_plan(
-    question: Question, settings: DecodingSettings, codec: TokenCodec, *, metric: Metric | None = None
+    question: Question,
+    settings: DecodingSettings,
+    codec: TokenCodec,
+    *,
+    metric: Metric | None = None,
+    etas: Sequence[int] = (),
 ) -> Generator[CertificationRequest, CertificationReply, tuple[Findings, ...]]:
     """Certify all corruption sizes of a question in one walk over the tree of partial responses.
 
     `metric` is only looked at for what it says about itself: one that is `monotone` and has a `highest` score lets the
     walk leave out what follows a partial response that has it.
+
+    Args:
+        question: what is certified.
+        settings: the defence's.
+        codec: the model's.
+        metric: what responses are scored with.
+        etas: values of eta, in units of 2**-40, in place of the settings' one; the findings are those of all sizes for
+            the first, then for the second, ...
     """
-    sizes = [Findings(size, question.cases(size)) for size in question.sizes]
-    walk = Walk(question, settings, codec, sizes, Ledger(question.max_model_calls), metric)
+    chosen = tuple(etas) or (settings.eta,)
+    sizes = [
+        Findings(size, question.cases(size), settings=replace(settings, eta=eta).as_dict())
+        for eta in chosen
+        for size in question.sizes
+    ]
+    per_size = [eta for eta in chosen for _ in question.sizes]
+    walk = Walk(question, settings, codec, sizes, per_size, Ledger(question.max_model_calls), metric)
     for found in sizes:
         if not all(case.groups for case in found.cases):
             found.open_ended(NOTHING_BENIGN)
@@ -61,20 +90,20 @@ def decoding_certification_plan(
     for index, found in enumerate(sizes):
         if found.model_calls is None or found.estimate:
             found.model_calls = walk.ledger.spent
-        found.evidence = {"tree": walk.tree.get(index, []), **found.evidence}
+        found.evidence = {"tree": list(walk.tree.get(index, {}).values()), **found.evidence}
     return tuple(sizes)
 
 
 def _pass_on(walk: Walk) -> None:
     """What fails against a smaller attacker fails against a larger one."""
-    failed: int | None = None
-    for found in walk.sizes:
-        if failed is not None and not found.done:
-            found.settle(smaller_size_fails(failed))
+    failed: dict[int, int] = {}  # corruption size by eta
+    for found, eta in zip(walk.sizes, walk.etas, strict=True):
+        if eta in failed and not found.done:
+            found.settle(smaller_size_fails(failed[eta]))
         if found.done and found.model_calls is None:
             found.model_calls = walk.ledger.spent
-        if failed is None and found.done and found.certified and found.tau == 0:
-            failed = found.size
+        if eta not in failed and found.done and found.certified and found.tau == 0:
+            failed[eta] = found.size
 
 
 def _open(
@@ -92,10 +121,7 @@ def _open(
     prompts = tuple(settings.isolated_prompts(query, batch) for batch in batches)
     openings: Sequence[Opening] = yield OpenTrees(prompts, settings.no_retrieval_prompt(query), settings.max_new_tokens)
     walk.ledger.spent += len(batches)
-    answering = [
-        frozenset(who_answers(batch, opening.abstention, settings.gamma))
-        for batch, opening in zip(batches, openings, strict=True)
-    ]
+    turnouts = [_turnout(batch, o.abstention, settings) for batch, o in zip(batches, openings, strict=True)]
     seats = []
     for index, found in enumerate(walk.sizes):
         used = {place for c in found.cases for place in places.get((c.total, c.ranks), ())}
@@ -103,13 +129,61 @@ def _open(
         for number, case in enumerate(found.cases):
             if found.done:
                 break
-            rows = tuple((s, row) for s, row in places[case.total, case.ranks] if row in answering[s])
-            if rows:
-                seats.append(Seat(index, number, rows, case.corrupted))
-            else:
-                yield from _nobody(walk, found, number, case)
+            groups = places[case.total, case.ranks]
+            for rows in _may_answer(walk, found, groups, turnouts, exact=not case.corrupted):
+                if rows:
+                    seats.append(Seat(index, number, rows, case.corrupted))
+                else:
+                    yield from _nobody(walk, found, number, case)
     _pass_on(walk)
     return seats, {s: rows_of(o.distributions, walk.settings.slack) for s, o in enumerate(openings)}
+
+
+@dataclass(frozen=True)
+class _Turnout:
+    """Which rows of a session answer, and for which of them float noise could decide (p(abstain) next to gamma)."""
+
+    answering: frozenset[int]
+    unsure: frozenset[int]
+
+
+def _turnout(groups: Sequence[PassageGroup], abstention: NDArray[np.floating], settings: DecodingSettings) -> _Turnout:
+    slack = settings.slack / ONE
+    low, high = (frozenset(who_answers(groups, abstention, settings.gamma + shift)) for shift in (-slack, slack))
+    return _Turnout(frozenset(who_answers(groups, abstention, settings.gamma)), high - low)
+
+
+def _may_answer(
+    walk: Walk,
+    found: Findings,
+    groups: Sequence[tuple[int, int]],
+    turnouts: Sequence[_Turnout],
+    *,
+    exact: bool,
+) -> Iterator[tuple[tuple[int, int], ...]]:
+    """The sets of groups that may answer, as (session, row): one, or several where abstaining is a matter of noise.
+
+    Args:
+        walk: for its settings.
+        found: certified no further if there are too many such sets.
+        groups: a case's untouched groups.
+        turnouts: per session.
+        exact: whether noise plays no part.
+    """
+    unsure = [] if exact else [(s, row) for s, row in groups if row in turnouts[s].unsure]
+    if len(unsure) > _MOST_UNSURE:
+        found.open_ended(
+            f"for {len(unsure)} untouched groups the probability of abstaining is within the slack of "
+            f"gamma={walk.settings.gamma:g}: which of them answer is a matter of float noise"
+        )
+        return
+    for count in range(len(unsure) + 1):
+        for silent in combinations(unsure, count):
+            yield tuple(
+                (s, row)
+                for s, row in groups
+                if (s, row) not in silent and ((s, row) in unsure or row in turnouts[s].answering)
+            )
 
 
 def _nobody(
@@ -152,13 +226,13 @@ def _walk(
     walk: Walk, level: list[Node], rows: dict[int, Rows]
 ) -> Generator[CertificationRequest, CertificationReply, None]:
     """Walk the tree breadth first; the root's rows are known."""
-    following, leaves = expand(walk, level[0], rows)
+    following, leaves = expand(walk, level[0], judged(walk, level[0], rows) or ())
     yield from score_leaves(walk, leaves)
     level = following
     while level := _living(walk, level):
         needed = sum(len(sessions_of(node)) for node in level)
         if needed > walk.ledger.left:
-            last = max((s for node in level for s in node.seats), key=lambda s: s.size).size
+            last = max((s.size for node in level for s in node.seats), key=lambda i: (walk.sizes[i].size, i))
             walk.sizes[last].give_up(
                 f"{needed} more prefixes would have to be scored, {walk.ledger.left} model calls are left; raise "
                 "max_model_calls, or eta"
@@ -167,8 +241,8 @@ def _walk(
         following, leaves = [], []
         for start in range(0, len(level), _AT_ONCE):
             part = level[start : start + _AT_ONCE]
-            replies = yield from grow(walk, part)
-            for node, known in zip(part, replies, strict=True):
+            spans = yield from grow(walk, part)
+            for node, known in zip(part, spans, strict=True):
                 children, ended = expand(walk, node, known)
                 following += children
                 leaves += ended

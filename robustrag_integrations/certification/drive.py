@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 from robustrag_integrations.certification.requests import (
     Branch,
@@ -13,9 +16,10 @@ from robustrag_integrations.certification.requests import (
     OpenTrees,
     Score,
 )
+from robustrag_integrations.certification.states import PrefixStates
 from robustrag_integrations.defenses.plan import Ask
 from robustrag_integrations.metrics import Metric, checked_score
-from robustrag_integrations.models.base import DecodingModel, DecodingSession, Distributions, Response, TextModel
+from robustrag_integrations.models.base import DecodingModel, Distributions, TextModel
 
 
 class _Scorer:
@@ -32,14 +36,15 @@ class TextCertifier(_Scorer):
     def __init__(self, model: TextModel, metric: Metric, references: Sequence[str]) -> None:
         super().__init__(metric, references)
         self._model = model
+        self._finals = model.finals()
 
     def __call__(self, request: CertificationRequest) -> CertificationReply:
         """Perform one request."""
         if isinstance(request, Score):
             return self.scores(request.responses)
         ask = _asked(request)
-        if ask.role == "final" and self._model.shares_batches:  # inference asks final prompts one by one
-            return [reply for prompt in ask.prompts for reply in self._model.generate([prompt], ask.role)]
+        if ask.role == "final":
+            return self._finals.answer(ask.prompts)
         return self._model.generate(ask.prompts, ask.role)
 
     async def aperform(self, request: CertificationRequest) -> CertificationReply:
@@ -47,12 +52,13 @@ class TextCertifier(_Scorer):
         if isinstance(request, Score):
             return await asyncio.to_thread(self.scores, request.responses)
         ask = _asked(request)
-        if ask.role == "final" and self._model.shares_batches:
-            replies: list[Response] = []
-            for prompt in ask.prompts:
-                replies += await self._model.agenerate([prompt], ask.role)
-            return replies
+        if ask.role == "final":
+            return await self._finals.aanswer(ask.prompts)
         return await self._model.agenerate(ask.prompts, ask.role)
+
+    def profile(self) -> dict[str, Any]:
+        """How the final answers were computed; JSON-safe."""
+        return self._finals.profile
 
 
 def _asked(request: CertificationRequest) -> Ask:
@@ -62,60 +68,51 @@ def _asked(request: CertificationRequest) -> Ask:
 
 
 class DecodingCertifier(_Scorer):
-    """Performs the requests of a decoding certification with a `DecodingModel`; holds the states of the tree.
+    """Performs the requests of a decoding certification with a `DecodingModel`; holds the states of the trees.
 
-    Every prefix runs through the shapes of inference: its tokens one by one, in sessions of as many rows.
+    The sessions have as many rows as those of inference.
     """
 
     def __init__(self, model: DecodingModel, metric: Metric, references: Sequence[str]) -> None:
         super().__init__(metric, references)
         self._model = model
-        self._opened: OpenTrees | None = None
-        self._states: dict[tuple[int, tuple[int, ...]], DecodingSession] = {}
+        self._states: list[PrefixStates] = []
+        self._counts: Counter[str] = Counter()
 
     def __call__(self, request: CertificationRequest) -> CertificationReply:
         """Perform one request."""
         if isinstance(request, Score):
             return self.scores(request.responses)
         if isinstance(request, OpenTrees):
-            self._opened = request
-            self._states = {(index, ()): self._open(index) for index in range(len(request.sessions))}
-            return [session.opening for session in self._states.values()]
+            none, limit = request.no_retrieval, request.max_new_tokens
+            self._states = [
+                PrefixStates(partial(self._model.open_session, prompts, none, limit), self._counts)
+                for prompts in request.sessions
+            ]
+            return [states.root.opening for states in self._states]
         if isinstance(request, Grow):
-            self._forget(min(len(b.prefix) for b in request.branches) - 1)
-            return [self._grow(branch) for branch in request.branches]
+            return self._grow(request)
         raise TypeError(f"a decoding model cannot perform {type(request).__name__}")
 
     async def aperform(self, request: CertificationRequest) -> CertificationReply:
         """Perform one request in a thread; cancelling takes effect between two requests."""
         return await asyncio.to_thread(self, request)
 
-    def _open(self, index: int) -> DecodingSession:
-        if self._opened is None:
-            raise TypeError("a decoding certification must open its trees before it grows them")
-        return self._model.open_session(
-            self._opened.sessions[index], self._opened.no_retrieval, self._opened.max_new_tokens
-        )
+    def profile(self) -> dict[str, Any]:
+        """How the prefixes were scored; JSON-safe."""
+        if not self._counts["packed"]:
+            return {}
+        return {
+            "prefixes_packed": self._counts["packed"],
+            "prefixes_alone": self._counts["alone"],
+            "packing_noise": max(states.noise for states in self._states),
+            "packing_noise_allowed": max(states.allowed for states in self._states),
+        }
 
-    def _forget(self, depth: int) -> None:
-        gone = [key for key in self._states if 0 < len(key[1]) < depth]
-        for key in gone:
-            del self._states[key]
-
-    def _grow(self, branch: Branch) -> Distributions:
-        *parent, token = branch.prefix
-        state = self._state(branch.session, tuple(parent), used_up=branch.only_child)
-        reply = state.append(token)
-        self._states[branch.session, branch.prefix] = state
-        return reply
-
-    def _state(self, index: int, prefix: tuple[int, ...], *, used_up: bool) -> DecodingSession:
-        """A session that has read this prefix, and that may be advanced."""
-        if used_up and prefix and (index, prefix) in self._states:
-            return self._states.pop((index, prefix))
-        known = next(n for n in range(len(prefix), -1, -1) if (index, prefix[:n]) in self._states)
-        copied = self._states[index, prefix[:known]].fork()
-        session, read = (copied, known) if copied is not None else (self._open(index), 0)
-        for token in prefix[read:]:
-            session.append(token)
-        return session
+    def _grow(self, request: Grow) -> list[Distributions]:
+        told: dict[Branch, Distributions] = {}
+        for index, states in enumerate(self._states):
+            branches = [b for b in request.branches if b.session == index]
+            if branches:
+                told.update(zip(branches, states.grow(branches, exact=request.exact), strict=True))
+        return [told[b] for b in request.branches]

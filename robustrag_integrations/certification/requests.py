@@ -46,9 +46,14 @@ class Grow:
     """Score these prefixes; the reply is one `Distributions` each, in order.
 
     States of prefixes shorter than the parents of these are not needed any more, the roots excepted.
+
+    Attributes:
+        branches: the prefixes.
+        exact: whether only the numbers of inference will do: those told before had too much noise.
     """
 
     branches: tuple[Branch, ...]
+    exact: bool = False
 
 
 CertificationRequest: TypeAlias = Ask | Score | OpenTrees | Grow

@@ -57,7 +57,9 @@ def _draw(
         prefix = tuple(text.tokens)
         if (seat, prefix) not in known:
             rows = root if not prefix else (yield from _rows_after(walk, seat, prefix))
-            known[seat, prefix] = walk.span(seat, rows, prefix)
+            span = walk.span(seat, rows, prefix)
+            assert span is not None  # noqa: S101 - the numbers of inference leave nothing open
+            known[seat, prefix] = span
         span = known[seat, prefix]
         if span.kind == "open":
             return None
@@ -70,6 +72,6 @@ def _rows_after(
     walk: Walk, seat: Seat, prefix: tuple[int, ...]
 ) -> Generator[CertificationRequest, CertificationReply, dict[int, Rows]]:
     sessions = sorted({session for session, _ in seat.rows})
-    told = yield Grow(tuple(Branch(s, prefix, only_child=False) for s in sessions))
+    told = yield Grow(tuple(Branch(s, prefix, only_child=False) for s in sessions), exact=True)
     walk.ledger.spent += len(sessions)
     return {s: rows_of(d, walk.settings.slack) for s, d in zip(sessions, told, strict=True)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from robustrag_integrations.aggregation.decoding import ONE, TokenChoice
@@ -48,3 +48,24 @@ def possible_tokens(
     if choice.gap + reach > eta:
         return TokenSpan("either", tuple(dict.fromkeys((choice.top, *fallbacks))))
     return TokenSpan("fallback", tuple(dict.fromkeys(fallbacks)))
+
+
+def certain_tokens(
+    choice: TokenChoice, fallbacks: Sequence[int], corrupted: int, eta: int, slack: int, error: int, *, sure: bool
+) -> TokenSpan | None:
+    """`possible_tokens` of the numbers of inference, from numbers that differ; None where it could be something else.
+
+    Args:
+        choice, fallbacks, corrupted, eta, slack: as for `possible_tokens`.
+        error: how far the gap of any two sums may be from that of inference, in units of 2**-40.
+        sure: whether the no-retrieval tokens are those of inference.
+    """
+    span = possible_tokens(choice, fallbacks, corrupted, eta, slack)
+    if not error and sure:
+        return span
+    ends = (replace(choice, gap=max(choice.gap - error, 0)), replace(choice, gap=choice.gap + error))
+    if any(possible_tokens(end, fallbacks, corrupted, eta, slack).kind != span.kind for end in ends):
+        return None  # in between, the kind is the same: with the gap it only ever goes from open or fallback to top
+    if span.kind in ("top", "either") and choice.gap <= error:
+        return None  # another token may be on top
+    return span if sure or span.kind in ("top", "open") else None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,15 +19,12 @@ from robustrag_integrations.aggregation.decoding import (
 )
 from robustrag_integrations.certification.findings import Findings, Ledger, Question
 from robustrag_integrations.certification.requests import Branch, CertificationReply, CertificationRequest, Grow
-from robustrag_integrations.certification.steps import TokenSpan, possible_tokens
+from robustrag_integrations.certification.steps import TokenSpan, certain_tokens
 from robustrag_integrations.defenses.decoding import DecodingSettings, extend
 from robustrag_integrations.metrics import Metric
 from robustrag_integrations.models.base import Distributions, TokenCodec
 from robustrag_integrations.models.token_text import TokenText
 from robustrag_integrations.prompts import ABSTENTION
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 SHOWN = 200  # nodes of the tree that are kept for pictures
 _CAUSES = {True: "a path of the decoding tree", False: "the beginning of a path of the decoding tree"}
@@ -37,7 +35,7 @@ LEFT_OUT = "what follows a partial response that has the highest score was left 
 class Seat:
     """Where a case's answering groups sit: (session, row) each."""
 
-    size: int  # index of the corruption size
+    size: int  # index of the findings: a corruption size, or one with an eta
     number: int  # of the case within its size
     rows: tuple[tuple[int, int], ...]
     corrupted: int
@@ -64,61 +62,74 @@ class Walk:
     question: Question
     settings: DecodingSettings
     codec: TokenCodec
-    sizes: list[Findings]
+    sizes: list[Findings]  # one per corruption size and eta
+    etas: list[int]  # as many
     ledger: Ledger
     metric: Metric | None
-    tree: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
+    tree: dict[int, dict[tuple[int, ...], dict[str, Any]]] = field(default_factory=dict)
 
     def alive(self, seat: Seat) -> bool:
         """Whether this case still matters."""
         return not self.sizes[seat.size].done
 
-    def span(self, seat: Seat, replies: dict[int, Rows], prefix: tuple[int, ...]) -> TokenSpan:
-        """What can follow a prefix in one case."""
+    def span(self, seat: Seat, replies: dict[int, Rows], prefix: tuple[int, ...]) -> TokenSpan | None:
+        """What can follow a prefix in one case; None where the noise of the numbers leaves it open."""
         scores = np.stack([replies[s].scores[row] for s, row in seat.rows])
-        fallbacks = replies[seat.rows[0][0]].fallbacks
-        choice = choose_token(scores, fallbacks[0], self.settings.eta)
+        here = replies[seat.rows[0][0]]
+        eta = self.etas[seat.size]
+        choice = choose_token(scores, here.fallbacks[0], eta)
         slack = self.settings.slack if seat.corrupted else 0
-        span = possible_tokens(choice, fallbacks, seat.corrupted, self.settings.eta, slack)
-        self._keep(seat, prefix, choice, span)
+        error = 2 * sum(replies[s].noise for s, _ in seat.rows)
+        span = certain_tokens(choice, here.fallbacks, seat.corrupted, eta, slack, error, sure=here.sure)
+        if span is not None:
+            self._keep(seat, prefix, choice, span)
         return span
 
     def _keep(self, seat: Seat, prefix: tuple[int, ...], choice: TokenChoice, span: TokenSpan) -> None:
-        nodes = self.tree.setdefault(seat.size, [])
-        if seat.number == 0 and len(nodes) < SHOWN:
+        nodes = self.tree.setdefault(seat.size, {})
+        if seat.number == 0 and len(nodes) < SHOWN and prefix not in nodes:
             words = [self.codec.decode([*prefix, t])[len(self.codec.decode(list(prefix))) :] for t in span.tokens]
-            nodes.append(
-                {
-                    "prefix": list(prefix),
-                    "gap": round(choice.gap / ONE, 6),
-                    "kind": span.kind,
-                    "tokens": list(span.tokens),
-                    "words": ["<end>" if self.codec.is_end(t) else w for t, w in zip(span.tokens, words, strict=True)],
-                }
-            )
+            nodes[prefix] = {
+                "prefix": list(prefix),
+                "gap": round(choice.gap / ONE, 6),
+                "kind": span.kind,
+                "tokens": list(span.tokens),
+                "words": ["<end>" if self.codec.is_end(t) else w for t, w in zip(span.tokens, words, strict=True)],
+            }
 
 
 @dataclass(frozen=True)
 class Rows:
-    """A session's rows after a prefix: fixed-point scores, and the tokens that may be the no-retrieval token."""
+    """A session's rows after a prefix, in fixed point.
+
+    Attributes:
+        scores: [rows, V].
+        fallbacks: the tokens that may be the no-retrieval token.
+        noise: how far each score may be from that of inference.
+        sure: whether inference has the same fallbacks.
+    """
 
     scores: Scores
     fallbacks: tuple[int, ...]
+    noise: int = 0
+    sure: bool = True
 
 
 def rows_of(distributions: Distributions, slack: int) -> Rows:
-    """A session's reply in fixed point."""
-    return Rows(fixed_point(distributions.groups), _fallbacks(distributions.no_retrieval, slack))
+    """A session's reply in fixed point.
 
-
-def _fallbacks(no_retrieval: NDArray[np.floating], slack: int) -> tuple[int, ...]:
-    """The no-retrieval token, and those that float noise (a 64th of the slack for all sums) could put in its place."""
-    best = most_probable(no_retrieval)
-    if not slack:
-        return (best,)
-    row = fixed_point(no_retrieval[None])[0]
-    near = np.flatnonzero(row >= int(row[best]) - slack // 64)
-    return tuple(dict.fromkeys((best, *map(int, near))))
+    The fallbacks are the no-retrieval token, and those that float noise (a 64th of the slack for all sums) could put in
+    its place.
+    """
+    noise = math.ceil(distributions.noise * ONE)
+    best = most_probable(distributions.no_retrieval)
+    if not slack and not noise:
+        return Rows(fixed_point(distributions.groups), (best,))
+    row = fixed_point(distributions.no_retrieval[None])[0]
+    behind = int(row[best]) - row
+    near = tuple(dict.fromkeys((best, *map(int, np.flatnonzero(behind <= slack // 64)))))
+    sure = not noise or np.count_nonzero(behind <= slack // 64 + 2 * noise) == 1
+    return Rows(fixed_point(distributions.groups), near if slack else (best,), noise, bool(sure))
 
 
 def sessions_of(node: Node) -> list[int]:
@@ -128,13 +139,37 @@ def sessions_of(node: Node) -> list[int]:
 
 def grow(
     walk: Walk, part: Sequence[Node]
+) -> Generator[CertificationRequest, CertificationReply, list[list[tuple[Seat, TokenSpan]]]]:
+    """What can follow these nodes in each of their living cases.
+
+    Where noise in what the model told could make a difference, it is asked once more, for the numbers of inference.
+    """
+    told = yield from _scores(walk, part, exact=False)
+    walk.ledger.spent += sum(len(sessions_of(node)) for node in part)
+    spans = [judged(walk, node, rows) for node, rows in zip(part, told, strict=True)]
+    unclear = [i for i, found in enumerate(spans) if found is None]
+    if unclear:
+        again = yield from _scores(walk, [part[i] for i in unclear], exact=True)
+        for i, rows in zip(unclear, again, strict=True):
+            spans[i] = judged(walk, part[i], rows)
+    return [found for found in spans if found is not None]
+
+
+def _scores(
+    walk: Walk, part: Sequence[Node], *, exact: bool
 ) -> Generator[CertificationRequest, CertificationReply, list[dict[int, Rows]]]:
     """Score these nodes' prefixes in the sessions that they need."""
     branches = tuple(Branch(s, node.prefix, node.only_child) for node in part for s in sessions_of(node))
-    told: Sequence[Distributions] = yield Grow(branches)
-    walk.ledger.spent += len(branches)
+    told: Sequence[Distributions] = yield Grow(branches, exact)
     replies = iter(told)
     return [{s: rows_of(next(replies), walk.settings.slack) for s in sessions_of(node)} for node in part]
+
+
+def judged(walk: Walk, node: Node, rows: dict[int, Rows]) -> list[tuple[Seat, TokenSpan]] | None:
+    """What can follow a node in each living case; None where noise leaves one open."""
+    spans = [(seat, walk.span(seat, rows, node.prefix)) for seat in node.seats if walk.alive(seat)]
+    known = [(seat, span) for seat, span in spans if span is not None]
+    return known if len(known) == len(spans) else None
 
 
 @dataclass(frozen=True)
@@ -146,13 +181,12 @@ class Leaf:
     whole: bool = True  # False: what follows scores no less and was left out
 
 
-def expand(walk: Walk, node: Node, rows: dict[int, Rows]) -> tuple[list[Node], list[Leaf]]:
+def expand(walk: Walk, node: Node, spans: Sequence[tuple[Seat, TokenSpan]]) -> tuple[list[Node], list[Leaf]]:
     """The partial responses that can follow a node, and the ones that are finished."""
     follows: dict[int, list[Seat]] = {}
-    for seat in node.seats:
+    for seat, span in spans:
         if not walk.alive(seat):
             continue
-        span = walk.span(seat, rows, node.prefix)
         if span.kind == "open":
             walk.sizes[seat.size].open_ended(
                 f"after {node.text.codec.decode(node.text.tokens)!r:.200} the {seat.corrupted} corrupted groups "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from robustrag_integrations.prompts import Prompt
 
@@ -76,6 +76,44 @@ class TextModel(ABC):
         """
         return False
 
+    def finals(self) -> FinalAnswers:
+        """What answers the many final prompts of a certification, each as if it were asked alone."""
+        return AskedAlone(self)
+
+
+class FinalAnswers(ABC):
+    """Answers final prompts of one question; each response is the one that inference gives to its prompt alone."""
+
+    @abstractmethod
+    def answer(self, prompts: Sequence[Prompt]) -> list[Response]:
+        """One response per prompt."""
+
+    @abstractmethod
+    async def aanswer(self, prompts: Sequence[Prompt]) -> list[Response]:
+        """`answer` without blocking the event loop; cancelling it cancels the calls."""
+
+    @property
+    def profile(self) -> dict[str, Any]:
+        """How the answers were computed, for certificates; JSON-safe."""
+        return {}
+
+
+class AskedAlone(FinalAnswers):
+    """Asks a model; prompt by prompt where those of one call would share a batch."""
+
+    def __init__(self, model: TextModel) -> None:
+        self._model = model
+
+    def answer(self, prompts: Sequence[Prompt]) -> list[Response]:
+        """One response per prompt."""
+        parts = [[p] for p in prompts] if self._model.shares_batches else [prompts]
+        return [response for part in parts for response in self._model.generate(part, "final")]
+
+    async def aanswer(self, prompts: Sequence[Prompt]) -> list[Response]:
+        """`answer` without blocking the event loop."""
+        parts = [[p] for p in prompts] if self._model.shares_batches else [prompts]
+        return [response for part in parts for response in await self._model.agenerate(part, "final")]
+
 
 class TokenCodec(Protocol):
     """Tokens to text, without any state."""
@@ -96,10 +134,12 @@ class Distributions:
     Attributes:
         groups: [m, V], a row per group in the order of the prompts.
         no_retrieval: [V], for the prompt without passages.
+        noise: how far each probability may be from the one that inference computes; 0.0 if it is that very number.
     """
 
     groups: NDArray[np.floating]
     no_retrieval: NDArray[np.floating]
+    noise: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -132,6 +172,26 @@ class DecodingSession(ABC):
         Certification explores several continuations. Without a copy it opens the session anew and appends again.
         """
         return None
+
+    def tree(self) -> DecodingTree | None:
+        """What may follow the tokens so far, many continuations at a time; None if there is no such thing.
+
+        The session is not advanced any more while the tree is in use.
+        """
+        return None
+
+
+class DecodingTree(ABC):
+    """Many continuations of one decoding session. Faster than forks, and nearly as exact: see `noise`."""
+
+    noise: float
+
+    @abstractmethod
+    def grow(self, prefixes: Sequence[tuple[int, ...]]) -> list[Distributions]:
+        """The distributions after each of these continuations, in order.
+
+        Each is a new one, and without its last token either empty or one that the tree has grown.
+        """
 
 
 class DecodingModel(ABC):

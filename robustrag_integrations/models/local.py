@@ -17,7 +17,9 @@ from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import (
     DecodingModel,
     DecodingSession,
+    DecodingTree,
     Distributions,
+    FinalAnswers,
     Opening,
     Response,
     Role,
@@ -34,7 +36,10 @@ try:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     from robustrag_integrations.models.batch import Batch
+    from robustrag_integrations.models.branching import LocalTree
     from robustrag_integrations.models.causal_lm import CausalLM
+    from robustrag_integrations.models.finals import FinalRules, PackedFinals
+    from robustrag_integrations.models.packing import known_noise
     from robustrag_integrations.models.reading import PromptReader
 except ImportError as error:
     raise ImportError("LocalModel needs torch and transformers: pip install 'robustrag-integrations[local]'") from error
@@ -232,6 +237,22 @@ class LocalModel(TextModel, DecodingModel):
         batch, encoded = self._batch([*prompts, no_retrieval], "isolated", max_new_tokens)
         return _LocalSession(batch, self._abstentions, tuple(e.truncated for e in encoded[:-1]))
 
+    def finals(self) -> FinalAnswers:
+        """What answers a certification's final prompts: in packs where float noise cannot change an answer."""
+        stem = self._reader.stem() if known_noise(self._lm) else None
+        if stem is None:
+            return super().finals()
+        rules = FinalRules(self._codec, self._stop, self._max_new_tokens)
+        return PackedFinals(stem, self._encode_final, self._ask_alone, rules)
+
+    def _encode_final(self, prompt: Prompt) -> Encoded:
+        [encoded] = self._encoder.encode_all([prompt], self._budget([prompt], "final", self._max_new_tokens))
+        return encoded
+
+    def _ask_alone(self, prompt: Prompt, cancelled: threading.Event, watch: Callable[[torch.Tensor], None]) -> Response:
+        [response] = self._generate([prompt], "final", cancelled, watch)
+        return response
+
     def _generate(
         self,
         prompts: Sequence[Prompt],
@@ -342,6 +363,11 @@ class _LocalSession(DecodingSession):
         twin = copy.copy(self)
         twin._batch = self._batch.fork()
         return twin
+
+    def tree(self) -> DecodingTree | None:
+        """Many continuations per forward pass, where the noise that this brings is known."""
+        stem = self._batch.stem()
+        return LocalTree(stem) if stem is not None and known_noise(stem.lm) else None
 
 
 def _distributions(logits: torch.Tensor) -> Distributions:

@@ -11,6 +11,7 @@ from robustrag_integrations.models.batch import Batch, PlainBatch
 from robustrag_integrations.models.causal_lm import CausalLM
 from robustrag_integrations.models.encoding import Encoded
 from robustrag_integrations.models.masks import MaskRules, NoExplicitMasks
+from robustrag_integrations.models.packing import Stem
 from robustrag_integrations.models.prefixes import PrefixStore
 from robustrag_integrations.models.shared import Row, SharedBatch, read_prefix
 from robustrag_integrations.models.slab import KeyValues
@@ -58,6 +59,11 @@ class PromptReader:
         rows = [Row(self._prefix(rules, p), p.ids[p.shared :]) for p in prompts]
         width = max(most - row.shared for most, row in zip(longest, rows, strict=True))
         return SharedBatch(self.lm, rules, rows, width=width, room=room, at_once=self.at_once)
+
+    def stem(self) -> Stem | None:
+        """A row that has read nothing, for trees of tokens to grow on; None where prefixes are not shared either."""
+        rules = self._rules()
+        return None if isinstance(rules, str) else Stem.nothing(self.lm, rules)
 
     def _prefix(self, rules: MaskRules, prompt: Encoded) -> KeyValues | None:
         """The keys and values of how a prompt begins: what all questions share, then what this question's groups do."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from robustrag_integrations.certification import findings, keyword, tree, voting
+from robustrag_integrations.certification import findings, keyword, steps, voting
 from tests.certification.worlds import Tally, decoding_world, explore, keyword_world, voting_world
 
 
@@ -48,18 +48,18 @@ def a_vote_less(monkeypatch) -> None:
 
 
 def attackers_weigh_less_than_a_group(monkeypatch) -> None:
-    real = tree.possible_tokens
-    monkeypatch.setattr(tree, "possible_tokens", lambda choice, t0, m, eta, slack: real(choice, t0, m / 2, eta, slack))
+    real = steps.possible_tokens
+    monkeypatch.setattr(steps, "possible_tokens", lambda choice, t0, m, eta, slack: real(choice, t0, m / 2, eta, slack))
 
 
 def the_no_retrieval_token_is_forgotten(monkeypatch) -> None:
-    real = tree.possible_tokens
+    real = steps.possible_tokens
 
     def forgetful(choice, t0, m, eta, slack):
         span = real(choice, t0, m, eta, slack)
         return replace(span, tokens=span.tokens[:1])
 
-    monkeypatch.setattr(tree, "possible_tokens", forgetful)
+    monkeypatch.setattr(steps, "possible_tokens", forgetful)
 
 
 @pytest.mark.parametrize(
