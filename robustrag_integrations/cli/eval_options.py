@@ -1,0 +1,253 @@
+"""The options of `robustrag eval`, and the configuration they make: a preset, then a file, then the flags."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from robustrag_integrations.cli.arguments import existing, some_text, whole_number
+from robustrag_integrations.cli.exits import UsageError
+
+EPILOG = """\
+a first run:
+  robustrag eval --limit 5 --attack pia poison --rank first last --certify 1
+  robustrag eval --preset paper-table1 --data questions.json.gz --limit 20
+  robustrag eval study.yaml --output study.jsonl --csv study.csv --plots figures/
+
+a config file (.yaml, .toml or .json) has the keys that --show-config prints:
+  data: [demo, {source: rqa.json.gz, task: mc}]
+  models: [bundled, {name: "openai:my-model", base_url: "http://localhost:8000/v1"}]
+  defenses: [vanilla, {name: keyword, alpha: [0.2, 0.3], beta: 3}, decoding]
+  attacks: [pia, {name: poison, ranks: [first, last], corruption_sizes: [1, 2]}]
+  certify: {corruption_sizes: [1, 2], attacks: [injection, modification]}
+  top_k: [10]
+  limit: 50
+Several values of a setting are so many setups. Flags win over the file, and the file
+over the preset.
+
+presets (the paper's tables and figures, on your data and model):
+  paper-table1  paper-table2  group-size  top-k  corruption  thresholds  eta  runtime
+
+data: demo (the fictional world that ships), or a file in the paper's layout or your own:
+  {"question": "...", "answer": "..." or [...], "passages": ["...", {"text": "...",
+  "source": "..."}], "choices": [...], "incorrect": "..."} as a JSON list or as lines;
+  .gz is fine. Attacks need "incorrect", the answer that the attacker wants.
+
+attacks: none pia poison pia-long poison-long jamming keyword-flooding adaptive, or
+  module:function for one of your own. The clean run always comes first.
+
+rows: --output holds a line of JSON per question, setup and attack. A row that is there
+  is not made again; failed rows are tried again. Answers of the model are kept in
+  --cache as well, so that a changed setting asks only what is new. The cache holds
+  passages' answers in plain text.
+
+exit codes: 0 done, 1 failure or failed rows, 2 wrong usage, 130 interrupted (go on with
+  the same command)
+"""
+
+DEFENSES = ("vanilla", "keyword", "decoding", "voting", "no-rag")
+_PRESETS = ("paper-table1", "paper-table2", "group-size", "top-k", "corruption", "thresholds", "eta", "runtime")
+_OF_DEFENSES: Mapping[str, tuple[str, ...]] = {
+    "alpha": ("keyword",),
+    "beta": ("keyword",),
+    "gamma": ("decoding",),
+    "eta": ("decoding",),
+    "group_size": ("keyword", "decoding", "voting"),
+}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add everything the command understands."""
+    parser.add_argument("config", nargs="?", type=existing, metavar="CONFIG", help="a .yaml, .toml or .json file")
+    parser.add_argument("--preset", choices=_PRESETS, metavar="NAME", help="a table or figure of the paper, see below")
+    parser.add_argument("--show-config", action="store_true", help="print the configuration, and run nothing")
+    _add_what(parser.add_argument_group("what is evaluated"))
+    _add_settings(parser.add_argument_group("settings of the defences; several values are so many setups"))
+    _add_certificates(parser.add_argument_group("certificates"))
+    _add_how(parser.add_argument_group("how it is run"))
+    _add_results(parser.add_argument_group("results"))
+
+
+def _add_what(group: Any) -> None:
+    group.add_argument("--data", nargs="+", type=some_text, metavar="DATA", help="demo (default), or files")
+    group.add_argument("--task", nargs="+", choices=("qa", "mc", "long"), help="short answers, choices, long answers")
+    group.add_argument("--limit", type=whole_number(1, 10_000_000), metavar="N", help="the first N questions only")
+    group.add_argument("--strict", action="store_true", help="stop at a bad row of the data")
+    group.add_argument(
+        "--model",
+        nargs="+",
+        type=some_text,
+        metavar="MODEL",
+        help="bundled (default), PATH of a transformers model, openai:NAME, python:MODULE:FUNCTION",
+    )
+    group.add_argument("--base-url", metavar="URL", help="the server of openai:NAME")
+    group.add_argument("--defense", nargs="+", choices=DEFENSES, help="default: vanilla keyword")
+    group.add_argument("--attack", nargs="+", type=some_text, metavar="ATTACK", help="default: pia poison")
+    group.add_argument(
+        "--rank", nargs="+", type=_rank, metavar="RANK", help="first (default), middle, last, random, or 0, 1, ..."
+    )
+    group.add_argument(
+        "--corruption-size", nargs="+", type=whole_number(1, 100), metavar="K", help="planted passages (default 1)"
+    )
+    group.add_argument(
+        "--mode",
+        nargs="+",
+        choices=("injection", "modification"),
+        help="injection (default): the last passages drop out",
+    )
+    group.add_argument("--repeat", type=whole_number(1, 1000), metavar="N", help="how often a planted text repeats")
+    group.add_argument("--top-k", nargs="+", type=whole_number(1, 1000), metavar="K", help="passages (default 10)")
+    group.add_argument("--judge", type=some_text, metavar="MODEL", help="the model that grades long answers")
+    group.add_argument(
+        "--seed", type=whole_number(0, 999_999_999), metavar="N", help="of everything random (default 0)"
+    )
+
+
+def _add_settings(group: Any) -> None:
+    group.add_argument(
+        "--alpha", nargs="+", type=float, metavar="A", help="keyword: share that must agree (default 0.3)"
+    )
+    group.add_argument("--beta", nargs="+", type=int, metavar="B", help="keyword: number that is enough (default 3)")
+    group.add_argument("--gamma", nargs="+", type=float, metavar="G", help="decoding: abstention that counts (0.99)")
+    group.add_argument("--eta", nargs="+", type=float, metavar="E", help="decoding: smallest lead of a token (0)")
+    group.add_argument(
+        "--group-size", nargs="+", type=whole_number(1, 100), metavar="N", help="passages per group (default 1)"
+    )
+
+
+def _add_certificates(group: Any) -> None:
+    group.add_argument(
+        "--certify",
+        nargs="*",
+        type=whole_number(0, 100),
+        metavar="K",
+        help="certify clean answers against so many corrupted passages (1 when no number is given)",
+    )
+    group.add_argument(
+        "--certify-attack", nargs="+", choices=("injection", "modification"), help="which attackers (default injection)"
+    )
+    group.add_argument(
+        "--max-model-calls", type=whole_number(1, 10_000_000), metavar="N", help="per certificate (1000)"
+    )
+    group.add_argument("--sample", type=whole_number(0, 1_000_000), metavar="N", help="samples for estimates (0)")
+
+
+def _add_how(group: Any) -> None:
+    group.add_argument(
+        "--concurrency",
+        type=whole_number(1, 1000),
+        default=1,
+        metavar="N",
+        help="rows at a time (default 1); models in this process run one row at a time all the same",
+    )
+    group.add_argument("--cache", metavar="DIR", help="where model calls are kept (default ~/.cache/robustrag/calls)")
+    group.add_argument("--no-cache", action="store_true", help="ask the model every time")
+    group.add_argument("--engine", choices=("local", "ray"), default="local", help="this process, or a Ray cluster")
+    group.add_argument("--workers", type=whole_number(1, 10_000), metavar="N", help="ray: how many (default: CPUs)")
+    group.add_argument("--ray-address", metavar="ADDRESS", help="ray: the cluster; none starts one on this machine")
+
+
+def _add_results(group: Any) -> None:
+    group.add_argument(
+        "--output", metavar="FILE", help="the rows, as JSON lines (default: name of preset or config, else eval.jsonl)"
+    )
+    group.add_argument("--csv", metavar="FILE", help="the summary for a spreadsheet")
+    group.add_argument("--plots", metavar="DIR", help="the paper's figures, as PNG and SVG")
+    group.add_argument("--json", action="store_true", help="print the summary as data instead of a table")
+
+
+def _rank(text: str) -> str | int:
+    return whole_number(0, 999)(text) if text[:1].isdigit() else text
+
+
+def given_config(args: argparse.Namespace) -> dict[str, Any]:
+    """The configuration that preset, file and flags make together, with defaults filled in.
+
+    Raises:
+        UsageError: flags that do nothing here.
+        ConfigError: the file cannot be read.
+    """
+    from robustrag_integrations.evaluation.config import DEFAULTS, load_config
+    from robustrag_integrations.evaluation.presets import PRESETS
+
+    merged: dict[str, Any] = dict(DEFAULTS)
+    if args.preset:
+        merged.update(PRESETS[args.preset].config)
+    if args.config:
+        merged.update(load_config(args.config))
+    for key, flag in _FLAGS.items():
+        value = getattr(args, flag)
+        if value is not None and value is not False:
+            merged[key] = value
+    _set_base_url(merged, args)
+    _set_certify(merged, args)
+    _set_settings(merged, args)
+    return merged
+
+
+_FLAGS = {
+    "data": "data",
+    "tasks": "task",
+    "limit": "limit",
+    "strict": "strict",
+    "models": "model",
+    "defenses": "defense",
+    "attacks": "attack",
+    "ranks": "rank",
+    "corruption_sizes": "corruption_size",
+    "modes": "mode",
+    "repeat": "repeat",
+    "top_k": "top_k",
+    "judge": "judge",
+    "seed": "seed",
+}
+
+
+def _set_base_url(merged: dict[str, Any], args: argparse.Namespace) -> None:
+    if args.base_url is None:
+        return
+    models = [m for m in _listed(merged["models"]) if isinstance(m, str)]
+    if not any(m.startswith("openai:") for m in models):
+        raise UsageError("--base-url goes with --model openai:NAME")
+    served: Callable[[Any], Any] = lambda m: (
+        {"name": m, "base_url": args.base_url} if isinstance(m, str) and m.startswith("openai:") else m
+    )
+    merged["models"] = [served(m) for m in _listed(merged["models"])]
+
+
+def _set_certify(merged: dict[str, Any], args: argparse.Namespace) -> None:
+    more = {"attacks": args.certify_attack, "max_model_calls": args.max_model_calls, "sample": args.sample}
+    more = {key: value for key, value in more.items() if value is not None}
+    if args.certify is None:
+        if more and not merged["certify"]:
+            raise UsageError("--certify-attack, --max-model-calls and --sample go with --certify")
+        sizes: Any = None
+    else:
+        sizes = args.certify or [1]
+    if sizes is None and not more:
+        return
+    before = merged["certify"]
+    known = dict(before) if isinstance(before, Mapping) else {}
+    if not isinstance(before, Mapping) and before not in (None, True, False):
+        known = {"corruption_sizes": before}
+    merged["certify"] = {**known, **({} if sizes is None else {"corruption_sizes": sizes}), **more}
+
+
+def _set_settings(merged: dict[str, Any], args: argparse.Namespace) -> None:
+    """Give every defence of the right kind the values of the flags."""
+    for setting, kinds in _OF_DEFENSES.items():
+        values = getattr(args, setting)
+        if values is None:
+            continue
+        entries = [{"name": d} if isinstance(d, str) else d for d in _listed(merged["defenses"])]
+        if not any(isinstance(e, Mapping) and e.get("name") in kinds for e in entries):
+            flag = "--" + setting.replace("_", "-")
+            raise UsageError(f"{flag} does nothing here; it goes with --defense {' or '.join(kinds)}")
+        merged["defenses"] = [
+            {**e, setting: values} if isinstance(e, Mapping) and e.get("name") in kinds else e for e in entries
+        ]
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
