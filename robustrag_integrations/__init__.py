@@ -6,6 +6,7 @@ decide the outcome, and report with every answer its radius: how many groups cou
 
 from __future__ import annotations
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from robustrag_integrations.models.openai_compatible import OpenAIModel
 
 __version__ = "0.1.0"
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent until the program says where records go
 
 __all__ = [
     "CallableModel",

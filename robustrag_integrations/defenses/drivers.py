@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeGuard, TypeVar
 
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.defenses.plan import (
@@ -26,6 +26,7 @@ from robustrag_integrations.defenses.plan import (
 )
 from robustrag_integrations.models.base import DecodingModel, DecodingSession, Response, TextModel
 from robustrag_integrations.prompts import Prompt
+from robustrag_integrations.telemetry import Watch
 
 Perform = Callable[[Request], Reply]
 AsyncPerform = Callable[[Request], Awaitable[Reply]]
@@ -37,24 +38,24 @@ Told = TypeVar("Told")
 Result = TypeVar("Result")
 
 
-def run(plan: Generator[Asked, Told, Result], perform: Callable[[Asked], Told]) -> Result:
-    """Run a plan (an answer's or a certificate's) to its end."""
-    reply: Any = None
-    while True:
-        try:
-            request = plan.send(reply)
-        except StopIteration as done:
-            result: Result = done.value
-            return result
-        reply = perform(request)
+def run(plan: Generator[Asked, Told, Result], perform: Callable[[Asked], Told], *, operation: str = "answer") -> Result:
+    """Run a plan (an answer's or a certificate's, as `operation` says to whoever watches) to its end."""
+    with Watch(operation) as watch:
+        step = _step(plan, None, watch)
+        while not isinstance(step, _Done):
+            step = _step(plan, watch.ask(step, perform), watch)
+        return watch.done(step.result)
 
 
-async def arun(plan: Generator[Asked, Told, Result], perform: Callable[[Asked], Awaitable[Told]]) -> Result:
+async def arun(
+    plan: Generator[Asked, Told, Result], perform: Callable[[Asked], Awaitable[Told]], *, operation: str = "answer"
+) -> Result:
     """`run` in an event loop. The plan's own steps (keywords, tallies, sums) run in threads, as they take a while."""
-    step = await asyncio.to_thread(_step, plan, None)
-    while not isinstance(step, _Done):
-        step = await asyncio.to_thread(_step, plan, await perform(step))
-    return step.result
+    with Watch(operation) as watch:
+        step = await asyncio.to_thread(_step, plan, None, watch)
+        while not isinstance(step, _Done):
+            step = await asyncio.to_thread(_step, plan, await watch.aask(step, perform), watch)
+        return watch.done(step.result)
 
 
 @dataclass(frozen=True)
@@ -64,11 +65,14 @@ class _Done(Generic[Result]):
     result: Result
 
 
-def _step(plan: Generator[Asked, Any, Result], reply: Any) -> Asked | _Done[Result]:
-    try:
-        return plan.send(reply)
-    except StopIteration as done:
-        return _Done(done.value)
+def _step(plan: Generator[Asked, Any, Result], reply: Any, watch: Watch) -> Asked | _Done[Result]:
+    def send() -> Asked | _Done[Result]:
+        try:
+            return plan.send(reply)
+        except StopIteration as done:
+            return _Done(done.value)
+
+    return watch.decide(send)
 
 
 def stream(plan: Plan, perform: Perform, stream_final: StreamFinal) -> Generator[str | RobustAnswer, None, None]:
@@ -76,50 +80,51 @@ def stream(plan: Plan, perform: Perform, stream_final: StreamFinal) -> Generator
 
     Isolated responses are never among the pieces.
     """
-    request = _advance(plan, None)
-    while not isinstance(request, RobustAnswer):
-        reply: Reply = None
-        if isinstance(request, Emit):
-            yield request.text
-        elif isinstance(request, Ask) and request.role == "final" and request.shown:
-            said = []
-            for piece in trimmed(stream_final(request.prompts[0])):
-                said.append(piece)
-                yield piece
-            reply = [Response("".join(said))]
-        else:
-            reply = perform(request)
-        request = _advance(plan, reply)
-    yield request
+    with Watch("answer") as watch:
+        step = _step(plan, None, watch)
+        while not isinstance(step, _Done):
+            reply: Reply = None
+            if isinstance(step, Emit):
+                yield step.text
+            elif _streamed(step):
+                said = []
+                for piece in watch.pieces(trimmed(stream_final(step.prompts[0]))):
+                    said.append(piece)
+                    yield piece
+                reply = [Response("".join(said))]
+            else:
+                reply = watch.ask(step, perform)
+            step = _step(plan, reply, watch)
+        answer = watch.done(step.result)
+    yield answer
 
 
 async def astream(
     plan: Plan, perform: AsyncPerform, stream_final: AsyncStreamFinal
 ) -> AsyncGenerator[str | RobustAnswer, None]:
     """`stream` in an event loop."""
-    request = await asyncio.to_thread(_advance, plan, None)
-    while not isinstance(request, RobustAnswer):
-        reply: Reply = None
-        if isinstance(request, Emit):
-            yield request.text
-        elif isinstance(request, Ask) and request.role == "final" and request.shown:
-            said = []
-            async for piece in atrimmed(stream_final(request.prompts[0])):
-                said.append(piece)
-                yield piece
-            reply = [Response("".join(said))]
-        else:
-            reply = await perform(request)
-        request = await asyncio.to_thread(_advance, plan, reply)
-    yield request
+    with Watch("answer") as watch:
+        step = await asyncio.to_thread(_step, plan, None, watch)
+        while not isinstance(step, _Done):
+            reply: Reply = None
+            if isinstance(step, Emit):
+                yield step.text
+            elif _streamed(step):
+                said = []
+                async for piece in watch.apieces(atrimmed(stream_final(step.prompts[0]))):
+                    said.append(piece)
+                    yield piece
+                reply = [Response("".join(said))]
+            else:
+                reply = await watch.aask(step, perform)
+            step = await asyncio.to_thread(_step, plan, reply, watch)
+        answer = watch.done(step.result)
+    yield answer
 
 
-def _advance(plan: Plan, reply: Reply) -> Request | RobustAnswer:
-    try:
-        return plan.send(reply)
-    except StopIteration as done:
-        answer: RobustAnswer = done.value
-        return answer
+def _streamed(request: Request) -> TypeGuard[Ask]:
+    """Whether this is the one call whose answer may be shown as it comes."""
+    return isinstance(request, Ask) and request.role == "final" and request.shown
 
 
 class TextPerformer:
