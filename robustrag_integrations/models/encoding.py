@@ -15,7 +15,7 @@ _LONE = re.compile("[\ud800-\udfff]")  # halves of surrogate pairs: JSON can spe
 _AFTER_A_HEAD = ("", "a", "A", " a", "\n", "\n\nA", "  ", "\t", "1", ".", ":", '"', "é", "中")
 _REMEMBERED = 128  # texts around passages; the same for every group of a question
 _WORTH_SHARING = 8  # tokens
-SEAM = 8  # tokens by which text with a passage may exceed the sum of its parts, where token boundaries shift
+SEAM = 2  # tokens by which text with a passage may exceed the sum of its parts, where token boundaries shift
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class PromptEncoder:
             )
         self._tokenizer = tokenizer
         self._head = lru_cache(maxsize=_REMEMBERED)(self._compute_head)
-        self._length = lru_cache(maxsize=_REMEMBERED)(lambda text: len(self._plain(text)))
+        self._frame = lru_cache(maxsize=_REMEMBERED)(self._compute_frame)
         self._before, self._after = self._chat_frame() if chat else (self._leading_special(), ())
 
     def encode(self, prompt: Prompt, budget: int | None = None) -> Encoded:
@@ -80,7 +80,7 @@ class PromptEncoder:
 
     def frame_length(self, prompt: Prompt) -> int:
         """How many tokens the prompt has apart from its context; the same for every group of a question."""
-        return len(self._before) + self._content_frame(prompt) + len(self._after) + SEAM
+        return len(self._before) + len(self._frame(_without_context(prompt))) + len(self._after) + SEAM
 
     def abstentions(self) -> tuple[tuple[int, ...], ...]:
         """The token sequences that spell the abstention string after a prompt, with and without a leading space."""
@@ -92,10 +92,10 @@ class PromptEncoder:
     ) -> Encoded:
         heads = self._heads(prompt)
         ids, offsets = self._from_head(heads, prompt.text, ids, offsets)
-        allowed = None if budget is None else self._content_frame(prompt) + budget + SEAM
-        cut = allowed is not None and len(ids) > allowed
-        if allowed is not None and cut and prompt.context is not None:
-            ids = self._without_the_end_of_the_context(prompt, heads, ids, offsets, len(ids) - allowed)
+        excess = 0 if budget is None else len(ids) - len(self._frame(_without_context(prompt))) - budget - SEAM
+        cut = excess > 0
+        if cut and prompt.context is not None:
+            ids = self._without_the_end_of_the_context(prompt, ids, offsets, excess)
         return Encoded((*self._before, *ids, *self._after), cut, self._prefixes(prompt, heads))
 
     def _heads(self, prompt: Prompt) -> list[_Head]:
@@ -106,9 +106,14 @@ class PromptEncoder:
 
     def _prefixes(self, prompt: Prompt, heads: Sequence[_Head]) -> tuple[int, ...]:
         """How many tokens the heads are, where that is worth sharing; one token of the frame is always left to read."""
-        most = self._content_frame(prompt) + len(self._after) - 1
+        most = len(self._frame(_without_context(prompt))) + len(self._after) - 1
         lengths = (len(self._before) + min(len(head.ids), most) for head in heads)
         return tuple(sorted({n for n in lengths if n >= _WORTH_SHARING}))
+
+    def _compute_frame(self, prompt: Prompt) -> tuple[int, ...]:
+        """The tokens of a prompt whose context is empty."""
+        [(ids, offsets)] = self._with_offsets([prompt.text])
+        return tuple(self._from_head(self._heads(prompt), prompt.text, ids, offsets)[0])
 
     def _from_head(
         self, heads: Sequence[_Head], text: str, ids: list[int], offsets: Sequence[tuple[int, int]]
@@ -144,24 +149,14 @@ class PromptEncoder:
         return list(zip(map(list, encoding["input_ids"]), encoding["offset_mapping"], strict=True))
 
     def _without_the_end_of_the_context(
-        self,
-        prompt: Prompt,
-        heads: Sequence[_Head],
-        ids: list[int],
-        offsets: Sequence[tuple[int, int]],
-        excess: int,
+        self, prompt: Prompt, ids: list[int], offsets: Sequence[tuple[int, int]], excess: int
     ) -> list[int]:
         start, end = prompt.context or (0, 0)
         inside = [i for i, (a, b) in enumerate(offsets) if a >= start and b <= end and b > a]
         if not inside or inside[-1] + 1 - inside[0] < excess:  # token boundaries that no cut can satisfy: no context
-            frame = prompt.text[:start] + prompt.text[end:]
-            return self._from_head(heads, frame, *self._with_offsets([frame])[0])[0]
+            return list(self._frame(_without_context(prompt)))
         last = inside[-1] + 1
         return ids[: last - excess] + ids[last:]
-
-    def _content_frame(self, prompt: Prompt) -> int:
-        start, end = prompt.context or (0, 0)
-        return self._length(prompt.text[:start] + prompt.text[end:])
 
     def _plain(self, text: str) -> tuple[int, ...]:
         ids = self._tokenizer(_tokenizable(text), add_special_tokens=False, split_special_tokens=True)["input_ids"]
@@ -190,6 +185,13 @@ class PromptEncoder:
 def _tokenizable(text: str) -> str:
     """The text with U+FFFD in place of lone surrogates: as long as before, so that the context stays where it is."""
     return _LONE.sub("\ufffd", text)
+
+
+def _without_context(prompt: Prompt) -> Prompt:
+    """The prompt of an empty context: what all groups have around their passages."""
+    start, end = prompt.context or (0, 0)
+    empty = None if prompt.context is None else (start, start)
+    return Prompt(prompt.text[:start] + prompt.text[end:], empty, prompt.fixed)
 
 
 def _common(one: Sequence[int], other: Sequence[int]) -> int:

@@ -1,0 +1,98 @@
+"""`python -m benchmarks`: all ratios, or a part of them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks.inference import Bench, ratios
+from benchmarks.results import Ratio, as_table, draw
+from benchmarks.timing import Clock
+from benchmarks.workload import Scene, random_llama, word_tokenizer
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure, print, and write `benchmarks.json` and `benchmarks.png`."""
+    options = _parser().parse_args(arguments)
+    device = options.device
+    if device == "auto":
+        device = _device()
+    _threads(options.threads)
+    bench = _bench(options, device)
+    parts: dict[str, Callable[[Bench], list[Ratio]]] = {"inference": ratios}
+    found: list[Ratio] = []
+    for name in options.only or parts:
+        found += parts[name](bench)
+    print(as_table(found, device))
+    folder = Path(options.out)
+    folder.mkdir(parents=True, exist_ok=True)
+    report = {"machine": _machine(bench, options, device), "ratios": [r.as_dict(device) for r in found]}
+    (folder / "benchmarks.json").write_text(json.dumps(report, indent=1) + "\n")
+    draw(found, [], device, str(folder / "benchmarks.png"))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a small model, two rounds, no long answers")
+    parser.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
+    parser.add_argument("--model", choices=("tiny", "125m", "7b"), help="default 125m on the CPU, 7b on CUDA")
+    parser.add_argument("--repeats", type=int, help="rounds; default 5, with --quick 2")
+    parser.add_argument("--threads", type=int, default=1, help="CPU threads (default 1)")
+    parser.add_argument("--long", type=int, help="T of the long answers; 0 leaves them out")
+    parser.add_argument("--only", nargs="+", help="parts to measure", choices=("inference",))
+    parser.add_argument("--out", default="benchmark-results", help="folder for benchmarks.json and benchmarks.png")
+    return parser
+
+
+def _device() -> str:
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _threads(count: int) -> None:
+    import torch
+
+    torch.set_num_threads(count)
+
+
+def _bench(options: argparse.Namespace, device: str) -> Bench:
+    size = options.model or ("tiny" if options.quick else "7b" if device == "cuda" else "125m")
+    return Bench(
+        network=random_llama(size, device),
+        tokenizer=word_tokenizer(),
+        scene=Scene(),
+        clock=Clock(device),
+        repeats=options.repeats or (2 if options.quick else 5),
+        long_tokens=options.long if options.long is not None else (0 if options.quick else 200),
+    )
+
+
+def _machine(bench: Bench, options: argparse.Namespace, device: str) -> dict[str, Any]:
+    import torch
+    import transformers
+
+    weights = bench.network
+    return {
+        "device": torch.cuda.get_device_name() if device == "cuda" else platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
+        "threads": options.threads,
+        "parameters": sum(p.numel() for p in weights.parameters()),
+        "dtype": str(weights.dtype),
+        "repeats": bench.repeats,
+        "scene": vars(bench.scene),
+        "python": sys.version.split()[0],
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,167 @@
+"""What an answer costs: prefill and decoding next to vanilla RAG, cold and warm, and next to naive isolation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.results import Ratio, Target
+from benchmarks.timing import Case, Clock, interleave, per_round
+from benchmarks.workload import Scene, local_model
+from robustrag_integrations import DecodingAggregation, LocalModel
+from robustrag_integrations.prompts import PromptSet
+
+Seconds = Mapping[str, Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What is measured, and how often.
+
+    Attributes:
+        network: a model with random weights.
+        tokenizer: its tokenizer.
+        scene: the question.
+        clock: how time is read.
+        repeats: rounds per measurement.
+        tokens: T, for the short decoding runs.
+        long_tokens: T, for the long ones; 0 leaves them out.
+    """
+
+    network: Any
+    tokenizer: Any
+    scene: Scene
+    clock: Clock
+    repeats: int
+    tokens: int = 10
+    long_tokens: int = 200
+
+    def model(self, *, tokens: int | None = None, share: bool = True) -> LocalModel:
+        """A `LocalModel` on the network."""
+        return local_model(self.network, self.tokenizer, self.scene, tokens=tokens or self.tokens, share=share)
+
+    def time(self, cases: Mapping[str, Case]) -> dict[str, list[float]]:
+        """Seconds per case and round."""
+        return interleave(cases, self.repeats, self.clock)
+
+
+def ratios(bench: Bench) -> list[Ratio]:
+    """All ratios of this page."""
+    found = [_prefill_tokens(bench), *_prefill(bench), *_decoding(bench)]
+    return found + (_long_decoding(bench) if bench.long_tokens else [])
+
+
+def opening(model: LocalModel, scene: Scene, prompts: PromptSet, tokens: int) -> Case:
+    """The prefill of decoding aggregation: all groups read, and their abstention scored."""
+    isolated = [prompts.isolated.render(context=p, query=scene.question()) for p in scene.passages()]
+    alone = prompts.no_retrieval.render(query=scene.question())
+    return Case(lambda: model.open_session(isolated, alone, tokens))
+
+
+def decoding(model: LocalModel, scene: Scene, prompts: PromptSet, tokens: int) -> Case:
+    """A whole answer of decoding aggregation."""
+    defense = DecodingAggregation(model, max_new_tokens=tokens, prompts=prompts, stop=())
+    return Case(lambda: defense.answer(scene.question(), scene.passages()))
+
+
+def vanilla(model: LocalModel, scene: Scene, prompts: PromptSet) -> Case:
+    """One prompt with all passages, as many tokens as the model is set to."""
+    prompt = prompts.isolated.render(context=" ".join(scene.passages()), query=scene.question())
+    return Case(lambda: model.generate([prompt], "final"))
+
+
+def cold(case: Case, model: LocalModel) -> Case:
+    """The same without anything kept from before."""
+    return Case(case.work, model.forget_prefixes)
+
+
+def _prefill_tokens(bench: Bench) -> Ratio:
+    """Counted, not timed: what is fed to the model before the first token, padding included."""
+    counts = {}
+    scene, prompts = bench.scene, bench.scene.prompts()
+    for name, share in (("ours", True), ("naive", False)):
+        model, fed = bench.model(share=share), 0
+
+        def count(module: Any, args: Any, kwargs: Any) -> None:
+            nonlocal fed
+            fed += kwargs["input_ids"].numel()
+
+        model.open_session([], prompts.no_retrieval.render(query="w1"), 1)  # the check of the architecture is no prefill
+        model.forget_prefixes()
+        hook = bench.network.register_forward_pre_hook(count, with_kwargs=True)
+        opening(model, scene, prompts, bench.tokens).work()
+        hook.remove()
+        counts[name] = fed
+    note = f"{counts['ours']} against {counts['naive']} tokens, padding and abstention strings included"
+    return Ratio(
+        "prefill tokens, ours / naive", (counts["ours"] / counts["naive"],), _both("<=", 0.34, 0.34), note
+    )
+
+
+def _prefill(bench: Bench) -> list[Ratio]:
+    scene, prompts, first = bench.scene, bench.scene.prompts(), bench.scene.prompts(query_first=True)
+    ours, plain, kept = bench.model(), bench.model(tokens=1, share=False), bench.model(tokens=1)
+    naive = bench.model(share=False)
+    case = opening(ours, scene, prompts, bench.tokens)
+    seconds = bench.time(
+        {
+            "vanilla cold": vanilla(plain, scene, prompts),
+            "vanilla warm": vanilla(kept, scene, prompts),
+            "ours cold": cold(case, ours),
+            "ours warm": case,
+            "query first": opening(ours, scene, first, bench.tokens),
+            "naive": opening(naive, scene, prompts, bench.tokens),
+        }
+    )
+    return [
+        _over(seconds, "prefill: ours cold / vanilla cold", "ours cold", "vanilla cold", _both("<=", 1.35, 1.35)),
+        _over(seconds, "prefill: ours warm / vanilla cold", "ours warm", "vanilla cold", _both("<=", 1.10, 1.05)),
+        _over(seconds, "prefill: ours warm / vanilla warm", "ours warm", "vanilla warm"),
+        _over(seconds, "prefill: vanilla warm / vanilla cold", "vanilla warm", "vanilla cold"),
+        _over(seconds, "prefill: query first, same question again / vanilla cold", "query first", "vanilla cold"),
+        _over(seconds, "prefill: naive / ours warm", "naive", "ours warm"),
+    ]
+
+
+def _decoding(bench: Bench) -> list[Ratio]:
+    scene, prompts, t = bench.scene, bench.scene.prompts(), bench.tokens
+    ours, plain, kept, naive = bench.model(), bench.model(share=False), bench.model(), bench.model(share=False)
+    case = decoding(ours, scene, prompts, t)
+    seconds = bench.time(
+        {
+            "vanilla cold": vanilla(plain, scene, prompts),
+            "vanilla warm": vanilla(kept, scene, prompts),
+            "ours cold": cold(case, ours),
+            "ours warm": case,
+            "naive": decoding(naive, scene, prompts, t),
+        }
+    )
+    name = f"decoding T={t}:"
+    return [
+        _over(seconds, f"{name} ours cold / vanilla cold", "ours cold", "vanilla cold", _both("<=", 1.5, 1.2)),
+        _over(seconds, f"{name} ours warm / vanilla cold", "ours warm", "vanilla cold", _both("<=", 1.2, 1.05)),
+        _over(seconds, f"{name} ours warm / vanilla warm", "ours warm", "vanilla warm"),
+        _over(seconds, f"{name} naive / ours cold", "naive", "ours cold", _both(">=", 2.8, 2.0)),
+        _over(seconds, f"{name} naive / ours warm", "naive", "ours warm"),
+    ]
+
+
+def _long_decoding(bench: Bench) -> list[Ratio]:
+    scene, prompts, t = bench.scene, bench.scene.prompts(), bench.long_tokens
+    ours, plain = bench.model(tokens=t), bench.model(tokens=t, share=False)
+    seconds = bench.time(
+        {"vanilla cold": vanilla(plain, scene, prompts), "ours warm": decoding(ours, scene, prompts, t)}
+    )
+    target: dict[str, Target] = {"cuda": ("<=", 1.07)}
+    return [_over(seconds, f"decoding T={t}: ours warm / vanilla cold", "ours warm", "vanilla cold", target)]
+
+
+def _over(
+    seconds: Seconds, name: str, one: str, other: str, targets: dict[str, Target] | None = None, note: str = ""
+) -> Ratio:
+    return Ratio(name, tuple(per_round(seconds, one, other)), targets or {}, note)
+
+
+def _both(sign: str, cpu: float, cuda: float) -> dict[str, Target]:
+    return {"cpu": (sign, cpu), "cuda": (sign, cuda)}

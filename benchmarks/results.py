@@ -1,0 +1,103 @@
+"""Ratios against targets: how they are printed, kept as JSON and drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks.timing import summary
+
+Target = tuple[str, float]  # "<=" or ">=", and the bound
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A measured ratio.
+
+    Attributes:
+        name: what over what.
+        values: one per round; a single one where nothing varies.
+        targets: the target per device, `cpu` or `cuda`; none where it is only reported.
+        note: what one needs to know to read it.
+    """
+
+    name: str
+    values: tuple[float, ...]
+    targets: dict[str, Target] = field(default_factory=dict)
+    note: str = ""
+
+    def met(self, device: str) -> bool | None:
+        """Whether the median meets the target; None without one."""
+        if device not in self.targets:
+            return None
+        sign, bound = self.targets[device]
+        middle = summary(self.values)["median"]
+        return middle <= bound if sign == "<=" else middle >= bound
+
+    def as_dict(self, device: str) -> dict[str, Any]:
+        """JSON-safe."""
+        sign, bound = self.targets.get(device, ("", None))
+        return {
+            "name": self.name,
+            **summary(self.values),
+            "rounds": len(self.values),
+            "target": f"{sign} {bound}" if sign else None,
+            "met": self.met(device),
+            "note": self.note,
+        }
+
+
+_VERDICT = {True: "met", False: "MISSED", None: "report"}
+
+
+def as_table(ratios: Sequence[Ratio], device: str) -> str:
+    """One line per ratio: median, extremes, target, verdict."""
+    lines = [f"{'ratio':<58}{'median':>9}{'min':>9}{'max':>9}  {'target':<9}verdict"]
+    for ratio in ratios:
+        found = ratio.as_dict(device)
+        numbers = "".join(f"{found[key]:>9.3f}" for key in ("median", "min", "max"))
+        lines.append(f"{ratio.name:<58}{numbers}  {found['target'] or '':<9}{_VERDICT[ratio.met(device)]}")
+    return "\n".join(lines)
+
+
+def draw(ratios: Sequence[Ratio], curves: Sequence[dict[str, Any]], device: str, path: str) -> None:
+    """All ratios with their targets, and the scaling curves, as a PNG."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    names = list(dict.fromkeys(c["over"] for c in curves))
+    columns = max(len(names), 1)
+    figure = pyplot.figure(figsize=(4.2 * max(columns, 2), 1.5 + 0.32 * len(ratios) + (3.4 if names else 0)))
+    grid = figure.add_gridspec(2 if names else 1, columns, height_ratios=[len(ratios), 10] if names else [1])
+    _draw_ratios(figure.add_subplot(grid[0, :]), ratios, device)
+    for at, name in enumerate(names):
+        _draw_curves(figure.add_subplot(grid[1, at]), [c for c in curves if c["over"] == name], name)
+    figure.tight_layout()
+    figure.savefig(path, dpi=130)
+    pyplot.close(figure)
+
+
+def _draw_ratios(axes: Any, ratios: Sequence[Ratio], device: str) -> None:
+    colours = {True: "tab:green", False: "tab:red", None: "tab:gray"}
+    for at, ratio in enumerate(reversed(ratios)):
+        found = summary(ratio.values)
+        axes.plot([found["min"], found["max"]], [at, at], color="black", linewidth=1)
+        axes.plot(found["median"], at, "o", color=colours[ratio.met(device)])
+        if device in ratio.targets:
+            axes.plot(ratio.targets[device][1], at, "|", color="black", markersize=12)
+    axes.set_yticks(range(len(ratios)), [r.name for r in reversed(ratios)], fontsize=8)
+    axes.set_xscale("symlog", linthresh=0.1)
+    axes.set_title(f"measured on {device}: dot = median, line = extremes, bar = target", fontsize=9)
+    axes.grid(axis="x", alpha=0.3)
+
+
+def _draw_curves(axes: Any, curves: Sequence[dict[str, Any]], name: str) -> None:
+    for curve in curves:
+        axes.plot(curve["x"], curve["seconds"], marker="o", markersize=3, label=curve["variant"])
+    axes.set_xlabel(name)
+    axes.set_ylabel("seconds")
+    axes.legend(fontsize=7)
+    axes.grid(alpha=0.3)

@@ -1,0 +1,66 @@
+"""Interleaved, repeated timing: ratios between things that ran side by side."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+Work = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What is read before and after a piece of work.
+
+    On a GPU, wall time once the device has finished. On a CPU, the time that this process spent computing, which other
+    processes on the machine disturb less than wall time; with one thread the two agree on an idle machine.
+    """
+
+    device: str
+
+    def read(self) -> float:
+        """Seconds."""
+        if self.device != "cuda":
+            return time.process_time()
+        import torch
+
+        torch.cuda.synchronize()
+        return time.perf_counter()
+
+
+@dataclass(frozen=True)
+class Case:
+    """Something to time.
+
+    Attributes:
+        work: what is timed.
+        before: what puts the caches into the state that the name promises; not timed.
+    """
+
+    work: Work
+    before: Work = field(default=lambda: None)
+
+
+def interleave(cases: Mapping[str, Case], repeats: int, clock: Clock) -> dict[str, list[float]]:
+    """Seconds per case and round. Every round runs every case once; one round before them is not counted."""
+    taken: dict[str, list[float]] = {name: [] for name in cases}
+    for turn in range(repeats + 1):
+        for name, case in cases.items():
+            case.before()
+            start = clock.read()
+            case.work()
+            if turn:
+                taken[name].append(clock.read() - start)
+    return taken
+
+
+def per_round(seconds: Mapping[str, Sequence[float]], one: str, other: str) -> list[float]:
+    """The ratio of two cases in each round."""
+    return [a / b for a, b in zip(seconds[one], seconds[other], strict=True)]
+
+
+def summary(values: Sequence[float]) -> dict[str, float]:
+    """Median and extremes."""
+    return {"median": statistics.median(values), "min": min(values), "max": max(values)}
