@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-from collections.abc import Sequence
-from pathlib import Path
-from typing import IO, Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any
 
 from robustrag_integrations.cli.arguments import add_model, whole_number
 from robustrag_integrations.cli.exits import EXIT_ANSWERED, UsageError
@@ -16,6 +16,7 @@ from robustrag_integrations.cli.output import Progress, complain, show, show_jso
 from robustrag_integrations.cli.questions import read_answered
 from robustrag_integrations.display import printable, table
 from robustrag_integrations.evaluation.data import EvalQuestion
+from robustrag_integrations.evaluation.journal import Journal, JournalError
 
 _DESCRIPTION = """\
 Certify answers: for every question, the score that no attacker of a given strength can
@@ -112,14 +113,15 @@ def run(args: argparse.Namespace) -> int:
     questions = read_answered(args.data, args.top_k, args.limit)
     if args.defense == "voting" and (bare := sum(not q.choices for q in questions)):
         raise UsageError(f"--defense voting needs choices, and {bare} of {len(questions)} questions have none")
-    known = _known(args.output)
     wanted = [(_key(args, q), q) for q in questions]
-    new = [(key, q) for key, q in wanted if key not in known]
-    if known and len(new) < len(wanted):
-        complain(f"{len(wanted) - len(new)} of {len(wanted)} questions are in {args.output} already")
-    if new:
-        progress.step(f"loading the model {args.model}")
-        _certify(args, new, known, progress)
+    with _journal(args.output) as journal:
+        known = _known(journal)
+        new = [(key, q) for key, q in wanted if key not in known]
+        if known and len(new) < len(wanted):
+            complain(f"{len(wanted) - len(new)} of {len(wanted)} questions are in {args.output} already")
+        if new:
+            progress.step(f"loading the model {args.model}")
+            _certify(args, new, known, journal, progress)
     rows = [certificate for key, _ in wanted for certificate in known[key]]
     summary = [_summary(size, rows) for size in sorted(set(args.corruption_size))]
     if args.json:
@@ -167,85 +169,82 @@ def _key(args: argparse.Namespace, question: EvalQuestion) -> str:
     return hashlib.sha256(json.dumps(about, ensure_ascii=True).encode()).hexdigest()[:24]
 
 
-def _known(path: str | None) -> dict[str, list[dict[str, Any]]]:
-    """The certificates in an output file; a last line that was cut off is left out."""
-    if path is None or not Path(path).exists():
+@contextmanager
+def _journal(path: str | None) -> Iterator[Journal | None]:
+    """The output file, where there is one: every certificate is on disk before the next question is begun."""
+    try:
+        with nullcontext() if path is None else Journal(path) as journal:
+            yield journal
+    except JournalError as error:
+        raise UsageError(f"--output: {error}") from error
+
+
+def _known(journal: Journal | None) -> dict[str, list[dict[str, Any]]]:
+    """The certificates in an output file. Whoever may write to the file is not trusted to have written certificates."""
+    if journal is None:
         return {}
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read --output {path!r}: {error}") from error
-    rows = [_row(line) for line in lines]
-    if bad := [number for number, row in enumerate(rows[:-1], 1) if row is None]:
-        raise UsageError(f"{path}, line {bad[0]} is no certificate; give another --output")
-    return dict(filter(None, rows))
+    for number, row in enumerate(journal.rows, 1):
+        if not _is_stored(row):
+            raise UsageError(
+                f"{printable(str(journal.path), 200)}, line {number} is no certificate; give another --output"
+            )
+    return {row["key"]: row["certificates"] for row in journal.rows}
 
 
-def _row(line: str) -> tuple[str, list[dict[str, Any]]] | None:
-    """A line of the output file; None if it is none."""
-    try:
-        row = json.loads(line)
-        return str(row["key"]), list(row["certificates"])
-    except (ValueError, KeyError, TypeError):
-        return None
+def _is_stored(row: dict[str, Any]) -> bool:
+    """Whether a line of the output file can be summed up."""
+    certificates = row.get("certificates")
+    return isinstance(row.get("key"), str) and isinstance(certificates, list) and all(map(_can_be_summed, certificates))
+
+
+def _can_be_summed(found: Any) -> bool:
+    if not isinstance(found, dict) or not isinstance(found.get("certified"), bool):
+        return False
+    estimate = found.get("estimate")
+    numbers = [
+        found.get("tau"),
+        0 if estimate is None else estimate.get("value") if isinstance(estimate, dict) else None,
+    ]
+    wholes = [found.get("corruption_size"), found.get("model_calls")]
+    return all(_is_number(n, (int, float)) for n in numbers) and all(_is_number(n, (int,)) for n in wholes)
+
+
+def _is_number(value: Any, kinds: tuple[type, ...]) -> bool:
+    return isinstance(value, kinds) and not isinstance(value, bool) and 0 <= value < 1e12
 
 
 def _certify(
     args: argparse.Namespace,
     new: Sequence[tuple[str, EvalQuestion]],
     known: dict[str, list[dict[str, Any]]],
+    journal: Journal | None,
     progress: Progress,
 ) -> None:
     from robustrag_integrations.metrics import contains_answer, exact_choice
 
     defense = _defense(args)
     metric = {"contains": contains_answer, "exact": exact_choice}[args.metric]
-    with _Appending(args.output) as output:
-        for number, (key, q) in enumerate(new, 1):
-            progress.step(f"question {number} of {len(new)}: {printable(q.question, 80)}")
-            try:
-                found = defense.certify_sizes(
-                    q.question,
-                    q.passages,
-                    q.answers,
-                    corruption_sizes=args.corruption_size,
-                    metric=metric,
-                    attack=args.attack,
-                    choices=q.choices if args.defense == "voting" else None,
-                    top_k=args.top_k or (10 if args.data == "demo" else None),
-                    max_model_calls=args.max_model_calls,
-                    sample=args.sample,
-                    seed=args.seed,
-                )
-            except ValueError as error:
-                raise UsageError(f"{printable(q.question, 80)}: {error}") from error
-            known[key] = [c.to_dict() for c in found]
-            if output is not None:
-                print(json.dumps({"key": key, "certificates": known[key]}, ensure_ascii=True), file=output, flush=True)
-
-
-class _Appending:
-    """The output file, opened for appending behind its last whole line; nothing where there is none."""
-
-    def __init__(self, path: str | None) -> None:
-        self._path = path
-        self._file: IO[str] | None = None
-
-    def __enter__(self) -> IO[str] | None:
-        if self._path is None:
-            return None
+    for number, (key, q) in enumerate(new, 1):
+        progress.step(f"question {number} of {len(new)}: {printable(q.question, 80)}")
         try:
-            path = Path(self._path)
-            if path.exists() and (text := path.read_bytes()) and not text.endswith(b"\n"):
-                path.write_bytes(text[: text.rfind(b"\n") + 1])
-            self._file = path.open("a", encoding="utf-8")
-        except OSError as error:
-            raise UsageError(f"cannot write --output {self._path!r}: {error.strerror}") from error
-        return self._file
-
-    def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            self._file.close()
+            found = defense.certify_sizes(
+                q.question,
+                q.passages,
+                q.answers,
+                corruption_sizes=args.corruption_size,
+                metric=metric,
+                attack=args.attack,
+                choices=q.choices if args.defense == "voting" else None,
+                top_k=args.top_k or (10 if args.data == "demo" else None),
+                max_model_calls=args.max_model_calls,
+                sample=args.sample,
+                seed=args.seed,
+            )
+        except ValueError as error:
+            raise UsageError(f"{printable(q.question, 80)}: {error}") from error
+        known[key] = [c.to_dict() for c in found]
+        if journal is not None:
+            journal.append({"key": key, "certificates": known[key]})
 
 
 def _defense(args: argparse.Namespace) -> Any:

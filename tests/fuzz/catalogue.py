@@ -1,0 +1,34 @@
+"""All targets whose libraries are installed here."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+
+from tests.fuzz.target import Target
+
+# Each module of targets, and what it needs besides the package itself.
+_MODULES = {
+    "text": (),
+    "answers": (),
+    "keywords": ("spacy",),
+    "pages": (),
+    "plans": (),
+    "encoding": ("torch", "transformers"),
+    "files": ("bm25s", "pypdf", "langchain_text_splitters"),
+    "stored": (),
+    "served": ("openai",),
+    "langchain": ("langchain_core",),
+    "llamaindex": ("llama_index.core",),
+}
+
+
+@cache
+def targets() -> tuple[Target, ...]:
+    """Every target that can run here, by name."""
+    found: list[Target] = []
+    for name, needs in _MODULES.items():
+        if all(find_spec(library) for library in needs):
+            found += import_module(f"tests.fuzz.targets.{name}").TARGETS
+    return tuple(sorted(found, key=lambda target: target.name))

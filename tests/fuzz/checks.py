@@ -1,0 +1,30 @@
+"""What must hold of anything that leaves the package, whatever came in."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from typing import Any
+
+_UNSAFE = {"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"}
+
+
+def assert_harmless_on_a_terminal(shown: str, *, lines: bool = True) -> None:
+    """No character that a terminal acts on; line feeds only where the output has lines of its own."""
+    allowed = "\n" if lines else ""
+    if shown.isascii() and shown.replace(allowed, "").isprintable():
+        return
+    bad = {c for c in set(shown) if c not in allowed and unicodedata.category(c) in _UNSAFE}
+    assert not bad, f"characters {sorted(map(ascii, bad))} reach the terminal"
+
+
+def assert_json(data: Any) -> None:
+    """It can be written as JSON and read again, and says the same."""
+    written = json.dumps(data, ensure_ascii=True)
+    assert written.isascii()
+    assert json.dumps(json.loads(written), ensure_ascii=True) == written
+
+
+def assert_valid_unicode(text: str) -> None:
+    """No half of a surrogate pair, which cannot be written to any file."""
+    text.encode("utf-8")

@@ -1,0 +1,42 @@
+"""Hostile text on its way into a local model."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from robustrag_integrations.models.encoding import PromptEncoder
+from robustrag_integrations.prompts import Prompt, prompts_for
+from robustrag_integrations.reader import reader_path
+from tests.fuzz.hostile import text
+from tests.fuzz.source import Source
+from tests.fuzz.target import Target
+
+
+@cache
+def _tokenizer() -> Any:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(str(reader_path()))
+
+
+@cache
+def _encoder() -> PromptEncoder:
+    return PromptEncoder(_tokenizer(), chat=False)
+
+
+def encoding(source: Source) -> None:
+    """No passage spells a special token, and none makes its prompt longer than the budget allows."""
+    context, query = text(source, 8, 3000), text(source, 3, 300)
+    prompt = prompts_for("short_answer").isolated.render(context=context, query=query)
+    encoder, budget = _encoder(), source.between(1, 64)
+    whole, cut = encoder.encode(prompt), encoder.encode(prompt, budget)
+    assert not set(whole.ids) & set(_tokenizer().all_special_ids)
+    assert len(cut.ids) <= encoder.frame_length(prompt) + budget
+    assert cut.truncated == (len(whole.ids) > len(cut.ids)) or cut.truncated
+    if not cut.truncated:
+        assert cut.ids == whole.ids
+    encoder.encode(Prompt(context))
+
+
+TARGETS = (Target("encoding", encoding, 2),)

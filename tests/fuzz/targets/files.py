@@ -1,0 +1,133 @@
+"""Documents of strangers: text, Markdown, JSONL and PDF files, folders, and what becomes of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from robustrag_integrations.corpus import BM25Index, CorpusError, Document, read_documents, split
+from tests.documents import write_pdf
+from tests.fuzz.checks import assert_harmless_on_a_terminal, assert_valid_unicode
+from tests.fuzz.hostile import damaged, data, json_line, name, text
+from tests.fuzz.source import Source
+from tests.fuzz.target import Target
+
+_SHAPE = {"text": "The mill is old.", "source": "Gazette", "title": "Mill", "id": "7"}
+
+
+@cache
+def scratch() -> Path:
+    """A folder of this process in memory where there is one."""
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    folder = Path(tempfile.mkdtemp(prefix="robustrag-fuzz-", dir=memory))
+    import atexit
+
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _read(path: Path) -> list[Document]:
+    """The documents, each with valid text, a name and a source; or none, with a harmless reason."""
+    try:
+        documents = list(read_documents([str(path)]).documents)
+    except CorpusError as refused:
+        said = str(refused)
+        assert len(said) < 2000
+        assert_harmless_on_a_terminal(said, lines=False)
+        return []
+    for document in documents:
+        for shown in (document.text, document.id, document.source):
+            assert_valid_unicode(shown)
+        assert document.source
+    return documents
+
+
+def jsonl(source: Source) -> None:
+    """Rows of anything."""
+    path = scratch() / "rows.jsonl"
+    path.write_bytes(data(source, source.some(lambda: json_line(source, _SHAPE), 4)))
+    _read(path)
+
+
+def plain(source: Source) -> None:
+    """Text and Markdown of any bytes."""
+    path = scratch() / source.pick(("a.txt", "a.md"))
+    path.write_bytes(data(source, [text(source)]))
+    _read(path)
+
+
+@cache
+def _pdfs() -> tuple[bytes, ...]:
+    one = write_pdf(scratch() / "one.pdf", "The mill.")
+    two = write_pdf(scratch() / "two.pdf", "a", "")
+    locked = write_pdf(scratch() / "open.pdf", "open", password="")
+    return one.read_bytes(), two.read_bytes(), locked.read_bytes()
+
+
+def pdfs(source: Source) -> None:
+    """PDFs with bytes changed, doubled, cut and moved."""
+    path = scratch() / "a.pdf"
+    path.write_bytes(damaged(source, source.pick(_pdfs())))
+    _read(path)
+
+
+def retrieval(source: Source) -> None:
+    """Cutting keeps every visible character and the size; what is found was there."""
+    documents = [Document(text(source, 6, 3000), f"d{n}", "s") for n in range(source.between(1, 2))]
+    size = source.between(50, 200)
+    passages = split(documents, size)
+    assert all(len(p.text) <= size for p in passages)
+    kept = "".join("".join(p.text.split()) for p in passages)
+    assert kept == "".join("".join(d.text.split()) for d in documents)
+    found = BM25Index(passages).search(name(source) or "mill", 3)
+    assert set(map(id, found)) <= set(map(id, passages))
+
+
+def folders(source: Source) -> None:
+    """Nothing outside of the folder is read, whatever links and names lie in it."""
+    top = Path(tempfile.mkdtemp(dir=scratch()))
+    secret = top / "secret.txt"
+    secret.write_text("outside")
+    inside = top / "docs"
+    inside.mkdir()
+    at = inside
+    for number in range(source.between(1, 5)):
+        called = "".join(c for c in name(source)[:30] if c not in "/\0").encode("utf-8", "ignore").decode("utf-8")
+        path = at / f"{called}{number}{source.pick(('.txt', '.md', '.jsonl', ''))}"
+        try:
+            _entry(source, path, secret)
+        except OSError:
+            continue
+        if path.is_dir() and not path.is_symlink():
+            at = path
+    assert all("outside" not in document.text for document in _read(inside))
+    shutil.rmtree(top)
+
+
+def _entry(source: Source, path: Path, secret: Path) -> None:
+    kind = source.below(6)
+    if kind == 0:
+        path.symlink_to(secret)
+    elif kind == 1:
+        path.symlink_to(path.parent)
+    elif kind == 2:
+        path.mkdir()
+    elif kind == 3:
+        os.mkfifo(path)
+    elif kind == 4:
+        path.symlink_to("../" * source.between(1, 4) + "secret.txt")
+    else:
+        path.write_text(json.dumps({"text": "inside"}))
+
+
+TARGETS = (
+    Target("folders", folders, 1),
+    Target("jsonl", jsonl, 15),
+    Target("pdf", pdfs, 1),
+    Target("plain-files", plain, 15),
+    Target("retrieval", retrieval, 1),
+)

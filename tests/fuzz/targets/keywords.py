@@ -1,0 +1,76 @@
+"""From a hostile response to keywords: characters, lines, quantities, and the whole extractor."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from robustrag_integrations.keywords import SpacyKeywordExtractor
+from robustrag_integrations.keywords.normalise import (
+    MAX_CHARACTERS,
+    MAX_KEYWORD_CHARACTERS,
+    MAX_LINES,
+    as_keyword,
+    plain_lines,
+    without_accents,
+)
+from robustrag_integrations.keywords.quantities import find_quantities
+from tests.fuzz.checks import assert_harmless_on_a_terminal
+from tests.fuzz.hostile import NUMBERS, text
+from tests.fuzz.source import Source
+from tests.fuzz.target import Target
+
+
+@cache
+def _extractor() -> SpacyKeywordExtractor:
+    return SpacyKeywordExtractor()
+
+
+def normalising(source: Source) -> None:
+    """Lines and keywords are plain, bounded, and the same when they are read once more."""
+    response = text(source)
+    lines = plain_lines(response)
+    assert len(lines) <= MAX_LINES
+    assert sum(map(len, lines)) <= MAX_CHARACTERS + MAX_LINES
+    for line in lines:
+        assert line == line.strip() != ""
+        assert_harmless_on_a_terminal(line, lines=False)
+        keyword = as_keyword(line)
+        assert_keyword(keyword, allow_empty=True)
+        assert_keyword(as_keyword(without_accents(keyword)), allow_empty=True)
+
+
+def quantities(source: Source) -> None:
+    """Quantities lie in the line, in order and without overlap."""
+    pieces = source.some(lambda: source.pick((*NUMBERS, " ", "-", "/", ",", "million", "$", "5", "to", "of", "%")), 12)
+    line = " ".join([*pieces, text(source, 3, 2000)])
+    end = 0
+    for found in find_quantities(line):
+        assert end <= found.start < found.end <= len(line)
+        assert found.forms
+        assert all(found.forms)
+        end = found.end
+
+
+def extraction(source: Source) -> None:
+    """Every keyword is well formed, and there are no more than the text has room for."""
+    response = text(source, 5, 300)
+    keywords = _extractor()(response)
+    assert len(keywords) <= 40 + 12 * min(len(response), MAX_CHARACTERS)
+    for keyword in keywords:
+        assert_keyword(keyword)
+
+
+def assert_keyword(keyword: str, *, allow_empty: bool = False) -> None:
+    """Single-spaced, bounded, without what could end the list it is put into or act on a terminal."""
+    assert keyword or allow_empty
+    assert len(keyword) <= 3 * MAX_KEYWORD_CHARACTERS
+    assert "," not in keyword
+    assert keyword == " ".join(keyword.split())
+    assert_harmless_on_a_terminal(keyword, lines=False)
+
+
+TARGETS = (
+    Target("extraction", extraction, 1),
+    Target("normalising", normalising, 10),
+    Target("quantities", quantities, 5),
+)

@@ -1,0 +1,73 @@
+"""LangChain documents with any text and any metadata."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langchain_core.documents import Document
+from langchain_core.messages import HumanMessage
+from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
+
+from langchain_robustrag.documents import Isolation
+from langchain_robustrag.prompts import as_langchain, as_text, located
+from langchain_robustrag.questions import find_question, question_inputs
+from robustrag_integrations.prompts import TASKS, prompts_for
+from tests.fuzz.hostile import name, text, value
+from tests.fuzz.source import Source
+from tests.fuzz.target import Target
+
+_SHOWN = PromptTemplate.from_template("{title}: {page_content} ({source})")
+_CHAT = ChatPromptTemplate.from_messages([("system", "Context: {context}"), ("human", "{input}")])
+
+
+def _document(source: Source) -> Document:
+    metadata: dict[Any, Any] = {k: value(source) for k in ("source", "title", "page_content") if source.chance(2)}
+    if source.chance(3):
+        metadata[name(source)] = value(source)
+    return Document(page_content=text(source, 5), metadata=metadata, id=name(source) if source.chance(2) else None)
+
+
+def documents(source: Source) -> None:
+    """Every document ends up in one group, its text as it is; metadata gains no votes and breaks nothing."""
+    given = [_document(source) for _ in range(source.below(6))]
+    by: Any = source.pick((None, "source", lambda p: p.metadata["title"], lambda p: p.metadata.get("source")))
+    for isolation in (Isolation(group_by=by), Isolation(group_by=by, document_prompt=_SHOWN)):
+        groups, _ = isolation.groups(given)
+        held = [p for group in groups for p in group.passages]
+        assert len(held) == len(given)
+        assert len(groups) <= max(len(given), 0)
+        if isolation.document_prompt is not _SHOWN:
+            assert sorted(p.text for p in held) == sorted(d.page_content for d in given)
+        assert all(isolation.text_of(group) is not None for group in groups)
+
+
+def prompts(source: Source) -> None:
+    """LangChain's formatting inserts passages, questions and keywords as they are."""
+    context, query = text(source, 5), text(source, 3)
+    values = {"input": query, "query": query, "choices": name(source), "keywords": text(source, 3), "context": context}
+    shown = as_text(_CHAT.format_prompt(**values))
+    assert shown == f"Context: {context}\n\n{query}"
+    ours = prompts_for(source.pick(TASKS)).isolated
+    assert as_text(as_langchain(ours).format_prompt(**values)) == ours.render(**values).text
+    prompt = located(_CHAT, values, "context", context)
+    assert prompt.context is not None
+    assert prompt.text[slice(*prompt.context)] == context
+
+
+def questions(source: Source) -> None:
+    """The question comes back as it was put, or its absence is named."""
+    asked = text(source, 3)
+    inputs: dict[str, Any] = source.pick(
+        (question_inputs(asked), {"messages": [HumanMessage(asked)]}, {"input": asked})
+    )
+    try:
+        assert find_question({**inputs, "context": value(source)}, _CHAT, "context") == asked
+    except ValueError:
+        assert not asked.strip()
+
+
+TARGETS = (
+    Target("langchain-documents", documents, 2),
+    Target("langchain-prompts", prompts, 3),
+    Target("langchain-questions", questions, 4),
+)

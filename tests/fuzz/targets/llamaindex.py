@@ -1,0 +1,51 @@
+"""LlamaIndex nodes with any text, any metadata and any relationship."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
+from pydantic import BaseModel
+
+from llamaindex_robustrag.grouping import group_nodes
+from llamaindex_robustrag.responses import parsed
+from tests.fuzz.hostile import json_line, name, text, value
+from tests.fuzz.source import Source
+from tests.fuzz.target import Target
+
+
+def _node(source: Source) -> NodeWithScore:
+    metadata = {name(source): value(source, 1) for _ in range(source.below(3))}
+    node = TextNode(text=text(source, 5), metadata=metadata, excluded_llm_metadata_keys=[name(source)])
+    related = RelatedNodeInfo(node_id=source.pick(("doc", name(source), "")))
+    kind = source.below(4)
+    if kind == 0:
+        node.relationships = {NodeRelationship.SOURCE: related}
+    elif kind == 1:
+        node.relationships = {NodeRelationship.SOURCE: [related]}
+    return NodeWithScore(node=node, score=1.0)
+
+
+def nodes(source: Source) -> None:
+    """Every node ends up in one group with its text; whatever it says about itself gains no votes."""
+    given = [_node(source) for _ in range(source.below(5))]
+    by: Any = source.pick(("source", "node", lambda n: n.node.metadata["site"], lambda n: n.node.metadata))
+    grouped = group_nodes(given, by)
+    held = [p for group in grouped.groups for p in group.passages]
+    assert len(held) == len(given)
+    for passage in held:
+        assert any(passage.text.endswith(n.node.get_content()) for n in given)
+
+
+class _Answer(BaseModel):
+    text: str
+    score: int = 0
+
+
+def structures(source: Source) -> None:
+    """A structured answer is of its class, or is taken for words."""
+    found = parsed(json_line(source, {"text": "Paris", "score": 3}), _Answer)
+    assert found is None or isinstance(found, _Answer)
+
+
+TARGETS = (Target("llamaindex-nodes", nodes, 2), Target("llamaindex-structures", structures, 4))

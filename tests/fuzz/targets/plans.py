@@ -1,0 +1,90 @@
+"""The three text defences around a model that repeats hostile passages."""
+
+from __future__ import annotations
+
+import re
+
+from robustrag_integrations import KeywordAggregation, MajorityVoting, Passage, VanillaRAG
+from robustrag_integrations.prompts import PromptSet, PromptTemplate
+from tests.fuzz.checks import assert_harmless_on_a_terminal, assert_json
+from tests.fuzz.hostile import name, text
+from tests.fuzz.source import Source
+from tests.fuzz.target import Target
+from tests.scripted import ScriptedModel
+
+_WORD = re.compile(r"\S+")
+_PROMPTS = PromptSet(
+    isolated=PromptTemplate("", "{context}", ("context",)),
+    no_retrieval=PromptTemplate("", "{query}", ("query",)),
+    keyword=PromptTemplate("", "{keywords}|{query}", ("keywords", "query")),
+)
+_VOTES = PromptSet(isolated=PromptTemplate("", "{context}", ("context",)), no_retrieval=_PROMPTS.no_retrieval)
+
+
+def _words(response: str) -> set[str]:
+    return set(_WORD.findall(response[:5000]))
+
+
+def _passages(source: Source) -> list[Passage]:
+    shared = text(source, 3)
+    return [
+        Passage(
+            source.pick((shared, shared, text(source, 4), "")),
+            id=name(source) if source.chance(2) else None,
+            source=source.pick((None, "s", name(source))),
+        )
+        for _ in range(source.below(7))
+    ]
+
+
+def _question(source: Source) -> str:
+    return text(source, 3).strip() or "Who?"
+
+
+def keyword_answers(source: Source) -> None:
+    """The second prompt holds what enough groups said and the question, and nothing else."""
+    model = ScriptedModel(lambda said: said)
+    defense = KeywordAggregation(
+        model,
+        extractor=_words,
+        prompts=_PROMPTS,
+        alpha=source.pick((0.0, 0.3, 1)),
+        beta=source.between(1, 4),
+        group_by=source.pick((None, "source")),
+    )
+    query, passages = _question(source), _passages(source)
+    answer = defense.answer(query, passages)
+    finals = [prompt for role, prompt in model.asked if role == "final"]
+    retained = answer.evidence["retained"]
+    assert finals == ([f"{', '.join(sorted(retained))}|{query}"] if retained else [])
+    assert 0 <= answer.radius <= len(answer.groups)
+    _check(answer)
+    assert "".join(defense.stream(query, passages)) == answer.text
+
+
+def votes(source: Source) -> None:
+    """The winner is one of the options, or nobody."""
+    choices = ["Paris", "Lyon", "I"]
+    defense = MajorityVoting(ScriptedModel(lambda said: said), prompts=_VOTES)
+    answer = defense.answer(_question(source), _passages(source), choices=choices)
+    assert answer.text == (choices[answer.choice] if answer.choice is not None else "I don't know")
+    _check(answer)
+
+
+def vanilla(source: Source) -> None:
+    """No defence, but no crash either, and never a radius."""
+    answer = VanillaRAG(ScriptedModel(lambda said: said), prompts=_PROMPTS).answer(_question(source), _passages(source))
+    assert answer.radius == 0
+    _check(answer)
+
+
+def _check(answer) -> None:
+    assert_harmless_on_a_terminal(answer.explain())
+    assert_json(answer.to_dict())
+
+
+TARGETS = (
+    Target("keyword-answers", keyword_answers, 1),
+    Target("vanilla-answers", vanilla, 4),
+    Target("votes", votes, 3),
+)

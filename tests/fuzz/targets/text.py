@@ -1,0 +1,151 @@
+"""What reads single texts: prompts, abstentions, options, scores, terminal output."""
+
+from __future__ import annotations
+
+from robustrag_integrations.abstention import is_abstention
+from robustrag_integrations.cli.arguments import some_text, whole_number
+from robustrag_integrations.defenses.voting import check_choices, parse_option
+from robustrag_integrations.display import printable, table
+from robustrag_integrations.metrics import contains_answer, exact_choice, normalised, parse_score
+from robustrag_integrations.models.token_text import TokenText
+from robustrag_integrations.prompts import TASKS, PromptTemplate, format_choices, prompts_for
+from tests.fuzz.checks import assert_harmless_on_a_terminal, assert_valid_unicode
+from tests.fuzz.hostile import TEMPLATES, name, text
+from tests.fuzz.source import Source
+from tests.fuzz.target import Target
+
+_FIELDS = ("context", "query")
+
+
+def rendering(source: Source) -> None:
+    """A value stands in the prompt as it is, once, and where the prompt says."""
+    prompts = prompts_for(source.pick(TASKS), exemplars=source.chance(2))
+    values = {"context": text(source), "query": text(source), "choices": name(source), "keywords": text(source)}
+    for template in (prompts.isolated, prompts.no_retrieval, prompts.keyword, prompts.phrases):
+        if template is None:
+            continue
+        blank = template.render(**dict.fromkeys(values, ""))
+        shown = template.render(**values)
+        assert len(shown.text) == len(blank.text) + sum(len(values[f]) for f in template.fields)
+        if shown.context is not None:
+            start, end = shown.context
+            assert shown.text[start:end] == values["context"]
+            assert blank.context is not None
+            assert shown.text[:start] == blank.text[: blank.context[0]]
+
+
+def templates(source: Source) -> None:
+    """A user's template is refused with a reason, or inserts its values without reading them."""
+    body = "".join(source.some(lambda: source.pick((*TEMPLATES, "{context}", "{query}", "text ")), 8))
+    try:
+        template = PromptTemplate(name(source), body, _FIELDS)
+    except ValueError:
+        return
+    values = {"context": text(source), "query": text(source)}
+    shown = template.render(**values)
+    assert shown.context is not None
+    assert shown.text[slice(*shown.context)] == values["context"]
+    assert values["query"] in shown.text
+
+
+def abstentions(source: Source) -> None:
+    """What comes after the part that is looked at changes nothing."""
+    response = text(source)
+    said = is_abstention(response)
+    if len(response) >= 2000 and response[:2000].strip(" \"'.!*_\n"):
+        assert is_abstention(response[:2000] + text(source)) == said
+
+
+def options(source: Source) -> None:
+    """A vote is an option or none, whatever is said and however the options are written."""
+    choices = tuple(source.some(lambda: name(source), 6)) or ("Paris", "Lyon")
+    try:
+        checked = check_choices(choices)
+    except ValueError:
+        checked = ("Paris", "Lyon", "Nice")
+    format_choices(checked)
+    response = text(source)
+    vote = parse_option(response, checked)
+    assert vote is None or 0 <= vote < len(checked)
+
+
+def scores(source: Source) -> None:
+    """A judge's score is from 0 to 100 or none; metrics give what they promise."""
+    reply = text(source)
+    score = parse_score(reply)
+    assert score is None or 0 <= score <= 100
+    references = [name(source) or "Paris"]
+    assert contains_answer(reply, references) in (0.0, 1.0)
+    assert exact_choice(reply, references) in (0.0, 1.0)
+    assert "\n" not in normalised(reply)
+
+
+def terminal(source: Source) -> None:
+    """Whatever is printed is harmless, bounded and in its column."""
+    given, limit = text(source), source.between(1, 80)
+    shown = printable(given, limit)
+    assert len(shown) <= max(limit, 1)
+    assert_harmless_on_a_terminal(shown, lines=False)
+    assert_harmless_on_a_terminal(printable(given), lines=False)
+    rows = [(name(source), text(source), name(source)) for _ in range(source.between(1, 4))]
+    lines = table(("a", "b", "c"), rows, limits=(8, 20, 5)).split("\n")
+    assert len(lines) == len(rows) + 2
+    assert all(len(line) <= 8 + 2 + 20 + 2 + 5 for line in lines)
+    for line in lines:
+        assert_harmless_on_a_terminal(line, lines=False)
+
+
+def arguments(source: Source) -> None:
+    """Arguments of the command line are read or refused with argparse's own error."""
+    import argparse
+
+    given = text(source, 3)
+    try:
+        assert_valid_unicode(some_text(given))
+    except argparse.ArgumentTypeError:
+        assert not given.strip()
+    try:
+        assert 1 <= whole_number(1, 1000)(given) <= 1000
+    except argparse.ArgumentTypeError:
+        assert not (given.isascii() and given.isdigit() and len(given) < 4 and int(given))
+
+
+class _Characters:
+    """A codec whose tokens are characters, bytes and pieces of a stop string, as byte-level tokenizers have them."""
+
+    def __init__(self, pieces: list[bytes]) -> None:
+        self._pieces = pieces
+
+    def decode(self, tokens) -> str:
+        return b"".join(self._pieces[t] for t in tokens).decode("utf-8", "replace")
+
+    def is_end(self, token: int) -> bool:
+        return False
+
+
+def streaming(source: Source) -> None:
+    """The pieces that are shown add up to the text, which holds no stop string and no whitespace at its ends."""
+    raw = text(source, 6, 200).encode("utf-8", "surrogatepass")[:200]
+    pieces = [raw[i : i + 2] for i in range(0, len(raw), 2)]
+    stop = tuple(s for s in (source.pick(("\n", "\n\n", "END", "</s>", "a")), name(source)[:3]) if s)
+    written = TokenText(_Characters(pieces), stop)
+    shown = []
+    for token in range(len(pieces)):
+        shown.append(written.add(token))
+        if written.stopped:
+            break
+    shown.append(written.finish())
+    assert "".join(shown) == written.shown
+    assert written.shown == written.shown.strip()
+
+
+TARGETS = (
+    Target("abstentions", abstentions, 40),
+    Target("arguments", arguments, 20),
+    Target("options", options, 40),
+    Target("rendering", rendering, 40),
+    Target("scores", scores, 40),
+    Target("streaming", streaming, 20),
+    Target("templates", templates, 40),
+    Target("terminal", terminal, 10),
+)
