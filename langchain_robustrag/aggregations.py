@@ -48,6 +48,7 @@ class RobustOptions(TypedDict, total=False):
     keyword_prompt: BasePromptTemplate[Any]
     no_retrieval_prompt: BasePromptTemplate[Any]
     max_concurrency: int
+    timeout: float | None
     output_parser: BaseOutputParser[Any]
     document_prompt: BasePromptTemplate[Any]
     document_separator: str

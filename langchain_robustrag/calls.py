@@ -10,7 +10,7 @@ import asyncio
 import concurrent.futures
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -27,6 +27,7 @@ from robustrag_integrations.defenses.drivers import DecodingPerformer
 from robustrag_integrations.defenses.plan import Ask, OpenSession, Reply, Request
 from robustrag_integrations.display import printable
 from robustrag_integrations.models.base import DecodingModel, Response
+from robustrag_integrations.models.time_limits import astream_within, call_within, stream_within
 from robustrag_integrations.prompts import Prompt
 
 NOSTREAM = "nostream"  # what LangGraph looks for
@@ -44,12 +45,14 @@ class ModelCalls:
         isolated: the prompt of every group.
         final: the prompt that keywords go into; None for voting.
         limit: the cap on calls.
+        timeout: seconds for one call, None for no limit.
     """
 
     llm: Runnable[Any, Any]
     isolated: BasePromptTemplate[Any]
     final: BasePromptTemplate[Any] | None
     limit: CallLimit
+    timeout: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "synchronous", is_synchronous(self.llm))
@@ -97,7 +100,7 @@ class CallPerformer:
             return None
         if request.role == "final":
             with self.calls.limit.slot(self.config.get("max_concurrency")):
-                return [Response(self.calls.asking_final.invoke(*self._final(request.prompts[0])))]
+                return [Response(self._invoke(self.calls.asking_final, *self._final(request.prompts[0])))]
         return self._ask_groups()
 
     async def aperform(self, request: Request) -> Reply:
@@ -111,11 +114,14 @@ class CallPerformer:
 
     def stream_final(self, prompt: Prompt) -> Iterator[str]:
         """The final answer in pieces. It holds no slot: whoever reads the pieces may take their time."""
-        yield from self.calls.asking_final.stream(*self._final(prompt))
+        yield from stream_within(self.calls.timeout, self.calls.asking_final.stream(*self._final(prompt)))
 
     async def astream_final(self, prompt: Prompt) -> AsyncIterator[str]:
         """`stream_final` without blocking the event loop."""
-        values, config = self._final(prompt)
+        async for piece in astream_within(self.calls.timeout, self._apieces(*self._final(prompt))):
+            yield piece
+
+    async def _apieces(self, values: Mapping[str, Any], config: RunnableConfig) -> AsyncIterator[str]:
         if self.calls.synchronous:
             pieces = self.calls.asking_final.stream(values, config)
             while (piece := await run_in_executor(config, next, pieces, None)) is not None:
@@ -145,7 +151,7 @@ class CallPerformer:
             if stopped.is_set():
                 return Response(None, error="not asked")
             try:
-                return Response(self.calls.asking_group.invoke(*self._group(index)))
+                return Response(self._invoke(self.calls.asking_group, *self._group(index)))
             except Exception as error:
                 return self._failed(error)
 
@@ -166,10 +172,21 @@ class CallPerformer:
             except Exception as error:
                 return self._failed(error)
 
+    def _invoke(self, asking: Runnable[Any, str], values: Mapping[str, Any], config: RunnableConfig) -> str:
+        return call_within(self.calls.timeout, asking.invoke, values, config)
+
     async def _ainvoke(self, asking: Runnable[Any, str], values: Mapping[str, Any], config: RunnableConfig) -> str:
+        call: Awaitable[str]
         if self.calls.synchronous:
-            return await run_in_executor(config, asking.invoke, values, config)
-        return await asking.ainvoke(values, config)
+            call = run_in_executor(config, asking.invoke, values, config)
+        else:
+            call = asking.ainvoke(values, config)
+        try:
+            return await asyncio.wait_for(call, self.calls.timeout)
+        except asyncio.TimeoutError as error:
+            if self.calls.timeout is None or str(error):  # the model's own
+                raise
+            raise TimeoutError(f"no answer within {self.calls.timeout:g} s") from None
 
     def _failed(self, error: Exception) -> Response:
         """A failed group is an abstention, unless the exception steers the graph or the task around it."""

@@ -19,6 +19,7 @@ from langchain_robustrag.runnable import RobustDocuments
 from robustrag_integrations.defenses.voting import check_choices
 from robustrag_integrations.keywords import KeywordExtractor
 from robustrag_integrations.models.base import DecodingModel
+from robustrag_integrations.models.time_limits import checked_timeout
 from robustrag_integrations.passages import GroupBy, check_grouping
 from robustrag_integrations.prompts import Task
 
@@ -45,6 +46,7 @@ def create_robust_documents_chain(
     keyword_prompt: BasePromptTemplate[Any] | None = None,
     no_retrieval_prompt: BasePromptTemplate[Any] | None = None,
     max_concurrency: int = 10,
+    timeout: float | None = None,
     return_robustness: bool = False,
     output_parser: BaseOutputParser[Any] | None = None,
     document_prompt: BasePromptTemplate[Any] | None = None,
@@ -85,6 +87,9 @@ def create_robust_documents_chain(
         no_retrieval_prompt: decoding: the question without documents, with `query`.
         max_concurrency: how many model calls of this chain may be under way at a time, over all its callers; a
             `max_concurrency` in the config lowers it. A `HuggingFacePipeline` is always asked one by one.
+        timeout: seconds for one call from beginning to end, None for no limit. A group that takes longer has failed.
+            The model's own time-out usually is for one read: a server that trickles keeps to it for ever. A synchronous
+            call cannot be stopped from outside; it is given up, and its thread ends when the model returns.
         return_robustness: give a dict of `answer` and `robustness`, the `RobustAnswer`, instead of the answer.
         output_parser: applied to the answer; default `StrOutputParser`.
         document_prompt: how a document is shown; metadata that a document lacks is left blank.
@@ -160,5 +165,6 @@ def create_robust_documents_chain(
         output_parser=output_parser or StrOutputParser(),
         document_variable_name=document_variable_name,
         max_concurrency=max_concurrency,
+        timeout=checked_timeout(timeout),
         return_robustness=return_robustness,
     )

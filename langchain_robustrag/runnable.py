@@ -83,6 +83,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
     output_parser: Runnable[Any, Any] = Field(default_factory=StrOutputParser)
     document_variable_name: str = "context"
     max_concurrency: int = 10
+    timeout: float | None = None
     return_robustness: bool = False
 
     _limit: CallLimit = PrivateAttr()
@@ -229,7 +230,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
             return LocalCallPerformer(model, self.prompt, self.no_retrieval_prompt, values, name, contexts)
         if self.keyword_prompt is not None:
             check_inputs(self.keyword_prompt, {**values, "keywords": ""})
-        calls = ModelCalls(self.llm, self.prompt, self.keyword_prompt, self._limit)
+        calls = ModelCalls(self.llm, self.prompt, self.keyword_prompt, self._limit, self.timeout)
         return CallPerformer(calls, values, name, contexts, config, run_manager)
 
     # --- what LangChain wants to know

@@ -1,4 +1,4 @@
-"""An OpenAI-compatible chat server on loopback that says, and does, what a test tells it to."""
+"""An OpenAI-compatible server on loopback that says, and does, what a test tells it to."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ class Reply:
         body: sent as it is in place of all that.
         wait: blocks the response until it is set.
         cut: a stream breaks off before its last chunk.
+        fingerprint: the `system_fingerprint`.
+        act: does it all, on the bare connection; called with the request's handler.
     """
 
     text: str | None = ""
@@ -33,32 +35,42 @@ class Reply:
     body: bytes | None = None
     wait: threading.Event | None = None
     cut: bool = False
+    fingerprint: str | None = None
+    act: Callable[[Any], None] | None = None
 
 
 class LoopbackServer:
-    """Serves `/v1/chat/completions` in threads; `requests` and `headers` are what it was asked, in order of arrival."""
+    """Serves chat and text completions in threads; `requests` and `headers` are what it was asked, as it came in."""
 
     def __init__(self, reply: Callable[[str], str | Reply]) -> None:
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.now = self.most = 0
         self.gone = threading.Event()  # a client hung up before it was answered
+        self.closing = threading.Event()
         self._reply = reply
         self._lock = threading.Lock()
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._http.daemon_threads = True
+        self._http.robustrag_closing = self.closing  # type: ignore[attr-defined]
         self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         self._thread.start()
         self.url = f"http://127.0.0.1:{self._http.server_port}/v1"
 
     @property
     def prompts(self) -> list[str]:
-        """The last message of every request."""
-        return [r["messages"][-1]["content"] for r in self.requests]
+        """The prompt, or the last message, of every request."""
+        return [_asked(r) for r in self.requests]
+
+    def refuse(self) -> None:
+        """Refuse connections from now on."""
+        if self._thread.is_alive():
+            self._http.shutdown()
+            self._http.server_close()
 
     def close(self) -> None:
-        self._http.shutdown()
-        self._http.server_close()
+        self.closing.set()
+        self.refuse()
         self._thread.join()
 
     def __enter__(self) -> LoopbackServer:
@@ -79,7 +91,7 @@ class LoopbackServer:
                     server.now += 1
                     server.most = max(server.most, server.now)
                 try:
-                    reply = server._reply(request["messages"][-1]["content"])
+                    reply = server._reply(_asked(request))
                     reply = Reply(reply) if isinstance(reply, str) else reply
                     self._wait(reply)
                     self._send(reply, streamed=bool(request.get("stream")))
@@ -93,7 +105,7 @@ class LoopbackServer:
                 if reply.wait is None:
                     return
                 self.connection.settimeout(0.02)
-                while not reply.wait.is_set():
+                while not reply.wait.is_set() and not server.closing.is_set():
                     try:
                         if self.connection.recv(1) == b"":
                             raise ConnectionError("the client hung up")
@@ -102,7 +114,10 @@ class LoopbackServer:
                 self.connection.settimeout(None)
 
             def _send(self, reply: Reply, *, streamed: bool) -> None:
-                if reply.body is not None:
+                if reply.act is not None:
+                    self.close_connection = True
+                    reply.act(self)
+                elif reply.body is not None:
                     self._head(reply, "application/json", len(reply.body))
                     self.wfile.write(reply.body)
                 elif reply.status != 200:
@@ -111,9 +126,18 @@ class LoopbackServer:
                     self._stream(reply)
                 else:
                     message = {"role": "assistant", "content": reply.text}
-                    choice = {"index": 0, "message": message, "finish_reason": reply.finish}
-                    common = {"id": "1", "object": "chat.completion", "created": 0, "model": "loopback"}
-                    self._json(reply, {**common, "choices": [choice]})
+                    said = {"message": message} if self._chats else {"text": reply.text}
+                    choice = {"index": 0, **said, "finish_reason": reply.finish}
+                    self._json(reply, {**self._common(reply, ""), "choices": [choice]})
+
+            @property
+            def _chats(self) -> bool:
+                return self.path.endswith("/chat/completions")
+
+            def _common(self, reply: Reply, suffix: str) -> dict[str, Any]:
+                kind = ("chat.completion" if self._chats else "text_completion") + suffix
+                common = {"id": "1", "object": kind, "created": 0, "model": "loopback"}
+                return common if reply.fingerprint is None else {**common, "system_fingerprint": reply.fingerprint}
 
             def _json(self, reply: Reply, data: Any) -> None:
                 body = json.dumps(data).encode()
@@ -140,9 +164,10 @@ class LoopbackServer:
                 if not reply.cut:
                     deltas.append(({}, reply.finish))
                 for delta, finish in deltas:
-                    choice = {"index": 0, "delta": delta, "finish_reason": finish}
-                    common = {"id": "1", "object": "chat.completion.chunk", "created": 0, "model": "loopback"}
-                    self.wfile.write(f"data: {json.dumps({**common, 'choices': [choice]})}\n\n".encode())
+                    said = {"delta": delta} if self._chats else {"text": delta.get("content", "")}
+                    choice = {"index": 0, **said, "finish_reason": finish}
+                    chunk = {**self._common(reply, ".chunk" if self._chats else ""), "choices": [choice]}
+                    self.wfile.write(f"data: {json.dumps(chunk)}\n\n".encode())
                     self.wfile.flush()
                 if not reply.cut:
                     self.wfile.write(b"data: [DONE]\n\n")
@@ -151,6 +176,10 @@ class LoopbackServer:
                 pass
 
         return Handler
+
+
+def _asked(request: dict[str, Any]) -> str:
+    return request["messages"][-1]["content"] if "messages" in request else request["prompt"]
 
 
 _FACT = re.compile(r"(?:is run by|mayor of \w+ is) ([A-ZÄ]\w+ [A-Z]\w+)")

@@ -7,13 +7,14 @@ import inspect
 import threading
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.display import printable
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import Response, Role, TextModel
+from robustrag_integrations.models.time_limits import astream_within, call_within, checked_timeout, stream_within
 from robustrag_integrations.prompts import Prompt
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ class CallableModel(TextModel):
         async_stream_fn: the same as an asynchronous generator function.
         max_concurrency: how many calls of this instance may be under way at a time, over all answers being made: one
             cap for all threads, and one for each event loop.
-        timeout: seconds for one call (one try), None for no limit. A synchronous function cannot be stopped from
-            outside: its call is given up, and its thread ends when the function returns.
+        timeout: seconds for one call (one try, or one whole stream), None for no limit. A synchronous function cannot
+            be stopped from outside: its call is given up, and its thread ends when the function returns.
         attempts: how often a call is tried in all.
         retry_on: exceptions worth another try. Others fail at once.
         retry_wait: seconds before the second try; doubled each time, with jitter, up to `retry_max_wait`.
@@ -74,12 +75,10 @@ class CallableModel(TextModel):
             raise ValueError(f"max_concurrency={max_concurrency!r} must be a whole number of at least 1")
         if isinstance(attempts, bool) or not isinstance(attempts, int) or attempts < 1:
             raise ValueError(f"attempts={attempts!r} must be a whole number of at least 1")
-        if timeout is not None and not timeout > 0:
-            raise ValueError(f"timeout={timeout!r} must be above 0 seconds, or None for no limit")
         self._fn, self._async_fn = fn, async_fn
         self._stream_fn, self._async_stream_fn = stream_fn, async_stream_fn
         self._max_concurrency = max_concurrency
-        self._timeout = timeout
+        self._timeout = checked_timeout(timeout)
         self._attempts, self._retry_on = attempts, retry_on
         self._wait, self._max_wait = retry_wait, retry_max_wait
         self._samples = samples
@@ -135,7 +134,7 @@ class CallableModel(TextModel):
             return
         with self._slots:
             try:
-                yield from map(_checked, self._stream_fn(prompt.text))
+                yield from map(_checked, stream_within(self._timeout, self._stream_fn(prompt.text)))
             except ModelError:
                 raise
             except Exception as error:
@@ -148,7 +147,7 @@ class CallableModel(TextModel):
             return
         async with self._async_slots():
             try:
-                async for piece in self._async_stream_fn(prompt.text):
+                async for piece in astream_within(self._timeout, self._async_stream_fn(prompt.text)):
                     yield _checked(piece)
             except ModelError:
                 raise
@@ -164,9 +163,7 @@ class CallableModel(TextModel):
     def _call(self, prompt: str) -> str:
         assert self._fn is not None  # noqa: S101 - generate() took the other way
         with self._slots:
-            if self._timeout is None:
-                return self._fn(prompt)
-            return _call_in_thread(self._fn, prompt, self._timeout)
+            return call_within(self._timeout, self._fn, prompt)
 
     async def _arespond(self, prompt: str) -> Response:
         try:
@@ -227,23 +224,6 @@ def _text_or_raise(response: Response) -> str:
 def _in_one_line(error: BaseException) -> str:
     words = printable(str(error), 300)
     return f"{type(error).__name__}: {words}" if words else type(error).__name__
-
-
-def _call_in_thread(fn: Callable[[str], str], prompt: str, timeout: float) -> str:
-    """Call in a daemon thread, and give up waiting after `timeout` seconds."""
-    done: Future[str] = Future()
-    context = copy_context()
-
-    def call() -> None:
-        try:
-            done.set_result(context.run(fn, prompt))
-        except BaseException as error:
-            done.set_exception(error)
-
-    threading.Thread(target=call, name="robustrag-call", daemon=True).start()
-    if not wait([done], timeout).done:
-        raise TimeoutError(f"no answer within {timeout:g} s")
-    return done.result()
 
 
 def _run_in_own_loop(coroutine: Any) -> list[Response]:

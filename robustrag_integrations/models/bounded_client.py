@@ -1,0 +1,97 @@
+"""The official client's HTTP client with bounds that hold: a whole answer within the time and the size allowed.
+
+The usual time-outs of HTTP clients are for one read. A server that sends a byte now and then keeps to them for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import ssl
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+from robustrag_integrations.errors import ModelError
+
+try:
+    import httpx
+    from openai import DefaultAsyncHttpxClient
+except ImportError as error:
+    raise ImportError("this model needs the openai client: pip install 'robustrag-integrations[openai]'") from error
+
+_CONNECTIONS = httpx.Limits(max_connections=None, max_keepalive_connections=100)  # the model's own cap decides
+
+
+class BoundedClient(DefaultAsyncHttpxClient):  # type: ignore[misc]
+    """Gives a request up when its whole answer is not there in time, or is too large.
+
+    Args:
+        seconds: for connecting, waiting and reading together.
+        largest: bytes of one answer.
+    """
+
+    def __init__(self, seconds: float, largest: int) -> None:
+        # A compressed answer would say nothing about its size.
+        plain = {"Accept-Encoding": "identity"}
+        super().__init__(timeout=seconds, limits=_CONNECTIONS, headers=plain, verify=_trusted())
+        self._seconds = seconds
+        self._largest = largest
+
+    async def send(self, request: httpx.Request, *, stream: bool = False, **more: Any) -> httpx.Response:
+        """Send a request.
+
+        Raises:
+            httpx.TimeoutException: the time is over; the client tries again after it.
+            ModelError: the answer is compressed though nobody asked for that, or (while reading it) too large.
+        """
+        deadline = time.monotonic() + self._seconds
+        try:
+            return await asyncio.wait_for(self._send(request, deadline, stream, **more), self._seconds)
+        except asyncio.TimeoutError:
+            raise httpx.ReadTimeout(f"no complete answer within {self._seconds:g} s", request=request) from None
+
+    async def _send(self, request: httpx.Request, deadline: float, stream: bool, **more: Any) -> httpx.Response:
+        response: httpx.Response = await super().send(request, stream=True, **more)
+        try:
+            coding = response.headers.get("Content-Encoding", "identity").strip().lower()
+            if coding not in ("", "identity"):
+                raise ModelError(f"the server compressed its answer ({coding[:20]}) though it was asked not to")
+            assert isinstance(response.stream, httpx.AsyncByteStream)  # noqa: S101 - what asynchronous clients give
+            response.stream = _Bounded(response.stream, deadline, self._seconds, self._largest)
+            if not stream:
+                await response.aread()
+        except BaseException:
+            await response.aclose()
+            raise
+        return response
+
+
+@functools.cache
+def _trusted() -> ssl.SSLContext:
+    """The certificates that the platform trusts; reading them takes longer than many a call, so once is enough."""
+    return httpx.create_ssl_context()
+
+
+class _Bounded(httpx.AsyncByteStream):
+    def __init__(self, inner: httpx.AsyncByteStream, deadline: float, seconds: float, largest: int) -> None:
+        self._inner, self._deadline = inner, deadline
+        self._seconds, self._largest = seconds, largest
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        pieces = self._inner.__aiter__()
+        read = 0
+        while True:
+            try:
+                piece = await asyncio.wait_for(anext(pieces), self._deadline - time.monotonic())
+            except StopAsyncIteration:
+                return
+            except asyncio.TimeoutError:
+                raise httpx.ReadTimeout(f"no complete answer within {self._seconds:g} s") from None
+            read += len(piece)
+            if read > self._largest:
+                raise ModelError(f"the server's answer is larger than {self._largest:,} bytes")
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()

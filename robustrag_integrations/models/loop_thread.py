@@ -1,0 +1,98 @@
+"""An event loop in a thread of its own, in which synchronous callers run asynchronous calls."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import weakref
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+
+_END: Any = object()
+
+
+class LoopThread:
+    """Runs coroutines for synchronous callers, any number at a time; starts when it is first needed.
+
+    The thread is a daemon; it ends with `close`, or when nobody holds this object any more.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: weakref.finalize[Any, Any] | None = None
+        self._process = os.getpid()
+
+    @property
+    def running(self) -> bool:
+        """Whether there is a loop; a child process made by `fork` has none of its parent's threads."""
+        return self._loop is not None and self._process == os.getpid()
+
+    def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
+        """Run a coroutine to its end; an interrupt while waiting cancels it."""
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._started())
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def iterate(self, pieces: AsyncIterator[str]) -> Iterator[str]:
+        """Give what an asynchronous generator gives; closing the iterator closes the generator."""
+        try:
+            while (piece := self.run(_next(pieces))) is not _END:
+                yield piece
+        finally:
+            self.run(_close(pieces))
+
+    def close(self) -> None:
+        """Cancel what runs, and end the thread. Another call starts a new one."""
+        with self._lock:
+            stop, self._stop, self._loop = self._stop, None, None
+        if stop is not None:
+            stop()
+
+    def _started(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None or not self.running:
+                if self._stop is not None:
+                    self._stop.detach()
+                loop = asyncio.new_event_loop()
+                thread = threading.Thread(target=_serve, args=(loop,), name=self._name, daemon=True)
+                thread.start()
+                self._loop, self._process = loop, os.getpid()
+                self._stop = weakref.finalize(self, _end, loop, thread)
+            return self._loop
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+    finally:
+        unfinished = asyncio.all_tasks(loop)
+        for task in unfinished:
+            task.cancel()
+        loop.run_until_complete(asyncio.gather(*unfinished, return_exceptions=True))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()
+
+
+def _end(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
+    if thread.is_alive():  # not so in a child process
+        loop.call_soon_threadsafe(loop.stop)
+        if thread is not threading.current_thread():  # the last reference may fall in the loop itself
+            thread.join()
+
+
+async def _next(pieces: AsyncIterator[str]) -> Any:
+    return await anext(pieces, _END)
+
+
+async def _close(pieces: Any) -> None:
+    await pieces.aclose()
