@@ -128,7 +128,7 @@ def _written(attack: Attack, scene: Scene, count: int) -> tuple[Passage, ...]:
     if attack.write is None:
         return ()
     said = attack.write(scene)
-    texts = [said] if isinstance(said, str) else list(said)
+    texts = [said] if isinstance(said, str) else list(said) if isinstance(said, Sequence) else []
     if not texts or not all(isinstance(text, str) for text in texts):
         raise TypeError(f"attack {attack.name!r} must return a text or a list of texts, got {said!r:.80}")
     names = [f"{PLANTED}{i}" for i in range(count)]

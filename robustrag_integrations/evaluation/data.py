@@ -6,7 +6,7 @@ own layout, both as a JSON list or as one JSON object per line, gzipped or not, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
@@ -82,44 +82,57 @@ def _collect(
 ) -> tuple[list[EvalQuestion], list[BadRow], EvalTask]:
     found: list[EvalQuestion] = []
     bad: list[BadRow] = []
-    seen: dict[str, tuple[str, str]] = {}
+    seen = _Seen()
     for row in rows:
-        result = row if isinstance(row, BadRow) else _parsed(row, task, seen)
-        if isinstance(result, BadRow):
+        try:
+            if isinstance(row, BadRow):
+                raise _BadRowError(row)
+            question, task = _parsed(row, task)
+            found.append(seen.told_apart(question, row))
+        except _BadRowError as error:
             if strict:
-                raise DatasetError(f"{source}, {result}")
-            bad.append(result)
-            continue
-        question, task = result
-        found.append(question)
+                raise DatasetError(f"{source}, {error.row}") from error
+            bad.append(error.row)
         if len(found) == limit:
             break
     return found, bad, task or "qa"
 
 
-def _parsed(
-    row: RawRow, task: EvalTask | None, seen: dict[str, tuple[str, str]]
-) -> tuple[EvalQuestion, EvalTask] | BadRow:
+class _BadRowError(Exception):
+    def __init__(self, row: BadRow) -> None:
+        self.row = row
+
+
+def _parsed(row: RawRow, task: EvalTask | None) -> tuple[EvalQuestion, EvalTask]:
     """The row as a question of the task; the task is the first question's when nobody has said."""
     try:
         question, long = question_of(row.value, row.line)
         task = task or ("long" if long else "qa")
-        question = for_task(question, task)
+        return for_task(question, task), task
     except ValueError as error:
-        return row.bad(str(error))
-    where = f"{row.unit} {row.line}"
-    if question.id in seen:
-        first, words = seen[question.id]
-        if words == question.question:
-            return row.bad(f"its id {question.id!r} and its question are those of {first} already")
-        question = replace(question, id=_other_id(question.id, row.line, seen))
-    seen[question.id] = (where, question.question)
-    return question, task
+        raise _BadRowError(row.bad(str(error))) from error
 
 
-def _other_id(name: str, line: int, taken: dict[str, tuple[str, str]]) -> str:
-    names: Iterator[str] = (f"{name}#{line}{'+' * i}" for i in range(len(taken) + 1))
-    return next(n for n in names if n not in taken)
+class _Seen:
+    """The questions so far, by id."""
+
+    def __init__(self) -> None:
+        self._places: dict[tuple[str, str], str] = {}
+        self._ids: set[str] = set()
+
+    def told_apart(self, question: EvalQuestion, row: RawRow) -> EvalQuestion:
+        """The question with an id that no other has. The same question under the same id is a bad row."""
+        known, place = (question.id, question.question), f"{row.unit} {row.line}"
+        if known in self._places:
+            raise _BadRowError(
+                row.bad(f"its id {question.id!r} and its question are those of {self._places[known]} already")
+            )
+        self._places[known] = place
+        name = question.id if question.id not in self._ids else f"{question.id}#{row.line}"
+        while name in self._ids:
+            name += "+"
+        self._ids.add(name)
+        return replace(question, id=name)
 
 
 def _name(source: str) -> str:

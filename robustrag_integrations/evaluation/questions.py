@@ -251,8 +251,8 @@ def _index(value: Any, choices: Sequence[str], name: str) -> int | None:
     """An index into the choices, which the paper's files write as text."""
     if value is None or value == "":
         return None
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 4:
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < len(choices):
+    spelt = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 4
+    index = int(value) if spelt else value
+    if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(choices):
         raise ValueError(f"{name}={value!r:.40} must be an index into the {len(choices)} choices, from 0")
-    return value
+    return index

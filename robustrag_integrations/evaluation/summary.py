@@ -90,7 +90,8 @@ class Line:
         model_calls: mean number of model calls per question.
         prompt_tokens: their mean number per question; None where nobody counts.
         completion_tokens: likewise.
-        seconds: mean time per question.
+        seconds: mean time per question. Rows whose model calls came out of a cache took no time worth measuring, and
+            are left out here and in the ratio; None when all did.
         latency_ratio: time over that of vanilla RAG on the same questions, attack and model; empty without it.
         certified: one entry per attacker that was certified against; clean rows only.
     """
@@ -235,11 +236,17 @@ def _line_key(row: Row) -> tuple[Any, ...]:
 
 def _vanilla_seconds(rows: Iterable[Row]) -> dict[tuple[Any, ...], float]:
     """How long vanilla RAG took, by everything but the setup; the first vanilla setup where there are several."""
-    found: dict[tuple[Any, ...], float] = {}
+    found: dict[tuple[Any, ...], float | None] = {}
     for row in rows:
         if row["defense"] == "vanilla" and row.get("error") is None:
-            found.setdefault((*_setup_key(row), attack_of_row(row), row["question_id"]), row["timing"]["seconds"])
-    return found
+            found.setdefault((*_setup_key(row), attack_of_row(row), row["question_id"]), _seconds(row))
+    return {key: seconds for key, seconds in found.items() if seconds is not None}
+
+
+def _seconds(row: Row) -> float | None:
+    """How long the answer took; None when calls of it came out of a cache."""
+    timing: Mapping[str, Any] = row["timing"]
+    return None if timing.get("cached_calls") else timing["seconds"]
 
 
 def _line(rows: Sequence[Row], vanilla: Mapping[tuple[Any, ...], float]) -> Line:
@@ -251,9 +258,9 @@ def _line(rows: Sequence[Row], vanilla: Mapping[tuple[Any, ...], float]) -> Line
     costs = [row["cost"] for row in done]
     radii = [int(row["answer"]["radius"]) for row in done]
     times = [
-        (row["timing"]["seconds"], vanilla[key])
+        (seconds, vanilla[key])
         for row in done
-        if (key := (*_setup_key(row), attack, row["question_id"])) in vanilla
+        if (key := (*_setup_key(row), attack, row["question_id"])) in vanilla and (seconds := _seconds(row)) is not None
     ]
     long = first["task"] == "long"
     return Line(
@@ -278,7 +285,7 @@ def _line(rows: Sequence[Row], vanilla: Mapping[tuple[Any, ...], float]) -> Line
         model_calls=_mean(c.get("model_calls") for c in costs),
         prompt_tokens=_mean(c.get("prompt_tokens") for c in costs),
         completion_tokens=_mean(c.get("completion_tokens") for c in costs),
-        seconds=_mean(row["timing"]["seconds"] for row in done),
+        seconds=_mean(map(_seconds, done)),
         latency_ratio=bootstrap_ratio(times),
         certified=_certified(done, SCORE if long else RATE),
     )

@@ -1,0 +1,49 @@
+"""Rows of a run, made by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+PIA = {"name": "pia", "mode": "injection", "rank": "first", "corruption_size": 1, "seed": 0}
+
+
+def row(number: int, **change: Any) -> dict[str, Any]:
+    """A clean row of keyword aggregation with a right answer, changed in parts."""
+    made: dict[str, Any] = {
+        "schema": "robustrag/eval/1",
+        "key": f"{change.get('setup', 'keyword')} {change.get('attack')} {number}",
+        "dataset": "demo",
+        "task": "qa",
+        "question_id": str(number),
+        "question": "Who?",
+        "answers": ["Anna"],
+        "incorrect": "Bo",
+        "choices": [],
+        "top_k": 10,
+        "model": "bundled",
+        "defense": "keyword",
+        "settings": {"alpha": 0.3},
+        "setup": "keyword",
+        "attack": {"name": "none"},
+        "passages": [],
+        "answer": {"text": "Anna", "radius": 2},
+        "scores": {"correct": 1.0, "hijacked": False, "both": False, "abstained": False, "judge": None},
+        "certificates": [],
+        "cost": {"model_calls": 11, "prompt_tokens": 100, "completion_tokens": 10},
+        "timing": {"seconds": 2.0},
+        "error": None,
+    }
+    for name, value in change.items():
+        made[name] = {**made[name], **value} if name in ("scores", "timing", "answer", "cost") and value else value
+    return made
+
+
+def failed(number: int, message: str = "timed out", **change: Any) -> dict[str, Any]:
+    """A row that failed."""
+    nothing = {"answer": None, "scores": None, "cost": None, "timing": None}
+    return row(number, error={"type": "ModelError", "message": message}, **{**nothing, **change})
+
+
+def certificate(tau: float, size: int = 1, attack: str = "injection", **change: Any) -> dict[str, Any]:
+    """A decided certificate."""
+    return {"attack": attack, "corruption_size": size, "tau": tau, "certified": True, "estimate": None, **change}
