@@ -12,7 +12,8 @@ def printable(text: str, limit: int | None = None) -> str:
     Line breaks become spaces; what could move the cursor, change colours or reverse the reading direction becomes `·`.
     """
     head = text if limit is None else text[: limit + 1]
-    shown = "".join(_visible(c) for c in head)
+    plain = head.isascii() and head.isprintable()
+    shown = head if plain else "".join(_visible(c) for c in head)
     if limit is not None and len(text) > limit:
         return shown[: max(limit - 1, 0)] + "…"
     return shown

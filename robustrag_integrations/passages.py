@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 GroupBy = Literal["source"] | Callable[["Passage"], Hashable]
@@ -37,7 +38,7 @@ class PassageGroup:
     index: int
     passages: tuple[Passage, ...]
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The passages' texts in rank order, with a blank line between two."""
         return "\n\n".join(p.text for p in self.passages)

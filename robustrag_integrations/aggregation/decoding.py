@@ -22,9 +22,12 @@ def fixed_point(probabilities: NDArray[np.floating]) -> Scores:
     is within what one group may do anyway: it must not cost the answer.
     """
     values = np.asarray(probabilities, dtype=np.float64)
-    sound = np.all((values >= 0) & (values <= 1 + 1e-5), axis=1)
-    scaled: Scores = np.rint(np.where(sound[:, None], np.minimum(values, 1.0), 0.0) * ONE).astype(np.int64)
-    return scaled
+    sound = ((values >= 0) & (values <= 1 + 1e-5)).all(axis=1)
+    if not sound.all():
+        values = np.where(sound[:, None], values, 0.0)
+    scaled = np.minimum(values, 1.0)
+    scaled *= ONE
+    return np.rint(scaled, out=scaled).astype(np.int64)
 
 
 def most_probable(distribution: NDArray[np.floating]) -> int:
@@ -33,11 +36,11 @@ def most_probable(distribution: NDArray[np.floating]) -> int:
     Raises:
         ValueError: it holds no probabilities.
     """
-    if not np.all(np.isfinite(distribution)):
+    if not np.isfinite(distribution).all():
         raise ValueError(
             "the model gives no probabilities, not even without passages; its weights hold NaN or infinity"
         )
-    return int(np.argmax(distribution))
+    return int(distribution.argmax())
 
 
 @dataclass(frozen=True)
@@ -68,10 +71,10 @@ def choose_token(scores: Scores, no_retrieval_token: int, eta: int) -> TokenChoi
         eta: probability threshold in units of 2**-40.
     """
     total = scores.sum(axis=0)
-    top = int(np.argmax(total))
+    top = int(total.argmax())
     best = int(total[top])
     total[top] = -1
-    runner_up = int(np.argmax(total))
+    runner_up = int(total.argmax())
     gap = best - int(total[runner_up])
     indecisive = gap <= eta
     return TokenChoice(no_retrieval_token if indecisive else top, top, runner_up, gap, indecisive)
@@ -87,33 +90,46 @@ def step_radius(scores: Scores, choice: TokenChoice, no_retrieval_token: int, et
     total = scores.sum(axis=0)
     margin = total[choice.top] - total  # [V]: V_a - V_u
     held = scores[:, choice.top]
-    revenge = scores[:, choice.runner_up] - held
+    lost = np.sort(held)[::-1].cumsum()  # by r - 1: no D_u exceeds the r largest v_j[a]
+
+    def stable(r: int) -> bool:
+        reach = r * ONE + slack
+        # Tokens that lose even to the largest possible loss need no closer look; the top token is no rival of its own.
+        close = (margin <= eta + int(lost[min(r, len(lost)) - 1]) + reach).nonzero()[0]
+        lead = _worst_lead(scores, margin, choice.top, close[close != choice.top], r)
+        if lead is None or lead - reach > eta:
+            return True  # top-1 is forced
+        if reach - lead > eta:
+            return False  # a rival can be emitted
+        if no_retrieval_token == choice.top:
+            return True  # it is emitted either way
+        revenge = int(_largest_sum((scores[:, choice.runner_up] - held)[:, None], r)[0])
+        return choice.gap + revenge + reach <= eta
+
     radius = 0
-    for r in range(1, limit + 1):
-        # No D_u exceeds the r largest v_j[a]: tokens that lose even so need no closer look.
-        certain = margin - _largest_sum(held[:, None], r) - r * ONE - slack > eta
-        certain[choice.top] = True
-        worst = _worst_leads(scores, margin, choice.top, np.flatnonzero(~certain), r) - slack
-        top_forced = bool(np.all(worst > eta))
-        rivals_out = bool(np.all(-worst <= eta))
-        fallback_forced = rivals_out and choice.gap + int(_largest_sum(revenge[:, None], r)[0]) + r * ONE + slack <= eta
-        if not (top_forced or fallback_forced or (no_retrieval_token == choice.top and rivals_out)):
-            break
-        radius = r
+    while radius < limit and stable(radius + 1):
+        radius += 1
     return radius
 
 
-def _worst_leads(scores: Scores, margin: Scores, top: int, tokens: NDArray[np.intp], r: int) -> Scores:
-    """V_a - V_u - D_u - r for these tokens u, in blocks so that memory stays small for large vocabularies."""
-    blocks = [tokens[i : i + 4096] for i in range(0, len(tokens), 4096)]
-    found = [margin[u] - _largest_sum(scores[:, top, None] - scores[:, u], r) - r * ONE for u in blocks]
-    return np.concatenate(found) if found else np.empty(0, dtype=np.int64)
+def _worst_lead(scores: Scores, margin: Scores, top: int, rivals: NDArray[np.intp], r: int) -> int | None:
+    """The smallest V_a - V_u - D_u over these rivals; None without any.
+
+    In blocks, so that memory stays small for large vocabularies.
+    """
+    blocks = [rivals[i : i + 4096] for i in range(0, len(rivals), 4096)]
+    leads = [int((margin[u] - _largest_sum(scores[:, top, None] - scores[:, u], r)).min()) for u in blocks]
+    return min(leads, default=None)
 
 
 def _largest_sum(values: Scores, r: int) -> Scores:
     """The sum of the r largest positive entries of each column; `values` is [n, W]."""
     positive = np.maximum(values, 0)
+    if r == 1:
+        largest: Scores = positive.max(axis=0)
+        return largest
     if r < len(positive):
-        positive = np.partition(positive, len(positive) - r, axis=0)[len(positive) - r :]
+        positive.partition(len(positive) - r, axis=0)
+        positive = positive[len(positive) - r :]
     total: Scores = positive.sum(axis=0)
     return total

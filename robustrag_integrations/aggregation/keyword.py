@@ -41,6 +41,10 @@ class KeywordThreshold:
         """mu for n answering groups."""
         return min(self.alpha * n, Fraction(self.beta))
 
+    def needed(self, n: int) -> int:
+        """The smallest count that reaches mu(n), exactly: counts are whole numbers, so c >= mu means c >= needed."""
+        return min(-(-self.alpha.numerator * n // self.alpha.denominator), self.beta)
+
 
 @dataclass(frozen=True)
 class KeywordTally:
@@ -68,8 +72,9 @@ def tally_keywords(keyword_sets: Sequence[Collection[str] | None], threshold: Ke
     """
     answering = [frozenset(keywords) for keywords in keyword_sets if keywords is not None]
     counts = Counter(keyword for keywords in answering for keyword in keywords)
-    mu = threshold.at(len(answering))
-    return KeywordTally(dict(counts), len(answering), mu, tuple(sorted(w for w, c in counts.items() if c >= mu)))
+    needed = threshold.needed(len(answering))
+    retained = tuple(sorted(w for w, c in counts.items() if c >= needed))
+    return KeywordTally(dict(counts), len(answering), threshold.at(len(answering)), retained)
 
 
 def keyword_radius(tally: KeywordTally, threshold: KeywordThreshold, group_count: int) -> int:
@@ -80,31 +85,34 @@ def keyword_radius(tally: KeywordTally, threshold: KeywordThreshold, group_count
         threshold: alpha and beta.
         group_count: m, all groups; those that abstained can be replaced too.
     """
+    retained = frozenset(tally.retained)
+    weakest = min((tally.counts[w] for w in retained), default=2 * group_count)  # out of reach: nothing to lose
+    strongest = max((c for w, c in tally.counts.items() if w not in retained), default=0)
     radius = 0
-    while radius < group_count and _retained_is_fixed(tally, threshold, group_count, radius + 1):
+    while radius < group_count and _retained_is_fixed(
+        tally.answering, weakest, strongest, threshold, group_count, radius + 1
+    ):
         radius += 1
     return radius
 
 
-def _retained_is_fixed(tally: KeywordTally, threshold: KeywordThreshold, group_count: int, r: int) -> bool:
+def _retained_is_fixed(
+    n: int, weakest: int, strongest: int, threshold: KeywordThreshold, group_count: int, r: int
+) -> bool:
     """Whether the retained set survives every substitution(r).
 
     Of the r replaced groups, s had answered. Over all such sets, the benign count of w falls at most to c(w) - s and
     at least by s - (n - c(w)); each keyword meets its own worst set, and since all must hold for all sets, the
-    quantifiers swap and no set needs to be enumerated. That all r attackers answer is their best choice: against a
-    retained keyword mu grows with n, and for a new one c + e - mu(n + e) grows with e because alpha <= 1.
+    quantifiers swap and no set needs to be enumerated. Both bounds grow with c(w), so that the weakest retained keyword
+    and the strongest other one stand for all. That all r attackers answer is their best choice: against a retained
+    keyword mu grows with n, and for a new one c + e - mu(n + e) grows with e because alpha <= 1.
     """
-    n, retained = tally.answering, frozenset(tally.retained)
     for s in range(max(0, r - (group_count - n)), min(r, n) + 1):
-        mu = threshold.at(n - s + r)
-        if s == n or r >= mu:  # nobody benign is left to answer, or the attackers alone reach the threshold
+        needed = threshold.needed(n - s + r)
+        if s == n or r >= needed:  # nobody benign is left to answer, or the attackers alone reach the threshold
             return False
-        for keyword, count in tally.counts.items():
-            if keyword in retained:
-                if count - s < mu:
-                    return False
-            elif count - max(0, s - (n - count)) + r >= mu:
-                return False
+        if weakest - s < needed or min(strongest, n - s) + r >= needed:
+            return False
     return True
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from robustrag_integrations.answer import GroupReport
 from robustrag_integrations.defenses.plan import Ask, Emit, Reply, Request, responses_of
@@ -92,18 +93,15 @@ def ask_final(prompt: Prompt, *, shown: bool = True) -> Generator[Request, Reply
     return text, response.truncated
 
 
-def report(group: PassageGroup, response: Response | None = None, /, **findings: object) -> GroupReport:
-    """A group's report with its passages' names filled in."""
-    failed = response is not None and response.text is None
-    known: dict[str, object] = {
-        "response": response.text if response else None,
-        "error": printable(response.error or "failed", 300) if response and failed else None,
-        "truncated": bool(response and response.truncated),
-        "status": "failed" if failed else "abstained",
-    }
-    sources = dict.fromkeys(p.source for p in group.passages if p.source is not None)
-    ids = tuple(p.id or "" for p in group.passages)
-    return GroupReport(group.index, ids, tuple(sources), **{**known, **findings})  # type: ignore[arg-type]
+def report(group: PassageGroup, response: Response | None = None, /, **findings: Any) -> GroupReport:
+    """A group's report with its passages' names filled in; it abstained or failed unless the findings say otherwise."""
+    if response is not None:
+        findings = {"response": response.text, "truncated": response.truncated, **findings}
+        if response.text is None:
+            findings = {"status": "failed", "error": printable(response.error or "failed", 300), **findings}
+    ids = tuple([p.id or "" for p in group.passages])
+    sources = tuple(dict.fromkeys([p.source for p in group.passages if p.source is not None]))
+    return GroupReport(group.index, ids, sources, **findings)
 
 
 def truncation_warnings(truncated: Sequence[bool]) -> list[str]:

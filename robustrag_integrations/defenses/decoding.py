@@ -236,7 +236,7 @@ def _step(scores: Scores, choice: TokenChoice) -> DecodingStep:
     own = scores.argmax(axis=1)
     total = scores.sum(axis=0)
     best = int(total[choice.top])
-    return DecodingStep(choice, tuple(map(int, own)), tuple(best - int(total[t]) for t in own))
+    return DecodingStep(choice, tuple(own.tolist()), tuple((best - total[own]).tolist()))
 
 
 def _reports(

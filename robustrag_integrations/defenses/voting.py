@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.abstention import is_abstention
@@ -35,6 +36,7 @@ _LETTER = re.compile(
     r"(?:(?:the )?(?:correct |right |best )?(?:answer|option|choice)(?: is|:)? ?)?"
     r"[(\[*_]{0,3}([a-z0])[)\]*_]{0,3}(?:[.:)].*)?"
 )
+_NO_WORD = re.compile(r"[\W_]+")  # what str.isalnum denies
 _LOOKED_AT = 500  # characters; a vote is short, and a hostile response may be long
 
 
@@ -66,22 +68,30 @@ def parse_option(response: str, choices: Sequence[str]) -> int | None:
     one option. A function of this one response.
     """
     line = unicodedata.normalize("NFKC", response[:_LOOKED_AT]).strip().split("\n", 1)[0].strip()
-    plain = _plain(line)
-    for i, choice in enumerate(choices):
-        if plain == _plain(choice):
-            return i
+    plain, options = _plain(line), _plain_options(tuple(choices))
+    if plain in options:
+        return options.index(plain)
     if match := _LETTER.fullmatch(" ".join(line.casefold().split())):
         labels = [option_label(i) for i in range(len(choices))]
         letter = match.group(1).upper()
         return labels.index(letter) if letter in labels else None
-    if is_abstention(line) or _plain(NO_INFORMATION) in plain:
+    if is_abstention(line) or _NOTHING_FOUND in plain:
         return None
-    named = [i for i, choice in enumerate(choices) if f" {_plain(choice)} " in f" {plain} "]
+    named = [i for i, option in enumerate(options) if f" {option} " in f" {plain} "]
     return named[0] if len(named) == 1 else None
 
 
 def _plain(text: str) -> str:
-    return " ".join("".join(c if c.isalnum() else " " for c in unicodedata.normalize("NFKC", text).casefold()).split())
+    return " ".join(_NO_WORD.sub(" ", unicodedata.normalize("NFKC", text).casefold()).split())
+
+
+_NOTHING_FOUND = _plain(NO_INFORMATION)
+
+
+@lru_cache(maxsize=256)
+def _plain_options(choices: tuple[str, ...]) -> tuple[str, ...]:
+    """The options as responses are compared with them; every group votes on the same ones."""
+    return tuple(map(_plain, choices))
 
 
 @dataclass(frozen=True)

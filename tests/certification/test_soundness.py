@@ -21,6 +21,6 @@ def test_no_attack_goes_below_tau_or_causes_a_response_outside_r(make, worlds, l
     with capsys.disabled():
         print(f"\n  {tally.report(make.__name__)}")
     assert tally.violations == []
-    assert tally.attacks >= least
-    assert tally.positive > worlds / 5
-    assert tally.reached > 0.5 * tally.bounded
+    assert tally.total.attacks >= least
+    assert tally.total.positive > worlds / 5
+    assert tally.total.reached > 0.5 * tally.total.bounded
