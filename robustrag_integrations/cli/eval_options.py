@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from robustrag_integrations.cli.arguments import existing, some_text, whole_number
@@ -99,16 +99,12 @@ def _add_what(group: Any) -> None:
     group.add_argument("--repeat", type=whole_number(1, 1000), metavar="N", help="how often a planted text repeats")
     group.add_argument("--top-k", nargs="+", type=whole_number(1, 1000), metavar="K", help="passages (default 10)")
     group.add_argument("--judge", type=some_text, metavar="MODEL", help="the model that grades long answers")
-    group.add_argument(
-        "--seed", type=whole_number(0, 999_999_999), metavar="N", help="of everything random (default 0)"
-    )
+    group.add_argument("--seed", type=whole_number(0, 999_999_999), metavar="N", help="of what is random (default 0)")
 
 
 def _add_settings(group: Any) -> None:
-    group.add_argument(
-        "--alpha", nargs="+", type=float, metavar="A", help="keyword: share that must agree (default 0.3)"
-    )
-    group.add_argument("--beta", nargs="+", type=int, metavar="B", help="keyword: number that is enough (default 3)")
+    group.add_argument("--alpha", nargs="+", type=float, metavar="A", help="keyword: share that must agree (0.3)")
+    group.add_argument("--beta", nargs="+", type=int, metavar="B", help="keyword: number that is enough (3)")
     group.add_argument("--gamma", nargs="+", type=float, metavar="G", help="decoding: abstention that counts (0.99)")
     group.add_argument("--eta", nargs="+", type=float, metavar="E", help="decoding: smallest lead of a token (0)")
     group.add_argument(
@@ -125,7 +121,7 @@ def _add_certificates(group: Any) -> None:
         help="certify clean answers against so many corrupted passages (1 when no number is given)",
     )
     group.add_argument(
-        "--certify-attack", nargs="+", choices=("injection", "modification"), help="which attackers (default injection)"
+        "--certify-attack", nargs="+", choices=("injection", "modification"), help="attackers (default injection)"
     )
     group.add_argument(
         "--max-model-calls", type=whole_number(1, 10_000_000), metavar="N", help="per certificate (1000)"
@@ -210,10 +206,10 @@ def _set_base_url(merged: dict[str, Any], args: argparse.Namespace) -> None:
     models = [m for m in _listed(merged["models"]) if isinstance(m, str)]
     if not any(m.startswith("openai:") for m in models):
         raise UsageError("--base-url goes with --model openai:NAME")
-    served: Callable[[Any], Any] = lambda m: (
+    merged["models"] = [
         {"name": m, "base_url": args.base_url} if isinstance(m, str) and m.startswith("openai:") else m
-    )
-    merged["models"] = [served(m) for m in _listed(merged["models"])]
+        for m in _listed(merged["models"])
+    ]
 
 
 def _set_certify(merged: dict[str, Any], args: argparse.Namespace) -> None:

@@ -23,9 +23,12 @@ from typing import Any
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.journal import canonical
 from robustrag_integrations.models.base import (
+    AskedAlone,
     DecodingModel,
     DecodingSession,
+    DecodingTree,
     Distributions,
+    FinalAnswers,
     Response,
     Role,
     TextModel,
@@ -191,6 +194,10 @@ class MeteredModel(TextModel):
         made = await self._model.agenerate([prompts[i] for i in wanted], role) if wanted else []
         return self._merged(prompts, keys, known, dict(zip(wanted, made, strict=True)))
 
+    def finals(self) -> FinalAnswers:
+        """The model's own way where it has one: it reports how it went, and must go the same way each time."""
+        return self._model.finals() if self._model.shares_batches else AskedAlone(self)
+
     def stream(self, prompt: Prompt) -> Iterator[str]:
         """The model's stream, neither counted nor kept."""
         return self._model.stream(prompt)
@@ -279,6 +286,9 @@ class _MeteredSession(DecodingSession):
 
     def fork(self) -> DecodingSession | None:
         return self._session.fork()
+
+    def tree(self) -> DecodingTree | None:
+        return self._session.tree()
 
 
 def metered(model: TextModel, fingerprint: str, cache: CallCache | None) -> MeteredModel:

@@ -6,8 +6,10 @@ in its place.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -282,7 +284,7 @@ def _attacks(top: Section, seed: int) -> tuple[AttackSpec, ...]:
         if name == "none":
             continue
         _check_attack(item, name)
-        repeat = where["repeat"].optional("repeat", lambda s=where["repeat"]: s.number("repeat", 1, 1000))
+        repeat = where["repeat"].optional("repeat", partial(where["repeat"].number, "repeat", 1, 1000))
         chosen = item.number("seed", 0, 999_999_999) if "seed" in item else seed
         tasks = item.names("tasks", TASKS) if "tasks" in item else TASKS
         listed += [
@@ -342,7 +344,7 @@ def _check_together(config: EvalConfig) -> None:
                     f"defenses: decoding needs the token probabilities of a local model, and {model.name!r} is behind "
                     "a server; use keyword, or a folder with the model"
                 )
-    tasks = set(config.tasks) or {spec.task for spec in config.data}
+    tasks: set[str | None] = {*config.tasks} or {spec.task for spec in config.data}
     if None not in tasks:
         for defense in config.defenses:
             if not tasks & set(defense.tasks):
@@ -382,12 +384,12 @@ def _yaml(text: str, path: str) -> Any:
 
 def _toml(text: str, path: str) -> Any:
     try:
-        import tomllib
+        toml: Any = importlib.import_module("tomllib")
     except ImportError:  # Python 3.10
-        import tomli as tomllib
+        toml = importlib.import_module("tomli")
     try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        return toml.loads(text)
+    except (toml.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"config {path!r} is not TOML: {error}") from error
 
 

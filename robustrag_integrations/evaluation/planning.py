@@ -102,14 +102,14 @@ def make_plan(config: EvalConfig) -> Plan:
     datasets = _datasets(config, notes)
     _check_defenses(config, datasets)
     planner = _Planner(config, notes)
-    jobs = []
+    jobs: list[Job] = []
     for dataset in datasets:
         notes += _data_notes(dataset)
         for setup in setups_of(config, dataset.task):
             for attack in config.attacks:
                 jobs += planner.jobs(dataset, setup, attack)
     if not jobs:
-        raise ConfigError("there is nothing to do: no question, defence and attack fit together")
+        raise ConfigError("; ".join(["there is nothing to do: no question, defence and attack fit together", *notes]))
     unique = {job.key: job for job in jobs}
     return Plan(tuple(unique.values()), tuple(dict.fromkeys(notes)))
 

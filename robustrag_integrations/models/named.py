@@ -74,7 +74,7 @@ class NamedModel:
         if self.served:
             from robustrag_integrations.models.openai_compatible import OpenAIModel
 
-            limit = {} if self.max_new_tokens is None else {"max_tokens": self.max_new_tokens}
+            limit: dict[str, Any] = {} if self.max_new_tokens is None else {"max_tokens": self.max_new_tokens}
             return OpenAIModel(self.name[len(SERVED) :], self.base_url, **limit)
         if self.name.startswith(FUNCTION):
             return _from_python(self.name)
@@ -192,7 +192,7 @@ def _bundled_folder() -> Path:
         raise ModelError(str(error)) from error
 
 
-def _local(name: str, settings: Mapping[str, int]) -> TextModel:
+def _local(name: str, settings: Mapping[str, Any]) -> TextModel:
     from robustrag_integrations.models.local import LocalModel
 
     _silence_transformers()
