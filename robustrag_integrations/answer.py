@@ -87,7 +87,7 @@ class RobustAnswer:
         lines = [
             f"Question: {printable(self.query, 200)}",
             f"Answer:   {printable(self.text, 400)}",
-            f"Radius:   {self.radius}  ({_in_words(self)})",
+            f"Radius:   {self.radius}  ({radius_in_words(self.radius, len(self.groups))})",
             f"Defence:  {self.defense}, {len(self.groups)} groups, {self.model_calls} model calls",
         ]
         if shown := _evidence_line(self.evidence):
@@ -99,12 +99,19 @@ class RobustAnswer:
             lines += ["", table(header, rows, limits=(5, 28, 9, 60, 48))]
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        """The same account for a notebook; no script, and whatever passages and models said stays text."""
+        from robustrag_integrations.drawing.notebook import answer_html
 
-def _in_words(answer: RobustAnswer) -> str:
-    if answer.radius == 0:
+        return answer_html(self.to_dict())
+
+
+def radius_in_words(radius: int, groups: int) -> str:
+    """What a radius says about an answer from this many groups."""
+    if radius == 0:
         return "no guarantee: replacing one group might change the answer"
-    groups = "any one group" if answer.radius == 1 else f"any {answer.radius} groups"
-    return f"replacing {groups} of {len(answer.groups)} cannot change this answer"
+    replaced = "any one group" if radius == 1 else f"any {radius} groups"
+    return f"replacing {replaced} of {groups} cannot change this answer"
 
 
 def _row(group: GroupReport, unit: str) -> tuple[str, ...]:

@@ -113,7 +113,7 @@ class Certification:
             f"Reference: {printable(' | '.join(self.references), 200)}",
             f"Attacker:  {attacker}, {self.cases} case{'s' * (self.cases != 1)}",
             f"Defence:   {self.defense}, {self.model_calls} model calls",
-            f"tau:       {self.tau:g} ({printable(self.metric, 60)}; {_standing(self)})",
+            f"tau:       {self.tau:g} ({printable(self.metric, 60)}; {standing_in_words(self.tau, self.certified)})",
         ]
         if self.stopped:
             lines.append(f"Stopped:   {printable(self.stopped, 300)}")
@@ -130,10 +130,17 @@ class Certification:
                 lines.append(f"and {len(self.responses) - 20} more")
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        """The same account for a notebook; no script, and whatever models said stays text."""
+        from robustrag_integrations.drawing.notebook import certificate_html
 
-def _standing(found: Certification) -> str:
-    if not found.certified:
+        return certificate_html(self.to_dict())
+
+
+def standing_in_words(tau: float, certified: bool) -> str:
+    """What tau means; one that was not decided is never called a guarantee."""
+    if not certified:
         return "not decided: no proof, and no attack found"
-    if found.tau > 0:
+    if tau > 0:
         return "proven: no such attacker can do worse"
     return "no guarantee against this attacker"

@@ -13,12 +13,12 @@ import warnings
 from collections.abc import Sequence
 
 from robustrag_integrations import __version__
-from robustrag_integrations.cli import ask, certify, demo, eval
+from robustrag_integrations.cli import ask, certify, demo, eval, report
 from robustrag_integrations.cli.exits import EXIT_FAILURE, EXIT_USAGE, UsageError
 from robustrag_integrations.cli.output import complain
 from robustrag_integrations.errors import RobustRAGError
 
-COMMANDS = (demo, ask, certify, eval)
+COMMANDS = (demo, ask, certify, eval, report)
 
 _EPILOG = """\
 examples:

@@ -1,0 +1,92 @@
+"""`robustrag report`: a run as one page."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from robustrag_integrations.cli.arguments import existing, whole_number
+from robustrag_integrations.cli.exits import EXIT_ANSWERED, UsageError
+from robustrag_integrations.cli.output import Progress, complain, show
+from robustrag_integrations.display import printable
+
+_DESCRIPTION = """\
+Show a run of `robustrag eval` as one page: tables, figures, and for each question what
+was retrieved, said, counted and outvoted. The page is one file that needs no network.
+"""
+
+_EPILOG = """\
+The page takes what it shows from the run's file alone. Passages and answers are shown as
+text, whatever is in them; hidden characters are named. Rows that cannot be read are left
+out, and the page says so.
+
+examples:
+  robustrag report run.jsonl                    writes run.html
+  robustrag report run.jsonl -o report.html
+
+exit codes: 0 done, 1 failure (the file is no run), 2 wrong usage
+"""
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        "report",
+        help="a run as one page to read and to share",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument("data", metavar="RUN", type=existing, help="the file that robustrag eval wrote")
+    parser.add_argument("-o", "--output", metavar="FILE", help="the page (default: RUN with .html)")
+    parser.add_argument(
+        "--max-megabytes",
+        type=whole_number(1, 2000),
+        default=40,
+        metavar="N",
+        help="leave details out beyond this size (default 40)",
+    )
+    parser.add_argument(
+        "--passage-characters",
+        type=whole_number(0, 1_000_000),
+        default=1500,
+        metavar="N",
+        help="of each passage that are shown (default 1500)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the page, and say where it is and what is not on it."""
+    from robustrag_integrations.drawing.answer import Limits
+    from robustrag_integrations.evaluation.report import Size, read_run, write_report
+
+    target = _target(args.data, args.output)
+    progress = Progress()
+    progress.step(f"reading {args.data}")
+    found = read_run(args.data)
+    progress.step(f"drawing {len(found.rows):,} rows")
+    size = Size(args.max_megabytes, limits=Limits(passage=args.passage_characters))
+    written = write_report(found, target, size=size)
+    if found.torn:
+        complain(f"{args.data}: the last line is torn and was left out")
+    if found.bad:
+        first = found.bad[0]
+        complain(
+            f"{args.data}: {len(found.bad):,} lines are no rows and were left out; line {first.number}: {first.reason}"
+        )
+    show(printable(f"{written}: {len(found.rows):,} rows, {written.stat().st_size / 1e6:.1f} MB"))
+    return EXIT_ANSWERED
+
+
+def _target(source: str, output: str | None) -> Path:
+    """Where the page goes; never where the run is."""
+    target = Path(source).with_suffix(".html") if output is None else Path(output)
+    if target.is_dir():
+        raise UsageError(f"--output {str(target)!r} is a folder; name a file in it")
+    if not target.parent.is_dir():
+        raise UsageError(f"--output {str(target)!r}: there is no folder {str(target.parent)!r}")
+    if target.exists() and target.samefile(source):
+        raise UsageError(f"--output {str(target)!r} is the run itself; give another file")
+    return target

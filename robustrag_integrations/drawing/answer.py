@@ -1,0 +1,197 @@
+"""An answer with its evidence: who said what, what was counted, and what was outvoted.
+
+Works on `RobustAnswer.to_dict()`, so that an answer read from a file is drawn like one that was just made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from robustrag_integrations.answer import radius_in_words
+from robustrag_integrations.drawing.counts import counts_table
+from robustrag_integrations.drawing.elements import Element, h
+from robustrag_integrations.drawing.gaps import gaps_chart
+from robustrag_integrations.drawing.text import one_line, visible
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much of each part is shown; what is cut says so.
+
+    Attributes:
+        passage: characters of a passage.
+        response: characters of an isolated response or of the answer.
+        keywords: keywords of one group.
+        counts: keywords in the table of counts.
+        groups: groups.
+        steps: decoding steps.
+    """
+
+    passage: int = 1500
+    response: int = 800
+    keywords: int = 24
+    counts: int = 20
+    groups: int = 100
+    steps: int = 200
+
+
+def answer_parts(
+    answer: Mapping[str, Any], passages: Sequence[Mapping[str, Any]] | None = None, limits: Limits | None = None
+) -> tuple[Element, ...]:
+    """What there is to see of an answer, top to bottom: the text, the facts, the evidence, the groups.
+
+    Args:
+        answer: `RobustAnswer.to_dict()`.
+        passages: what the defence was shown, in order: `text`, `source`, and `planted` where an attack is known.
+        limits: how much of each part is shown.
+    """
+    limits = limits or Limits()
+    parts: list[Element | None] = [
+        _given(answer, limits),
+        facts(_facts(answer)),
+        warnings(answer["warnings"]),
+        counts_table(answer["evidence"], len(answer["groups"]), limits.counts),
+        gaps_chart(answer["evidence"], answer["settings"], limits.steps),
+        _groups(answer, passages, limits),
+    ]
+    return tuple(part for part in parts if part is not None)
+
+
+def facts(pairs: Sequence[tuple[str, str]]) -> Element:
+    """Names and values side by side."""
+    return h("dl", *(h("div", h("dt", name), h("dd", value), cls="fact") for name, value in pairs), cls="facts")
+
+
+def warnings(messages: Sequence[str]) -> Element | None:
+    """What weakens the guarantee; nothing when nothing does."""
+    if not messages:
+        return None
+    return h("ul", *(h("li", visible(m, 400)) for m in messages), cls="warnings")
+
+
+def passages_of(answer: Mapping[str, Any], passages: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+    """The passages of each group: by id where they have one, else the next ones in order, since groups are adjacent."""
+    by_id = {p["id"]: p for p in passages if p.get("id") is not None}
+    rest = iter(passages)
+    found = []
+    for group in answer["groups"]:
+        ids = group["passage_ids"]
+        if ids and len(by_id) == len(passages) and all(i in by_id for i in ids):
+            found.append([by_id[i] for i in ids])
+        else:
+            found.append([p for _, p in zip(ids, rest, strict=False)])
+    return found
+
+
+def _given(answer: Mapping[str, Any], limits: Limits) -> Element:
+    text = visible(answer["text"], limits.response)
+    note = h("span", "abstained", cls="tag quiet") if answer["abstained"] else None
+    return h("p", h("span", text, cls="answer-text", dir="auto"), note, cls="given")
+
+
+def _facts(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
+    settings = ", ".join(
+        f"{name} {one_line(_shown(value), 40)}"
+        for name, value in answer["settings"].items()
+        if isinstance(value, (str, int, float)) and name not in ("extractor", "task")
+    )
+    evidence = answer["evidence"]
+    pairs = [
+        ("Radius", f"{answer['radius']}: {radius_in_words(answer['radius'], len(answer['groups']))}"),
+        ("Defence", one_line(answer["defense"], 60) + (f" ({settings})" if settings else "")),
+        ("Model calls", str(answer["model_calls"])),
+    ]
+    if "threshold" in evidence:
+        pairs.append(("Threshold", f"a keyword is kept from {_shown(evidence['threshold'])} groups on"))
+    return pairs
+
+
+def _groups(answer: Mapping[str, Any], passages: Sequence[Mapping[str, Any]] | None, limits: Limits) -> Element | None:
+    groups = answer["groups"][: limits.groups]
+    if not groups:
+        return None
+    texts = passages_of(answer, passages) if passages is not None else [None] * len(answer["groups"])
+    kept = set(answer["evidence"].get("retained", ()))
+    rows = [_group(g, p, answer["margin_unit"], kept, limits) for g, p in zip(groups, texts, strict=False)]
+    head = [h("th", name, scope="col") for name in ("Group", "Passages", "Verdict", "Isolated response")]
+    left = len(answer["groups"]) - len(groups)
+    caption = "One isolated prompt per group" + (f"; {left} more groups are not shown" if left else "")
+    return h("table", h("caption", caption), h("thead", h("tr", *head)), h("tbody", *rows), cls="groups")
+
+
+def _group(
+    group: Mapping[str, Any],
+    passages: Sequence[Mapping[str, Any]] | None,
+    unit: str,
+    kept: set[str],
+    limits: Limits,
+) -> Element:
+    planted = any(p.get("planted") for p in passages or ())
+    cells = [
+        h("th", str(group["index"] + 1), scope="row", cls="rank"),
+        h("td", *_sources(group, passages, limits), cls="sources"),
+        h("td", *_verdict(group, unit, planted), cls="verdict"),
+        h("td", *_said(group, kept, limits), cls="said"),
+    ]
+    return h("tr", *cells, cls=f"is-{group['status']}{' is-planted' if planted else ''}")
+
+
+def _sources(
+    group: Mapping[str, Any], passages: Sequence[Mapping[str, Any]] | None, limits: Limits
+) -> Iterator[Element]:
+    if passages is None:
+        names = group["sources"] or group["passage_ids"]
+        yield h("span", one_line(", ".join(names), 120), dir="auto", cls="source")
+        return
+    for passage in passages:
+        yield _passage(passage, limits)
+
+
+def _passage(passage: Mapping[str, Any], limits: Limits) -> Element:
+    """A passage folded up: its source and first words, and the whole text behind them."""
+    text, size = passage["text"], len(passage["text"])
+    head = h("span", one_line(passage.get("source") or "no source", 60), cls="source", dir="auto")
+    mark = h("b", "planted", cls="tag planted") if passage.get("planted") else None
+    cut = h("p", f"cut: {size:,} characters, the first {limits.passage:,} are shown", cls="cut")
+    return h(
+        "details",
+        h("summary", mark, head),
+        h("pre", visible(text, limits.passage) or "(empty)", cls="passage", dir="auto"),
+        cut if size > limits.passage else None,
+        cls="passage-fold",
+    )
+
+
+def _verdict(group: Mapping[str, Any], unit: str, planted: bool) -> Iterator[Element]:
+    status = group["status"]
+    cell = h("i", cls=f"cell {status}{' hit' if planted else ''}", aria_hidden="true")
+    yield h("span", cell, " ", status)
+    if status == "outvoted" and group["margin"] is not None:
+        yield h("span", f"lost by {group['margin']:g} {one_line(unit, 20)}", cls="note")
+    if group["truncated"]:
+        yield h("span", "passages cut to fit the model", cls="note")
+
+
+def _said(group: Mapping[str, Any], kept: set[str], limits: Limits) -> Iterator[Element]:
+    if group["error"]:
+        yield h("span", visible(group["error"], 300), cls="note")
+    if group["response"]:
+        yield h("p", visible(group["response"], limits.response), cls="response", dir="auto")
+        if len(group["response"]) > limits.response:
+            yield h("p", f"cut: {len(group['response']):,} characters", cls="cut")
+    elif not group["error"] and group["response"] is not None:
+        yield h("span", "(nothing)", cls="note")
+    if group["choice"] is not None:
+        yield h("span", f"votes for option {group['choice'] + 1}", cls="note")
+    if words := group["keywords"]:
+        # What was kept comes first: it is what the cut must not hide.
+        ranked = sorted(words, key=lambda w: (w not in kept, w))
+        shown = [h("li", one_line(w, 60), cls="word kept" if w in kept else "word") for w in ranked[: limits.keywords]]
+        more = len(words) - len(shown)
+        yield h("ul", *shown, h("li", f"and {more} more", cls="note") if more else None, cls="words")
+
+
+def _shown(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,73 @@
+"""A certificate: tau for one attacker, how sure that is, and the worst that was found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from robustrag_integrations.certification.result import standing_in_words
+from robustrag_integrations.drawing.answer import facts, warnings
+from robustrag_integrations.drawing.counts import counts_table
+from robustrag_integrations.drawing.elements import Element, h
+from robustrag_integrations.drawing.text import one_line, visible
+
+_RESPONSES = 10
+
+
+def certificate_parts(found: Mapping[str, Any]) -> tuple[Element, ...]:
+    """What there is to see of a certificate, from `Certification.to_dict()`."""
+    parts: list[Element | None] = [
+        h("p", h("span", f"τ = {found['tau']:g}", cls="answer-text"), " ", _standing(found), cls="given"),
+        facts(_facts(found)),
+        warnings(found["warnings"]),
+        counts_table(found["evidence"], found["evidence"].get("untouched_groups", 0), 12, caption=None),
+        _responses(found),
+    ]
+    return tuple(part for part in parts if part is not None)
+
+
+def attacker_in_words(found: Mapping[str, Any]) -> str:
+    """Whom the certificate is about."""
+    size = found["corruption_size"]
+    return f"{one_line(found['attack'], 20)} of up to {size} passage{'s' * (size != 1)}"
+
+
+def _standing(found: Mapping[str, Any]) -> Element:
+    proven = found["certified"] and found["tau"] > 0
+    said = standing_in_words(found["tau"], found["certified"])
+    return h("span", said, cls="tag good" if proven else "tag quiet")
+
+
+def _facts(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+    pairs = [
+        ("Attacker", f"{attacker_in_words(found)}, {found['cases']} case{'s' * (found['cases'] != 1)}"),
+        ("Reference", one_line(" | ".join(found["references"]), 200)),
+        ("Metric", one_line(found["metric"], 60)),
+        ("Model calls", str(found["model_calls"])),
+    ]
+    if found["stopped"]:
+        pairs.append(("Stopped", one_line(found["stopped"], 300)))
+    if estimate := found["estimate"]:
+        seen = f"{estimate['value']:g} from {estimate['sample_size']} samples; not a guarantee"
+        pairs.append(("Estimate", seen))
+    return pairs
+
+
+def _responses(found: Mapping[str, Any]) -> Element | None:
+    if not found["responses"]:
+        return None
+    rows = [
+        h(
+            "tr",
+            h("td", f"{r['score']:g}"),
+            h("td", "(no answer)" if r["text"] is None else visible(r["text"], 400), dir="auto", cls="response"),
+            h("td", one_line(r["cause"], 160), cls="note"),
+        )
+        for r in found["responses"][:_RESPONSES]
+    ]
+    total = len(found["responses"])
+    known = "all" if found["complete"] else "some"
+    caption = f"What this attacker can cause ({known} of it, worst first"
+    caption += f"; {total - _RESPONSES} more are not shown)" if total > _RESPONSES else ")"
+    head = h("tr", *(h("th", name, scope="col") for name in ("Score", "Response", "Cause")))
+    return h("table", h("caption", caption), h("thead", head), h("tbody", *rows), cls="responses")

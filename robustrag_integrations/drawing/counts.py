@@ -1,0 +1,62 @@
+"""How many groups said what, against the threshold: keyword counts and votes as bars in a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from robustrag_integrations.drawing.elements import Element, h
+from robustrag_integrations.drawing.text import one_line
+
+_WIDTH, _HEIGHT = 100, 10  # of a bar's drawing; it is stretched to its cell
+
+
+def counts_table(evidence: Mapping[str, Any], groups: int, most: int, *, caption: str | None = None) -> Element | None:
+    """One row per keyword or option, most frequent first, with the threshold as a line through all bars.
+
+    Args:
+        evidence: `counts`, and where there are any `threshold`, `retained` and `corrupted_groups` (what an attacker
+            can add to each count).
+        groups: how many groups there were; the length of a full bar.
+        most: rows that are shown.
+        caption: what is counted; None to say it from the evidence.
+
+    Returns:
+        A table; None when nothing was counted.
+    """
+    counts = sorted(evidence.get("counts", {}).items(), key=lambda item: (-item[1], item[0]))
+    if not counts:
+        return None
+    threshold, added = evidence.get("threshold"), evidence.get("corrupted_groups", 0)
+    full = max(groups, counts[0][1] + added, threshold or 0, 1)
+    kept = set(evidence.get("retained", ())) | set(evidence.get("always_retained", ()))
+    rows = []
+    for word, count in counts[:most]:
+        status = "kept" if word in kept or (threshold is None and count == counts[0][1]) else "lost"
+        bar = _bar(count / full, added / full, None if threshold is None else threshold / full, status)
+        cells = (h("th", one_line(word, 80), scope="row", dir="auto"), h("td", bar, cls="bar"), h("td", str(count)))
+        rows.append(h("tr", *cells, cls=status))
+    head = h("caption", caption or _caption(evidence, added, len(counts), most))
+    return h("table", head, h("tbody", *rows), cls="counts")
+
+
+def _bar(count: float, added: float, threshold: float | None, status: str) -> Element:
+    """The count, what an attacker can add, and the threshold, as shares of a full bar."""
+    parts = [h("rect", x=0, y=1, width=count * _WIDTH, height=_HEIGHT - 2, cls=f"mark {status}")]
+    if added:
+        parts.append(h("rect", x=count * _WIDTH, y=1, width=added * _WIDTH, height=_HEIGHT - 2, cls="mark added"))
+    if threshold is not None:
+        at = threshold * _WIDTH
+        parts.append(h("line", x1=at, x2=at, y1=0, y2=_HEIGHT, cls="threshold"))
+    size = {"viewBox": f"0 0 {_WIDTH} {_HEIGHT}", "preserveAspectRatio": "none"}
+    return h("svg", *parts, cls="bar-drawing", aria_hidden="true", width="100%", height=14, **size)
+
+
+def _caption(evidence: Mapping[str, Any], added: int, total: int, most: int) -> str:
+    unit = "Keywords: groups that said each" if "threshold" in evidence else "Votes"
+    if "threshold" in evidence:
+        unit += f"; kept from {evidence['threshold']:g} on (the line)"
+    if added:
+        unit += f"; hatched: what {added} corrupted group{'s' * (added != 1)} can add"
+    total = max(total, evidence.get("distinct_keywords", 0))
+    return unit + (f"; {total - most:,} rarer ones are not shown" if total > most else "")

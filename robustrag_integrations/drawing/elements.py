@@ -1,0 +1,83 @@
+"""HTML as a tree of elements from a short list: what documents and models say stays text, whatever it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import Any, TypeAlias
+
+DRAWN = frozenset({"svg", "g", "rect", "line", "circle", "polyline", "text", "title"})
+TAGS = DRAWN | {
+    *("section", "div", "figure", "figcaption", "details", "summary", "h1", "h3", "h4", "p", "span", "b", "i", "pre"),
+    *("ul", "ol", "li", "dl", "dt", "dd", "table", "caption", "thead", "tbody", "tr", "th", "td"),
+}
+ATTRIBUTES = frozenset(
+    {
+        *("role", "dir", "title", "scope", "colspan", "tabindex", "aria-label", "aria-hidden", "data-rows"),
+        *("viewBox", "preserveAspectRatio", "x", "y", "width", "height", "x1", "x2", "y1", "y2", "cx", "cy", "r"),
+        *("points", "text-anchor"),
+    }
+)
+# Nothing here loads, links, submits or runs: no a, img, form, script, style, iframe; no href, src, style, on*, id.
+
+Child: TypeAlias = "Element | str"
+
+
+@dataclass(frozen=True)
+class Element:
+    """One element.
+
+    Attributes:
+        tag: one of `TAGS`.
+        cls: its class, a word or several.
+        attributes: names from `ATTRIBUTES` to values.
+        children: elements, and texts as they are: they are escaped when written.
+    """
+
+    tag: str
+    cls: str
+    attributes: Mapping[str, str]
+    children: tuple[Child, ...]
+
+    def __post_init__(self) -> None:
+        if self.tag not in TAGS or not self.attributes.keys() <= ATTRIBUTES:
+            raise ValueError(f"<{self.tag} {' '.join(self.attributes)}> is not among the elements that may be drawn")
+
+
+def h(tag: str, *children: Child | None, cls: str = "", **attributes: str | float) -> Element:
+    """An element; children that are None are left out, `aria_label` is written `aria-label`."""
+    named = {name.replace("_", "-"): _number(value) for name, value in attributes.items()}
+    return Element(tag, cls, named, tuple(c for c in children if c is not None))
+
+
+def to_html(node: Child, styles: Mapping[str, str] | None = None) -> str:
+    """Markup. With `styles` (class name to CSS declarations) classes become inline styles."""
+    if isinstance(node, str):
+        return escape(node)
+    shown = dict(node.attributes)
+    if styles is None:
+        shown = {"class": node.cls, **shown} if node.cls else shown
+    elif style := "".join(styles.get(name, "") for name in (f"<{node.tag}>", *node.cls.split())):
+        shown["style"] = style
+    inner = "".join(to_html(child, styles) for child in node.children)
+    written = "".join(f' {name}="{escape(value)}"' for name, value in shown.items())
+    return f"<{node.tag}{written}>{inner}</{node.tag}>"
+
+
+def to_data(node: Child, share: Callable[[Any], Any]) -> Any:
+    """The tree in JSON's types: `[tag, class or 0, attributes or 0, child, ...]`, or a text.
+
+    Args:
+        node: the tree.
+        share: is shown every child as data, the innermost first; gives what stands in its place, for example the number
+            under which it is kept elsewhere.
+    """
+    if isinstance(node, str):
+        return node
+    children = [share(to_data(child, share)) for child in node.children]
+    return [node.tag, node.cls or 0, dict(node.attributes) or 0, *children]
+
+
+def _number(value: str | float) -> str:
+    return value if isinstance(value, str) else f"{value:.6g}"

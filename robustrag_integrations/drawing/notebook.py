@@ -1,0 +1,82 @@
+"""Answers and certificates in a notebook cell: no script, no style sheet, every style in its element.
+
+Colours are a notebook's own (`inherit`, `currentColor`) or in the middle of the scale, so that both a light and a dark
+page can carry them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from robustrag_integrations.drawing.answer import answer_parts
+from robustrag_integrations.drawing.certificate import certificate_parts
+from robustrag_integrations.drawing.elements import h, to_html
+from robustrag_integrations.drawing.text import visible
+
+_RULE = "1px solid rgba(128,128,128,.35);"
+_CELL = "text-align:left;vertical-align:top;white-space:normal;background:none;color:inherit;font-size:inherit;"
+_CODE = "font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;"
+_SAFE = "overflow-wrap:anywhere;unicode-bidi:isolate;"
+
+INLINE: Mapping[str, str] = {
+    "card": f"font:14px/1.5 system-ui,sans-serif;max-width:62em;padding:12px 16px;border:{_RULE}border-radius:4px;"
+    "color:inherit;overflow:auto;",
+    "question": f"margin:0 0 2px;opacity:.75;{_SAFE}",
+    "given": f"margin:0 0 10px;{_SAFE}",
+    "answer-text": f"font-size:1.25em;font-weight:600;white-space:pre-wrap;{_SAFE}",
+    "facts": "margin:0 0 10px;display:block;",
+    "fact": "display:flex;gap:12px;margin:0;",
+    "<dt>": "flex:0 0 7em;opacity:.7;font-weight:400;margin:0;",
+    "<dd>": f"margin:0;{_SAFE}",
+    "warnings": "margin:0 0 10px;padding:6px 10px 6px 26px;border-left:3px solid #c98a1b;",
+    "<table>": f"border-collapse:collapse;border:0;width:100%;margin:0 0 12px;font-size:inherit;{_CELL}",
+    "<caption>": "caption-side:top;text-align:left;opacity:.7;padding:0 0 4px;color:inherit;",
+    "<th>": f"{_CELL}padding:4px 10px 4px 0;font-weight:600;{_SAFE}",
+    "<td>": f"{_CELL}padding:4px 10px 4px 0;{_SAFE}",
+    "<tr>": f"background:none;border-top:{_RULE}",
+    "<p>": "margin:0 0 4px;",
+    "bar": "width:55%;padding:0 10px 0 0;",
+    "bar-drawing": "display:block;",
+    "mark": "fill:#8a8f98;",
+    "kept": "fill:#1f9d74;font-weight:600;",
+    "lost": "fill:#8a8f98;",
+    "added": "fill:none;stroke:#d8553f;stroke-width:1;stroke-dasharray:2 2;vector-effect:non-scaling-stroke;",
+    "threshold": "stroke:#d8553f;stroke-width:1.5;vector-effect:non-scaling-stroke;",
+    "gaps": "margin:0 0 12px;",
+    "gaps-drawing": "display:block;max-width:100%;",
+    "caption": "opacity:.7;margin:0 0 4px;",
+    "rank": "width:3.5em;",
+    "verdict": "width:11em;",
+    "sources": "width:24%;",
+    "cell": "display:inline-block;width:9px;height:9px;border:1.5px solid;box-sizing:border-box;",
+    "supports": "border-color:#1f9d74;",
+    "outvoted": "border-color:#c98a1b;",
+    "abstained": "border-color:rgba(128,128,128,.6);",
+    "failed": "border-color:#d8553f;",
+    "note": "display:block;opacity:.7;font-size:.92em;list-style:none;",
+    "cut": "opacity:.7;font-size:.92em;margin:2px 0;",
+    "response": f"{_CODE}font-size:.95em;white-space:pre-wrap;max-height:12em;overflow:auto;margin:0 0 4px;{_SAFE}",
+    "passage": f"{_CODE}font-size:.92em;white-space:pre-wrap;max-height:16em;overflow:auto;margin:4px 0;"
+    f"padding:6px 8px;background:rgba(128,128,128,.12);color:inherit;{_SAFE}",
+    "words": "margin:0;padding:0;list-style:none;display:flex;flex-wrap:wrap;gap:2px 8px;",
+    "word": f"{_CODE}font-size:.9em;margin:0;{_SAFE}",
+    "tag": f"border:{_RULE}border-radius:3px;padding:0 5px;font-size:.82em;font-weight:600;margin:0 4px 0 0;",
+    "planted": "border-color:#d8553f;color:#d8553f;",
+    "good": "border-color:#1f9d74;color:#1f9d74;",
+    "source": _SAFE,
+}
+
+
+def answer_html(answer: Mapping[str, Any]) -> str:
+    """A notebook cell for `RobustAnswer.to_dict()`."""
+    return to_html(h("div", _question(answer), *answer_parts(answer), cls="card"), INLINE)
+
+
+def certificate_html(found: Mapping[str, Any]) -> str:
+    """A notebook cell for `Certification.to_dict()`."""
+    return to_html(h("div", _question(found), *certificate_parts(found), cls="card"), INLINE)
+
+
+def _question(subject: Mapping[str, Any]) -> Any:
+    return h("p", visible(subject["query"], 400), cls="question", dir="auto")
