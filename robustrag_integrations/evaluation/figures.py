@@ -15,6 +15,7 @@ from typing import Literal
 from robustrag_integrations.evaluation.intervals import EMPTY, Interval
 from robustrag_integrations.evaluation.summary import Line
 
+_LARGEST_RADIUS = 200  # on an axis
 _RANKS = {"first": -4, "middle": -3, "last": -2, "random": -1}
 
 
@@ -198,13 +199,14 @@ def _sweep(
 def _radii(lines: Sequence[Line]) -> Figure | None:
     """For every r, the share of answers whose radius is at least r."""
     guarded = [line for line in lines if line.clean and set(line.radii) - {0}]
+    largest = min(max((r for line in guarded for r in line.radii), default=0) + 1, _LARGEST_RADIUS)
     panels: dict[str, list[Series]] = {}
     label = _setup_of(lines)
     for line in guarded:
         total = sum(line.radii.values())
         points = tuple(
             Point(float(r), sum(count for radius, count in line.radii.items() if radius >= r) / total)
-            for r in range(max(line.radii) + 1)
+            for r in range(largest + 1)
         )
         panels.setdefault(_about(line, lines), []).append(Series(label(line), points))
     made = [Panel(about, tuple(series)) for about, series in panels.items()]
