@@ -36,13 +36,13 @@ def _jam(scene: Scene) -> str:
 
 
 def _flood(scene: Scene) -> str:
-    """Says everything at once: the target, and the words that other passages use most.
+    """Bids the model say everything at once: the target, and the words that other passages use most.
 
     Keyword aggregation counts words per group. Words that benign responses hold anyway need little help to pass its
     threshold; those that do crowd the second prompt.
     """
-    said = ", ".join([scene.target, *_common_words((p.text for p in scene.passages), [scene.question, *scene.answers])])
-    return " ".join([f"{scene.question} {said}."] * scene.repeat)
+    words = _common_words((p.text for p in scene.passages), [scene.question, *scene.answers])
+    return prompt_injection(scene.question, ", ".join([scene.target, *words]), scene.repeat)
 
 
 def _common_words(texts: Iterable[str], without: Iterable[str]) -> list[str]:
