@@ -18,7 +18,7 @@ from robustrag_integrations.evaluation.cache import METER, CallCache, Meter, Met
 from robustrag_integrations.evaluation.config import CertifySpec, ConfigError
 from robustrag_integrations.evaluation.planning import SCHEMA, Job, Setup
 from robustrag_integrations.evaluation.scoring import metric_for, score_answer
-from robustrag_integrations.metrics import LLMJudge, Metric
+from robustrag_integrations.metrics import LLMJudge, Metric, contains_answer
 from robustrag_integrations.models.named import NamedModel
 from robustrag_integrations.prompts import Task, prompts_for
 
@@ -89,7 +89,8 @@ class Bench:
         defense = self._defense(job)
         judge = None if job.judge is None else self._judge(job.judge)
         choices = job.question.choices if job.task == "mc" else None
-        attacked = await asyncio.to_thread(_attacked, job, defense, choices)
+        attacked = await asyncio.to_thread(_attacked, job, defense, judge, choices)
+        row["target"] = attacked.target
         row["passages"] = [
             {"text": p.text, "source": p.source, "planted": planted}
             for p, planted in zip(attacked.passages, attacked.planted, strict=True)
@@ -179,8 +180,9 @@ async def _timed(row: dict[str, Any], answering: Awaitable[RobustAnswer]) -> Rob
     return answer
 
 
-def _attacked(job: Job, defense: Defense, choices: Sequence[str] | None) -> AttackedRetrieval:
+def _attacked(job: Job, defense: Defense, judge: LLMJudge | None, choices: Sequence[str] | None) -> AttackedRetrieval:
     attack = job.attack
+    rated = job.task != "long" or judge is not None
     return plan_attack(
         attack.name,
         job.question,
@@ -193,6 +195,7 @@ def _attacked(job: Job, defense: Defense, choices: Sequence[str] | None) -> Atta
         top_k=job.setup.top_k,
         defense=defense,
         choices=choices,
+        metric=metric_for(job.task, job.question, judge) if rated else contains_answer,  # type: ignore[arg-type]
     )
 
 
@@ -230,6 +233,7 @@ def _blank(job: Job) -> dict[str, Any]:
         "question": question.question,
         "answers": list(question.answers),
         "incorrect": question.incorrect,
+        "target": None,
         "choices": list(question.choices),
         "top_k": setup.top_k,
         "model": setup.model.name,

@@ -101,8 +101,8 @@ def _task(row: Mapping[str, Any], limits: Limits) -> list[tuple[str, str]]:
         ("Question", visible(row["question"], limits.response)),
         ("Right answer", one_line(" | ".join(row["answers"]), 300) or "(not known)"),
     ]
-    if row.get("incorrect"):
-        pairs.append(("Attacker wants", one_line(row["incorrect"], 200)))
+    if wanted := row.get("target") or row.get("incorrect"):
+        pairs.append(("Attacker wants", one_line(wanted, 200)))
     pairs += [
         ("Data set", f"{one_line(row['dataset'], 60)}, question {one_line(row['question_id'], 60)}"),
         ("Model", one_line(row["model"], 100)),

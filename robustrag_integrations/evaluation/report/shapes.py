@@ -105,6 +105,7 @@ ROW = {
     "question": str,
     "answers": [str],
     "incorrect": _MAYBE_TEXT,
+    "target": _MAYBE_TEXT,
     "top_k": Maybe(int),
     "model": str,
     "defense": str,
