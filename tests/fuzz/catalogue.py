@@ -18,6 +18,7 @@ _MODULES = {
     "encoding": ("torch", "transformers"),
     "files": ("bm25s", "pypdf", "langchain_text_splitters"),
     "stored": (),
+    "reports": (),
     "served": ("openai",),
     "langchain": ("langchain_core",),
     "llamaindex": ("llama_index.core",),

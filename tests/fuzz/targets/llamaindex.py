@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
+from llama_index.core.schema import MetadataMode, NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
 from pydantic import BaseModel
 
 from llamaindex_robustrag.grouping import group_nodes
@@ -34,7 +34,7 @@ def nodes(source: Source) -> None:
     held = [p for group in grouped.groups for p in group.passages]
     assert len(held) == len(given)
     for passage in held:
-        assert any(passage.text.endswith(n.node.get_content()) for n in given)
+        assert any(passage.text == n.node.get_content(MetadataMode.LLM) for n in given)
 
 
 class _Answer(BaseModel):

@@ -2,103 +2,77 @@
 
 from __future__ import annotations
 
-import threading
-from functools import cache
 from typing import Any
 
 from openai._models import construct_type
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from robustrag_integrations.errors import ModelError
-from robustrag_integrations.models.openai_compatible import OpenAIModel
-from robustrag_integrations.prompts import Prompt
-from tests.fuzz.checks import assert_harmless_on_a_terminal
+from robustrag_integrations.models.openai_replies import Fingerprints, StreamEnd, said_by_server, text_of
 from tests.fuzz.hostile import name, text, value
 from tests.fuzz.source import Source
 from tests.fuzz.target import Target
 
 
-class _Stub:
-    """A client whose server has already answered."""
-
-    def __init__(self, reply: Any) -> None:
-        self.chat = self.completions = self
-        self._reply = reply
-
-    def create(self, **request: Any) -> Any:
-        return self._reply
-
-    def __enter__(self) -> Any:
-        return iter(self._reply)
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-
-@cache
-def _model() -> OpenAIModel:
-    return OpenAIModel("m", "http://127.0.0.1:9/v1", "secret-key")
-
-
-def _spoiled(source: Source, whole: Any) -> Any:
-    """The value with parts of it replaced by anything."""
-    if source.chance(8):
+def spoiled(source: Source, whole: Any, one_in: int = 12) -> Any:
+    """The value with parts of it missing, or replaced by anything."""
+    if source.chance(one_in):
         return value(source)
     if isinstance(whole, dict):
-        return {k: _spoiled(source, v) for k, v in whole.items() if not source.chance(12)}
+        return {k: spoiled(source, v, one_in) for k, v in whole.items() if not source.chance(2 * one_in)}
     if isinstance(whole, list):
-        return [_spoiled(source, v) for v in whole]
+        return [spoiled(source, v, one_in) for v in whole]
     return whole
 
 
 def completions(source: Source) -> None:
-    """A completion is a text or an error in one harmless line, never a crash."""
+    """A completion holds a text, or it is a ModelError."""
     message = {"role": "assistant", "content": text(source), "refusal": source.pick((None, name(source)))}
-    choice = {
-        "index": 0,
-        "message": message,
-        "finish_reason": source.pick(("stop", "length", "content_filter", name(source))),
-    }
+    reason = source.pick(("stop", "length", "content_filter", name(source)))
+    choice = {"index": 0, "message": message, "finish_reason": reason}
     body = {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]}
-    model = _model()
-    model._client = _Stub(construct_type(type_=ChatCompletion, value=_spoiled(source, body)))  # type: ignore[assignment]
-    response = model._respond("prompt", threading.Event())
-    assert (response.text is None) != (response.error is None)
-    if response.text is not None:
-        assert isinstance(response.text, str)
-    else:
-        assert response.error is not None
-        assert_harmless_on_a_terminal(response.error, lines=False)
+    reply = construct_type(type_=ChatCompletion, value=spoiled(source, {**body, "system_fingerprint": name(source)}))
+    marks = Fingerprints()
+    marks.note(reply)
+    assert all(len(mark) <= 80 for mark in marks.seen)
+    try:
+        assert isinstance(text_of(reply), str)
+    except ModelError:
+        return
 
 
 def streams(source: Source) -> None:
-    """A stream gives pieces of text or ends in a ModelError."""
+    """A stream gives pieces of text, and ends properly or in a ModelError."""
     pieces = source.some(lambda: text(source, 2, 300), 4)
-    chunks = []
-    for number, piece in enumerate(pieces):
-        end = "stop" if number == len(pieces) - 1 and source.below(4) else None
-        choice = {"index": 0, "delta": {"content": piece}, "finish_reason": end}
-        whole = {"id": "1", "object": "chat.completion.chunk", "created": 0, "model": "m", "choices": [choice]}
-        chunks.append(construct_type(type_=ChatCompletionChunk, value=_spoiled(source, whole)))
-    model = _model()
-    model._client = _Stub(_Iterated(chunks))  # type: ignore[assignment]
+    end = StreamEnd()
     try:
-        assert all(isinstance(piece, str) for piece in model.stream(Prompt("prompt")))
-    except ModelError as error:
-        assert_harmless_on_a_terminal(str(error), lines=False)
+        for number, piece in enumerate(pieces):
+            reason = "stop" if number == len(pieces) - 1 and source.below(4) else None
+            choice = {"index": 0, "delta": {"content": piece}, "finish_reason": reason}
+            whole = {"id": "1", "object": "chat.completion.chunk", "created": 0, "model": "m", "choices": [choice]}
+            chunk = construct_type(type_=ChatCompletionChunk, value=spoiled(source, whole))
+            assert isinstance(end.piece_of(chunk), str)
+        end.check()
+    except ModelError:
+        return
 
 
-class _Iterated:
-    """Chunks behind the context manager that the client gives."""
+class _ServersError(Exception):
+    """What the client raises, with whatever the server has put into it."""
 
-    def __init__(self, chunks: list[Any]) -> None:
-        self._chunks = chunks
-
-    def __enter__(self) -> Any:
-        return iter(self._chunks)
-
-    def __exit__(self, *error: object) -> None:
-        pass
+    def __init__(self, body: Any, status: Any) -> None:
+        super().__init__(str(status))
+        self.body, self.status_code = body, status
 
 
-TARGETS = (Target("completions", completions, 4), Target("streams", streams, 2))
+def server_errors(source: Source) -> None:
+    """A server's error is put into words, whatever is in it."""
+    body = spoiled(source, {"message": text(source), "code": None}, 3)
+    assert isinstance(said_by_server(_ServersError(body, value(source))), str)
+
+
+TARGETS = (
+    Target("completions", completions, 4),
+    Target("server-errors", server_errors, 4),
+    Target("streams", streams, 3),
+)

@@ -1,0 +1,93 @@
+"""The page about a run, from a file in which anything may stand."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from html.parser import HTMLParser
+from typing import Any
+
+from robustrag_integrations.evaluation.report import NotARunError, read_run
+from robustrag_integrations.evaluation.report.embedding import own_file
+from robustrag_integrations.evaluation.report.page import report_page
+from tests.fuzz.checks import assert_valid_unicode
+from tests.fuzz.hostile import damaged, json_line, name, text, value
+from tests.fuzz.source import Source
+from tests.fuzz.target import Target
+from tests.fuzz.targets.pages import _TAGS
+from tests.fuzz.targets.stored import assert_short_and_harmless
+from tests.report.runs import HEADER, NO_ATTACK, questions, row_of, setups
+
+_OWN = "html head meta link title style body a header main h2 form label input button nav footer select option script"
+_FRAME = frozenset(_OWN.split())
+_FIXED = frozenset({"schema", "status", "task", "mode"})  # what is none of a few words makes the row no row
+
+
+@cache
+def _row() -> dict[str, Any]:
+    return row_of(questions(1)[0], "keyword", setups()["keyword"], NO_ATTACK)
+
+
+def _stained(source: Source, whole: Any) -> Any:
+    """The row with many of its texts replaced by hostile ones, and now and then a value by one of another kind."""
+    if isinstance(whole, dict):
+        return {k: v if k in _FIXED and source.below(50) else _stained(source, v) for k, v in whole.items()}
+    if isinstance(whole, list):
+        return [_stained(source, v) for v in whole]
+    if source.chance(2000):
+        return value(source)
+    return name(source) if isinstance(whole, str) and source.chance(3) else whole
+
+
+class _Page(HTMLParser):
+    """Reads a whole page; data must be data, and the only script the page's own."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.scripts: list[tuple[bool, str]] = []
+        self._script: bool | None = None
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        named = dict(attrs)
+        assert tag in _TAGS | _FRAME, f"<{tag}> is on the page"
+        assert not any(attribute.startswith("on") for attribute in named), attrs
+        assert not {"src", "srcdoc", "action", "formaction"} & named.keys(), attrs
+        assert (named.get("href") or "#").startswith(("#", "data:,")), attrs
+        self._script = (named.get("type") == "application/json") if tag == "script" else None
+
+    def handle_data(self, data: str) -> None:
+        if self._script is not None:
+            self.scripts.append((self._script, data))
+            self._script = None
+
+    def handle_comment(self, data: str) -> None:
+        raise AssertionError("a comment is on the page")
+
+
+def reports(source: Source) -> None:
+    """Nothing in a run's file becomes markup or script; whatever is no row is left out and said to be."""
+    from tests.fuzz.targets.files import scratch
+
+    rows = [json.dumps({**_stained(source, _row()), "key": str(n)}) for n in range(source.below(3))]
+    rows += source.some(lambda: json_line(source, {"schema": "robustrag/eval/1", "key": "a", "answer": {}}), 1)
+    header = json.dumps(HEADER) if source.chance(2) else json_line(source, {**HEADER, "config": {"a": text(source, 2)}})
+    path = scratch() / "run.jsonl"
+    whole = "".join(line + "\n" for line in [header, *rows]).encode("utf-8", "surrogatepass")
+    path.write_bytes(damaged(source, whole) if source.chance(5) else whole)
+    try:
+        run = read_run(path)
+    except NotARunError as refused:
+        assert_short_and_harmless(str(refused))
+        return
+    markup = report_page(run)
+    assert_valid_unicode(markup)
+    page = _Page()
+    page.feed(markup)
+    page.close()
+    own = [script for is_data, script in page.scripts if not is_data]
+    assert own == [own_file("script.js")]
+    for _, written in (s for s in page.scripts if s[0]):
+        json.loads(written)
+
+
+TARGETS = (Target("reports", reports, 1),)
