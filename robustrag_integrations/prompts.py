@@ -39,11 +39,14 @@ class Prompt:
             every group, so that models can compute it once.
         fixed: how many characters at its start come from the template alone: the same for every question, so that
             models can compute them once and keep them.
+        drafts: answers that may well come, for models that verify faster than they write; never a part of the
+            question, and without influence on the answer.
     """
 
     text: str
     context: tuple[int, int] | None = None
     fixed: int = 0
+    drafts: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
@@ -218,13 +221,22 @@ def _long_form() -> PromptSet:
 _SETS = {"short_answer": _short_answer(), "multiple_choice": _multiple_choice(), "long_form": _long_form()}
 
 
-def prompts_for(task: Task, *, exemplars: bool = False) -> PromptSet:
+def _query_first(template: PromptTemplate) -> PromptTemplate:
+    """The question block before the block that it asks about."""
+    about, rest = template.body.split("\n\n", 1)
+    asked, last = rest.rsplit("\n", 1)
+    return replace(template, body=f"{asked}\n\n{about}\n\n{last}")
+
+
+def prompts_for(task: Task, *, exemplars: bool = False, query_first: bool = False) -> PromptSet:
     """The prompts of a task: `short_answer`, `multiple_choice` or `long_form`.
 
     Args:
         task: what kind of answer is asked for.
         exemplars: show two worked examples in the isolated prompt (one answered, one abstaining); base models without
             instruction tuning need them, chat models do not.
+        query_first: put the question before the passages and keywords, so that local models read it once for all
+            groups; most models were trained on the other order, which is the default.
 
     Raises:
         ValueError: unknown task.
@@ -232,6 +244,9 @@ def prompts_for(task: Task, *, exemplars: bool = False) -> PromptSet:
     if task not in _SETS:
         raise ValueError(f"task={task!r} is unknown; use one of {', '.join(map(repr, TASKS))}")
     chosen = _SETS[task]
+    if query_first:
+        moved = {name: _query_first(t) for name in ("isolated", "keyword", "phrases") if (t := getattr(chosen, name))}
+        chosen = replace(chosen, **moved)
     if not exemplars:
         return chosen
     shown = _EXEMPLARS[task]

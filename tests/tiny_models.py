@@ -7,15 +7,25 @@ from typing import Any
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import (
+    Gemma2Config,
+    Gemma2ForCausalLM,
+    Gemma3ForCausalLM,
+    Gemma3TextConfig,
     GPT2Config,
     GPT2LMHeadModel,
     GPTNeoXConfig,
     GPTNeoXForCausalLM,
+    Lfm2Config,
+    Lfm2ForCausalLM,
     LlamaConfig,
     LlamaForCausalLM,
     MistralConfig,
     MistralForCausalLM,
+    Phi3Config,
+    Phi3ForCausalLM,
     PreTrainedTokenizerFast,
+    Qwen3Config,
+    Qwen3ForCausalLM,
 )
 
 from robustrag_integrations.prompts import prompts_for
@@ -51,8 +61,8 @@ def tiny_tokenizer(*, chat: bool = False) -> PreTrainedTokenizerFast:
     )
 
 
-def tiny_model(architecture: str, *, dtype: torch.dtype = torch.float32, window: int = 1024) -> Any:
-    """A random model whose distributions are peaked enough to differ between prompts."""
+def tiny_model(architecture: str, *, dtype: torch.dtype = torch.float32, window: int = 1024, **others: Any) -> Any:
+    """A random model whose distributions are peaked enough to differ between prompts; `others` go to its config."""
     torch.manual_seed(0)
     common: dict[str, Any] = {"vocab_size": 400, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
     llama = {
@@ -64,15 +74,21 @@ def tiny_model(architecture: str, *, dtype: torch.dtype = torch.float32, window:
         "max_position_embeddings": window,
         "initializer_range": 0.35,
     }
-    if architecture == "llama":
-        model: Any = LlamaForCausalLM(LlamaConfig(**common, **llama))
-    elif architecture == "mistral":
-        model = MistralForCausalLM(MistralConfig(**common, **llama, sliding_window=32))
-    elif architecture == "gpt2":
-        model = GPT2LMHeadModel(
-            GPT2Config(**common, n_embd=64, n_layer=2, n_head=4, n_positions=window, initializer_range=0.35)
-        )
-    else:
-        neox = {k: v for k, v in llama.items() if k != "num_key_value_heads"}
-        model = GPTNeoXForCausalLM(GPTNeoXConfig(**common, **neox))
+    gpt2 = {"n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": window, "initializer_range": 0.35}
+    neox = {k: v for k, v in llama.items() if k != "num_key_value_heads"}
+    mixed = {"layer_types": ["sliding_attention", "full_attention"], "sliding_window": 24, "head_dim": 16}
+    gemma = {"query_pre_attn_scalar": 16, "initializer_range": 0.1}
+    recipes: dict[str, tuple[type, type, dict[str, Any]]] = {
+        "llama": (LlamaForCausalLM, LlamaConfig, llama),
+        "mistral": (MistralForCausalLM, MistralConfig, {**llama, "sliding_window": 32}),
+        "gpt2": (GPT2LMHeadModel, GPT2Config, gpt2),
+        "neox": (GPTNeoXForCausalLM, GPTNeoXConfig, neox),
+        "qwen3": (Qwen3ForCausalLM, Qwen3Config, {**llama, **mixed, "use_sliding_window": True}),
+        "gemma2": (Gemma2ForCausalLM, Gemma2Config, {**llama, **mixed, **gemma}),
+        "gemma3": (Gemma3ForCausalLM, Gemma3TextConfig, {**llama, **mixed, **gemma}),
+        "phi3": (Phi3ForCausalLM, Phi3Config, {**llama, "sliding_window": 40}),
+        "lfm2": (Lfm2ForCausalLM, Lfm2Config, {**llama, "layer_types": ["conv", "full_attention"]}),
+    }
+    model_class, config_class, settings = recipes[architecture]
+    model = model_class(config_class(**common, **settings, **others))
     return model.to(dtype).eval()

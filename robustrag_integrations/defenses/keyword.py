@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from robustrag_integrations.metrics import Metric
 
 KeywordTask = Literal["short_answer", "long_form"]
+_DRAFTS = 4  # isolated answers that are tried as the final one
+_DRAFT_LENGTH = 200  # characters
 
 
 @dataclass(frozen=True)
@@ -131,7 +134,8 @@ def keyword_plan(
     tally = tally_keywords(keyword_sets, settings.threshold)
     radius = keyword_radius(tally, settings.threshold, len(groups))
     if tally.retained:
-        text, _ = yield from ask_final(settings.final_prompt(query, tally.retained))
+        prompt = replace(settings.final_prompt(query, tally.retained), drafts=_drafts(responses, settings.task))
+        text, _ = yield from ask_final(prompt)
     else:
         text = ABSTENTION
         yield Emit(text)
@@ -152,6 +156,14 @@ def keyword_plan(
         evidence=_evidence(tally),
         model_calls=len(groups) + bool(tally.retained),
     )
+
+
+def _drafts(responses: Sequence[Response], task: KeywordTask) -> tuple[str, ...]:
+    """The most frequent short isolated answers: the final one is likely to read like one of them."""
+    if task != "short_answer":
+        return ()
+    said = Counter(text for r in responses if (text := (r.text or "").strip()) and not is_abstention(text))
+    return tuple(text for text, _ in said.most_common(_DRAFTS) if len(text) <= _DRAFT_LENGTH)
 
 
 def _reports(

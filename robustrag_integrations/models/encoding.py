@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -65,6 +65,7 @@ class PromptEncoder:
                 "(AutoTokenizer.from_pretrained does by default)"
             )
         self._tokenizer = tokenizer
+        self._lead = "" if chat else " "  # what stands between a prompt and its answer
         self._head = lru_cache(maxsize=_REMEMBERED)(self._compute_head)
         self._frame = lru_cache(maxsize=_REMEMBERED)(self._compute_frame)
         self._before, self._after = self._chat_frame() if chat else (self._leading_special(), ())
@@ -86,6 +87,10 @@ class PromptEncoder:
         """The token sequences that spell the abstention string after a prompt, with and without a leading space."""
         variants = (self._plain(text) for text in (" " + ABSTENTION, ABSTENTION))
         return tuple(dict.fromkeys(v for v in variants if v))
+
+    def answers(self, texts: Iterable[str], end: str = "") -> list[tuple[int, ...]]:
+        """The tokens of texts as answers, each followed by `end`, whose last token is left out."""
+        return [self._plain(self._lead + text + end)[: -1 if end else None] for text in texts]
 
     def _encoded(
         self, prompt: Prompt, ids: list[int], offsets: Sequence[tuple[int, int]], budget: int | None

@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import copy
 import threading
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.errors import ModelError
@@ -38,9 +40,12 @@ try:
     from robustrag_integrations.models.batch import Batch
     from robustrag_integrations.models.branching import LocalTree
     from robustrag_integrations.models.causal_lm import CausalLM
+    from robustrag_integrations.models.drafts import MOST_NODES, InDoubt, drafted_tokens
     from robustrag_integrations.models.finals import FinalRules, PackedFinals
     from robustrag_integrations.models.packing import known_noise
     from robustrag_integrations.models.reading import PromptReader
+    from robustrag_integrations.models.shared import SharedBatch
+    from robustrag_integrations.models.trie import TokenTrie
 except ImportError as error:
     raise ImportError("LocalModel needs torch and transformers: pip install 'robustrag-integrations[local]'") from error
 
@@ -211,20 +216,9 @@ class LocalModel(TextModel, DecodingModel):
 
     def stream(self, prompt: Prompt) -> Iterator[str]:
         """The greedy answer to one prompt, token by token."""
-        batch, _ = self._batch([prompt], "final", self._max_new_tokens)
-        text = TokenText(self._codec, self._stop)
-        logits = batch.open().logits
-        for _ in range(self._max_new_tokens):
-            token = int(logits.argmax(-1)[0])
-            if self._codec.is_end(token):
-                break
-            if piece := text.add(token):
-                yield piece
-            if text.stopped:
-                break
-            logits = batch.append([token])
-        if piece := text.finish():
-            yield piece
+        encoded, longest = self._encode([prompt], "final", self._max_new_tokens)
+        tokens = self._final_tokens(encoded, longest, prompt.drafts)
+        yield from filter(None, self._pieces(tokens, TokenText(self._codec, self._stop), threading.Event()))
 
     async def astream(self, prompt: Prompt) -> AsyncIterator[str]:
         """`stream` in a thread."""
@@ -234,7 +228,8 @@ class LocalModel(TextModel, DecodingModel):
 
     def open_session(self, prompts: Sequence[Prompt], no_retrieval: Prompt, max_new_tokens: int) -> DecodingSession:
         """Read all groups and the no-retrieval prompt as one batch of a shape that no passage controls."""
-        batch, encoded = self._batch([*prompts, no_retrieval], "isolated", max_new_tokens)
+        encoded, longest = self._encode([*prompts, no_retrieval], "isolated", max_new_tokens)
+        batch = self._reader.batch(encoded, longest, max(max_new_tokens, self._spelling_room()))
         return _LocalSession(batch, self._abstentions, tuple(e.truncated for e in encoded[:-1]))
 
     def finals(self) -> FinalAnswers:
@@ -263,9 +258,24 @@ class LocalModel(TextModel, DecodingModel):
         """Answer all prompts in one batch; `watch` sees the [rows, V] logits of every step."""
         if not prompts:
             return []
-        batch, encoded = self._batch(prompts, role, self._max_new_tokens)
+        encoded, longest = self._encode(prompts, role, self._max_new_tokens)
         texts = [TokenText(self._codec, self._stop) for _ in prompts]
-        done = [False] * len(prompts)
+        if any(drafts := prompts[0].drafts) and len(prompts) == 1:
+            tokens = self._final_tokens(encoded, longest, drafts)
+            deque(self._pieces(tokens, texts[0], cancelled), maxlen=0)
+        else:
+            self._say_all(self._reader.batch(encoded, longest, self._max_new_tokens), texts, cancelled, watch)
+        return [Response(t.shown, truncated=e.truncated) for t, e in zip(texts, encoded, strict=True)]
+
+    def _say_all(
+        self,
+        batch: Batch,
+        texts: Sequence[TokenText],
+        cancelled: threading.Event,
+        watch: Callable[[torch.Tensor], None] | None,
+    ) -> None:
+        """Decode all rows together until the last is complete; a complete one stays in the batch."""
+        done = [False] * len(texts)
         logits = batch.open().logits
         for step in range(self._max_new_tokens):
             if watch is not None:
@@ -279,12 +289,41 @@ class LocalModel(TextModel, DecodingModel):
             logits = batch.append(tokens)
         for text in texts:
             text.finish()
-        return [Response(t.shown, truncated=e.truncated) for t, e in zip(texts, encoded, strict=True)]
 
-    def _batch(self, prompts: Sequence[Prompt], role: Role, max_new_tokens: int) -> tuple[Batch, list[Encoded]]:
-        """Lay out prompts for the model.
+    def _pieces(self, tokens: Iterator[int], text: TokenText, cancelled: threading.Event) -> Iterator[str]:
+        """What each token of an answer adds to what can be shown; each before the next token is computed."""
+        for token in islice(tokens, self._max_new_tokens):
+            if self._codec.is_end(token):
+                break
+            yield text.add(token)
+            if text.stopped or cancelled.is_set():
+                break
+        yield text.finish()
 
-        For isolated prompts the shape comes from the settings and from what surrounds the passages; for a final prompt,
+    def _final_tokens(self, encoded: list[Encoded], longest: list[int], drafts: Sequence[str]) -> Iterator[int]:
+        """The greedy tokens after one prompt, without end: from drafts as far as those are certain, else plainly."""
+        given = 0
+        if drafts and known_noise(self._lm):
+            batch = self._reader.batch(encoded, longest, MOST_NODES + self._max_new_tokens)
+            if isinstance(batch, SharedBatch):
+                try:
+                    for token in drafted_tokens(batch, self._draft_trie(drafts)):
+                        yield token
+                        given += 1
+                except InDoubt:
+                    pass
+        yield from islice(_plain_tokens(self._reader.batch(encoded, longest, self._max_new_tokens)), given, None)
+
+    def _draft_trie(self, drafts: Sequence[str]) -> TokenTrie:
+        trie = TokenTrie()
+        for answer in self._encoder.answers(drafts, end=self._stop[0] if self._stop else ""):
+            trie.add(answer[: self._max_new_tokens - 1], MOST_NODES)
+        return trie
+
+    def _encode(self, prompts: Sequence[Prompt], role: Role, max_new_tokens: int) -> tuple[list[Encoded], list[int]]:
+        """Prompts as tokens, and how many tokens each could have had with any other passage.
+
+        For isolated prompts that comes from the settings and from what surrounds the passages; for a final prompt,
         a batch of its own, from its length.
 
         Raises:
@@ -296,7 +335,7 @@ class LocalModel(TextModel, DecodingModel):
             self._encoder.frame_length(p) + budget if role == "isolated" and p.context else len(e.ids)
             for p, e in zip(prompts, encoded, strict=True)
         ]
-        return self._reader.batch(encoded, longest, self._spelling_room() + max_new_tokens), encoded
+        return encoded, longest
 
     def _budget(self, prompts: Sequence[Prompt], role: Role, max_new_tokens: int) -> int:
         """How many tokens of passages each prompt may have."""
@@ -318,6 +357,14 @@ class LocalModel(TextModel, DecodingModel):
 def _check_whole(name: str, number: object, least: int) -> None:
     if isinstance(number, bool) or not isinstance(number, int) or number < least:
         raise ValueError(f"{name}={number!r} must be a whole number of at least {least}")
+
+
+def _plain_tokens(batch: Batch) -> Iterator[int]:
+    """The greedy tokens of a batch of one row, without end."""
+    logits = batch.open().logits
+    while True:
+        yield (token := int(logits.argmax(-1)[0]))
+        logits = batch.append([token])
 
 
 def _added_last(text: TokenText, token: int) -> bool:

@@ -17,6 +17,7 @@ from robustrag_integrations.models.causal_lm import CausalLM
 from robustrag_integrations.models.masks import NOWHERE, MaskRules
 from robustrag_integrations.models.packing import Stem
 from robustrag_integrations.models.slab import KeyValues, Slab
+from robustrag_integrations.models.trie import TokenTrie
 
 
 @dataclass(frozen=True)
@@ -85,29 +86,43 @@ class SharedBatch:
         layers = self._slab.pairs(self.columns)
         return Stem.after(self._lm, self._rules, layers, self._keys[:, : self.columns], self._next)
 
-    @torch.inference_mode()
     def open(self, strings: Sequence[Sequence[int]] = ()) -> Opened:
         """Read the rests of the prompts and, in the same pass, all strings to be scored, side by side."""
-        tails = [list(s[:-1]) for s in strings]
-        ids = torch.tensor([t for tail in tails for t in tail], dtype=torch.long, device=self._lm.device)
-        offsets = torch.tensor([i for tail in tails for i in range(len(tail))], dtype=torch.long, device=ids.device)
-        ids = torch.cat([self._ids, ids.repeat(self.rows, 1)], dim=1)
-        places = torch.cat([self._places, self._next[:, None] + offsets], dim=1)
-        extra, end = len(offsets), self.columns + self._ids.shape[1]
+        trie = TokenTrie(string[:-1] for string in strings)
+        logits = self.read(trie)
+        self.forget_last(len(trie))
+        return Opened(logits[:, 0], _spelled(logits, strings, trie))
+
+    @torch.inference_mode()
+    def read(self, trie: TokenTrie) -> torch.Tensor:
+        """Read the rests of the prompts and a trie of tokens behind every one of them, which stays.
+
+        Returns:
+            [rows, 1 + nodes, V] float32 logits of what follows the prompt, and each node.
+        """
+        device = self._lm.device
+        tokens, depths = (torch.tensor(x, dtype=torch.long, device=device) for x in (trie.tokens, trie.depths))
+        ids = torch.cat([self._ids, tokens.repeat(self.rows, 1)], dim=1)
+        places = torch.cat([self._places, self._next[:, None] + depths], dim=1)
         *before, last = column_parts(self._ids.shape[1], self.rows, self._at_once)
         for part in before:
             self.extend(ids[:, part], places[:, part])
-        visible = _side_by_side(tails, last.stop - last.start).to(ids.device)
-        logits = self.extend(ids[:, last.start :], places[:, last.start :], visible, keep=1 + extra)
-        self.rewind(end)
-        return Opened(logits[:, 0], _spelled(logits, strings))
+        visible = trie.visible(last.stop - last.start).to(device)
+        return self.extend(ids[:, last.start :], places[:, last.start :], visible, keep=1 + len(trie))
 
-    @torch.inference_mode()
     def append(self, tokens: Sequence[int]) -> torch.Tensor:
         """Append a token to each row; [rows, V] float32 logits of the one after it."""
-        column = torch.tensor(tokens, device=self._lm.device)[:, None]
-        logits = self.extend(column, self._next[:, None])
-        self._next = self._next + 1
+        return self._append(torch.tensor(tokens, device=self._lm.device)[:, None])
+
+    def append_all(self, tokens: Sequence[int]) -> torch.Tensor:
+        """Append the same tokens to every row in one pass; [rows, V] float32 logits of the one after them."""
+        return self._append(torch.tensor(tokens, device=self._lm.device).expand(self.rows, -1))
+
+    @torch.inference_mode()
+    def _append(self, columns: torch.Tensor) -> torch.Tensor:
+        count = columns.shape[1]
+        logits = self.extend(columns, self._next[:, None] + torch.arange(count, device=columns.device))
+        self._next = self._next + count
         return logits[:, -1]
 
     @torch.inference_mode()
@@ -133,10 +148,10 @@ class SharedBatch:
         self.columns = end
         return logits
 
-    def rewind(self, columns: int) -> None:
-        """Forget the columns from this one on."""
-        self._slab.rewind(columns)
-        self.columns = columns
+    def forget_last(self, columns: int) -> None:
+        """Forget the last columns."""
+        self.columns -= columns
+        self._slab.rewind(self.columns)
 
 
 def read_prefix(
@@ -157,24 +172,11 @@ def read_prefix(
     return batch.key_values()
 
 
-def _side_by_side(tails: Sequence[Sequence[int]], before: int) -> torch.Tensor:
-    """[before + extra, before + extra]: each tail sees what is before all of them, and itself."""
-    total = before + sum(map(len, tails))
-    visible = torch.ones((total, total), dtype=torch.bool).tril()
-    at = before
-    for tail in tails:
-        visible[at : at + len(tail), before:at] = False
-        at += len(tail)
-    return visible
-
-
-def _spelled(logits: torch.Tensor, strings: Sequence[Sequence[int]]) -> torch.Tensor:
-    """[rows] float64 probability that one of the strings follows; after column 0, each string's own columns."""
+def _spelled(logits: torch.Tensor, strings: Sequence[Sequence[int]], trie: TokenTrie) -> torch.Tensor:
+    """[rows] float64 probability that one of the strings follows, every token of it."""
     found = torch.zeros(len(logits), dtype=torch.float64, device=logits.device)
     logprobs = logits.log_softmax(-1) if strings else logits
-    at = 1
     for string in strings:
-        columns = [0, *range(at, at + len(string) - 1)]
-        at += len(string) - 1
+        columns = [0, *(node + 1 for node in trie.path(string[:-1]))]
         found += torch.stack([logprobs[:, c, t].double() for c, t in zip(columns, string, strict=True)]).sum(0).exp()
     return found
