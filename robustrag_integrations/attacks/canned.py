@@ -11,6 +11,7 @@ REPEAT = 10  # the paper's number of repetitions for question answering; 3 for l
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _WORD = re.compile(r"\w+")
+_MOST_SWAPS = 100  # a sentence of nothing but the answer must not grow without bound
 
 
 def prompt_injection(query: str, target: str, repeat: int = REPEAT) -> str:
@@ -66,7 +67,7 @@ def false_statement(query: str, texts: Iterable[str], answer: str, target: str) 
     if not sentences:
         return f"{query.strip()} {target}."
     best = max(sentences, key=lambda s: len(asked & set(_WORD.findall(s.casefold()))))
-    return best.replace(answer, target)
+    return best.replace(answer, target, _MOST_SWAPS)
 
 
 def inject(passages: Iterable[str | Passage], planted: Sequence[str | Passage], *, rank: int = 0) -> list[Passage]:

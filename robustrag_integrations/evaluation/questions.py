@@ -12,7 +12,9 @@ from robustrag_integrations.passages import Passage
 EvalTask = Literal["qa", "mc", "long"]
 TASKS: tuple[EvalTask, ...] = get_args(EvalTask)
 
-LONGEST_TEXT = 1_000_000  # characters
+LONGEST_TEXT = 1_000_000  # characters of a passage
+LONGEST_ANSWER = 20_000  # characters of a question, an answer or an option
+MOST_SWAPS = 100  # in one text that is made to lie about another option
 MOST_PASSAGES = 10_000  # of one question
 FALSE_BIRTHDAY = "January 11"  # what the paper's poisoned biographies claim, each with a year of its own
 
@@ -95,7 +97,7 @@ def for_task(question: EvalQuestion, task: EvalTask) -> EvalQuestion:
     named, option = question.incorrect, choices[wrong]
     lies = question.poisoned
     if named is not None and named != option:
-        lies = tuple(text.replace(named, option) for text in lies if named in text)
+        lies = tuple(text.replace(named, option, MOST_SWAPS) for text in lies if named in text)
     return replace(
         question,
         answers=(choices[right],),
@@ -118,7 +120,7 @@ def _own_row(row: Mapping[str, Any]) -> tuple[EvalQuestion, bool]:
         tuple(_own_passage(p) for p in passages),
         choices,
         _index(row.get("correct_choice"), choices, "correct_choice"),
-        poisoned=_texts(row.get("poisoned"), "poisoned must be a text or a list of texts"),
+        poisoned=_texts(row.get("poisoned"), "poisoned must be a text or a list of texts", most=LONGEST_TEXT),
         poison_target=_optional(row, "poison_target"),
     )
     return question, row.get("long") is True
@@ -129,7 +131,9 @@ def _paper_row(row: Mapping[str, Any]) -> tuple[EvalQuestion, bool]:
     more = _texts(row.get("expanded answer"), "expanded answer must be a list of texts")
     choices = _choices(row)
     passages = _listed(_needed(row, "context"), "context must be a list of objects with a title and a text")
-    lies = _texts(row.get("incorrect_context"), "incorrect_context must be a text or a list of texts")
+    lies = _texts(
+        row.get("incorrect_context"), "incorrect_context must be a text or a list of texts", most=LONGEST_TEXT
+    )
     long = bool(row.get("long_gen"))
     question = EvalQuestion(
         "",
@@ -211,18 +215,18 @@ def _optional(row: Mapping[str, Any], key: str) -> str | None:
     return _text(value, f"{key} must be a text")
 
 
-def _text(value: Any, complaint: str) -> str:
+def _text(value: Any, complaint: str, most: int = LONGEST_ANSWER) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ValueError(complaint)
-    return _bounded(value)
+    return _bounded(value, most)
 
 
-def _texts(value: Any, complaint: str, *, least: int = 0) -> tuple[str, ...]:
+def _texts(value: Any, complaint: str, *, least: int = 0, most: int = LONGEST_ANSWER) -> tuple[str, ...]:
     """One text or a list of them; None is an empty list."""
     listed = [] if value is None else [value] if isinstance(value, str) else value
     if not isinstance(listed, list) or len(listed) < least:
         raise ValueError(complaint)
-    return tuple(_text(text, complaint) for text in listed)
+    return tuple(_text(text, complaint, most) for text in listed)
 
 
 def _choices(row: Mapping[str, Any]) -> tuple[str, ...]:
@@ -241,9 +245,9 @@ def _listed(value: Any, complaint: str) -> list[Any]:
     return value
 
 
-def _bounded(text: str) -> str:
-    if len(text) > LONGEST_TEXT:
-        raise ValueError(f"a text of {len(text):,} characters; at most {LONGEST_TEXT:,} are read")
+def _bounded(text: str, most: int = LONGEST_TEXT) -> str:
+    if len(text) > most:
+        raise ValueError(f"a text of {len(text):,} characters; at most {most:,} are read here")
     return valid_text(text)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import zlib
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ from robustrag_integrations.display import printable
 from robustrag_integrations.errors import RobustRAGError
 
 LARGEST_FILE = 256 * 1024 * 1024  # bytes, unpacked
+LARGEST_LIST = 64 * 1024 * 1024  # bytes of a JSON list, which has to be read as a whole
+MOST_ROWS = 1_000_000
 _GZIP = b"\x1f\x8b"
 
 
@@ -58,14 +61,15 @@ def read_rows(path: str) -> Iterator[RawRow | BadRow]:
     What is named `.json` or begins like a list is read as a list, unless it is named `.jsonl`.
 
     Raises:
-        DatasetError: the file cannot be read, unpacks to more than 256 MiB, or is a list that is not JSON.
+        DatasetError: the file cannot be read, is larger than 256 MiB (unpacked; a list 64 MiB) or a million rows, or is
+            a list that is not JSON.
     """
     data = _unpacked(path)
     name = path.lower().removesuffix(".gz")
     if name.endswith(".json") or (not name.endswith(".jsonl") and data.lstrip()[:1] == b"["):
         yield from _items(data, path)
     else:
-        yield from _lines(data)
+        yield from _lines(data, path)
 
 
 def _unpacked(path: str) -> bytes:
@@ -87,6 +91,10 @@ def _bounded(stream: IO[bytes] | gzip.GzipFile, path: str) -> bytes:
 
 
 def _items(data: bytes, path: str) -> Iterator[RawRow | BadRow]:
+    if len(data) > LARGEST_LIST:
+        raise DatasetError(
+            f"{path} is a JSON list of more than {LARGEST_LIST >> 20} MiB; write one question per line (.jsonl)"
+        )
     try:
         rows = _json(data.decode("utf-8"))
     except RecursionError:
@@ -103,10 +111,14 @@ def _items(data: bytes, path: str) -> Iterator[RawRow | BadRow]:
     yield from (RawRow(number, row, "item") for number, row in enumerate(rows, 1))
 
 
-def _lines(data: bytes) -> Iterator[RawRow | BadRow]:
-    for number, line in enumerate(data.split(b"\n"), 1):
+def _lines(data: bytes, path: str) -> Iterator[RawRow | BadRow]:
+    count = 0
+    for number, line in enumerate(io.BytesIO(data), 1):
         if not line.strip():
             continue
+        count += 1
+        if count > MOST_ROWS:
+            raise DatasetError(f"{path} holds more than {MOST_ROWS:,} rows; split it into smaller files")
         try:
             yield RawRow(number, _json(line.decode("utf-8")))
         except RecursionError:

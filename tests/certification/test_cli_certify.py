@@ -113,3 +113,12 @@ def test_wrong_usage_is_exit_code_two(data, capsys, arguments, said) -> None:
 def test_a_missing_file_is_wrong_usage(capsys) -> None:
     assert main(["certify", "nowhere.jsonl"]) == 2
     assert "cannot read 'nowhere.jsonl'" in capsys.readouterr().err
+
+
+def test_the_papers_layout_is_certified_as_well(tmp_path, capsys) -> None:
+    passages = [{"title": "t", "text": f"{i} paris", "link": "https://a"} for i in range(6)]
+    row = {"question": "Where?", "correct answer": ["Paris"], "context": passages, "incorrect answer": "Rome"}
+    path = tmp_path / "paper.json.gz"
+    path.write_bytes(gzip.compress(json.dumps([row]).encode()))
+    assert main(["certify", str(path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["sizes"][0]["mean_tau"] == 1.0

@@ -122,7 +122,8 @@ BAD = [
     ('{"question": "q", "correct answer": "a", "context": ["p"]}', "an entry of context"),
     ('{"question": "q", "correct answer": "a", "context": [{"title": 1}]}', "must be texts"),
     ('{"question": "q", "correct answer": "a", "context": [], "choices answer": "9" }', "choices answer='9'"),
-    ('{"question": "q", "answer": "' + "a" * 1_000_001 + '", "passages": []}', "1,000,001 characters"),
+    ('{"question": "q", "answer": "' + "a" * 20_001 + '", "passages": []}', "20,001 characters"),
+    ('{"question": "q", "answer": "a", "passages": ["' + "a" * 1_000_001 + '"]}', "1,000,001 characters"),
     ('{"question": "q", "answer": "a", "passages": [' + ",".join(["0"] * 10_001) + "]}", "10,001 passages"),
     ("[" * 100_000, "nested too deeply"),
     ('{"a":' * 100_000, "nested too deeply"),
@@ -202,6 +203,24 @@ def test_a_gzip_bomb_is_refused_before_it_is_unpacked(tmp_path: Path, monkeypatc
     plain.write_bytes(b" " * ((1 << 20) + 1))
     with pytest.raises(DatasetError, match="holds more than 1 MiB"):
         load_dataset(str(plain))
+
+
+def test_a_file_of_too_many_rows_or_too_long_a_list_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "MOST_ROWS", 3)
+    monkeypatch.setattr(rows, "LARGEST_LIST", 100)
+    path = tmp_path / "d.jsonl"
+    path.write_text(json.dumps(OWN) + "\n\n\n\n1\n2\n3\n")
+    with pytest.raises(DatasetError, match="more than 3 rows"):
+        load_dataset(str(path))
+    assert len(load_dataset(str(path), limit=1).questions) == 1
+    with pytest.raises(DatasetError, match="one question per line"):
+        load_dataset(written(tmp_path, "d.json", PAPER))
+
+
+def test_lies_about_a_short_answer_do_not_grow_without_bound(tmp_path: Path) -> None:
+    row = {**PAPER, "incorrect answer": "x", "incorrect_context": ["x" * 1000], "choices": ["15%", "y" * 1000]}
+    [q] = load_dataset(written(tmp_path, "d.json", {**row, "choices answer": 0}), task="mc").questions
+    assert len(q.poisoned[0]) == 900 + 100 * 1000
 
 
 @pytest.mark.parametrize(
