@@ -105,8 +105,8 @@ class DecodingCertifier(_Scorer):
         return {
             "prefixes_packed": self._counts["packed"],
             "prefixes_alone": self._counts["alone"],
-            "packing_noise": max(states.noise for states in self._states),
-            "packing_noise_allowed": max(states.allowed for states in self._states),
+            "noise_measured": max(states.measured for states in self._states),
+            "noise_reckoned_with": max(states.noise for states in self._states),
         }
 
     def _grow(self, request: Grow) -> list[Distributions]:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from robustrag_integrations.certification.requests import Branch
 from robustrag_integrations.models.base import DecodingSession, DecodingTree, Distributions
+from robustrag_integrations.models.noise import reckoned_noise
 
 _Prefix = tuple[int, ...]
-TRUSTED = 1 / 8  # share of a tree's noise that may be met where it is compared with inference
 
 
 class PrefixStates:
     """Scores prefixes of one session.
 
     As long as there is one prefix at a time, it runs through the shapes of inference. Where the prefixes fork, a tree
-    takes over, if the model has one and its numbers are within its noise of those of inference.
+    takes over, if the model has one and its numbers are those of inference but for float noise.
 
     Args:
         opening: opens the session (again).
@@ -31,8 +32,8 @@ class PrefixStates:
         self._tree: DecodingTree | None = None
         self._root: _Prefix = ()  # where the tree begins
         self._no_tree = False
-        self.noise = 0.0  # the largest difference met between a tree and inference
-        self.allowed = 0.0  # what is reckoned with
+        self.measured = 0.0  # how far the tree's probabilities were from those of inference
+        self.noise = 0.0  # what is reckoned with
 
     @property
     def root(self) -> DecodingSession:
@@ -52,21 +53,27 @@ class PrefixStates:
 
     def _plant(self, branches: Sequence[Branch]) -> list[Distributions]:
         """Begin a tree above these prefixes. Its last one is scored both ways: a tree that strays is not used."""
+        self._no_tree = True
         parents = {b.prefix[:-1] for b in branches}
         self._root = parents.pop()
-        if not parents and (state := self._states.get(self._root)) is not None and (tree := state.tree()) is not None:
-            told = self._level(tree, branches)
-            last = self._exact(branches[-1])
-            self.noise = max(self.noise, _distance(told[-1], last))
-            if self.noise <= tree.noise * TRUSTED:
-                self._tree, self.allowed = tree, tree.noise
-                return [*told[:-1], last]
-        self._no_tree = True
-        return [self._exact(b) for b in branches]
+        state = self._states.get(self._root)
+        tree = state.tree() if state is not None and not parents else None
+        if tree is None:
+            return [self._exact(b) for b in branches]
+        told = tree.grow([b.prefix[len(self._root) :] for b in branches])
+        last = self._exact(branches[-1])
+        self.measured = _distance(told[-1], last)
+        noise = reckoned_noise(self.measured)
+        if noise is None:
+            return [*(self._exact(b) for b in branches[:-1]), last]
+        self._tree, self.noise = tree, noise
+        self._counts["packed"] += len(branches) - 1
+        return [*(replace(t, noise=noise) for t in told[:-1]), last]
 
     def _level(self, tree: DecodingTree, branches: Sequence[Branch]) -> list[Distributions]:
         self._counts["packed"] += len(branches)
-        return tree.grow([b.prefix[len(self._root) :] for b in branches])
+        told = tree.grow([b.prefix[len(self._root) :] for b in branches])
+        return [replace(t, noise=self.noise) for t in told]
 
     def _forget(self, depth: int) -> None:
         kept = ((), self._root) if self._tree else ((),)

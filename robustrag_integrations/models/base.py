@@ -135,11 +135,16 @@ class Distributions:
         groups: [m, V], a row per group in the order of the prompts.
         no_retrieval: [V], for the prompt without passages.
         noise: how far each probability may be from the one that inference computes; 0.0 if it is that very number.
+        unlisted: per group, how much more than stated all of its probabilities together may be, where the model tells
+            only some of them; the others stand as 0. Empty: all are told.
+        failures: per group, why it could not be asked (its row then is 0); empty: none failed.
     """
 
     groups: NDArray[np.floating]
     no_retrieval: NDArray[np.floating]
     noise: float = 0.0
+    unlisted: tuple[float, ...] = ()
+    failures: tuple[str | None, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -166,6 +171,10 @@ class DecodingSession(ABC):
     def append(self, token: int) -> Distributions:
         """Append the token to every row and give the distributions of the one after it."""
 
+    def sharpen(self) -> Distributions | None:
+        """The last distributions with more tokens told; None if all are, or no more can be."""
+        return None
+
     def fork(self) -> DecodingSession | None:
         """A copy that can be advanced on its own, with the same numbers to the bit; None if there is no such thing.
 
@@ -182,9 +191,7 @@ class DecodingSession(ABC):
 
 
 class DecodingTree(ABC):
-    """Many continuations of one decoding session. Faster than forks, and nearly as exact: see `noise`."""
-
-    noise: float
+    """Many continuations of one decoding session: faster than forks, and the same but for float noise."""
 
     @abstractmethod
     def grow(self, prefixes: Sequence[tuple[int, ...]]) -> list[Distributions]:
@@ -201,6 +208,11 @@ class DecodingModel(ABC):
     @abstractmethod
     def codec(self) -> TokenCodec:
         """Its tokens as text."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What about this model weakens the radius of its answers, in words."""
+        return ()
 
     @property
     def numerics(self) -> dict[str, str]:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from robustrag_integrations.models.base import DecodingTree, Distributions
-from robustrag_integrations.models.packing import PROBABILITY_NOISE, Stem, TokenTree
+from robustrag_integrations.models.packing import Stem, TokenTree
 
 
 class LocalTree(DecodingTree):
     """Continuations of a local model's session; the last row is the no-retrieval prompt."""
-
-    noise = PROBABILITY_NOISE
 
     def __init__(self, stem: Stem) -> None:
         self._tree = TokenTree(stem)
@@ -24,4 +22,4 @@ class LocalTree(DecodingTree):
         logits = self._tree.extend(parents, [prefix[-1] for prefix in prefixes])
         self._nodes.update((prefix, first + i) for i, prefix in enumerate(prefixes))
         told = logits.softmax(-1).cpu().numpy()
-        return [Distributions(told[:-1, i], told[-1, i], self.noise) for i in range(len(prefixes))]
+        return [Distributions(told[:-1, i], told[-1, i]) for i in range(len(prefixes))]

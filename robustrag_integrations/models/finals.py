@@ -3,8 +3,9 @@
 Keyword certification asks the same final question with many sets of keywords. The prompts share most of their tokens
 and most of their answers. A trie holds their tokens once; known answers are drafts behind each prompt; and one forward
 pass tells how every prompt is answered. Greedy decoding goes on from there, one token of every unfinished answer per
-pass. A token stands only where its lead is far beyond float noise; a prompt with a single token in doubt is asked alone
-instead. So are prompts of a model for which packing cannot be trusted. The responses are those of inference.
+pass. A token stands only where its lead is far beyond the float noise that this brings, as measured in every tree on a
+prompt that was asked alone; a prompt with a single token in doubt is asked alone as well. So are all prompts where more
+than noise is measured. The responses are those of inference.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ import torch
 
 from robustrag_integrations.models.base import FinalAnswers, Response, TokenCodec
 from robustrag_integrations.models.encoding import Encoded
-from robustrag_integrations.models.packing import LOGIT_NOISE, TRUSTED, Stem, TokenTree
+from robustrag_integrations.models.noise import reckoned_noise
+from robustrag_integrations.models.packing import Stem, TokenTree
 from robustrag_integrations.models.token_text import TokenText
 from robustrag_integrations.prompts import Prompt
 
@@ -87,17 +89,19 @@ class PackedFinals(FinalAnswers):
         self._anchor: _Anchor | None = None
         self._drafts: Counter[tuple[int, ...]] = Counter()
         self._trusted = True
-        self._noise = 0.0
+        self._measured = 0.0
         self._counts = Counter[str]()
 
     @property
     def profile(self) -> dict[str, Any]:
-        """How many prompts were answered how, and the largest noise met, as a share of the largest logit."""
+        """How many prompts were answered how, and the noise of the logits, as a share of the largest one."""
+        if not self._counts["packed"]:
+            return {}
         return {
             "finals_packed": self._counts["packed"],
             "finals_alone": self._counts["alone"],
-            "finals_noise": self._noise,
-            "finals_noise_allowed": LOGIT_NOISE,
+            "noise_measured": self._measured,
+            "noise_reckoned_with": reckoned_noise(self._measured),
         }
 
     def answer(self, prompts: Sequence[Prompt]) -> list[Response]:
@@ -125,7 +129,7 @@ class PackedFinals(FinalAnswers):
 
     def _alone(self, prompt: Prompt, cancelled: threading.Event) -> Response:
         steps: list[torch.Tensor] = []
-        response = self._ask_alone(prompt, cancelled, steps.append)
+        response = self._ask_alone(Prompt(prompt.text, prompt.context, prompt.fixed), cancelled, steps.append)
         logits = torch.cat(steps)
         answer = tuple(map(int, logits.argmax(-1)))
         self._drafts[answer] += 1
@@ -149,12 +153,12 @@ class PackedFinals(FinalAnswers):
         checked = pack.want(pack.path(anchor.ids), anchor.answer[:-1])
         self._trunk = trunk
         pack.read()
-        noise = pack.noise(checked, anchor.logits)
-        self._noise = max(self._noise, noise)
-        self._trusted = noise <= LOGIT_NOISE * TRUSTED
+        self._measured = max(self._measured, pack.noise(checked, anchor.logits))
+        noise = reckoned_noise(self._measured)
+        self._trusted = noise is not None
         while self._trusted and not cancelled.is_set() and any(not leaf.finished for leaf in leaves):
             for leaf in leaves:
-                self._advance(pack, leaf)
+                self._advance(pack, leaf, 2 * (noise or 1.0))
             for leaf in leaves:
                 if not leaf.finished:
                     leaf.node = self._go_on(pack, leaf)
@@ -174,11 +178,11 @@ class PackedFinals(FinalAnswers):
             node = pack.want(leaf.node, (leaf.taken[-1], *draft))[1]
         return node
 
-    def _advance(self, pack: _Pack, leaf: _Leaf) -> None:
-        """Take the tokens that are known and clear."""
+    def _advance(self, pack: _Pack, leaf: _Leaf, enough: float) -> None:
+        """Take the tokens that are known and whose lead is enough."""
         while not leaf.finished:
-            token, clear = pack.next[leaf.node]
-            if not clear:
+            token, lead = pack.next[leaf.node]
+            if not lead >= enough:  # not a number is not enough either
                 leaf.finished = leaf.in_doubt = True
                 return
             leaf.taken.append(token)
@@ -203,7 +207,8 @@ class PackedFinals(FinalAnswers):
 class _Pack:
     """One tree of prompts and answers, read in few forward passes.
 
-    `next` has, for every node that was wanted and read, the best next token and whether it is clear.
+    `next` has, for every node that was wanted and read, the best next token and its lead over the second best, as a
+    share of the largest logit (taken as at least 1).
     """
 
     def __init__(self, tree: TokenTree, trunk: Sequence[int]) -> None:
@@ -212,7 +217,7 @@ class _Pack:
         self._parents: list[int] = []
         self._tokens: list[int] = []
         self._wanted: dict[int, None] = {}
-        self.next: dict[int, tuple[int, bool]] = {}
+        self.next: dict[int, tuple[int, float]] = {}
         self._logits = torch.empty(0)
         self._row: dict[int, int] = {}
         self.path(trunk)
@@ -251,9 +256,9 @@ class _Pack:
         self._row = {node: row for row, node in enumerate(wanted)}
         best = self._logits.topk(2, dim=-1)
         largest = self._logits.abs().amax(-1).clamp(min=1)
-        clear = best.values[:, 0] - best.values[:, 1] >= 2 * LOGIT_NOISE * largest
-        for node, token, stands in zip(wanted, best.indices[:, 0].tolist(), clear.tolist(), strict=True):
-            self.next[node] = (token, stands)
+        leads = (best.values[:, 0] - best.values[:, 1]) / largest
+        for node, token, lead in zip(wanted, best.indices[:, 0].tolist(), leads.tolist(), strict=True):
+            self.next[node] = (token, lead)
         self._parents, self._tokens, self._wanted = [], [], {}
 
     def noise(self, nodes: Sequence[int], expected: torch.Tensor) -> float:

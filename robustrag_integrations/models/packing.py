@@ -1,8 +1,7 @@
 """Many continuations in one forward pass: a tree of tokens in which each sees its ancestors only.
 
-The numbers differ from those of plain inference by float noise, since the kernels see other shapes. No token is decided
-by them unless it is clear: `PROBABILITY_NOISE` and `LOGIT_NOISE` say what noise is to be reckoned with, and whoever
-uses a tree asks again in the shapes of inference wherever that much could make a difference.
+The numbers differ from those of plain inference by float noise, since the kernels see other shapes. Whoever uses a tree
+measures that noise against inference, and asks again in the shapes of inference wherever it could make a difference.
 """
 
 from __future__ import annotations
@@ -17,14 +16,9 @@ from transformers import DynamicCache
 
 from robustrag_integrations.models.causal_lm import CausalLM
 from robustrag_integrations.models.masks import MaskRules
+from robustrag_integrations.models.noise import LOGIT_NOISE
 
-# Measured in float32 on one CPU thread, over trees of up to 60 nodes on 11 rows and tries of 24 prompts, with the
-# bundled reader, random Llama, Mistral (with a window), GPT-2 and NeoX models, and a random Llama of 125 million
-# parameters: no probability moved by more than 5e-6, no logit by more than 4e-6 of the largest. The margins are 24 and
-# 120 times that.
-PROBABILITY_NOISE = 2.0**-13  # what packing may move a probability by
-LOGIT_NOISE = 2.0**-11  # what packing may move a logit by, as a share of the largest one (taken as at least 1)
-TRUSTED = 1 / 8  # share of these that may be met where a packed result is compared with inference's own
+__all__ = ["LOGIT_NOISE", "Stem", "TokenTree", "known_noise"]
 
 
 def known_noise(lm: CausalLM) -> bool:
