@@ -42,13 +42,14 @@ class Reply:
 class LoopbackServer:
     """Serves chat and text completions in threads; `requests` and `headers` are what it was asked, as it came in."""
 
-    def __init__(self, reply: Callable[[str], str | Reply]) -> None:
+    def __init__(self, reply: Callable[[Any], str | Reply], *, whole_requests: bool = False) -> None:
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.now = self.most = 0
         self.gone = threading.Event()  # a client hung up before it was answered
         self.closing = threading.Event()
-        self._reply = reply
+        self._reply = reply  # of the prompt, or of the whole request
+        self._whole_requests = whole_requests
         self._lock = threading.Lock()
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._http.daemon_threads = True
@@ -91,7 +92,7 @@ class LoopbackServer:
                     server.now += 1
                     server.most = max(server.most, server.now)
                 try:
-                    reply = server._reply(_asked(request))
+                    reply = server._reply(request if server._whole_requests else _asked(request))
                     reply = Reply(reply) if isinstance(reply, str) else reply
                     self._wait(reply)
                     self._send(reply, streamed=bool(request.get("stream")))

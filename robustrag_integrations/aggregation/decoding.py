@@ -80,6 +80,15 @@ def choose_token(scores: Scores, no_retrieval_token: int, eta: int) -> TokenChoi
     return TokenChoice(no_retrieval_token if indecisive else top, top, runner_up, gap, indecisive)
 
 
+def is_decided(choice: TokenChoice, no_retrieval_token: int, eta: int, error: int) -> bool:
+    """Whether the token would be the same if every gap between two sums were up to `error` (units of 2**-40) off."""
+    if choice.gap - error > eta:
+        return True  # top-1 is forced
+    if error - choice.gap > eta:
+        return False  # a rival can be emitted
+    return no_retrieval_token == choice.top or choice.gap + error <= eta
+
+
 def step_radius(scores: Scores, choice: TokenChoice, no_retrieval_token: int, eta: int, slack: int, limit: int) -> int:
     """The largest r <= limit such that substitution(r) cannot change this step's token.
 

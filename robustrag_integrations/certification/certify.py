@@ -209,7 +209,7 @@ def decoding_run(
         "decoding",
         {**settings.as_dict(), "model": named},
         numerics,
-        _precision_warnings(numerics),
+        (*model.warnings, *_precision_warnings(numerics)),
         certifier.profile,
     )
 

@@ -21,6 +21,7 @@ from robustrag_integrations.certification.findings import Findings, Ledger, Ques
 from robustrag_integrations.certification.requests import Branch, CertificationReply, CertificationRequest, Grow
 from robustrag_integrations.certification.steps import TokenSpan, certain_tokens
 from robustrag_integrations.defenses.decoding import DecodingSettings, extend
+from robustrag_integrations.errors import ModelError
 from robustrag_integrations.metrics import Metric
 from robustrag_integrations.models.base import Distributions, TokenCodec
 from robustrag_integrations.models.token_text import TokenText
@@ -72,8 +73,13 @@ class Walk:
         """Whether this case still matters."""
         return not self.sizes[seat.size].done
 
-    def span(self, seat: Seat, replies: dict[int, Rows], prefix: tuple[int, ...]) -> TokenSpan | None:
-        """What can follow a prefix in one case; None where the noise of the numbers leaves it open."""
+    def span(
+        self, seat: Seat, replies: dict[int, Rows], prefix: tuple[int, ...], *, asking_again: bool = False
+    ) -> TokenSpan | None:
+        """What can follow a prefix in one case.
+
+        Where the noise of the numbers leaves it open: None if the model will be asked again, else anything (`open`).
+        """
         scores = np.stack([replies[s].scores[row] for s, row in seat.rows])
         here = replies[seat.rows[0][0]]
         eta = self.etas[seat.size]
@@ -81,6 +87,8 @@ class Walk:
         slack = self.settings.slack if seat.corrupted else 0
         error = 2 * sum(replies[s].noise for s, _ in seat.rows)
         span = certain_tokens(choice, here.fallbacks, seat.corrupted, eta, slack, error, sure=here.sure)
+        if span is None and not asking_again:
+            span = TokenSpan("open", ())
         if span is not None:
             self._keep(seat, prefix, choice, span)
         return span
@@ -120,7 +128,13 @@ def rows_of(distributions: Distributions, slack: int) -> Rows:
 
     The fallbacks are the no-retrieval token, and those that float noise (a 64th of the slack for all sums) could put in
     its place.
+
+    Raises:
+        ModelError: a row could not be asked.
     """
+    for group, failure in enumerate(distributions.failures):
+        if failure is not None:
+            raise ModelError(f"nothing can be certified while requests fail; row {group}: {failure}")
     noise = math.ceil(distributions.noise * ONE)
     best = most_probable(distributions.no_retrieval)
     if not slack and not noise:
@@ -146,7 +160,7 @@ def grow(
     """
     told = yield from _scores(walk, part, exact=False)
     walk.ledger.spent += sum(len(sessions_of(node)) for node in part)
-    spans = [judged(walk, node, rows) for node, rows in zip(part, told, strict=True)]
+    spans = [judged(walk, node, rows, asking_again=True) for node, rows in zip(part, told, strict=True)]
     unclear = [i for i, found in enumerate(spans) if found is None]
     if unclear:
         again = yield from _scores(walk, [part[i] for i in unclear], exact=True)
@@ -165,9 +179,12 @@ def _scores(
     return [{s: rows_of(next(replies), walk.settings.slack) for s in sessions_of(node)} for node in part]
 
 
-def judged(walk: Walk, node: Node, rows: dict[int, Rows]) -> list[tuple[Seat, TokenSpan]] | None:
-    """What can follow a node in each living case; None where noise leaves one open."""
-    spans = [(seat, walk.span(seat, rows, node.prefix)) for seat in node.seats if walk.alive(seat)]
+def judged(
+    walk: Walk, node: Node, rows: dict[int, Rows], *, asking_again: bool = False
+) -> list[tuple[Seat, TokenSpan]] | None:
+    """What can follow a node in each living case; None where noise leaves one open, and the model is asked again."""
+    alive = [seat for seat in node.seats if walk.alive(seat)]
+    spans = [(seat, walk.span(seat, rows, node.prefix, asking_again=asking_again)) for seat in alive]
     known = [(seat, span) for seat, span in spans if span is not None]
     return known if len(known) == len(spans) else None
 

@@ -42,6 +42,8 @@ examples:
   robustrag ask "Capital of Ruritania?" --docs news.jsonl --choices Strelsau Zenda
   robustrag ask "Who runs the mill?" --docs notes/ --defense decoding --json
   robustrag ask "Who won?" --docs news/ --model openai:my-model --base-url http://localhost:8000/v1
+  robustrag ask "Who won?" --docs news/ --defense decoding --model openai-completions:my-model \\
+    --base-url http://localhost:8000/v1
 
 exit codes: 0 answered, 3 abstained (no answer was agreed on), 2 wrong usage, 1 failure
 """
@@ -64,8 +66,8 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--defense",
         choices=DEFENSES,
-        help="keyword (default): any model; decoding: local models; voting: with --choices (then the default); "
-        "vanilla: no defence, to compare with",
+        help="keyword (default): any model; decoding: models with token probabilities; voting: with --choices (then the "
+        "default); vanilla: no defence, to compare with",
     )
     add_model(parser)
     _add_retrieval(parser)
@@ -149,7 +151,10 @@ def _defense_name(args: argparse.Namespace) -> str:
     if args.choices and name not in ("voting", "vanilla"):
         raise UsageError(f"--choices goes with --defense voting or vanilla, not {name}")
     if name == "decoding" and args.model.startswith("openai:"):
-        raise UsageError("--defense decoding needs the token probabilities of a local model; use --defense keyword")
+        raise UsageError(
+            "--defense decoding needs token probabilities: give a local model, openai-completions:NAME for a server "
+            "that tells them (vLLM, SGLang), or --defense keyword"
+        )
     return name
 
 

@@ -136,7 +136,10 @@ def _check(args: argparse.Namespace) -> None:
         if getattr(args, name) is not None and name not in _THRESHOLDS[args.defense]:
             raise UsageError(f"--{name} does nothing for --defense {args.defense}; leave it out")
     if args.defense == "decoding" and args.model.startswith("openai:"):
-        raise UsageError("--defense decoding needs the token probabilities of a local model; use --defense keyword")
+        raise UsageError(
+            "--defense decoding needs token probabilities: give a local model, openai-completions:NAME for a server "
+            "that tells them (vLLM, SGLang), or --defense keyword"
+        )
     try:
         if args.defense == "keyword":
             from robustrag_integrations.aggregation.keyword import KeywordThreshold

@@ -13,8 +13,8 @@ def load_model(name: str, base_url: str | None = None, *, max_context_tokens: in
     """The model of a name that `check_name` has passed.
 
     Args:
-        name: `bundled`, a folder, `openai:NAME` or `python:MODULE:OBJECT`.
-        base_url: the server of `openai:NAME`.
+        name: `bundled`, a folder, `openai:NAME`, `openai-completions:NAME` or `python:MODULE:OBJECT`.
+        base_url: the server of `openai:NAME` or `openai-completions:NAME`.
         max_context_tokens: how many tokens of passages a group may have; local models only.
 
     Raises:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.answer import RobustAnswer
@@ -51,7 +52,7 @@ class Defense(ABC):
             TypeError, ValueError: the query or a passage is not text, or the query is empty.
         """
         check_query(query)
-        return self._plan(query, self._isolate(passages), choices)
+        return self._with_late_warnings(self._plan(query, self._isolate(passages), choices))
 
     def answer(
         self, query: str, passages: Iterable[str | Passage], *, choices: Sequence[str] | None = None
@@ -171,6 +172,13 @@ class Defense(ABC):
             f"{type(self).__name__} cannot be certified: any passage may decide its answer; use KeywordAggregation, "
             "DecodingAggregation or MajorityVoting"
         )
+
+    def _with_late_warnings(self, plan: Plan) -> Plan:
+        """The plan, with what the model only has to warn of after it was asked."""
+        answer = yield from plan
+        warnings = getattr(getattr(self, "model", None), "warnings", ())
+        late = [w for w in warnings if w not in answer.warnings]
+        return replace(answer, warnings=(*answer.warnings, *late)) if late else answer
 
     def _isolate(self, passages: Iterable[str | Passage]) -> tuple[PassageGroup, ...]:
         return isolate(passages, self.group_size, by=self.group_by)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from robustrag_integrations.aggregation.decoding import (
     TokenChoice,
     choose_token,
     fixed_point,
+    is_decided,
     most_probable,
     step_radius,
 )
@@ -22,14 +24,14 @@ from robustrag_integrations.answer import GroupReport, RobustAnswer
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.common import report, truncation_warnings
 from robustrag_integrations.defenses.drivers import DecodingPerformer, astream, stream
-from robustrag_integrations.defenses.plan import Append, Emit, OpenSession, Plan
-from robustrag_integrations.models.base import DecodingModel, Distributions, Opening, TokenCodec
+from robustrag_integrations.defenses.plan import Append, Emit, OpenSession, Plan, Reply, Request, Sharpen
+from robustrag_integrations.models.base import DecodingModel, Distributions, Opening, Response, TokenCodec
 from robustrag_integrations.models.token_text import TokenText
 from robustrag_integrations.passages import GroupBy, PassageGroup, grouping_warnings
 from robustrag_integrations.prompts import ABSTENTION, Prompt, PromptSet, Task, prompts_for
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator
+    from collections.abc import AsyncGenerator
 
     from numpy.typing import NDArray
 
@@ -140,21 +142,60 @@ def answering_groups(abstention: NDArray[np.floating], gamma: float) -> list[int
 
 @dataclass(frozen=True)
 class DecodingStep:
-    """Scores and choice at one step, for the reports."""
+    """One step: what was chosen from which scores, and how sure it is.
+
+    Attributes:
+        scores: [n, V] fixed-point distributions of the answering groups.
+        fallback: the no-retrieval token.
+        choice: the token.
+        error: how much any gap between two sums may be off, since the model told only some of the tokens.
+    """
+
+    scores: Scores
+    fallback: int
+    choice: TokenChoice
+    error: int
+
+    def decided(self, eta: int) -> bool:
+        """Whether the token is the one that all probabilities would have given."""
+        return not self.error or is_decided(self.choice, self.fallback, eta, self.error)
+
+
+@dataclass(frozen=True)
+class _Noted:
+    """What is kept of a step for the reports."""
 
     choice: TokenChoice
     own_tokens: tuple[int, ...]  # per answering group, the token it would have said
     lags: tuple[int, ...]  # per answering group, how far that token's sum lies behind the best sum, units of 2**-40
 
 
-def choose_step(distributions: Distributions, answering: Sequence[int], eta: int) -> tuple[Scores, int, TokenChoice]:
-    """The answering groups' scores, the no-retrieval token and the choice: the one step of inference and certification.
+def choose_step(distributions: Distributions, answering: Sequence[int], eta: int) -> DecodingStep:
+    """One step of decoding.
 
     The no-retrieval token is the most probable one, the lowest id among equals.
     """
     scores = fixed_point(distributions.groups[list(answering)])
     fallback = most_probable(distributions.no_retrieval)
-    return scores, fallback, choose_token(scores, fallback, eta)
+    untold = sum(distributions.unlisted[j] for j in answering) if distributions.unlisted else 0.0
+    return DecodingStep(scores, fallback, choose_token(scores, fallback, eta), math.ceil(untold * ONE))
+
+
+def _step(
+    distributions: Distributions, answering: Sequence[int], eta: int
+) -> Generator[Request, Reply, tuple[DecodingStep, Distributions]]:
+    """One step of decoding; where tokens that the model has not told leave the choice open, it is asked for more.
+
+    What a lesser list decides, all probabilities would decide alike; only the longest list there is may leave a step
+    undecided, and its length is the model's own. So no passage has a say in which lists are used.
+    """
+    step = choose_step(distributions, answering, eta)
+    while not step.decided(eta):
+        more = yield Sharpen()
+        if not isinstance(more, Distributions):
+            break
+        distributions, step = more, choose_step(more, answering, eta)
+    return step, distributions
 
 
 def who_answers(groups: Sequence[PassageGroup], abstention: NDArray[np.floating], gamma: float) -> list[int]:
@@ -180,7 +221,9 @@ def decoding_plan(
 ) -> Plan:
     """Algorithm 2: decode one answer from the sum of all answering groups' next-token distributions."""
     text = TokenText(codec, settings.stop)
-    steps: list[DecodingStep] = []
+    steps: list[_Noted] = []
+    undecided = 0
+    failures: tuple[str | None, ...] = ()
     answering: list[int] = []
     truncated: tuple[bool, ...] = ()
     radius = 0
@@ -190,20 +233,23 @@ def decoding_plan(
         opening = yield OpenSession(prompts, settings.no_retrieval_prompt(query), settings.max_new_tokens)
         assert isinstance(opening, Opening)  # noqa: S101 - what drivers reply to OpenSession
         most_probable(opening.distributions.no_retrieval)  # a broken model is an error, not an abstention
-        truncated = opening.truncated
+        truncated, failures = opening.truncated, opening.distributions.failures
         answering = who_answers(groups, opening.abstention, settings.gamma)
         radius = max(len(answering) - 1, 0)
         distributions = opening.distributions
         while answering:
-            scores, fallback, choice = choose_step(distributions, answering, settings.eta)
-            radius = step_radius(scores, choice, fallback, settings.eta, settings.slack, radius)
-            steps.append(_step(scores, choice))
-            piece, complete = extend(text, choice.token, settings.max_new_tokens)
+            step, distributions = yield from _step(distributions, answering, settings.eta)
+            failures = distributions.failures or failures
+            undecided += not step.decided(settings.eta)
+            slack = settings.slack + step.error
+            radius = step_radius(step.scores, step.choice, step.fallback, settings.eta, slack, radius)
+            steps.append(_noted(step))
+            piece, complete = extend(text, step.choice.token, settings.max_new_tokens)
             if piece:
                 yield Emit(piece)
             if complete:
                 break
-            told = yield Append(choice.token)
+            told = yield Append(step.choice.token)
             assert isinstance(told, Distributions)  # noqa: S101 - what drivers reply to Append
             distributions = told
     if piece := text.finish():
@@ -218,8 +264,12 @@ def decoding_plan(
         abstained=is_abstention(final),
         query=query,
         defense="decoding",
-        groups=tuple(_reports(groups, answering, steps, text.tokens, codec, truncated)),
-        warnings=(*grouping_warnings(groups, group_by), *truncation_warnings(truncated)),
+        groups=tuple(_reports(groups, answering, steps, text.tokens, codec, truncated, failures)),
+        warnings=(
+            *grouping_warnings(groups, group_by),
+            *truncation_warnings(truncated),
+            *_undecided_warnings(undecided, len(steps)),
+        ),
         settings=settings.as_dict(),
         evidence={
             "answering": len(answering),
@@ -232,24 +282,37 @@ def decoding_plan(
     )
 
 
-def _step(scores: Scores, choice: TokenChoice) -> DecodingStep:
-    own = scores.argmax(axis=1)
-    total = scores.sum(axis=0)
-    best = int(total[choice.top])
-    return DecodingStep(choice, tuple(own.tolist()), tuple((best - total[own]).tolist()))
+def _noted(step: DecodingStep) -> _Noted:
+    own = step.scores.argmax(axis=1)
+    total = step.scores.sum(axis=0)
+    best = int(total[step.choice.top])
+    return _Noted(step.choice, tuple(own.tolist()), tuple((best - total[own]).tolist()))
+
+
+def _undecided_warnings(undecided: int, steps: int) -> tuple[str, ...]:
+    if not undecided:
+        return ()
+    return (
+        f"at {undecided} of {steps} steps the tokens that the model told do not decide which one is best, so the "
+        "radius is 0; have it tell more of them (top_logprobs)",
+    )
 
 
 def _reports(
     groups: Sequence[PassageGroup],
     answering: Sequence[int],
-    steps: Sequence[DecodingStep],
+    steps: Sequence[_Noted],
     tokens: Sequence[int],
     codec: TokenCodec,
     truncated: Sequence[bool],
+    failures: Sequence[str | None],
 ) -> Iterator[GroupReport]:
     """A group supports the answer if its own next token was the emitted one at every step."""
     for group in groups:
         cut = bool(truncated) and truncated[group.index]
+        if failures and (why := failures[group.index]) is not None:
+            yield report(group, Response(None, why, cut))
+            continue
         if group.index not in answering:
             yield report(group, truncated=cut)
             continue

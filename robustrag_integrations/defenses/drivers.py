@@ -21,6 +21,7 @@ from robustrag_integrations.defenses.plan import (
     Plan,
     Reply,
     Request,
+    Sharpen,
     atrimmed,
     trimmed,
 )
@@ -158,6 +159,8 @@ class DecodingPerformer:
             if self._session is None:
                 raise TypeError("a decoding plan must open a session before it appends")
             return self._session.append(request.token)
+        if isinstance(request, Sharpen):
+            return None if self._session is None else self._session.sharpen()
         return None
 
     async def aperform(self, request: Request) -> Reply:

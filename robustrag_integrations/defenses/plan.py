@@ -46,13 +46,18 @@ class Append:
 
 
 @dataclass(frozen=True)
+class Sharpen:
+    """Tell more tokens of the last distributions; the reply is a `Distributions`, or None if there are no more."""
+
+
+@dataclass(frozen=True)
 class Emit:
     """A piece of the answer is decided; drivers that stream pass it on. The reply is None."""
 
     text: str
 
 
-Request: TypeAlias = Ask | OpenSession | Append | Emit
+Request: TypeAlias = Ask | OpenSession | Append | Sharpen | Emit
 Reply: TypeAlias = Sequence[Response] | Opening | Distributions | None
 Plan: TypeAlias = Generator[Request, Reply, RobustAnswer]
 

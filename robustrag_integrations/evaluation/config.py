@@ -339,10 +339,10 @@ def _check_together(config: EvalConfig) -> None:
     """What each value allows alone and the others do not."""
     for defense in config.defenses:
         for model in config.models:
-            if defense.name == "decoding" and model.served:
+            if defense.name == "decoding" and not model.gives_probabilities:
                 raise ConfigError(
-                    f"defenses: decoding needs the token probabilities of a local model, and {model.name!r} is behind "
-                    "a server; use keyword, or a folder with the model"
+                    f"defenses: decoding needs token probabilities, and {model.name!r} is behind a server's chat API; "
+                    "use keyword, a folder with the model, or openai-completions:NAME if the server tells them"
                 )
     tasks: set[str | None] = {*config.tasks} or {spec.task for spec in config.data}
     if None not in tasks:

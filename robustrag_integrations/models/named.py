@@ -16,6 +16,7 @@ from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import TextModel
 
 SERVED = "openai:"
+COMPLETIONS = "openai-completions:"
 FUNCTION = "python:"
 BUNDLED = "bundled"
 
@@ -27,9 +28,10 @@ class NamedModel:
     """A model by its name, and how to run it.
 
     Attributes:
-        name: `bundled`, a folder with a transformers model, `openai:NAME`, or `python:MODULE:OBJECT`, where the object
-            is a function from prompt to text or a `TextModel`.
-        base_url: the server of `openai:NAME`.
+        name: `bundled`, a folder with a transformers model, `openai:NAME`, `openai-completions:NAME` (a server that
+            gives token probabilities; `NAME@TOKENIZER` where the tokenizer is not found under the model's name), or
+            `python:MODULE:OBJECT`, where the object is a function from prompt to text or a `TextModel`.
+        base_url: the server of `openai:NAME` and `openai-completions:NAME`.
         max_context_tokens: how many tokens of passages a group may have; local models only, None for their default.
         max_new_tokens: the longest text; local and served models only, None for their default.
 
@@ -57,12 +59,17 @@ class NamedModel:
     @property
     def served(self) -> bool:
         """Whether it is behind a server."""
-        return self.name.startswith(SERVED)
+        return self.name.startswith((SERVED, COMPLETIONS))
+
+    @property
+    def gives_probabilities(self) -> bool:
+        """Whether it may serve decoding aggregation; of a function nobody knows until it is loaded."""
+        return not self.name.startswith(SERVED)
 
     @property
     def local(self) -> bool:
         """Whether it is a transformers model in this process."""
-        return not self.name.startswith((SERVED, FUNCTION))
+        return not self.name.startswith((SERVED, COMPLETIONS, FUNCTION))
 
     def load(self) -> TextModel:
         """The model.
@@ -71,10 +78,15 @@ class NamedModel:
             ModelError: it cannot be loaded, or has no key.
             ImportError: an extra is missing.
         """
+        limit: dict[str, Any] = {} if self.max_new_tokens is None else {"max_tokens": self.max_new_tokens}
+        if self.name.startswith(COMPLETIONS):
+            from robustrag_integrations.models.remote_decoding import RemoteDecodingModel
+
+            model, _, tokenizer = self.name[len(COMPLETIONS) :].partition("@")
+            return RemoteDecodingModel(model, self.base_url, tokenizer=tokenizer or None, **limit)
         if self.served:
             from robustrag_integrations.models.openai_compatible import OpenAIModel
 
-            limit: dict[str, Any] = {} if self.max_new_tokens is None else {"max_tokens": self.max_new_tokens}
             return OpenAIModel(self.name[len(SERVED) :], self.base_url, **limit)
         if self.name.startswith(FUNCTION):
             return _from_python(self.name)
@@ -117,6 +129,10 @@ def check_name(name: str) -> str | None:
     """What is wrong with a model's name; None if nothing is."""
     if name.startswith(SERVED):
         return None if name[len(SERVED) :].strip() else "openai: needs a model's name, as in openai:gpt-4o-mini"
+    if name.startswith(COMPLETIONS):
+        if name[len(COMPLETIONS) :].partition("@")[0].strip():
+            return None
+        return f"{COMPLETIONS} needs a model's name, as in {COMPLETIONS}meta-llama/Llama-3.1-8B"
     if name.startswith(FUNCTION):
         module, _, thing = name[len(FUNCTION) :].partition(":")
         if module and thing.isidentifier():
@@ -125,8 +141,8 @@ def check_name(name: str) -> str | None:
     if name == BUNDLED or os.path.isdir(name):
         return None
     return (
-        f"unknown model {name!r}: give bundled, a folder with a transformers model, openai:NAME, or "
-        "python:MODULE:FUNCTION"
+        f"unknown model {name!r}: give bundled, a folder with a transformers model, openai:NAME, "
+        "openai-completions:NAME, or python:MODULE:FUNCTION"
     )
 
 

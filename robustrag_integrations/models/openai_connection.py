@@ -56,6 +56,7 @@ class Connection:
                 "base_url"
             )
         self.loop = LoopThread("robustrag-openai")
+        self.address = base_url or os.environ.get("OPENAI_BASE_URL") or "api.openai.com"
         self._base_url = base_url
         self._timeout, self._attempts, self._largest = timeout, attempts, largest
         self._clients: weakref.WeakKeyDictionary[Any, AsyncOpenAI] = weakref.WeakKeyDictionary()

@@ -1,0 +1,74 @@
+"""A tokenizer without its model: tokens to text and back, for models that run elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from robustrag_integrations.errors import ModelError
+
+
+def load_tokenizer(name_or_path: str) -> tuple[Any, frozenset[int]]:
+    """A fast tokenizer and the tokens that end its model's texts; remote code is never run.
+
+    Raises:
+        ModelError: there is no such tokenizer.
+        ImportError: transformers is not installed.
+    """
+    try:
+        from transformers import AutoTokenizer, GenerationConfig
+    except ImportError as error:
+        raise ImportError(
+            "this model needs a tokenizer: pip install 'robustrag-integrations[openai]' transformers"
+        ) from error
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(name_or_path, trust_remote_code=False)
+    except (OSError, ValueError) as error:
+        raise ModelError(
+            f"cannot load the tokenizer {name_or_path!r}: {error}. Pass tokenizer= with the folder or name of the "
+            "model that the server runs"
+        ) from error
+    try:
+        ends = GenerationConfig.from_pretrained(name_or_path).eos_token_id
+    except (OSError, ValueError):  # many models have none
+        ends = None
+    return tokenizer, frozenset(ends if isinstance(ends, (list, tuple)) else [] if ends is None else [ends])
+
+
+class TokenizerCodec:
+    """Tokens of a tokenizer as text.
+
+    Args:
+        tokenizer: a fast transformers tokenizer.
+        ends: tokens that end a text, besides the tokenizer's own.
+    """
+
+    def __init__(self, tokenizer: Any, ends: Iterable[int] = ()) -> None:
+        self._tokenizer = tokenizer
+        own = tokenizer.eos_token_id
+        self._ends = frozenset(ends) | (frozenset() if own is None else {int(own)})
+        self._by_text: dict[str, int | None] | None = None
+
+    @property
+    def size(self) -> int:
+        """How many tokens there are; a model may have room for more."""
+        return len(self._tokenizer)
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """The text of generated tokens, special tokens left out."""
+        text: str = self._tokenizer.decode(list(tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return text
+
+    def is_end(self, token: int) -> bool:
+        """Whether the token ends a text."""
+        return token in self._ends
+
+    def token_of(self, text: str) -> int | None:
+        """The only token with this text; None where there are several, or none."""
+        if self._by_text is None:
+            found: dict[str, int | None] = {}
+            for token in range(self.size):
+                word = self._tokenizer.decode([token], clean_up_tokenization_spaces=False)
+                found[word] = None if word in found else token
+            self._by_text = found
+        return self._by_text.get(text)

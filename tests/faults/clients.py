@@ -1,0 +1,163 @@
+"""The three ways to a server behind one face: ask, ask asynchronously, and stream."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from robustrag_integrations import KeywordAggregation, OpenAIModel
+
+QUESTION = "Who runs the mill?"
+GROUPS = 7
+
+
+def phrase(response: str) -> set[str]:
+    """The whole response is its only keyword: what counts here is who answered, not what words are."""
+    return {response.casefold()}
+
+
+PASSAGES = [f"The mill is run by Anna Lind. Note {n}." for n in range(GROUPS)]
+
+
+class CoreClient:
+    """The core's own model."""
+
+    def __init__(self, url: str, timeout: float, attempts: int = 1) -> None:
+        self._model = OpenAIModel("m", url, attempts=attempts, timeout=timeout)
+        self._defense = KeywordAggregation(self._model, extractor=phrase)
+
+    def ask(self) -> dict[str, Any]:
+        return self._defense.answer(QUESTION, PASSAGES).to_dict()
+
+    async def aask(self) -> dict[str, Any]:
+        return (await self._defense.aanswer(QUESTION, PASSAGES)).to_dict()
+
+    def stream(self) -> Iterator[str]:
+        yield from self._defense.stream(QUESTION, PASSAGES)
+
+    async def astream(self) -> AsyncIterator[str]:
+        async for piece in self._defense.astream(QUESTION, PASSAGES):
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._model.aclose()
+
+    def close(self) -> None:
+        self._model.close()
+
+
+class LangChainClient:
+    """`ChatOpenAI` in a robust documents chain."""
+
+    def __init__(self, url: str, timeout: float, attempts: int = 1) -> None:
+        pytest.importorskip("langchain_openai", reason="needs langchain-openai")
+        import httpx
+        from langchain_core.documents import Document
+        from langchain_openai import ChatOpenAI
+
+        from langchain_robustrag import create_robust_documents_chain
+
+        self._http, self._ahttp = httpx.Client(timeout=timeout), httpx.AsyncClient(timeout=timeout)
+        llm = ChatOpenAI(
+            model="m",
+            base_url=url,
+            api_key="none",
+            temperature=0,
+            timeout=timeout,
+            max_retries=attempts - 1,
+            http_client=self._http,
+            http_async_client=self._ahttp,
+            stream_usage=False,
+        )
+        self._chain = create_robust_documents_chain(llm, extractor=phrase, timeout=timeout, return_robustness=True)
+        self._given = {"input": QUESTION, "context": [Document(p) for p in PASSAGES]}
+
+    def ask(self) -> dict[str, Any]:
+        return self._chain.invoke(self._given)["robustness"].to_dict()
+
+    async def aask(self) -> dict[str, Any]:
+        return (await self._chain.ainvoke(self._given))["robustness"].to_dict()
+
+    def stream(self) -> Iterator[str]:
+        yield from (part["answer"] for part in self._chain.stream(self._given) if "answer" in part)
+
+    async def astream(self) -> AsyncIterator[str]:
+        async for part in self._chain.astream(self._given):
+            if "answer" in part:
+                yield part["answer"]
+
+    async def aclose(self) -> None:
+        await self._ahttp.aclose()
+
+    def close(self) -> None:
+        self._http.close()
+
+
+class LlamaIndexClient:
+    """`OpenAILike` in a robust synthesizer."""
+
+    def __init__(self, url: str, timeout: float, attempts: int = 1) -> None:
+        pytest.importorskip("llama_index.llms.openai_like", reason="needs llama-index-llms-openai-like")
+        import httpx
+        from llama_index.core.schema import NodeWithScore, TextNode
+        from llama_index.llms.openai_like import OpenAILike
+
+        from llamaindex_robustrag import RobustRAGSynthesizer
+
+        self._http, self._ahttp = httpx.Client(timeout=timeout), httpx.AsyncClient(timeout=timeout)
+        llm = OpenAILike(
+            model="m",
+            api_base=url,
+            api_key="none",
+            is_chat_model=True,
+            context_window=4096,
+            temperature=0.0,
+            timeout=timeout,
+            max_retries=attempts - 1,
+            http_client=self._http,
+            async_http_client=self._ahttp,
+        )
+        settings: dict[str, Any] = {"group_by": "node", "timeout": timeout, "attempts": 1, "extractor": phrase}
+        self._whole = RobustRAGSynthesizer(llm=llm, **settings)
+        self._streaming = RobustRAGSynthesizer(llm=llm, streaming=True, **settings)
+        self._nodes = [NodeWithScore(node=TextNode(text=p, id_=str(n)), score=1.0) for n, p in enumerate(PASSAGES)]
+
+    def ask(self) -> dict[str, Any]:
+        return self._whole.synthesize(QUESTION, self._nodes).metadata["robustrag"]
+
+    async def aask(self) -> dict[str, Any]:
+        return (await self._whole.asynthesize(QUESTION, self._nodes)).metadata["robustrag"]
+
+    def stream(self) -> Iterator[str]:
+        yield from self._streaming.synthesize(QUESTION, self._nodes).response_gen
+
+    async def astream(self) -> AsyncIterator[str]:
+        response = await self._streaming.asynthesize(QUESTION, self._nodes)
+        async for piece in response.async_response_gen():
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._ahttp.aclose()
+
+    def close(self) -> None:
+        self._http.close()
+
+
+Client = CoreClient | LangChainClient | LlamaIndexClient
+CLIENTS: dict[str, Callable[..., Client]] = {
+    "core": CoreClient,
+    "langchain": LangChainClient,
+    "llamaindex": LlamaIndexClient,
+}
+
+
+@contextmanager
+def client_of(kind: str, url: str, timeout: float = 60.0, attempts: int = 1) -> Iterator[Client]:
+    client = CLIENTS[kind](url, timeout, attempts)
+    try:
+        yield client
+    finally:
+        client.close()

@@ -1,0 +1,45 @@
+"""Nothing may be left behind: no thread, no open file or socket."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+_PATIENCE = 20  # seconds, on a machine with better things to do
+
+
+def open_files() -> Counter[str]:
+    """What this process has open, by kind; empty where the system does not tell."""
+    found: Counter[str] = Counter()
+    folder = Path("/proc/self/fd")
+    for name in os.listdir(folder) if folder.exists() else []:
+        try:
+            found[os.readlink(folder / name).partition(":")[0]] += 1
+        except OSError:  # noqa: PERF203 - the one that this listing used
+            continue
+    return found
+
+
+@contextmanager
+def nothing_left() -> Iterator[None]:
+    """Fail when threads or open files have come to stay."""
+    threads, files = set(threading.enumerate()), open_files()
+    yield
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        more_threads = [t.name for t in threading.enumerate() if t not in threads]
+        more_files = open_files() - files
+        if not more_threads and not more_files:
+            return
+        gc.collect()
+        if time.monotonic() > deadline:
+            pytest.fail(f"left behind: threads {more_threads}, files {dict(more_files)}")
+        time.sleep(0.02)
