@@ -39,6 +39,7 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the evaluation and print its summary."""
+    from robustrag_integrations.evaluation.cache import CacheError
     from robustrag_integrations.evaluation.config import ConfigError, read_config
     from robustrag_integrations.evaluation.data import DatasetError
     from robustrag_integrations.evaluation.journal import JournalError
@@ -56,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
             done = evaluate(config, output=output, engine=_engine(args), watcher=watcher)
         finally:
             watcher.close()
-    except (ConfigError, DatasetError, JournalError) as error:
+    except (CacheError, ConfigError, DatasetError, JournalError) as error:
         raise UsageError(str(error)) from error
     except KeyboardInterrupt:
         complain(f"interrupted; {watcher.standing()}. Run the same command again to go on")

@@ -71,7 +71,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_what(group: Any) -> None:
     group.add_argument("--data", nargs="+", type=some_text, metavar="DATA", help="demo (default), or files")
-    group.add_argument("--task", nargs="+", choices=("qa", "mc", "long"), help="short answers, choices, long answers")
+    group.add_argument(
+        "--task",
+        nargs="+",
+        choices=("qa", "mc", "long"),
+        metavar="TASK",
+        help="how it is asked: qa (short answers), mc (choices), long (default: what the data says)",
+    )
     group.add_argument("--limit", type=whole_number(1, 10_000_000), metavar="N", help="the first N questions only")
     group.add_argument("--strict", action="store_true", help="stop at a bad row of the data")
     group.add_argument(
@@ -82,7 +88,13 @@ def _add_what(group: Any) -> None:
         help="bundled (default), PATH of a transformers model, openai:NAME, python:MODULE:FUNCTION",
     )
     group.add_argument("--base-url", metavar="URL", help="the server of openai:NAME")
-    group.add_argument("--defense", nargs="+", choices=DEFENSES, help="default: vanilla keyword")
+    group.add_argument(
+        "--defense",
+        nargs="+",
+        choices=DEFENSES,
+        metavar="DEFENSE",
+        help="vanilla keyword (default), decoding (local models), voting (for --task mc), no-rag (no passages at all)",
+    )
     group.add_argument("--attack", nargs="+", type=some_text, metavar="ATTACK", help="default: pia poison")
     group.add_argument(
         "--rank", nargs="+", type=_rank, metavar="RANK", help="first (default), middle, last, random, or 0, 1, ..."
@@ -94,7 +106,8 @@ def _add_what(group: Any) -> None:
         "--mode",
         nargs="+",
         choices=("injection", "modification"),
-        help="injection (default): the last passages drop out",
+        metavar="MODE",
+        help="injection (default): the last passages drop out; or modification",
     )
     group.add_argument("--repeat", type=whole_number(1, 1000), metavar="N", help="how often a planted text repeats")
     group.add_argument("--top-k", nargs="+", type=whole_number(1, 1000), metavar="K", help="passages (default 10)")
@@ -121,7 +134,11 @@ def _add_certificates(group: Any) -> None:
         help="certify clean answers against so many corrupted passages (1 when no number is given)",
     )
     group.add_argument(
-        "--certify-attack", nargs="+", choices=("injection", "modification"), help="attackers (default injection)"
+        "--certify-attack",
+        nargs="+",
+        choices=("injection", "modification"),
+        metavar="MODE",
+        help="which attackers: injection (default), modification",
     )
     group.add_argument(
         "--max-model-calls", type=whole_number(1, 10_000_000), metavar="N", help="per certificate (1000)"
