@@ -93,7 +93,7 @@ def _given(answer: Mapping[str, Any], limits: Limits) -> Element:
 
 def _facts(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
     settings = ", ".join(
-        f"{name} {one_line(_shown(value), 40)}"
+        f"{one_line(name, 40)} {one_line(_shown(value), 40)}"
         for name, value in answer["settings"].items()
         if isinstance(value, (str, int, float)) and name not in ("extractor", "task")
     )

@@ -1,4 +1,7 @@
-"""HTML as a tree of elements from a short list: what documents and models say stays text, whatever it is."""
+"""HTML as a tree of elements from a short list: what documents and models say stays text, whatever it is.
+
+Texts and attributes are made visible (see `text`) as they are written, so that nobody can forget it.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from html import escape
 from typing import Any, TypeAlias
+
+from robustrag_integrations.drawing.text import visible
 
 DRAWN = frozenset({"svg", "g", "rect", "line", "circle", "polyline", "text", "title"})
 TAGS = DRAWN | {
@@ -54,14 +59,14 @@ def h(tag: str, *children: Child | None, cls: str = "", **attributes: str | floa
 def to_html(node: Child, styles: Mapping[str, str] | None = None) -> str:
     """Markup. With `styles` (class name to CSS declarations) classes become inline styles."""
     if isinstance(node, str):
-        return escape(node)
+        return escape(visible(node))
     shown = dict(node.attributes)
     if styles is None:
         shown = {"class": node.cls, **shown} if node.cls else shown
     elif style := "".join(styles.get(name, "") for name in (f"<{node.tag}>", *node.cls.split())):
         shown["style"] = style
     inner = "".join(to_html(child, styles) for child in node.children)
-    written = "".join(f' {name}="{escape(value)}"' for name, value in shown.items())
+    written = "".join(f' {name}="{escape(visible(value))}"' for name, value in shown.items())
     return f"<{node.tag}{written}>{inner}</{node.tag}>"
 
 
@@ -74,9 +79,10 @@ def to_data(node: Child, share: Callable[[Any], Any]) -> Any:
             under which it is kept elsewhere.
     """
     if isinstance(node, str):
-        return node
+        return visible(node)
     children = [share(to_data(child, share)) for child in node.children]
-    return [node.tag, node.cls or 0, dict(node.attributes) or 0, *children]
+    attributes = {name: visible(value) for name, value in node.attributes.items()}
+    return [node.tag, node.cls or 0, attributes or 0, *children]
 
 
 def _number(value: str | float) -> str:

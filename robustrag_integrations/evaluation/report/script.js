@@ -48,8 +48,7 @@
       const wanted = form.elements[name].value;
       if (wanted !== "" && line.f[place] !== Number(wanted)) return false;
     }
-    const words = form.elements.text.value.toLowerCase().split(/\s+/).filter(Boolean);
-    return words.every((word) => haystack(number).includes(word));
+    return haystack(number).includes(form.elements.text.value.trim().toLowerCase());
   };
 
   const unfold = (row, number, button) => {

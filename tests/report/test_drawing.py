@@ -1,0 +1,230 @@
+"""Answers and certificates as HTML: escaped, complete, and with a style for everything."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from robustrag_integrations.answer import GroupReport, RobustAnswer
+from robustrag_integrations.drawing.answer import Limits, answer_parts, passages_of
+from robustrag_integrations.drawing.counts import counts_table
+from robustrag_integrations.drawing.elements import ATTRIBUTES, TAGS, Element, h, to_data, to_html
+from robustrag_integrations.drawing.gaps import gaps_chart
+from robustrag_integrations.drawing.notebook import INLINE, answer_html, certificate_html
+from robustrag_integrations.drawing.text import one_line, visible
+from robustrag_integrations.evaluation.report.embedding import own_file
+from robustrag_integrations.evaluation.report.listing import details, list_line
+from tests.report.hostile import TEXTS
+
+
+class _Markup(HTMLParser):
+    """What a parser makes of markup: the elements with their attributes, and the text between them."""
+
+    def __init__(self, markup: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(markup)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@given(st.text(), st.text())
+def test_text_and_attributes_come_back_from_a_parser_as_they_went_in(text: str, title: str) -> None:
+    markup = _Markup(to_html(h("p", text, title=title)))
+    newlines = str.maketrans({"\r": "\n"})
+    assert markup.elements == [("p", {"title": title})] if "\r" not in title + text else True
+    assert markup.text.translate(newlines) == text.translate(newlines)
+
+
+@pytest.mark.parametrize("tag", ["script", "a", "img", "iframe", "style", "form", "p onclick"])
+def test_elements_that_could_act_cannot_be_made(tag: str) -> None:
+    with pytest.raises(ValueError, match="not among the elements"):
+        h(tag)
+
+
+@pytest.mark.parametrize("name", ["onclick", "href", "src", "style", "id", "srcdoc", "x=1 onclick"])
+def test_attributes_that_could_act_cannot_be_made(name: str) -> None:
+    with pytest.raises(ValueError, match="not among the elements"):
+        Element("p", "", {name: "x"}, ())
+
+
+@given(st.text(), st.one_of(st.none(), st.integers(0, 50)))
+def test_visible_text_hides_nothing_can_be_written_and_keeps_what_is_harmless(text: str, limit: int | None) -> None:
+    shown = visible(text, limit)
+    shown.encode("utf-8")
+    assert all(c.isprintable() or c in "\n\t\u200c\u200d" or c.isspace() for c in shown)
+    assert "\r" not in shown
+    if text.isascii() and text.replace("\n", "").isprintable() and (limit is None or len(text) <= limit):
+        assert shown == text
+
+
+def test_hidden_characters_are_named_and_runs_of_them_counted() -> None:
+    assert visible("a\u202eb\u2066c\x1b[0m") == "a⟨U+202E⟩b⟨U+2066⟩c⟨U+001B⟩[0m"
+    assert visible("\u200b" * 500) == "⟨U+200B ×500⟩"
+    assert visible("\U000e0041\U000e0100x") == "⟨U+E0041⟩⟨U+E0100⟩x"
+    assert visible("می‌خواهم 👩‍🚀") == "می‌خواهم 👩‍🚀"
+
+
+def test_a_cut_text_ends_in_an_ellipsis_and_one_line_has_no_breaks() -> None:
+    assert visible("abcdef", 3) == "abc…"
+    assert one_line("a\n\n b\tc", 10) == "a b c"
+
+
+def test_data_and_markup_are_two_forms_of_one_tree() -> None:
+    tree = h("p", "a", h("b", "c", cls="x", title="t"), None)
+    assert to_data(tree, lambda part: part) == ["p", 0, 0, "a", ["b", "x", {"title": "t"}, "c"]]
+    assert to_data(tree, lambda part: 7 if part == "c" else part)[4] == ["b", "x", {"title": "t"}, 7]
+    assert to_html(tree) == '<p>a<b class="x" title="t">c</b></p>'
+
+
+def _answer(**changed: Any) -> dict[str, Any]:
+    groups = (
+        GroupReport(0, ("p0",), ("a.example",), "supports", "Ada", ("ada",)),
+        GroupReport(1, ("p1",), (), "outvoted", "Ben", ("ben",), margin=2.0, truncated=True),
+        GroupReport(2, ("p2",), (), "failed", error="timeout"),
+    )
+    settings = {"alpha": "3/10", "beta": 3}
+    evidence = {"counts": {"ada": 3, "ben": 1}, "threshold": 2.0, "retained": ["ada"], "answering": 2}
+    made = RobustAnswer("Ada", 1, False, "Who?", "keyword", groups, None, ("weak",), settings, evidence, model_calls=4)
+    return {**made.to_dict(), **changed}
+
+
+def test_a_cell_says_what_the_terminal_says() -> None:
+    text = _Markup(answer_html(_answer())).text
+    for shown in (
+        *("Who?", "Ada", "1: replacing any one group of 3 cannot change this answer", "keyword (alpha 3/10, beta 3)"),
+        *("weak", "kept from 2 on", "outvoted", "lost by 2 groups", "passages cut to fit the model", "timeout", "p1"),
+    ):
+        assert shown in text, shown
+
+
+def test_a_cell_has_inline_styles_and_no_classes_scripts_or_addresses() -> None:
+    markup = _Markup(answer_html(_answer()))
+    assert {tag for tag, _ in markup.elements} <= TAGS
+    assert all(names.keys() <= {*(a.lower() for a in ATTRIBUTES), "style"} for _, names in markup.elements)
+    assert not re.search(r"url\(|expression|@import|javascript", " ".join(str(a) for _, a in markup.elements))
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_hostile_answers_and_certificates_stay_text(name: str, dangerous_rows: list[dict[str, Any]]) -> None:
+    row = next(r for r in dangerous_rows if r["key"] == f"hostile {name}")
+    for cell in (answer_html(row["answer"]), certificate_html(row["certificates"][0])):
+        cell.encode("utf-8")
+        assert len(cell) < 400_000
+        assert {tag for tag, _ in _Markup(cell).elements} <= TAGS
+
+
+def test_every_class_that_is_drawn_has_a_style_on_the_page_and_in_a_notebook(made_rows: list[dict[str, Any]]) -> None:
+    parts = [part for row in made_rows if row["answer"] for part in answer_parts(row["answer"], row["passages"])]
+    used = {name for part in parts for name in _classes(part)}
+    own = own_file("style.css")
+    silent = {"is-supports", "is-outvoted", "is-abstained", "is-failed", "is-planted", "hit"}  # inline styles of rows
+    silent |= {"groups", "counts", "said", "passage-fold", "quiet"}
+    assert used - INLINE.keys() - silent == set()
+    quiet = {
+        "is-supports",
+        "is-outvoted",
+        "is-abstained",
+        "is-failed",
+        "passage-fold",
+        "quiet",
+        "fact",
+        "said",
+        "sources",
+    }
+    assert {name for name in used - quiet if f".{name}" not in own} == set()
+    drawn = {name for row in made_rows for name in _classes(list_line(row)) | _classes(details(row, Limits()))}
+    assert {"line", "drill", "hit", "hijacked", "failed"} <= drawn
+
+
+def _classes(node: Element | str) -> set[str]:
+    if isinstance(node, str):
+        return set()
+    return set(node.cls.split()).union(*map(_classes, node.children))
+
+
+def test_kept_keywords_come_first_and_the_rest_is_counted() -> None:
+    counts = {f"w{i:03d}": 1 for i in range(300)} | {"kept": 5}
+    table = counts_table({"counts": counts, "threshold": 3.0, "retained": ["kept"], "distinct_keywords": 900}, 6, 20)
+    assert table is not None
+    text = _Markup(to_html(table)).text
+    assert text.index("kept5") < text.index("w000")
+    assert "880 rarer ones are not shown" in text
+    assert text.count("w0") == 19
+
+
+def test_a_bar_is_as_long_as_its_count_and_the_threshold_stands_at_its_place() -> None:
+    evidence = {"counts": {"a": 4, "b": 1}, "threshold": 2.0, "retained": ["a"], "corrupted_groups": 1}
+    table = counts_table(evidence, 8, 10)
+    assert table is not None
+    markup = to_html(table)
+    widths = [float(w) for w in re.findall(r'<rect class="mark (?:kept|lost)" x="0" y="1" width="([\d.]+)"', markup)]
+    assert widths == [50.0, 12.5]
+    assert markup.count('x1="25" x2="25"') == 2
+    assert "hatched: what 1 corrupted group can add" in markup
+
+
+def test_nothing_counted_and_nothing_decoded_draws_nothing() -> None:
+    assert counts_table({}, 3, 10) is None
+    assert gaps_chart({"gaps": []}, {}, 10) is None
+
+
+def test_gaps_below_eta_are_marked_as_undecided() -> None:
+    chart = gaps_chart({"gaps": [2.5, 0.4, 1.0], "answering": 3, "indecisive_steps": 1}, {"eta": 0.5}, 2)
+    assert chart is not None
+    markup = to_html(chart)
+    assert markup.count("mark kept") == 1
+    assert markup.count("mark lost") == 1
+    assert "smallest 0.4 in 3 tokens" in markup
+    assert "the first 2 are shown" in markup
+
+
+def test_passages_are_matched_to_groups_by_id_or_else_in_order() -> None:
+    answer = _answer()
+    by_id = [{"id": f"p{i}", "text": str(i)} for i in (2, 1, 0)]
+    assert [[p["text"] for p in group] for group in passages_of(answer, by_id)] == [["0"], ["1"], ["2"]]
+    in_order = [{"text": str(i)} for i in range(2)]
+    assert [[p["text"] for p in group] for group in passages_of(answer, in_order)] == [["0"], ["1"], []]
+
+
+def test_what_is_cut_says_how_much_there_was() -> None:
+    passages = [{"id": f"p{i}", "text": "x" * 5000, "source": None, "planted": i == 1} for i in range(3)]
+    groups = [{**g, "response": "y" * 2000} for g in _answer()["groups"]]
+    drawn = h("div", *answer_parts(_answer(groups=groups), passages, Limits(passage=10, response=20, groups=2)))
+    text = _Markup(to_html(drawn)).text
+    assert "cut: 5,000 characters, the first 10 are shown" in text
+    assert "cut: 2,000 characters" in text
+    assert "1 more groups are not shown" in text
+    assert "x" * 11 not in text
+    assert "planted" in text
+
+
+def test_an_undecided_certificate_is_never_called_a_guarantee(made_rows: list[dict[str, Any]]) -> None:
+    found = next(c for r in made_rows for c in r["certificates"])
+    estimate = {"value": 0.5, "sample_size": 10, "seed": 0}
+    undecided = {**found, "tau": 0.0, "certified": False, "stopped": "limit reached", "estimate": estimate}
+    text = _Markup(certificate_html(undecided)).text
+    assert "not decided: no proof, and no attack found" in text
+    assert "0.5 from 10 samples; not a guarantee" in text
+    assert "limit reached" in text
+    assert "proven" not in text
+
+
+def test_a_certificate_shows_what_its_attacker_can_cause(made_rows: list[dict[str, Any]]) -> None:
+    row = next(r for r in made_rows if r["setup"] == "keyword" and r["certificates"])
+    found = row["certificates"][0]
+    text = _Markup(certificate_html(found)).text
+    assert f"τ = {found['tau']:g}" in text
+    assert "What this attacker can cause" in text
+    assert found["responses"][0]["text"] in text
