@@ -7,9 +7,11 @@ import re
 
 import pytest
 
-from robustrag_integrations import DecodingAggregation, KeywordAggregation, LocalModel, MajorityVoting, VanillaRAG
+from robustrag_integrations import KeywordAggregation, LocalModel, MajorityVoting, VanillaRAG
 from robustrag_integrations.attacks.adaptive import adaptive, adaptive_substitution
-from robustrag_integrations.prompts import prompts_for
+from robustrag_integrations.attacks.strategies import STRATEGIES, crafted_texts, obeys
+from robustrag_integrations.passages import Passage
+from tests.certification.reader_attacks import SETUPS, besiege, demo_questions, reader, summary
 from tests.certification.worlds import split
 from tests.scripted import BARE, BARE_CHOICES, ScriptedModel
 
@@ -80,45 +82,65 @@ def test_votes_hold_within_their_radius() -> None:
     assert (taken.score, taken.text) == (0, "rome")
 
 
-def _reader() -> LocalModel:
-    try:
-        return LocalModel.bundled(max_context_tokens=64, max_new_tokens=12)
-    except (FileNotFoundError, ImportError, OSError):
-        pytest.skip("the bundled reader is not there")
+def test_few_tries_go_through_all_strategies() -> None:
+    clean = KeywordAggregation(ScriptedModel(obedient), extractor=split, prompts=BARE).answer("q", PASSAGES)
+    made = crafted_texts("q", [Passage(t) for t in PASSAGES], clean, "paris", "rome")
+    assert {m.strategy for m in made[: len(STRATEGIES)]} == set(STRATEGIES)
+    assert len({m.text for m in made}) == len(made)
 
 
-def _demo_questions(count: int):
-    world = pytest.importorskip("robustrag_integrations.cli.world")
-    corpus = pytest.importorskip("robustrag_integrations.corpus")
+def test_splitting_lifts_the_rival_that_most_honest_groups_support() -> None:
+    voting = MajorityVoting(ScriptedModel(obedient), prompts=BARE_CHOICES)
+    passages = [*PASSAGES[:5], "says oslo", "says oslo", "says rome"]
+    clean = voting.answer("q", passages, choices=["rome", "paris", "oslo"])
+    made = crafted_texts("q", [Passage(t) for t in passages], clean, "paris", "rome", ["rome", "paris", "oslo"])
+    assert next(m.wanted for m in made if m.strategy == "split") == "oslo"
+
+
+def test_it_notices_what_the_model_obeys() -> None:
+    defense = KeywordAggregation(ScriptedModel(obedient), extractor=split, prompts=BARE)
+    found = adaptive(defense, "q", PASSAGES, "paris", target="rome", tries=7)
+    assert 0 < found.obeyed < 7
+    assert sum(found.tried.values()) == found.tries == 7
+    assert obeys("Rome", "rome")
+    assert obeys("Ro …", "rome")
+    assert not obeys("", "rome")
+    assert not obeys(None, "rome")
+
+
+def test_an_attack_that_works_names_its_strategies() -> None:
+    found = adaptive(
+        VanillaRAG(ScriptedModel(obedient, obedient), prompts=BARE), "q", PASSAGES, "paris", target="london"
+    )
+    assert set(found.strategies) <= set(STRATEGIES)
+    assert len(found.strategies) == 1
+
+
+@pytest.fixture(scope="module")
+def besieged() -> tuple[dict[int, LocalModel], list]:
+    pytest.importorskip("torch")
     pytest.importorskip("bm25s")
-    folder = world.world_folder()
-    index = corpus.BM25Index(corpus.split(world.read_world(folder), 600))
-    asked = [q for q in world.read_questions(folder) if q.answer][:count]
-    return [(q, index.search(q.question, 8, per_source=1)) for q in asked]
+    return {size: reader(size) for size in (1, 2)}, demo_questions()
 
 
-@pytest.mark.parametrize("name", ["keyword", "decoding", "voting"])
-def test_the_bundled_reader_on_the_demo_corpus_holds_what_is_promised(name: str, capsys) -> None:
-    model = _reader()
-    defense = {
-        "keyword": lambda: KeywordAggregation(model, alpha=0.3, beta=3),
-        "decoding": lambda: DecodingAggregation(model, max_new_tokens=12),
-        "voting": lambda: MajorityVoting(model, prompts=prompts_for("multiple_choice")),
-    }[name]()
-    asked, proven, held = 0, 0, 0
-    for question, passages in _demo_questions(2):
-        choices = question.choices if name == "voting" else None
-        cert = defense.certify(question.question, passages, question.answer, choices=choices, max_model_calls=300)
-        target = question.incorrect
-        found = adaptive(defense, question.question, passages, question.answer, target=target, choices=choices, tries=6)
-        assert found.score >= cert.tau, (question, found)
-        radius = found.clean.radius
-        asked, proven = asked + 1, proven + (cert.tau > 0)
-        if radius:
-            kept = adaptive_substitution(
-                defense, question.question, passages, groups=radius, target=target, choices=choices, tries=6
-            )
-            assert kept.score == 1, (question, kept)
-            held += 1
+@pytest.mark.parametrize("number", range(len(SETUPS)), ids=lambda n: "-".join(map(str, vars(SETUPS[n]).values())))
+def test_the_bundled_reader_on_the_demo_corpus_holds_what_is_promised(number: int, besieged, capsys) -> None:
+    models, questions = besieged
+    setup = SETUPS[number]
+    sieges = list(besiege(setup, models[setup.group_size], *questions[number], tries=8, seed=number))
     with capsys.disabled():
-        print(f"\n  {name}: {asked} questions, tau > 0 in {proven}, radius > 0 in {held}; 0 violations")
+        print(f"\n{summary(sieges)}")
+    assert [s for s in sieges if s.broken] == []
+    assert {s.size for s in sieges if s.promise == "tau"} == {1, 2}
+
+
+def test_the_attacker_can_break_the_bundled_reader_where_nothing_is_promised(besieged) -> None:
+    models, questions = besieged
+    question, passages = questions[0]
+    undefended = VanillaRAG(models[1])
+    assert (
+        adaptive(
+            undefended, question.question, passages, question.answer, target=question.incorrect, corruption_size=2
+        ).score
+        == 0
+    )
