@@ -57,6 +57,6 @@ def _caption(evidence: Mapping[str, Any], added: int, total: int, most: int) -> 
     if "threshold" in evidence:
         unit += f"; kept from {evidence['threshold']:g} on (the line)"
     if added:
-        unit += f"; hatched: what {added} corrupted group{'s' * (added != 1)} can add"
+        unit += f"; dashed: what {added} corrupted group{'s' * (added != 1)} can add"
     total = max(total, evidence.get("distinct_keywords", 0))
     return unit + (f"; {total - most:,} rarer ones are not shown" if total > most else "")

@@ -172,7 +172,7 @@ def test_a_bar_is_as_long_as_its_count_and_the_threshold_stands_at_its_place() -
     widths = [float(w) for w in re.findall(r'<rect class="mark (?:kept|lost)" x="0" y="1" width="([\d.]+)"', markup)]
     assert widths == [50.0, 12.5]
     assert markup.count('x1="25" x2="25"') == 2
-    assert "hatched: what 1 corrupted group can add" in markup
+    assert "dashed: what 1 corrupted group can add" in markup
 
 
 def test_nothing_counted_and_nothing_decoded_draws_nothing() -> None:
