@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from robustrag_integrations.aggregation.decoding import ONE
 from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import NOTHING_BENIGN, Findings, Ledger, Question, smaller_size_fails
 from robustrag_integrations.certification.isolated import NOTHING
@@ -31,7 +30,7 @@ from robustrag_integrations.certification.tree import (
     sessions_of,
 )
 from robustrag_integrations.defenses.common import truncation_warnings
-from robustrag_integrations.defenses.decoding import DecodingSettings, who_answers
+from robustrag_integrations.defenses.decoding import DecodingSettings, unsettled, who_answers
 from robustrag_integrations.metrics import Metric
 from robustrag_integrations.models.base import Opening, TokenCodec
 from robustrag_integrations.models.token_text import TokenText
@@ -148,9 +147,8 @@ class _Turnout:
 
 
 def _turnout(groups: Sequence[PassageGroup], abstention: NDArray[np.floating], settings: DecodingSettings) -> _Turnout:
-    slack = settings.slack / ONE
-    low, high = (frozenset(who_answers(groups, abstention, settings.gamma + shift)) for shift in (-slack, slack))
-    return _Turnout(frozenset(who_answers(groups, abstention, settings.gamma)), high - low)
+    answering = who_answers(groups, abstention, settings.gamma)
+    return _Turnout(frozenset(answering), frozenset(unsettled(groups, abstention, settings)))
 
 
 def _may_answer(

@@ -30,7 +30,8 @@ class Question:
         group_size: omega.
         group_by: grouping by source or key in place of `group_size`.
         top_k: the length of a full retrieval; None for as many as there are passages.
-        max_model_calls: how many model calls may be spent on all sizes together.
+        max_model_calls: how many model calls may be spent on all sizes together: prompts, or for decoding prefixes
+            (`Certification.model_calls` says what is counted).
         sample: how many responses to sample where tau cannot be proven; 0 for none.
         seed: what the sampling starts from.
     """

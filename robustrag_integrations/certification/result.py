@@ -65,10 +65,15 @@ class Certification:
         stopped: why R is not complete; None when it is.
         estimate: from sampled responses, where that was asked for and tau could not be proven.
         cases: how many cases of untouched groups there were.
-        model_calls: prompts sent to the model, or forward passes of the decoding sessions. Several corruption sizes
+        model_calls: how much was asked of the model. For keywords and votes, prompts: isolated ones (those that fill up
+            a batch included) and final ones, however many went into one forward pass. For decoding, prefixes: reading
+            a session's prompts counts 1, and every prefix scored in a session 1, all rows together; a prefix that is
+            scored again for the exact numbers is not counted again. Several corruption sizes (or values of eta)
             certified together share their calls: each names the calls spent until it was decided.
         settings: the defence's settings and the retrieval's, JSON-safe; the extractor's fingerprint among them.
-        numerics: precision, device, rows and slack of the computation.
+        numerics: precision, device, shapes and slack of the computation; where continuations were packed into common
+            forward passes, how many were and how many were not, the float noise that was measured and the noise that
+            was reckoned with.
         warnings: what weakens the guarantee, in words.
         evidence: what pictures are drawn from: a keyword tally, votes, or the decoding tree of the first case.
     """

@@ -203,6 +203,13 @@ def who_answers(groups: Sequence[PassageGroup], abstention: NDArray[np.floating]
     return [j for j in answering_groups(abstention, gamma) if not groups[j].is_empty]
 
 
+def unsettled(groups: Sequence[PassageGroup], abstention: NDArray[np.floating], settings: DecodingSettings) -> set[int]:
+    """The groups of which float noise, up to the slack, decides whether they answer."""
+    slack = settings.slack / ONE
+    fewer, more = (set(who_answers(groups, abstention, settings.gamma + shift)) for shift in (-slack, slack))
+    return more - fewer
+
+
 def extend(text: TokenText, token: int, max_new_tokens: int) -> tuple[str, bool]:
     """Add a chosen token to the answer: the piece that can be shown now, and whether the answer is complete."""
     if text.codec.is_end(token):
@@ -218,6 +225,7 @@ def decoding_plan(
     codec: TokenCodec,
     *,
     group_by: GroupBy | None = None,
+    model_warnings: Sequence[str] = (),
 ) -> Plan:
     """Algorithm 2: decode one answer from the sum of all answering groups' next-token distributions."""
     text = TokenText(codec, settings.stop)
@@ -226,7 +234,7 @@ def decoding_plan(
     failures: tuple[str | None, ...] = ()
     answering: list[int] = []
     truncated: tuple[bool, ...] = ()
-    radius = 0
+    radius = wavering = 0
     live = [g for g in groups if not g.is_empty]
     if live:
         prompts = settings.isolated_prompts(query, groups)
@@ -236,6 +244,7 @@ def decoding_plan(
         truncated, failures = opening.truncated, opening.distributions.failures
         answering = who_answers(groups, opening.abstention, settings.gamma)
         radius = max(len(answering) - 1, 0)
+        wavering = len(unsettled(groups, opening.abstention, settings))
         distributions = opening.distributions
         while answering:
             step, distributions = yield from _step(distributions, answering, settings.eta)
@@ -260,12 +269,13 @@ def decoding_plan(
         yield Emit(final)
     return RobustAnswer(
         text=final,
-        radius=radius,
+        radius=max(0, radius - wavering),  # noise may do to these groups what an attacker does to others
         abstained=is_abstention(final),
         query=query,
         defense="decoding",
         groups=tuple(_reports(groups, answering, steps, text.tokens, codec, truncated, failures)),
         warnings=(
+            *model_warnings,
             *grouping_warnings(groups, group_by),
             *truncation_warnings(truncated),
             *_undecided_warnings(undecided, len(steps)),
@@ -383,7 +393,8 @@ class DecodingAggregation(Defense):
 
     def _plan(self, query: str, groups: Sequence[PassageGroup], choices: Sequence[str] | None) -> Plan:
         self._refuse_choices(choices)
-        return decoding_plan(query, groups, self.settings, self.model.codec, group_by=self.group_by)
+        codec, warnings = self.model.codec, self.model.warnings
+        return decoding_plan(query, groups, self.settings, codec, group_by=self.group_by, model_warnings=warnings)
 
     def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:
         """Algorithm 4 on this defence's model and settings."""

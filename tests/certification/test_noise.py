@@ -228,3 +228,17 @@ def test_certificates_count_on_neither_side_of_gamma() -> None:
     found = crowd.certify("q", passages, "a", metric=graded)
     assert (found.tau, found.unbounded) == (0, True)
     assert "within the slack of gamma=0.5" in (found.stopped or "")
+
+
+def test_the_radius_leaves_room_for_groups_next_to_gamma() -> None:
+    passages = [f"p{i}" for i in range(7)]
+    settings = {"prompts": BARE, "gamma": 0.5, "max_new_tokens": 1}
+
+    def model(abstention: float):
+        agreed = silent_one({"p0": abstention, "p1": abstention})
+        agreed._distribution = lambda text, prefix: [0, 1.0, 0, 0]
+        return agreed
+
+    radii = [DecodingAggregation(model(p), **settings).answer("q", passages).radius for p in (0.4, 0.4999, 0.5001, 0.6)]
+    assert radii == [3, 1, 0, 2]
+    assert DecodingAggregation(model(0.4999), slack=0.0, **settings).answer("q", passages).radius == 3
