@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-import numpy as np
-
 from robustrag_integrations.corpus.extras import needed
 from robustrag_integrations.passages import Passage
 
@@ -57,6 +55,8 @@ class BM25Index:
         words = [w for w in self._words([query])[0] if w in self._vocabulary] if self._vocabulary else []
         if not words:
             return []
+        import numpy as np
+
         scores = self._index.get_scores(words)
         order = np.argsort(-scores, kind="stable")
         return [self._passages[i] for i in order[: np.count_nonzero(scores > 0)]]

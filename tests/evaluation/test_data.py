@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -342,3 +344,9 @@ def test_the_real_files_are_read(name: str, task, count: int, bad: int) -> None:
     assert found.task == (task or "long")
     check(found)
     assert all(q.incorrect and q.passages for q in found.questions)
+
+
+def test_the_command_line_starts_without_loading_numpy() -> None:
+    code = "import sys, robustrag_integrations.cli\nprint('numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
