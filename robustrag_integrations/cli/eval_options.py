@@ -85,9 +85,10 @@ def _add_what(group: Any) -> None:
         nargs="+",
         type=some_text,
         metavar="MODEL",
-        help="bundled (default), PATH of a transformers model, openai:NAME, python:MODULE:FUNCTION",
+        help="bundled (default), PATH of a transformers model, openai:NAME, openai-completions:NAME, "
+        "python:MODULE:FUNCTION",
     )
-    group.add_argument("--base-url", metavar="URL", help="the server of openai:NAME")
+    group.add_argument("--base-url", metavar="URL", help="the server of openai:NAME and openai-completions:NAME")
     group.add_argument(
         "--defense",
         nargs="+",
@@ -97,7 +98,11 @@ def _add_what(group: Any) -> None:
     )
     group.add_argument("--attack", nargs="+", type=some_text, metavar="ATTACK", help="default: pia poison")
     group.add_argument(
-        "--rank", nargs="+", type=_rank, metavar="RANK", help="first (default), middle, last, random, or 0, 1, ..."
+        "--rank",
+        nargs="+",
+        type=_rank,
+        metavar="RANK",
+        help="first (default), middle, last, random, sweep (every rank), or 0, 1, ...",
     )
     group.add_argument(
         "--corruption-size", nargs="+", type=whole_number(1, 100), metavar="K", help="planted passages (default 1)"
@@ -220,12 +225,12 @@ _FLAGS = {
 def _set_base_url(merged: dict[str, Any], args: argparse.Namespace) -> None:
     if args.base_url is None:
         return
-    models = [m for m in _listed(merged["models"]) if isinstance(m, str)]
-    if not any(m.startswith("openai:") for m in models):
-        raise UsageError("--base-url goes with --model openai:NAME")
+    models = _listed(merged["models"])
+    served = [isinstance(m, str) and m.startswith(("openai:", "openai-completions:")) for m in models]
+    if not any(served):
+        raise UsageError("--base-url goes with --model openai:NAME or openai-completions:NAME")
     merged["models"] = [
-        {"name": m, "base_url": args.base_url} if isinstance(m, str) and m.startswith("openai:") else m
-        for m in _listed(merged["models"])
+        {"name": m, "base_url": args.base_url} if there else m for m, there in zip(models, served, strict=True)
     ]
 
 

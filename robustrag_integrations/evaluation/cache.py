@@ -49,7 +49,8 @@ class Meter:
     """What one answer has cost. Cached calls count like others, so that a resumed run reports the same.
 
     Attributes:
-        prompt_tokens: tokens of all prompts; None when the model does not count.
+        prompt_tokens: tokens of all prompts as they are rendered, before any are cut to fit; None when the model does
+            not count.
         completion_tokens: tokens of all responses.
         cached: how many responses came from the cache.
     """
@@ -198,6 +199,10 @@ class MeteredModel(TextModel):
         """The model's own way where it has one: it reports how it went, and must go the same way each time."""
         return self._model.finals() if self._model.shares_batches else AskedAlone(self)
 
+    def truncates(self, prompt: Prompt) -> bool:
+        """Whether the model would cut the passages."""
+        return self._model.truncates(prompt)
+
     def stream(self, prompt: Prompt) -> Iterator[str]:
         """The model's stream, neither counted nor kept."""
         return self._model.stream(prompt)
@@ -283,6 +288,9 @@ class _MeteredSession(DecodingSession):
     def append(self, token: int) -> Distributions:
         self._meter.add(0, 1)
         return self._session.append(token)
+
+    def sharpen(self) -> Distributions | None:
+        return self._session.sharpen()
 
     def fork(self) -> DecodingSession | None:
         return self._session.fork()
