@@ -11,7 +11,7 @@ from typing import Any
 
 from robustrag_integrations.cli.arguments import add_model, whole_number
 from robustrag_integrations.cli.exits import EXIT_ANSWERED, UsageError
-from robustrag_integrations.cli.models import load_model
+from robustrag_integrations.cli.models import load_model, named_model
 from robustrag_integrations.cli.output import Progress, complain, show, show_json
 from robustrag_integrations.cli.questions import read_answered
 from robustrag_integrations.display import printable, table
@@ -113,7 +113,8 @@ def run(args: argparse.Namespace) -> int:
     questions = read_answered(args.data, args.top_k, args.limit)
     if args.defense == "voting" and (bare := sum(not q.choices for q in questions)):
         raise UsageError(f"--defense voting needs choices, and {bare} of {len(questions)} questions have none")
-    wanted = [(_key(args, q), q) for q in questions]
+    fingerprint = named_model(args.model, args.base_url).fingerprint()
+    wanted = [(_key(args, fingerprint, q), q) for q in questions]
     with _journal(args.output) as journal:
         known = _known(journal)
         new = [(key, q) for key, q in wanted if key not in known]
@@ -158,11 +159,12 @@ def _given(args: argparse.Namespace) -> dict[str, Any]:
     return {n: getattr(args, n) for n in names if getattr(args, n) is not None}
 
 
-def _key(args: argparse.Namespace, question: EvalQuestion) -> str:
-    """What a certificate in the output file is about: the question, its passages, and every setting."""
+def _key(args: argparse.Namespace, fingerprint: str, question: EvalQuestion) -> str:
+    """What a certificate in the output file is about: the model, the question, its passages, and every setting."""
     setup = {name: getattr(args, name) for name in (*_SETTINGS, *_LIMITS)}
     about = [
         setup,
+        fingerprint,
         _given(args),
         question.question,
         question.answers,

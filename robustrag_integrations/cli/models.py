@@ -6,7 +6,7 @@ from robustrag_integrations.cli.exits import UsageError
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.models.named import NamedModel, check_name
 
-__all__ = ["check_name", "load_model"]
+__all__ = ["check_name", "load_model", "named_model"]
 
 
 def load_model(name: str, base_url: str | None = None, *, max_context_tokens: int = 512) -> TextModel:
@@ -22,11 +22,18 @@ def load_model(name: str, base_url: str | None = None, *, max_context_tokens: in
         ModelError: the model cannot be loaded, or has no key.
         ImportError: an extra is missing.
     """
+    return named_model(name, base_url, max_context_tokens).load()
+
+
+def named_model(name: str, base_url: str | None = None, max_context_tokens: int = 512) -> NamedModel:
+    """What `load_model` loads.
+
+    Raises:
+        UsageError: `base_url` with a model that has no server, or one that is no address.
+    """
     try:
         model = NamedModel(name, base_url)
-        if model.local:
-            model = NamedModel(name, base_url, max_context_tokens)
+        return NamedModel(name, base_url, max_context_tokens) if model.local else model
     except ValueError as error:
         told = str(error).replace("base_url goes with ", "--base-url goes with --model ")
         raise UsageError(told.replace("base_url=", "--base-url ")) from error
-    return model.load()

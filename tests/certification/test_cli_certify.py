@@ -122,3 +122,13 @@ def test_the_papers_layout_is_certified_as_well(tmp_path, capsys) -> None:
     path.write_bytes(gzip.compress(json.dumps([row]).encode()))
     assert main(["certify", str(path), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["sizes"][0]["mean_tau"] == 1.0
+
+
+def test_another_model_under_the_same_name_is_another_certificate(data, tmp_path, capsys, model, monkeypatch) -> None:
+    command = ["certify", str(data), "--output", str(tmp_path / "out.jsonl")]
+    for fingerprint in ("old weights", "new weights"):
+        model.asked.clear()
+        monkeypatch.setattr("robustrag_integrations.models.named.NamedModel.fingerprint", lambda _, f=fingerprint: f)
+        assert main(command) == 0
+        assert model.asked
+    capsys.readouterr()
