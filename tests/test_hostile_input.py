@@ -32,3 +32,23 @@ def test_lone_surrogates_leave_the_context_where_it_is() -> None:
         assert encoder.encode(Prompt(f"A {text} B", (2, 2 + len(text))), 8).truncated
     same = [encoder.encode(Prompt(f"A {text} B", (2, 2 + len(text))), 8).ids for text in (halves, whole)]
     assert same[0] == same[1]
+
+
+def test_a_run_whose_row_lacks_a_field_is_drawn_without_that_row(tmp_path) -> None:
+    import json
+
+    from robustrag_integrations.evaluation.report import read_run
+    from robustrag_integrations.evaluation.report.page import report_page
+    from tests.report.runs import NO_ATTACK, questions, row_of, setups
+
+    whole = row_of(questions(1)[0], "keyword", setups()["keyword"], NO_ATTACK)
+    places = [("group", name) for name in whole["answer"]["groups"][0]]
+    places += [("certificate", name) for name in whole["certificates"][0]]
+    places += [(None, name) for name in whole]
+    path = tmp_path / "run.jsonl"
+    for place, name in places:
+        broken = json.loads(json.dumps(whole))
+        part = {None: broken, "group": broken["answer"]["groups"][0], "certificate": broken["certificates"][0]}[place]
+        del part[name]
+        path.write_text(f"{json.dumps({**whole, 'key': 'whole'})}\n{json.dumps(broken)}\n", encoding="utf-8")
+        report_page(read_run(path))

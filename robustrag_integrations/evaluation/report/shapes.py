@@ -19,6 +19,13 @@ class Maybe:
 
 
 @dataclass(frozen=True)
+class Null:
+    """A value that may be null, and must be there."""
+
+    shape: Any
+
+
+@dataclass(frozen=True)
 class Each:
     """A mapping from texts to values of one shape."""
 
@@ -47,11 +54,11 @@ _GROUP = {
     "passage_ids": [str],
     "sources": [str],
     "status": OneOf(("supports", "outvoted", "abstained", "failed")),
-    "response": _MAYBE_TEXT,
+    "response": Null(str),
     "keywords": [str],
-    "choice": Maybe(int),
-    "margin": _MAYBE_NUMBER,
-    "error": _MAYBE_TEXT,
+    "choice": Null(int),
+    "margin": Null(float),
+    "error": Null(str),
     "truncated": bool,
 }
 _EVIDENCE = {
@@ -88,10 +95,10 @@ _CERTIFICATE = {
     "references": [str],
     "metric": str,
     "defense": str,
-    "responses": [{"text": _MAYBE_TEXT, "score": float, "cause": str}],
+    "responses": [{"text": Null(str), "score": float, "cause": str}],
     "complete": bool,
-    "stopped": _MAYBE_TEXT,
-    "estimate": Maybe({"value": Within(0, 100), "sample_size": int}),
+    "stopped": Null(str),
+    "estimate": Null({"value": Within(0, 100), "sample_size": int}),
     "cases": int,
     "model_calls": int,
     "warnings": [str],
@@ -149,7 +156,7 @@ def misfit_in_row(row: Any) -> str | None:
 
 def misfit(value: Any, shape: Any, place: str = "") -> str | None:
     """What is wrong with a value, named by its place; None when it fits."""
-    if isinstance(shape, Maybe):
+    if isinstance(shape, (Maybe, Null)):
         return None if value is None else misfit(value, shape.shape, place)
     if isinstance(shape, Mapping):
         return _misfit_in_object(value, shape, place)
