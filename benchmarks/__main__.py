@@ -11,10 +11,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.inference import Bench, ratios
+from benchmarks import certification, exactness, inference, keyword, orchestration
+from benchmarks.inference import Bench
 from benchmarks.results import Ratio, as_table, draw
+from benchmarks.scaling import curves
 from benchmarks.timing import Clock
 from benchmarks.workload import Scene, random_llama, word_tokenizer
+
+PARTS: dict[str, Callable[[Bench], list[Ratio]]] = {
+    "inference": inference.ratios,
+    "keyword": keyword.ratios,
+    "exactness": exactness.ratios,
+    "certification": certification.ratios,
+    "orchestration": orchestration.ratios,
+}
+SCALING = "scaling"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -25,17 +36,25 @@ def main(arguments: list[str] | None = None) -> int:
         device = _device()
     _threads(options.threads)
     bench = _bench(options, device)
-    parts: dict[str, Callable[[Bench], list[Ratio]]] = {"inference": ratios}
     found: list[Ratio] = []
-    for name in options.only or parts:
-        found += parts[name](bench)
+    drawn: list[dict[str, Any]] = []
+    for name in options.only or [*PARTS, SCALING]:
+        print(f"{name}:", file=sys.stderr, flush=True)
+        if name == SCALING:
+            drawn = curves(bench, quick=options.quick)
+        else:
+            found += PARTS[name](bench)
+        _write(Path(options.out), found, drawn, _machine(bench, options, device), device)
     print(as_table(found, device))
-    folder = Path(options.out)
-    folder.mkdir(parents=True, exist_ok=True)
-    report = {"machine": _machine(bench, options, device), "ratios": [r.as_dict(device) for r in found]}
-    (folder / "benchmarks.json").write_text(json.dumps(report, indent=1) + "\n")
-    draw(found, [], device, str(folder / "benchmarks.png"))
     return 0
+
+
+def _write(folder: Path, found: list[Ratio], drawn: list[dict[str, Any]], machine: dict[str, Any], device: str) -> None:
+    """What is known so far, so that a long run that is stopped has told something."""
+    folder.mkdir(parents=True, exist_ok=True)
+    report = {"machine": machine, "ratios": [r.as_dict(device) for r in found], "scaling": drawn}
+    (folder / "benchmarks.json").write_text(json.dumps(report, indent=1) + "\n")
+    draw(found, drawn, device, str(folder / "benchmarks.png"))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -46,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--repeats", type=int, help="rounds; default 5, with --quick 2")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads (default 1)")
     parser.add_argument("--long", type=int, help="T of the long answers; 0 leaves them out")
-    parser.add_argument("--only", nargs="+", help="parts to measure", choices=("inference",))
+    parser.add_argument("--only", nargs="+", help="parts to measure", choices=(*PARTS, SCALING))
     parser.add_argument("--out", default="benchmark-results", help="folder for benchmarks.json and benchmarks.png")
     return parser
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -51,8 +52,10 @@ def interleave(cases: Mapping[str, Case], repeats: int, clock: Clock) -> dict[st
             case.before()
             start = clock.read()
             case.work()
+            seconds = clock.read() - start
+            print(f"  {name}: {seconds:.3f} s{'' if turn else ' (not counted)'}", file=sys.stderr, flush=True)
             if turn:
-                taken[name].append(clock.read() - start)
+                taken[name].append(seconds)
     return taken
 
 

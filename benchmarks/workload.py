@@ -62,11 +62,12 @@ def word_tokenizer() -> Any:
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
-    words = ["<unk>", *_ABSTENTION_WORDS]
+    unknown = "<unk>"
+    words = [unknown, *_ABSTENTION_WORDS]
     words += [f"w{i}" for i in range(VOCABULARY - len(words))]
-    tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token="<unk>"))
+    tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token=unknown))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="<unk>")
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token=unknown)
 
 
 def random_llama(size: str, device: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,7 +16,8 @@ from hypothesis import given, settings
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from robustrag_integrations import DecodingAggregation, KeywordAggregation, LocalModel  # noqa: E402
+from robustrag_integrations import DecodingAggregation, KeywordAggregation, LocalModel, ModelError  # noqa: E402
+from robustrag_integrations.models import memory  # noqa: E402
 from robustrag_integrations.models.encoding import PromptEncoder  # noqa: E402
 from robustrag_integrations.prompts import Prompt, PromptSet, PromptTemplate, prompts_for  # noqa: E402
 from tests.naive import naive_decoding_aggregation  # noqa: E402
@@ -136,6 +138,15 @@ def test_kept_prefixes_stay_within_their_bytes_and_the_oldest_goes_first() -> No
     assert len(again) == 2  # a prefill and a step: the last one is still there
     assert len(forgotten) == 3
     model.forget_prefixes()
+    assert model._reader.prefixes.nbytes == 0
+
+
+def test_without_room_to_keep_prefixes_they_are_still_shared_within_a_call() -> None:
+    model = local(prefix_cache_bytes=0)
+    numbers(model)
+    with tokens_read(model) as read:
+        numbers(model)
+    assert len(read) == 4  # two prefixes, a prefill and a step
     assert model._reader.prefixes.nbytes == 0
 
 
@@ -272,3 +283,39 @@ def test_keyword_aggregation_reads_its_instruction_once_for_all_groups() -> None
         defense.answer(QUERY, PASSAGES)
     assert read[0] % 3 == 0
     assert read[0] // 3 <= 96 + ENCODER.frame_length(isolated(["x"])[0]) - ENCODER.encode(isolated(["x"])[0]).shared
+
+
+@pytest.mark.parametrize("error", ["cuda", "cpu"])
+def test_out_of_memory_says_what_would_fit(error: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = local()
+    numbers(model)
+    raised = {
+        "cuda": torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
+        "cpu": RuntimeError("[enforce fail at alloc_cpu.cpp:124] . DefaultCPUAllocator: can't allocate memory"),
+    }[error]
+    per_token = model._lm.bytes_per_token()
+    assert per_token == 2 * 2 * 2 * 16 * 4  # keys and values, layers, heads, width, bytes
+    monkeypatch.setattr(memory, "free_bytes", lambda device: 1000 * per_token)
+
+    def fail(*args: Any, **kwargs: Any) -> Any:
+        raise raised
+
+    monkeypatch.setattr(model._model.model.layers[1], "forward", fail)
+    prompts = isolated(["word " * 50] * 20)
+    with pytest.raises(ModelError, match=r"20 prompts of up to 1\d+ tokens: keys and values of") as told:
+        model.generate(prompts, "isolated")
+    fits = re.search(r"(\d+) prompts of that length would fit, or 20 of (\d+) tokens", str(told.value))
+    assert fits
+    assert 1 <= int(fits[1]) < 20
+    assert int(fits[2]) == 800 // 20
+    monkeypatch.setattr(memory, "free_bytes", lambda device: 10**12)
+    with pytest.raises(ModelError, match="lower prefill_tokens"):
+        DecodingAggregation(model).answer(QUERY, PASSAGES)
+    monkeypatch.setattr(memory, "free_bytes", lambda device: None)
+    with pytest.raises(ModelError, match="lower max_context_tokens"):
+        KeywordAggregation(model).answer(QUERY, PASSAGES)
+
+
+def test_the_free_memory_of_this_machine_is_known() -> None:
+    assert (memory.free_bytes(torch.device("cpu")) or 0) > 2**20
+    assert memory.free_bytes(torch.device("meta")) is None

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import inspect
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
+
+from robustrag_integrations.models.memory import memory_explained
 
 _ROPE_WITHOUT_SWITCH = ("default", "linear", "yarn", "llama3", "proportional")
 _NO_LIMIT = 1_000_000
@@ -51,6 +54,10 @@ class CausalLM:
                 limit = min(limit, int(trained or getattr(config, "original_max_position_embeddings", None) or limit))
         return limit
 
+    def memory_explained(self, rows: int, columns: int) -> AbstractContextManager[None]:
+        """Have an out-of-memory error say how many rows of how many columns would have fitted."""
+        return memory_explained(self.device, rows, columns, self.bytes_per_token)
+
     def bytes_per_token(self) -> int:
         """Keys and values that one token of one row takes in the cache, in bytes."""
         config = self.config
@@ -76,13 +83,15 @@ class CausalLM:
             [rows, keep, V] float32 logits.
         """
         optional = {"position_ids": positions, "logits_to_keep": keep}
-        output = self.model(
-            input_ids=ids,
-            attention_mask=mask,
-            past_key_values=cache,
-            use_cache=True,
-            **{name: value for name, value in optional.items() if name in self.accepts},
-        )
+        width = (mask if isinstance(mask, torch.Tensor) else next(iter(mask.values()))).shape[-1]
+        with self.memory_explained(len(ids), max(width, getattr(cache, "capacity", 0))):
+            output = self.model(
+                input_ids=ids,
+                attention_mask=mask,
+                past_key_values=cache,
+                use_cache=True,
+                **{name: value for name, value in optional.items() if name in self.accepts},
+            )
         logits: torch.Tensor = output.logits
         if "logits_to_keep" not in self.accepts:
             logits = logits[:, keep if isinstance(keep, torch.Tensor) else slice(-keep, None)]

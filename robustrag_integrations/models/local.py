@@ -10,9 +10,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import threading
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from itertools import islice
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.errors import ModelError
@@ -29,7 +27,6 @@ from robustrag_integrations.models.base import (
     TokenCodec,
 )
 from robustrag_integrations.models.encoding import Encoded, PromptEncoder
-from robustrag_integrations.models.token_text import TokenText
 from robustrag_integrations.prompts import Prompt
 
 try:
@@ -40,12 +37,10 @@ try:
     from robustrag_integrations.models.batch import Batch
     from robustrag_integrations.models.branching import LocalTree
     from robustrag_integrations.models.causal_lm import CausalLM
-    from robustrag_integrations.models.drafts import MOST_NODES, InDoubt, drafted_tokens
     from robustrag_integrations.models.finals import FinalRules, PackedFinals
+    from robustrag_integrations.models.greedy import GreedyWriter, Watch
     from robustrag_integrations.models.packing import known_noise
     from robustrag_integrations.models.reading import PromptReader
-    from robustrag_integrations.models.shared import SharedBatch
-    from robustrag_integrations.models.trie import TokenTrie
 except ImportError as error:
     raise ImportError("LocalModel needs torch and transformers: pip install 'robustrag-integrations[local]'") from error
 
@@ -114,6 +109,7 @@ class LocalModel(TextModel, DecodingModel):
         )
         self._abstentions = self._encoder.abstentions()
         self._codec = _Codec(tokenizer, model)
+        self._writer = GreedyWriter(self._reader, self._codec, self._stop, max_new_tokens)
         self._name = name or getattr(model.config, "name_or_path", "") or type(model).__name__
 
     @classmethod
@@ -168,6 +164,16 @@ class LocalModel(TextModel, DecodingModel):
         return self._name
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """Says so when an instruct model runs without its chat template."""
+        if self._chat or not _has_a_frame(self._tokenizer):
+            return ()
+        return (
+            "the tokenizer has a chat template and chat=False leaves it out: an instruct model then reads prompts that "
+            "it was not trained on; leave chat=False out, or take the base model",
+        )
+
+    @property
     def codec(self) -> TokenCodec:
         """Its tokens as text."""
         return self._codec
@@ -216,9 +222,13 @@ class LocalModel(TextModel, DecodingModel):
 
     def stream(self, prompt: Prompt) -> Iterator[str]:
         """The greedy answer to one prompt, token by token."""
-        encoded, longest = self._encode([prompt], "final", self._max_new_tokens)
-        tokens = self._final_tokens(encoded, longest, prompt.drafts)
-        yield from filter(None, self._pieces(tokens, TokenText(self._codec, self._stop), threading.Event()))
+        [encoded], _ = self._encode([prompt], "final", self._max_new_tokens)
+        yield from self._writer.pieces(encoded, self._drafts(prompt))
+
+    def truncates(self, prompt: Prompt) -> bool:
+        """Whether the passages of a prompt are too long for the context window."""
+        [encoded], _ = self._encode([prompt], "final", self._max_new_tokens)
+        return encoded.truncated
 
     async def astream(self, prompt: Prompt) -> AsyncIterator[str]:
         """`stream` in a thread."""
@@ -244,7 +254,7 @@ class LocalModel(TextModel, DecodingModel):
         [encoded] = self._encoder.encode_all([prompt], self._budget([prompt], "final", self._max_new_tokens))
         return encoded
 
-    def _ask_alone(self, prompt: Prompt, cancelled: threading.Event, watch: Callable[[torch.Tensor], None]) -> Response:
+    def _ask_alone(self, prompt: Prompt, cancelled: threading.Event, watch: Watch) -> Response:
         [response] = self._generate([prompt], "final", cancelled, watch)
         return response
 
@@ -253,72 +263,20 @@ class LocalModel(TextModel, DecodingModel):
         prompts: Sequence[Prompt],
         role: Role,
         cancelled: threading.Event,
-        watch: Callable[[torch.Tensor], None] | None = None,
+        watch: Watch | None = None,
     ) -> list[Response]:
         """Answer all prompts in one batch; `watch` sees the [rows, V] logits of every step."""
         if not prompts:
             return []
         encoded, longest = self._encode(prompts, role, self._max_new_tokens)
-        texts = [TokenText(self._codec, self._stop) for _ in prompts]
-        if any(drafts := prompts[0].drafts) and len(prompts) == 1:
-            tokens = self._final_tokens(encoded, longest, drafts)
-            deque(self._pieces(tokens, texts[0], cancelled), maxlen=0)
+        if len(prompts) == 1 and (drafts := self._drafts(prompts[0])):
+            texts = ["".join(self._writer.pieces(encoded[0], drafts, cancelled))]
         else:
-            self._say_all(self._reader.batch(encoded, longest, self._max_new_tokens), texts, cancelled, watch)
-        return [Response(t.shown, truncated=e.truncated) for t, e in zip(texts, encoded, strict=True)]
+            texts = self._writer.together(encoded, longest, cancelled, watch)
+        return [Response(text, truncated=e.truncated) for text, e in zip(texts, encoded, strict=True)]
 
-    def _say_all(
-        self,
-        batch: Batch,
-        texts: Sequence[TokenText],
-        cancelled: threading.Event,
-        watch: Callable[[torch.Tensor], None] | None,
-    ) -> None:
-        """Decode all rows together until the last is complete; a complete one stays in the batch."""
-        done = [False] * len(texts)
-        logits = batch.open().logits
-        for step in range(self._max_new_tokens):
-            if watch is not None:
-                watch(logits)
-            tokens = logits.argmax(-1).tolist()
-            for row, token in enumerate(tokens):
-                if not done[row]:
-                    done[row] = self._codec.is_end(token) or _added_last(texts[row], token)
-            if all(done) or cancelled.is_set() or step == self._max_new_tokens - 1:
-                break
-            logits = batch.append(tokens)
-        for text in texts:
-            text.finish()
-
-    def _pieces(self, tokens: Iterator[int], text: TokenText, cancelled: threading.Event) -> Iterator[str]:
-        """What each token of an answer adds to what can be shown; each before the next token is computed."""
-        for token in islice(tokens, self._max_new_tokens):
-            if self._codec.is_end(token):
-                break
-            yield text.add(token)
-            if text.stopped or cancelled.is_set():
-                break
-        yield text.finish()
-
-    def _final_tokens(self, encoded: list[Encoded], longest: list[int], drafts: Sequence[str]) -> Iterator[int]:
-        """The greedy tokens after one prompt, without end: from drafts as far as those are certain, else plainly."""
-        given = 0
-        if drafts and known_noise(self._lm):
-            batch = self._reader.batch(encoded, longest, MOST_NODES + self._max_new_tokens)
-            if isinstance(batch, SharedBatch):
-                try:
-                    for token in drafted_tokens(batch, self._draft_trie(drafts)):
-                        yield token
-                        given += 1
-                except InDoubt:
-                    pass
-        yield from islice(_plain_tokens(self._reader.batch(encoded, longest, self._max_new_tokens)), given, None)
-
-    def _draft_trie(self, drafts: Sequence[str]) -> TokenTrie:
-        trie = TokenTrie()
-        for answer in self._encoder.answers(drafts, end=self._stop[0] if self._stop else ""):
-            trie.add(answer[: self._max_new_tokens - 1], MOST_NODES)
-        return trie
+    def _drafts(self, prompt: Prompt) -> list[tuple[int, ...]]:
+        return self._encoder.answers(prompt.drafts, end=self._stop[0] if self._stop else "")
 
     def _encode(self, prompts: Sequence[Prompt], role: Role, max_new_tokens: int) -> tuple[list[Encoded], list[int]]:
         """Prompts as tokens, and how many tokens each could have had with any other passage.
@@ -354,22 +312,22 @@ class LocalModel(TextModel, DecodingModel):
         return sum(len(tokens) - 1 for tokens in self._abstentions)
 
 
+def _has_a_frame(tokenizer: Any) -> bool:
+    """Whether the tokenizer's chat template puts anything around a message."""
+    if not getattr(tokenizer, "chat_template", None):
+        return False
+    try:
+        shown = tokenizer.apply_chat_template(
+            [{"role": "user", "content": "?"}], add_generation_prompt=True, tokenize=False
+        )
+    except Exception:  # a template that wants something else is a template all the same
+        return True
+    return str(shown).strip() != "?"
+
+
 def _check_whole(name: str, number: object, least: int) -> None:
     if isinstance(number, bool) or not isinstance(number, int) or number < least:
         raise ValueError(f"{name}={number!r} must be a whole number of at least {least}")
-
-
-def _plain_tokens(batch: Batch) -> Iterator[int]:
-    """The greedy tokens of a batch of one row, without end."""
-    logits = batch.open().logits
-    while True:
-        yield (token := int(logits.argmax(-1)[0]))
-        logits = batch.append([token])
-
-
-def _added_last(text: TokenText, token: int) -> bool:
-    text.add(token)
-    return text.stopped
 
 
 class _Codec:

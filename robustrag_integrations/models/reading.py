@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 
@@ -56,7 +57,8 @@ class PromptReader:
         rules = self._rules()
         if isinstance(rules, str):
             return PlainBatch(self.lm, [p.ids for p in prompts], 1 + max(longest), self.at_once)
-        rows = [Row(self._prefix(rules, p), p.ids[p.shared :]) for p in prompts]
+        read: dict[tuple[int, ...], KeyValues] = {}
+        rows = [Row(self._prefix(rules, p, read), p.ids[p.shared :]) for p in prompts]
         width = max(most - row.shared for most, row in zip(longest, rows, strict=True))
         return SharedBatch(self.lm, rules, rows, width=width, room=room, at_once=self.at_once)
 
@@ -65,12 +67,18 @@ class PromptReader:
         rules = self._rules()
         return None if isinstance(rules, str) else Stem.nothing(self.lm, rules)
 
-    def _prefix(self, rules: MaskRules, prompt: Encoded) -> KeyValues | None:
-        """The keys and values of how a prompt begins: what all questions share, then what this question's groups do."""
+    def _prefix(self, rules: MaskRules, prompt: Encoded, read: dict[tuple[int, ...], KeyValues]) -> KeyValues | None:
+        """The keys and values of how a prompt begins: what all questions share, then what this question's groups do.
+
+        `read` has those of the batch's other prompts.
+        """
         known: KeyValues | None = None
         for tokens in prompt.prefixes:
             begun, ids = known, prompt.ids[:tokens]
-            known = self.prefixes.get(ids, lambda: read_prefix(self.lm, rules, ids, begun, self.at_once))  # noqa: B023
+            if ids not in read:
+                compute = partial(read_prefix, self.lm, rules, ids, begun, self.at_once)
+                read[ids] = self.prefixes.get(ids, compute)
+            known = read[ids]
         return known
 
     def _rules(self) -> MaskRules | str:
@@ -88,8 +96,6 @@ def _examine(lm: CausalLM) -> MaskRules | str:
         return str(reason)
     try:
         gap, spread = _disagreement(lm, rules)
-    except torch.OutOfMemoryError:
-        raise
     except (AttributeError, IndexError, KeyError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
         return f"it cannot read with explicit masks: {type(error).__name__}: {error}"[:300]
     if not gap <= _TOLERANCE.get(lm.dtype, _HALF_TOLERANCE) * spread:

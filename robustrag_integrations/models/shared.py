@@ -62,7 +62,7 @@ class SharedBatch:
         self._ids, self._places, self._keys = (t.to(lm.device) for t in (ids, places, keys))
         self._next = torch.tensor([row.shared + len(row.rest) for row in rows], device=lm.device)
         self._slab = Slab(len(rows), capacity)
-        with torch.inference_mode():
+        with torch.inference_mode(), lm.memory_explained(len(rows), capacity):
             self._slab.load([row.prefix for row in rows], self.columns)
 
     @property

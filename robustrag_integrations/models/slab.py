@@ -90,6 +90,7 @@ class Slab(Cache):  # type: ignore[misc]  # untyped library
     """A cache of [rows, capacity] columns."""
 
     def __init__(self, rows: int, capacity: int) -> None:
+        self.capacity = capacity
         self._new_layer = partial(_SlabLayer, capacity, rows)
         super().__init__(layer_class_to_replicate=self._new_layer)
 
@@ -115,7 +116,7 @@ class Slab(Cache):  # type: ignore[misc]  # untyped library
 
     def copy(self) -> Slab:
         """A slab of the same size that holds the same."""
-        twin = Slab(0, 0)
+        twin = Slab(0, self.capacity)
         twin._new_layer = self._new_layer
         twin.layer_class_to_replicate = self._new_layer
         for index, layer in enumerate(self.layers):

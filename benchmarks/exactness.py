@@ -1,0 +1,47 @@
+"""How many benign rows an attacker's passage moves by a bit: through its words, its length or its rank."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from benchmarks.inference import Bench
+from benchmarks.results import Ratio
+from robustrag_integrations import LocalModel
+
+_GROUPS = 4
+
+
+def ratios(bench: Bench) -> list[Ratio]:
+    """Counted over the first two steps and the abstention scores, in the precision of the bench's model."""
+    scene = bench.scene.smaller(groups=_GROUPS)
+    model, benign = bench.model(), scene.passages()
+    attacks = {
+        "nothing": "",
+        "one word": "w1",
+        "other words": scene.passages(seed=1)[0],
+        "more than fits": " ".join(scene.passages(seed=2)),
+    }
+    before, moved = _rows(bench, model, [*benign, scene.passages(seed=3)[0]]), 0
+    kept = [*range(_GROUPS), _GROUPS + 1]
+    for attack in attacks.values():
+        after = _rows(bench, model, [*benign, attack])
+        moved += sum(not np.array_equal(before[row], after[row]) for row in kept)
+    for rank in range(_GROUPS):
+        order = [*range(rank), _GROUPS, *range(rank, _GROUPS)]
+        after = _rows(bench, model, [[*benign, scene.passages(seed=3)[0]][i] for i in order])
+        moved += sum(not np.array_equal(before[old], after[new]) for new, old in enumerate([*order, _GROUPS + 1]))
+    zero = {"cpu": ("<=", 0.0), "cuda": ("<=", 0.0)}
+    return [Ratio("benign rows moved by content, length or rank", (float(moved),), zero)]
+
+
+def _rows(bench: Bench, model: LocalModel, passages: Sequence[str]) -> list[np.ndarray]:
+    """Everything that the model says, a row per passage and one for no retrieval."""
+    prompts, query = bench.scene.prompts(), bench.scene.question()
+    isolated = [prompts.isolated.render(context=p, query=query) for p in passages]
+    session = model.open_session(isolated, prompts.no_retrieval.render(query=query), 4)
+    first, second = session.opening.distributions, session.append(5)
+    rows = [np.concatenate([a, b]) for a, b in zip(first.groups, second.groups, strict=True)]
+    scored = [np.append(row, p) for row, p in zip(rows, session.opening.abstention, strict=True)]
+    return [*scored, np.concatenate([first.no_retrieval, second.no_retrieval])]

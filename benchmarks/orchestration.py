@@ -1,0 +1,113 @@
+"""What the machinery around the model costs: keyword aggregation over a simulated API of fixed latency."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable
+
+from benchmarks.inference import Bench
+from benchmarks.results import Ratio, Target
+from robustrag_integrations import CallableModel, KeywordAggregation
+
+_LATENCY = 0.1  # seconds of a simulated call
+_PASSAGES = [f"Account {i}: the bridge was built by Bo Ek." for i in range(10)]
+_MANY, _AT_ONCE = 1000, 100
+
+
+def ratios(bench: Bench) -> list[Ratio]:
+    """Wall time, whatever the bench's clock: waiting is what is simulated."""
+    ours = tuple(_overhead(_answer) for _ in range(bench.repeats))
+    threaded = tuple(_overhead(_answer_in_threads) for _ in range(bench.repeats))
+    computed = tuple(_overhead(_answer, computing=True) for _ in range(bench.repeats))
+    left, elapsed = _many()
+    ideal = _MANY / _AT_ONCE * 2 * _LATENCY
+    bound: dict[str, Target] = {"cpu": ("<=", 20.0), "cuda": ("<=", 20.0)}
+    none: dict[str, Target] = {"cpu": ("<=", 0.0), "cuda": ("<=", 0.0)}
+    name = "keyword k=10 at concurrency 10: ms above 2.0 calls"
+    return [
+        Ratio(f"{name}, async", ours, bound, f"calls of {1000 * _LATENCY:.0f} ms"),
+        Ratio(f"{name}, threads", threaded, bound, f"calls of {1000 * _LATENCY:.0f} ms"),
+        Ratio(
+            "keyword k=10: ms of computing per answer, async", computed, {}, "what is left of the above on an idle core"
+        ),
+        Ratio("threads, tasks and files left by 1,000 questions at concurrency 100", (float(left),), none),
+        Ratio("1,000 questions at concurrency 100 / waiting alone", (elapsed / ideal,)),
+    ]
+
+
+def _said(prompt: str) -> str:
+    return "Bo Ek"
+
+
+async def _call(prompt: str) -> str:
+    await asyncio.sleep(_LATENCY)
+    return _said(prompt)
+
+
+def _blocking_call(prompt: str) -> str:
+    time.sleep(_LATENCY)
+    return _said(prompt)
+
+
+def _defense(model: CallableModel) -> KeywordAggregation:
+    return KeywordAggregation(model, extractor=lambda text: set(text.split()))
+
+
+async def _answer() -> None:
+    await _defense(CallableModel(async_fn=_call, max_concurrency=10)).aanswer("Who built it?", _PASSAGES)
+
+
+async def _answer_in_threads() -> None:
+    defense = _defense(CallableModel(_blocking_call, max_concurrency=10))
+    await asyncio.to_thread(defense.answer, "Who built it?", _PASSAGES)
+
+
+def _overhead(work: Callable[[], Awaitable[None]], *, computing: bool = False) -> float:
+    """Milliseconds above the two rounds of calls that the algorithm has to wait for; after a first answer.
+
+    With `computing`, the milliseconds that this process computes: the same thing, but for what other processes take.
+    """
+    clock = time.process_time if computing else time.perf_counter
+    waiting = 0.0 if computing else 2 * _LATENCY
+
+    async def timed() -> float:
+        await work()
+        start = clock()
+        await work()
+        return clock() - start
+
+    return 1000 * (asyncio.run(timed()) - waiting)
+
+
+def _many() -> tuple[int, float]:
+    """What is left over after many questions in one event loop, and how long they took."""
+
+    async def ask_all() -> tuple[int, float]:
+        defense = _defense(CallableModel(async_fn=_call, max_concurrency=10 * _AT_ONCE))
+        slots = asyncio.Semaphore(_AT_ONCE)
+
+        async def ask(number: int) -> None:
+            async with slots:
+                answer = await defense.aanswer(f"Who built bridge {number}?", _PASSAGES)
+            if answer.text != "Bo Ek":
+                raise AssertionError(f"question {number} got {answer.text!r}")
+
+        await ask(0)  # what is made once and kept, such as the loop's worker threads up to their number, stays
+        await asyncio.gather(*(ask(i) for i in range(_AT_ONCE)))
+        before, start = _in_use(), time.perf_counter()
+        await asyncio.gather(*(ask(i) for i in range(_MANY)))
+        return max(0, _in_use() - before), time.perf_counter() - start
+
+    return asyncio.run(ask_all())
+
+
+def _in_use() -> int:
+    """Threads, tasks and open files of this process."""
+    gc.collect()
+    files = len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0
+    return threading.active_count() + len(asyncio.all_tasks()) + files
