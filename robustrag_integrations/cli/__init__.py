@@ -25,6 +25,7 @@ examples:
   robustrag demo                                     attack a small corpus, with and without a defence; offline
   robustrag ask "Who runs the mill?" --docs notes/   ask your own documents
   robustrag certify demo --limit 5                   what no attacker can get below
+  robustrag eval --limit 5                           attacks, scores and tables, as in the paper
 
 exit codes: 0 done, 1 failure, 2 wrong usage, 3 no answer (abstained)
 """

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -117,3 +118,10 @@ def test_values_that_are_given_twice_are_run_once() -> None:
     config = read_config({"attacks": ["pia", "pia", "none"], "top_k": [5, 5]})
     assert config.attacks == (AttackSpec("none", corruption_size=0), AttackSpec("pia"))
     assert config.top_k == (5,)
+
+
+@pytest.mark.parametrize("name", ["evaluation.yaml", "results/baseline.yaml"])
+def test_the_example_configs_are_configs(name) -> None:
+    pytest.importorskip("yaml")
+    examples = Path(__file__).resolve().parents[2] / "examples"
+    assert read_config(load_config(str(examples / name))).models[0].name == "bundled"
