@@ -7,9 +7,9 @@ runtime.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Literal
 
 from robustrag_integrations.evaluation.intervals import EMPTY, Interval
@@ -301,14 +301,18 @@ def _certified_once(line: Line) -> Interval:
 
 
 def _setting(name: str) -> Callable[[Line], float | None]:
-    """A numeric setting, which may be written as a fraction."""
+    """A numeric setting, which may be written as a fraction; None for anything else."""
 
     def read(line: Line) -> float | None:
         value = line.settings.get(name)
-        try:
-            return None if value is None or isinstance(value, bool) else float(Fraction(str(value)[:40]))
-        except (ValueError, ZeroDivisionError, OverflowError):
+        if isinstance(value, bool) or not isinstance(value, (int, float, str)):
             return None
+        try:
+            above, _, below = str(value)[:40].partition("/")
+            number = float(above) / float(below or 1)
+        except (ValueError, ZeroDivisionError):
+            return None
+        return number if math.isfinite(number) else None
 
     return read
 

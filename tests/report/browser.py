@@ -58,9 +58,10 @@ class Visit:
         assert self.requests == []
 
     def keep(self, path: Path) -> None:
-        """A picture of the whole page for people, where SCREENSHOTS asks for them."""
+        """A picture of the page's first metres for people, where SCREENSHOTS asks for them."""
         if "SCREENSHOTS" in os.environ:
-            self.page.screenshot(path=path, full_page=True)
+            size = {"width": self.page.viewport_size["width"], "height": 3000}
+            self.page.screenshot(path=path, full_page=True, clip={"x": 0, "y": 0, **size})
 
     def fits(self) -> bool:
         """Whether the page is no wider than its window."""

@@ -95,6 +95,12 @@ def test_a_setting_with_several_values_makes_a_figure_of_benign_and_certified_ac
     assert name not in _figures(lines[:1])
 
 
+@pytest.mark.parametrize("value", ["1e999999999", "inf", "nan", "1/0", "", "x", None, True, [1]])
+def test_a_setting_that_is_no_number_makes_no_figure(value: Any) -> None:
+    lines = [_line(f"keyword {v!r:.20}", accuracy=_rate(0.5), settings={"alpha": v}) for v in (0.2, value)]
+    assert "alpha" not in _figures(lines)
+
+
 def test_other_settings_that_vary_make_curves_of_their_own() -> None:
     lines = [
         _line(f"keyword {a} {b}", accuracy=_rate(0.5), settings={"alpha": a, "beta": b})

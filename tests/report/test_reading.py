@@ -60,6 +60,19 @@ def test_bad_lines_are_reported_by_number_and_the_rest_is_kept(tmp_path: Path, m
     assert "'robustrag/eval/9'" in reasons[5]
 
 
+def test_a_row_without_what_is_drawn_of_it_is_named(made_rows: list[dict[str, Any]]) -> None:
+    row = next(r for r in made_rows if r["attack"]["name"] == "pia")
+    for part, key in (
+        ("scores", "hijacked"),
+        ("attack", "corruption_size"),
+        ("answer", "groups"),
+        ("timing", "seconds"),
+    ):
+        broken = {**row, part: {k: v for k, v in row[part].items() if k != key}}
+        assert misfit_in_row(broken) is not None, (part, key)
+    assert misfit_in_row(row) is None
+
+
 def test_a_row_that_was_tried_again_replaces_its_failure_and_never_the_other_way_round(
     tmp_path: Path, made_rows: list[dict[str, Any]]
 ) -> None:

@@ -130,14 +130,15 @@ ROW = {
     "certificates": Maybe([_CERTIFICATE]),
     "error": Maybe({"type": str, "message": str}),
 }
+ATTACKED = {"rank": (str, int), "corruption_size": int}
 ANSWERED = {
     "answer": _ANSWER,
     "scores": {
-        "correct": Maybe(Within(0, 1)),
-        "hijacked": Maybe(bool),
+        "correct": Null(Within(0, 1)),
+        "hijacked": Null(bool),
         "both": bool,
         "abstained": bool,
-        "judge": Maybe(Within(0, 100)),
+        "judge": Null(Within(0, 100)),
     },
     "cost": {"model_calls": _MAYBE_NUMBER, "prompt_tokens": _MAYBE_NUMBER, "completion_tokens": _MAYBE_NUMBER},
     "timing": {"seconds": Within(0, _LARGEST)},
@@ -147,8 +148,12 @@ _NAMES = {str: "a text", int: "a whole number", float: "a number", bool: "true o
 
 def misfit_in_row(row: Any) -> str | None:
     """What is wrong with a row; None when everything that is drawn of it is there."""
-    if (problem := misfit(row, ROW)) or row.get("error") is not None:
+    if problem := misfit(row, ROW):
         return problem
+    if row["attack"]["name"] != "none" and (problem := misfit(row["attack"], ATTACKED, "attack")):
+        return problem
+    if row.get("error") is not None:
+        return None
     if row["task"] != "long" and any(c["tau"] > 1 for c in row.get("certificates") or ()):
         return "certificates.tau must be at most 1"
     return misfit(row, ANSWERED)
