@@ -1,7 +1,65 @@
-"""Fixtures that several folders of tests share."""
+"""What all tests share: no network but this machine's own, and fixtures of several folders."""
 
 from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
 
 from tests.serving import reader_folder, reader_server
 
 __all__ = ["reader_folder", "reader_server"]
+
+_HERE = {None, "", "127.0.0.1", "::1", "localhost", "0.0.0.0", "::", socket.gethostname()}
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Refuse connections and look-ups that lead elsewhere, as a machine without network does, and fail the test.
+
+    Who connects a datagram socket to learn this machine's own address is refused but not blamed: nothing is sent.
+    """
+    blamed: list[str] = []
+
+    def check(instance: socket.socket, address: Any) -> None:
+        if not isinstance(address, tuple) or address[0] in _HERE or str(address[0]).startswith("127."):
+            return
+        if instance.type == socket.SOCK_STREAM:
+            blamed.append(f"a connection to {address}")
+        raise OSError(f"tests do not connect to {address}")
+
+    def guarded(name: str) -> Any:
+        original = getattr(socket.socket, name)
+
+        def connect(self: socket.socket, address: Any) -> Any:
+            check(self, address)
+            return original(self, address)
+
+        return connect
+
+    def look_up(host: Any, *more: Any, **named: Any) -> Any:
+        shown = host.decode() if isinstance(host, bytes) else host
+        if shown not in _HERE and not _is_address(str(shown)):
+            blamed.append(f"a look-up of {host!r}")
+            raise socket.gaierror(socket.EAI_NONAME, f"tests do not look up {host!r}")
+        return original_look_up(host, *more, **named)
+
+    original_look_up = socket.getaddrinfo
+    for name in ("connect", "connect_ex"):
+        monkeypatch.setattr(socket.socket, name, guarded(name))
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    yield
+    assert not blamed, f"the test tried {', '.join(blamed)}"
+
+
+def _is_address(host: str) -> bool:
+    """Whether this is a number already, so that looking it up asks nobody."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            socket.inet_pton(family, host)
+        except OSError:
+            continue
+        return True
+    return False
