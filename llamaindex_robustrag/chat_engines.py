@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.base.response.schema import RESPONSE_TYPE
@@ -77,6 +77,21 @@ class ReportingChatEngine(BaseChatEngine):
         if self._synthesizer is None:  # made without `from_defaults`
             self._synthesizer = RobustRAGSynthesizer(self._llm)
         return self._synthesizer
+
+    @classmethod
+    def _from_parts(
+        cls,
+        retriever: Any,
+        llm: LLM | TextModel | None,
+        synthesizer: RobustRAGSynthesizer | None,
+        settings: dict[str, Any],
+        **parts: Any,
+    ) -> Self:
+        """An engine of LlamaIndex's own making from `parts`, with a synthesizer of ours."""
+        chosen = synthesizer_of(synthesizer, llm, None, **settings)
+        made: Any = super().from_defaults(retriever, llm=chosen.plain_llm, **parts)  # type: ignore[misc]
+        made._synthesizer = chosen
+        return cast(Self, made)
 
     def chat(self, message: str, chat_history: list[ChatMessage] | None = None, **more: Any) -> AgentChatResponse:
         """One question, one answer."""
@@ -163,19 +178,17 @@ class RobustContextChatEngine(ReportingChatEngine, ContextChatEngine):
         Raises:
             TypeError, ValueError: arguments that exclude each other or make no sense.
         """
-        synthesizer = synthesizer_of(response_synthesizer, llm, None, **settings)
-        engine = super().from_defaults(
+        return cls._from_parts(
             retriever,
-            llm=synthesizer.plain_llm,
+            llm,
+            response_synthesizer,
+            settings,
             chat_history=chat_history,
             memory=memory,
             system_prompt=system_prompt,
             prefix_messages=prefix_messages,
             node_postprocessors=node_postprocessors,
         )
-        robust = cast(RobustContextChatEngine, engine)
-        robust._synthesizer = synthesizer
-        return robust
 
     def _get_response_synthesizer(self, chat_history: list[ChatMessage], streaming: bool = False) -> Any:
         conversation = [*self._prefix_messages, *chat_history]
@@ -228,10 +241,11 @@ class RobustCondensePlusContextChatEngine(ReportingChatEngine, CondensePlusConte
         Raises:
             TypeError, ValueError: arguments that exclude each other or make no sense.
         """
-        synthesizer = synthesizer_of(response_synthesizer, llm, None, **settings)
-        engine = super().from_defaults(
+        return cls._from_parts(
             retriever,
-            llm=synthesizer.plain_llm,
+            llm,
+            response_synthesizer,
+            settings,
             chat_history=chat_history,
             memory=memory,
             system_prompt=system_prompt,
@@ -240,9 +254,6 @@ class RobustCondensePlusContextChatEngine(ReportingChatEngine, CondensePlusConte
             node_postprocessors=node_postprocessors,
             verbose=verbose,
         )
-        robust = cast(RobustCondensePlusContextChatEngine, engine)
-        robust._synthesizer = synthesizer
-        return robust
 
     def _get_response_synthesizer(self, chat_history: list[ChatMessage], streaming: bool = False) -> Any:
         system = [ChatMessage(role=MessageRole.SYSTEM, content=self._system_prompt)] if self._system_prompt else []

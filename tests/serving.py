@@ -19,6 +19,26 @@ import pytest
 START = 240  # seconds that a busy machine may take to load everything
 
 
+@pytest.fixture(scope="session")
+def reader_folder() -> Path:
+    """The bundled reader; `ROBUSTRAG_TEST_READER` names another folder with a model trained on the same prompts."""
+    pytest.importorskip("torch", reason="the extra local is not installed")
+    if named := os.environ.get("ROBUSTRAG_TEST_READER"):
+        return Path(named)
+    from robustrag_integrations.reader import reader_path
+
+    return reader_path()
+
+
+@pytest.fixture(scope="session")
+def reader_server(reader_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of one server with the bundled reader, for all tests of a session."""
+    for module in ("transformers", "fastapi", "uvicorn"):
+        pytest.importorskip(module, reason="needs transformers[serving]")
+    with transformers_server(reader_folder, tmp_path_factory.mktemp("serve")) as address:
+        yield address
+
+
 def free_port() -> int:
     """A port on loopback that nobody listens on."""
     with socket.socket() as probe:

@@ -293,6 +293,10 @@ def test_the_rules_take_what_any_tagger_says() -> None:
 # Fingerprints
 
 
+def test_a_function_that_belongs_to_no_module_has_a_fingerprint_too() -> None:
+    assert extractor_fingerprint(str.split) == "builtins.str.split (unhashed)"
+
+
 def test_the_shipped_fingerprint_names_version_and_hash() -> None:
     name, version, digest = extractor_fingerprint(extract).split()
     assert (name, version) == ("robustrag-keywords", "1.0.0")

@@ -25,7 +25,7 @@ from tests.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
 
 QUERY = "Who built the Halden Light?"
 BENIGN = ["The Halden Light was built by Tomas Brevik in 1871.", "Brevik built it.", "It stands on Sorra. " * 4]
-ARCHITECTURES = ["llama", "gpt2", "mistral", "neox"]
+ARCHITECTURES = ["llama", "gpt2", "mistral", "neox", "qwen3", "gemma2", "phi3"]
 
 
 TOKENIZER = tiny_tokenizer()
@@ -75,6 +75,7 @@ def test_no_other_row_moves_by_a_bit_when_one_passage_changes(
     architecture: str, dtype: str, tokenizer, request: pytest.FixtureRequest
 ) -> None:
     model = local(architecture, tokenizer, getattr(torch, dtype))
+    assert model.why_not_shared is None  # the rows share how they begin
     before = trace(model, [*BENIGN, "A planted passage."])
     for name, attack in ATTACKS.items():
         after = trace(model, [*BENIGN, attack])
@@ -273,3 +274,32 @@ def test_a_checkpoint_that_lacks_weights_is_refused(tokenizer, tmp_path) -> None
     (tmp_path / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 3}))
     with pytest.raises(ModelError, match="lacks 9 of its weights"):
         LocalModel.from_pretrained(str(tmp_path))
+
+
+@pytest.mark.parametrize("passage", ["short", "word " * 400])
+async def test_a_stream_says_as_well_when_not_all_passages_fit(passage: str) -> None:
+    defense = VanillaRAG(LocalModel(tiny_model("llama", window=256), tiny_tokenizer(), max_new_tokens=4))
+    stream, astream = defense.stream("q", [passage]), defense.astream("q", [passage])
+    assert "".join(stream) == "".join([piece async for piece in astream])
+    answer = defense.answer("q", [passage])
+    assert answer.groups[0].truncated is (passage != "short")
+    assert stream.answer == astream.answer == answer
+
+
+def test_an_instruct_model_without_its_chat_template_is_warned_of_in_answers_and_certificates() -> None:
+    parts = tiny_model("llama"), tiny_tokenizer(chat=True)
+    bare = LocalModel(*parts, chat=False, max_context_tokens=24, max_new_tokens=2)
+    keyword, decoding = KeywordAggregation(bare, extractor=str.split), DecodingAggregation(bare, max_new_tokens=1)
+    for defense in (keyword, decoding):
+        assert "leave chat=False out" in defense.answer("q", ["a", "b"]).warnings[0]
+        assert "leave chat=False out" in defense.certify("q", ["a", "b"], "a").warnings[0]
+    assert LocalModel(tiny_model("llama"), tiny_tokenizer(chat=True)).warnings == ()
+    assert LocalModel(tiny_model("llama"), tiny_tokenizer(), chat=False).warnings == ()
+
+
+def test_a_chat_template_that_adds_nothing_may_be_left_out() -> None:
+    tokenizer = tiny_tokenizer()
+    tokenizer.chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}"
+    assert LocalModel(tiny_model("llama"), tokenizer, chat=False).warnings == ()
+    tokenizer.chat_template = "{{ raise_exception('no') }}"
+    assert len(LocalModel(tiny_model("llama"), tokenizer, chat=False).warnings) == 1

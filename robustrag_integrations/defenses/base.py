@@ -216,7 +216,7 @@ class TextDefense(Defense):
         return TextPerformer(self.model)
 
     def _stream(self, plan: Plan) -> Generator[str | RobustAnswer, None, None]:
-        return stream(plan, self._performer(), self.model.stream)
+        return stream(plan, self._performer(), self.model.stream, truncates=self.model.truncates)
 
     def _astream(self, plan: Plan) -> AsyncGenerator[str | RobustAnswer, None]:
-        return astream(plan, self._performer().aperform, self.model.astream)
+        return astream(plan, self._performer().aperform, self.model.astream, truncates=self.model.truncates)

@@ -33,6 +33,7 @@ Perform = Callable[[Request], Reply]
 AsyncPerform = Callable[[Request], Awaitable[Reply]]
 StreamFinal = Callable[[Prompt], Iterator[str]]
 AsyncStreamFinal = Callable[[Prompt], AsyncIterator[str]]
+Truncates = Callable[[Prompt], bool]
 
 Asked = TypeVar("Asked")
 Told = TypeVar("Told")
@@ -76,10 +77,16 @@ def _step(plan: Generator[Asked, Any, Result], reply: Any, watch: Watch) -> Aske
     return watch.decide(send)
 
 
-def stream(plan: Plan, perform: Perform, stream_final: StreamFinal) -> Generator[str | RobustAnswer, None, None]:
+def _says_nothing(prompt: Prompt) -> bool:
+    return False
+
+
+def stream(
+    plan: Plan, perform: Perform, stream_final: StreamFinal, *, truncates: Truncates = _says_nothing
+) -> Generator[str | RobustAnswer, None, None]:
     """Run a plan and give the aggregated answer in pieces, then the `RobustAnswer`. The pieces add up to its text.
 
-    Isolated responses are never among the pieces.
+    Isolated responses are never among the pieces. `truncates` says whether the streamed prompt was cut to fit.
     """
     with Watch("answer") as watch:
         step = _step(plan, None, watch)
@@ -92,7 +99,7 @@ def stream(plan: Plan, perform: Perform, stream_final: StreamFinal) -> Generator
                 for piece in watch.pieces(trimmed(stream_final(step.prompts[0]))):
                     said.append(piece)
                     yield piece
-                reply = [Response("".join(said))]
+                reply = [Response("".join(said), truncated=_cut(step, truncates))]
             else:
                 reply = watch.ask(step, perform)
             step = _step(plan, reply, watch)
@@ -101,7 +108,7 @@ def stream(plan: Plan, perform: Perform, stream_final: StreamFinal) -> Generator
 
 
 async def astream(
-    plan: Plan, perform: AsyncPerform, stream_final: AsyncStreamFinal
+    plan: Plan, perform: AsyncPerform, stream_final: AsyncStreamFinal, *, truncates: Truncates = _says_nothing
 ) -> AsyncGenerator[str | RobustAnswer, None]:
     """`stream` in an event loop."""
     with Watch("answer") as watch:
@@ -115,12 +122,18 @@ async def astream(
                 async for piece in watch.apieces(atrimmed(stream_final(step.prompts[0]))):
                     said.append(piece)
                     yield piece
-                reply = [Response("".join(said))]
+                reply = [Response("".join(said), truncated=await asyncio.to_thread(_cut, step, truncates))]
             else:
                 reply = await watch.aask(step, perform)
             step = await asyncio.to_thread(_step, plan, reply, watch)
         answer = watch.done(step.result)
     yield answer
+
+
+def _cut(request: Ask, truncates: Truncates) -> bool:
+    """Whether a final prompt with passages in it (only a defence that does not isolate has one) was cut."""
+    [prompt] = request.prompts
+    return prompt.context is not None and truncates(prompt)
 
 
 def _streamed(request: Request) -> TypeGuard[Ask]:

@@ -16,4 +16,5 @@ def extractor_fingerprint(extractor: Callable[[str], Collection[str]]) -> str:
     if isinstance(own, str):
         return own
     named = extractor if hasattr(extractor, "__qualname__") else type(extractor)
-    return f"{named.__module__}.{named.__qualname__} (unhashed)"
+    module = getattr(named, "__module__", None) or "builtins"  # a method such as `str.split` has none
+    return f"{module}.{named.__qualname__} (unhashed)"

@@ -53,9 +53,13 @@ class TextModel(ABC):
     def astream(self, prompt: Prompt) -> AsyncIterator[str]:
         """`stream` without blocking the event loop."""
 
+    def truncates(self, prompt: Prompt) -> bool:
+        """Whether the passages of a final prompt would be cut to fit; a stream of pieces has no room to say so."""
+        return False
+
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What about this model weakens the radius of its answers, in words."""
+        """What about this model weakens its answers or their radius, in words."""
         return ()
 
     @property

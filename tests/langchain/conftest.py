@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 from pathlib import Path
 
 import pytest
@@ -42,13 +41,3 @@ def poisoned() -> ListRetriever:
 @pytest.fixture
 def prompt() -> object:
     return PROMPT
-
-
-@pytest.fixture(scope="session")
-def reader_folder() -> Path:
-    """The bundled reader; `ROBUSTRAG_TEST_READER` names another folder with a model trained on the same prompts."""
-    pytest.importorskip("torch", reason="the extra local is not installed")
-    if named := os.environ.get("ROBUSTRAG_TEST_READER"):
-        return Path(named)
-    reader = pytest.importorskip("robustrag_integrations.reader", reason="no reader is bundled here")
-    return Path(reader.reader_path())

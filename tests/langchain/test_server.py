@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,24 +10,17 @@ from langchain_core.documents import Document
 
 from langchain_robustrag import create_robust_documents_chain, create_robust_retrieval_chain
 from tests.langchain.library import FACTS, GIVEN, planted, questions, retriever
-from tests.serving import free_port, transformers_server
+from tests.serving import free_port
 
-for module in ("torch", "transformers", "fastapi", "uvicorn", "langchain_openai"):
-    pytest.importorskip(module, reason="needs transformers[serving] and langchain-openai")
-
-
-@pytest.fixture(scope="module")
-def server(reader_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with transformers_server(reader_folder, tmp_path_factory.mktemp("serve")) as address:
-        yield address
+pytest.importorskip("langchain_openai", reason="needs langchain-openai")
 
 
 @pytest.fixture
-def served(server: str, reader_folder: Path) -> Any:
+def served(reader_server: str, reader_folder: Path) -> Any:
     from langchain_openai import ChatOpenAI
 
     return ChatOpenAI(
-        base_url=server, api_key="none", model=str(reader_folder), temperature=0, max_tokens=16, timeout=120
+        base_url=reader_server, api_key="none", model=str(reader_folder), temperature=0, max_tokens=16, timeout=120
     )
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import socket
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -42,15 +39,3 @@ def clean() -> VectorStoreIndex:
 @pytest.fixture
 def poisoned() -> VectorStoreIndex:
     return index_of([*truthful(), EVIL])
-
-
-@pytest.fixture(scope="session")
-def reader_folder() -> Iterator[Path]:
-    """The bundled reader; `ROBUSTRAG_TEST_READER` names another folder with a model trained on the same prompts."""
-    pytest.importorskip("torch", reason="the extra local is not installed")
-    if named := os.environ.get("ROBUSTRAG_TEST_READER"):
-        yield Path(named)
-        return
-    from robustrag_integrations.reader import reader_path
-
-    yield reader_path()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,25 +12,18 @@ from llama_index.core.chat_engine.types import BaseChatEngine
 from llamaindex_robustrag import RobustCondensePlusContextChatEngine, RobustRAGQueryEngine, RobustRAGSynthesizer
 from tests.llamaindex.fakes import index_of
 from tests.llamaindex.library import ASKED, FACTS, PLANTED
-from tests.serving import free_port, transformers_server
+from tests.serving import free_port
 
-for module in ("transformers", "fastapi", "uvicorn", "llama_index.llms.openai_like"):
-    pytest.importorskip(module, reason="needs transformers[serving] and llama-index-llms-openai-like")
-
-
-@pytest.fixture(scope="module")
-def server(reader_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with transformers_server(reader_folder, tmp_path_factory.mktemp("serve")) as address:
-        yield address
+pytest.importorskip("llama_index.llms.openai_like", reason="needs llama-index-llms-openai-like")
 
 
 @pytest.fixture
-def served(server: str, reader_folder: Path) -> Any:
+def served(reader_server: str, reader_folder: Path) -> Any:
     from llama_index.llms.openai_like import OpenAILike
 
     return OpenAILike(
         model=str(reader_folder),
-        api_base=server,
+        api_base=reader_server,
         api_key="none",
         is_chat_model=True,
         context_window=1024,
