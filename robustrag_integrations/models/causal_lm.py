@@ -64,7 +64,7 @@ class CausalLM:
         heads = int(config.num_attention_heads)
         shared = int(getattr(config, "num_key_value_heads", None) or heads)
         width = int(getattr(config, "head_dim", None) or config.hidden_size // heads)
-        return 2 * int(config.num_hidden_layers) * shared * width * self.dtype.itemsize
+        return 2 * int(config.num_hidden_layers) * shared * width * int(self.dtype.itemsize)
 
     @torch.inference_mode()
     def __call__(

@@ -28,7 +28,7 @@ class KeyValues:
         return sum(t.nbytes for pair in self.layers for t in pair)
 
 
-class _SlabLayer(CacheLayerMixin):
+class _SlabLayer(CacheLayerMixin):  # type: ignore[misc]  # untyped library
     """One layer's keys and values; columns from `length` on are free."""
 
     is_sliding = False  # windows are a matter of the mask: everything stays
