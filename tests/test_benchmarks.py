@@ -1,0 +1,81 @@
+"""The benchmarks run, measure what they say, and judge a ratio by its target."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from benchmarks import exactness, keyword
+from benchmarks.__main__ import main
+from benchmarks.inference import Bench, ratios
+from benchmarks.results import Ratio, as_table
+from benchmarks.scaling import _curves
+from benchmarks.timing import Case, Clock, interleave, per_round
+from benchmarks.workload import Scene, random_llama, word_tokenizer
+
+
+@pytest.fixture(scope="module")
+def bench() -> Bench:
+    scene = Scene(groups=3, passage=10, query=4, prefix=40)
+    return Bench(random_llama("tiny", "cpu"), word_tokenizer(), scene, Clock("cpu"), 1, tokens=2, long_tokens=0)
+
+
+def test_every_word_of_a_scene_is_a_token_and_answers_have_full_length(bench: Bench) -> None:
+    scene, tokenizer = bench.scene, bench.tokenizer
+    prompts = scene.prompts()
+    for text, length in ((scene.question(), 4), (scene.passages()[0], 10), (prompts.isolated.instruction, 40)):
+        assert len(tokenizer(text)["input_ids"]) == length
+    [said] = bench.model(tokens=7).generate([prompts.no_retrieval.render(query="w1")], "final")
+    assert len((said.text or "").split()) == 7
+
+
+def test_cases_take_turns_and_the_first_round_does_not_count() -> None:
+    order: list[str] = []
+    cases = {n: Case(lambda n=n: order.append(n), lambda n=n: order.append(f"before {n}")) for n in ("a", "b")}
+    seconds = interleave(cases, 2, Clock("cpu"))
+    assert order == ["before a", "a", "before b", "b"] * 3
+    assert {n: len(s) for n, s in seconds.items()} == {"a": 2, "b": 2}
+    assert per_round({"a": [1.0, 4.0], "b": [2.0, 2.0]}, "a", "b") == [0.5, 2.0]
+
+
+def test_ratios_are_judged_by_their_median_and_only_where_there_is_a_target() -> None:
+    ratio = Ratio("a / b", (1.0, 9.0, 2.0), {"cpu": ("<=", 2.5), "cuda": (">=", 2.5)})
+    assert (ratio.met("cpu"), ratio.met("cuda")) == (True, False)
+    assert Ratio("c / d", (1.0,)).met("cpu") is None
+    assert "MISSED" in as_table([ratio], "cuda")
+    assert ratio.as_dict("cpu")["max"] == 9.0
+
+
+def test_inference_keyword_and_exactness_measure_on_a_small_scene(bench: Bench) -> None:
+    found = {r.name: r for r in [*ratios(bench), *keyword.ratios(bench), *exactness.ratios(bench)]}
+    assert found["prefill tokens, ours / naive"].values[0] < 0.8
+    assert found["benign rows moved by content, length or rank"].values == (0.0,)
+    assert all(value > 0 for name, r in found.items() if "/" in name for value in r.values)
+    names = " ".join(found)
+    assert all(part in names for part in ("ours cold", "ours warm", "vanilla warm", "naive", "query first", "drafts"))
+
+
+def test_a_scaling_curve_has_a_point_per_size(bench: Bench) -> None:
+    curves = _curves(replace(bench, repeats=1), "groups m", (2, 4), lambda m: (Scene(4, 6, 3, 20), 4 // m, 2))
+    assert {c["variant"] for c in curves} == {"vanilla cold", "ours warm", "naive"}
+    assert all(c["x"] == [2, 4] and len(c["seconds"]) == 2 for c in curves)
+
+
+def test_the_command_writes_json_and_a_picture(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setitem(
+        __import__("benchmarks.__main__", fromlist=["PARTS"]).PARTS,
+        "orchestration",
+        lambda bench: [Ratio("one / two", (0.5, 0.6), {"cpu": ("<=", 1.0)}, "a note")],
+    )
+    pytest.importorskip("matplotlib")
+    assert main(["--quick", "--only", "orchestration", "--device", "cpu", "--out", str(tmp_path)]) == 0
+    report = json.loads((tmp_path / "benchmarks.json").read_text())
+    assert report["ratios"][0]["met"] is True
+    assert report["machine"]["dtype"] == "torch.float32"
+    assert (tmp_path / "benchmarks.png").read_bytes().startswith(b"\x89PNG")
+    assert "one / two" in capsys.readouterr().out
