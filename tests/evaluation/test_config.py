@@ -57,7 +57,7 @@ def test_yaml_toml_and_json_say_the_same(tmp_path) -> None:
         ({"attacks": ["pi"]}, "attacks.name: 'pi' must be one of"),
         ({"attacks": ["no_such_module:attack"]}, "attacks.name: attack 'no_such_module:attack'"),
         ({"attacks": [{"name": "pia", "rank": 1}]}, "attacks.rank: unknown key; did you mean 'ranks'?"),
-        ({"ranks": ["top"]}, "ranks: 'top' must be one of first, middle, last, random, or a rank from 0 on"),
+        ({"ranks": ["top"]}, "ranks: 'top' must be one of first, middle, last, random, sweep, or a rank from 0 on"),
         ({"corruption_sizes": [0]}, "corruption_sizes: 0 must be a whole number from 1 to 100"),
         ({"corruption_sizes": [11]}, "corruption_sizes: 11 is more than the 10 passages of top_k"),
         ({"certify": [11]}, "certify: corruption_sizes 11 is more than the 10 passages"),
@@ -68,7 +68,7 @@ def test_yaml_toml_and_json_say_the_same(tmp_path) -> None:
         ({"models": ["nowhere"]}, "models: unknown model 'nowhere'"),
         ({"models": [{"name": "bundled", "base_url": "http://x"}]}, "base_url goes with openai:NAME"),
         ({"models": [{"name": "python:m"}]}, "must be python:MODULE:OBJECT"),
-        ({"defenses": ["decoding"], "models": ["openai:m"]}, "decoding needs the token probabilities"),
+        ({"defenses": ["decoding"], "models": ["openai:m"]}, "decoding needs token probabilities"),
         (
             {"defenses": ["voting"], "data": [{"source": "demo", "task": "qa"}]},
             "it votes on choices: ask with task: mc",
