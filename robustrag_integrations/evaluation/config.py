@@ -19,7 +19,7 @@ from robustrag_integrations.models.named import NamedModel
 
 DEFENSES = ("vanilla", "keyword", "decoding", "voting", "no-rag")
 MODES = ("injection", "modification")
-RANKS = ("first", "middle", "last", "random")
+RANKS = ("first", "middle", "last", "random", "sweep")
 TASKS = ("qa", "mc", "long")
 LAYOUTS = ("paper-table1", "paper-table2", "group-size", "top-k", "corruption", "thresholds", "eta", "runtime")
 
@@ -76,7 +76,7 @@ class AttackSpec:
     Attributes:
         name: of the registry, or `module:function`.
         mode: `injection` pushes the last passages out, `modification` replaces passages.
-        rank: where the first planted passage stands: a name of `RANKS` or a 0-based rank.
+        rank: where the first planted passage stands: a name of `RANKS` (`sweep`: every rank in turn) or a 0-based rank.
         corruption_size: k', how many passages are planted.
         seed: of what is random in it.
         repeat: how often the planted text is repeated; None for the attack's own default.
@@ -276,6 +276,8 @@ def _check_setting(item: Section, name: str, key: str, value: Any) -> None:
 
 def _attacks(top: Section, seed: int) -> tuple[AttackSpec, ...]:
     """The clean run, and every attack at every rank and corruption size; a rank is nothing to one of size 0."""
+    from robustrag_integrations.attacks.plugins import attack_of
+
     listed = [CLEAN]
     for item in top.items("attacks", "name"):
         item.known(("name", "ranks", "corruption_sizes", "modes", "repeat", "seed", "tasks"))
@@ -287,11 +289,12 @@ def _attacks(top: Section, seed: int) -> tuple[AttackSpec, ...]:
         repeat = where["repeat"].optional("repeat", partial(where["repeat"].number, "repeat", 1, 1000))
         chosen = item.number("seed", 0, 999_999_999) if "seed" in item else seed
         tasks = item.names("tasks", TASKS) if "tasks" in item else TASKS
+        searches = attack_of(name).needs_defense  # it finds its own places
         listed += [
             AttackSpec(name, mode, rank, size, chosen, repeat, tasks)
             for mode in where["modes"].names("modes", MODES, least=1)
             for size in where["corruption_sizes"].numbers("corruption_sizes", 1, 100)
-            for rank in _ranks(where["ranks"])
+            for rank in (("first",) if searches else _ranks(where["ranks"]))
         ]
     return tuple(dict.fromkeys(listed))
 

@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from robustrag_integrations.attacks.planning import ranks_to_sweep
 from robustrag_integrations.attacks.plugins import attack_of
 from robustrag_integrations.evaluation.config import (
     AttackSpec,
@@ -106,12 +107,21 @@ def make_plan(config: EvalConfig) -> Plan:
     for dataset in datasets:
         notes += _data_notes(dataset)
         for setup in setups_of(config, dataset.task):
-            for attack in config.attacks:
+            for attack in _at_ranks(config.attacks, setup.top_k):
                 jobs += planner.jobs(dataset, setup, attack)
     if not jobs:
         raise ConfigError("; ".join(["there is nothing to do: no question, defence and attack fit together", *notes]))
     unique = {job.key: job for job in jobs}
     return Plan(tuple(unique.values()), tuple(dict.fromkeys(notes)))
+
+
+def _at_ranks(attacks: Iterable[AttackSpec], top_k: int) -> Iterator[AttackSpec]:
+    """The attacks, `sweep` spelt out: one for every rank from which the planted passages fit."""
+    for attack in attacks:
+        if attack.rank == "sweep":
+            yield from (replace(attack, rank=rank) for rank in ranks_to_sweep(top_k, attack.corruption_size))
+        else:
+            yield attack
 
 
 def setups_of(config: EvalConfig, task: str) -> tuple[Setup, ...]:

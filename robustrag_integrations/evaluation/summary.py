@@ -39,7 +39,8 @@ class AttackSpec:
         extras = [] if self.mode == "injection" else [self.mode]
         extras += [] if self.repeat is None else [f"x{self.repeat}"]
         extras += [] if self.seed == 0 else [f"seed {self.seed}"]
-        where = f"{self.name} @{self.rank} k'={self.corruption_size}"
+        place = "" if self.name == "adaptive" else f" @{self.rank}"  # it searches for its places
+        where = f"{self.name}{place} k'={self.corruption_size}"
         return f"{where} ({', '.join(extras)})" if extras else where
 
 

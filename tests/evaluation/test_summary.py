@@ -172,6 +172,7 @@ def test_a_row_that_is_none_is_named(bad: dict[str, object], said: str) -> None:
 
 def test_the_name_of_an_attack_says_what_is_unusual_about_it() -> None:
     assert str(AttackSpec("pia", "modification", "last", 2, 7, 3)) == "pia @last k'=2 (modification, x3, seed 7)"
+    assert str(AttackSpec("adaptive", corruption_size=1)) == "adaptive k'=1"
 
 
 def test_rows_survive_a_file() -> None:
