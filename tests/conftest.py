@@ -16,8 +16,10 @@ _HERE = {None, "", "127.0.0.1", "::1", "localhost", "0.0.0.0", "::", socket.geth
 
 
 @pytest.fixture(autouse=True)
-def no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Refuse connections and look-ups that lead elsewhere, as a machine without network does, and fail the test.
+
+    Gives the list of what was tried.
 
     Who connects a datagram socket to learn this machine's own address is refused but not blamed: nothing is sent.
     """
@@ -50,7 +52,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in ("connect", "connect_ex"):
         monkeypatch.setattr(socket.socket, name, guarded(name))
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
-    yield
+    yield blamed
     assert not blamed, f"the test tried {', '.join(blamed)}"
 
 
