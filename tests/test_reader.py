@@ -169,7 +169,8 @@ def test_the_training_model_computes_what_transformers_computes(tiny_tokenizer: 
 
 def test_an_interrupted_training_ends_with_the_same_weights(tiny_tokenizer: Any, tmp_path: Path) -> None:
     config = ReaderConfig(tiny_tokenizer.get_vocab_size(), width=96, layers=2, heads=4, feed_forward=64)
-    settings = TrainingSettings(steps=6, cooldown=3, polish=1, batch_tokens=1500, rows_per_chunk=12, checkpoint_every=2)
+    small = {"batch_tokens": 1500, "rows_per_chunk": 12, "checkpoint_every": 2}
+    settings = TrainingSettings(steps=6, cooldown=3, polish=1, finish=1, **small)
 
     def run(folder: str, steps: int) -> Reader:
         (tmp_path / folder).mkdir(exist_ok=True)

@@ -22,6 +22,7 @@ LAST_ATTACKS: tuple[Attack, ...] = ("none", "injection", "injection", "poison", 
 POLISH_FROM = 124
 POLISH_ATTACKS: tuple[Attack, ...] = ("none", "injection", "poison", "poison", "poison", "poison")
 WILD_KEYWORDS = 0.4
+FINISH_FROM = 242
 POISON_FROM = 112
 POISON_ATTACKS: tuple[Attack, ...] = ("none", "injection", "poison", "poison", "poison", "poison")
 
@@ -29,6 +30,8 @@ POISON_ATTACKS: tuple[Attack, ...] = ("none", "injection", "poison", "poison", "
 def training_row(namer: Namer, number: int) -> Row:
     """A random row of chunk `number`: what needs a single passage to be read comes once that has been learned."""
     pick = namer.random.random()
+    if number >= FINISH_FROM:
+        return _finish_row(namer, pick)
     if number >= POLISH_FROM:
         return _polish_row(namer, pick)
     if number >= POISON_FROM:
@@ -63,6 +66,15 @@ def _polish_row(namer: Namer, pick: float) -> Row:
     if pick < 0.84:
         return crowd_row(namer, large=False)
     return reading_row(namer, choice=0.3)
+
+
+def _finish_row(namer: Namer, pick: float) -> Row:
+    """The polish shows few instructions; at the very end come many, so that a user's own wording is understood."""
+    if pick < 0.2:
+        return keyword_row(replace(namer, wild=WILD_KEYWORDS), tempting=0.6)
+    if pick < 0.4:
+        return crowd_row(namer, large=True, attacks=POLISH_ATTACKS, smallest=8)
+    return reading_row(namer, choice=0.25, instructed=True)
 
 
 def _last_row(namer: Namer, pick: float, crowds: float, attacks: Sequence[Attack]) -> Row:

@@ -41,14 +41,16 @@ class TrainingSettings:
         rate: highest learning rate.
         warmup: steps over which the rate rises to its highest value.
         cooldown: steps over which it falls to zero, just before the polish.
-        polish: steps at the very end, on what is still weak.
+        polish: steps after that, on what is still weak.
         polish_rate: the rate from which these fall to zero.
+        finish: steps at the very end, on many wordings of the instructions.
+        finish_rate: the rate from which these fall to zero.
         checkpoint_every: steps between checkpoints.
         rows_per_chunk: rows generated at a time.
         circuits: start with hand-made heads.
     """
 
-    steps: int = 9000
+    steps: int = 9600
     seed: int = 0
     batch_tokens: int = 3072
     rate: float = 4e-3
@@ -56,15 +58,20 @@ class TrainingSettings:
     cooldown: int = 1900
     polish: int = 5100
     polish_rate: float = 2.4e-3
+    finish: int = 600
+    finish_rate: float = 8e-4
     checkpoint_every: int = 200
     rows_per_chunk: int = ROWS_PER_CHUNK
     circuits: bool = True
 
     def rate_at(self, step: int) -> float:
         """Learning rate of a step."""
-        main = self.steps - self.polish
+        polished = self.steps - self.finish
+        main = polished - self.polish
+        if step >= polished:
+            return self.finish_rate * (self.steps - step) / self.finish
         if step >= main:
-            return self.polish_rate * (self.steps - step) / self.polish
+            return self.polish_rate * (polished - step) / self.polish
         return self.rate * min(1.0, (step + 1) / self.warmup, (main - step) / self.cooldown)
 
 
