@@ -119,9 +119,7 @@ def _times(r: Random, attack: Attack, truthful: int) -> int:
     return r.choice([1, 1, 1, 2] if attack == "poison" else [1, 1, 1, 2, 3, 5, 8, 10])
 
 
-def _random_crowd(
-    namer: Namer, large: bool, attacks: Sequence[Attack], smallest: int
-) -> tuple[Crowd, Attack, int]:
+def _random_crowd(namer: Namer, large: bool, attacks: Sequence[Attack], smallest: int) -> tuple[Crowd, Attack, int]:
     r = namer.random
     size = r.randint(smallest, 10) if large else r.randint(1, 4)
     attack: Attack = r.choice(attacks)
