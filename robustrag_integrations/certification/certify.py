@@ -94,26 +94,7 @@ def certify_etas(
     metric: Metric = contains_answer,
     **settings: Any,
 ) -> dict[float, tuple[Certification, ...]]:
-    """Certify decoding aggregation for several values of eta in one walk over the tree; see `Defense.certify_sizes`.
-
-    The model scores each prefix once for all of them. `max_model_calls` is the limit of the whole walk.
-
-    Args:
-        defense: its other settings hold for all.
-        query: the question.
-        passages: the clean retrieval, best first.
-        reference: the right answer, or several.
-        etas: the values, in units of probability.
-        corruption_sizes: k', several.
-        metric: what responses are scored with.
-        settings: those of `Defense.certify`.
-
-    Returns:
-        Per eta, one certificate per corruption size, ascending.
-
-    Raises:
-        TypeError, ValueError: bad input, named in the message.
-    """
+    """Certify decoding aggregation for several values of eta in one walk: `DecodingAggregation.certify_etas`."""
     from robustrag_integrations.defenses.decoding import DecodingSettings
 
     values = tuple(dict.fromkeys(etas))

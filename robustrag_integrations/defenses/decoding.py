@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ from robustrag_integrations.defenses.drivers import DecodingPerformer, astream, 
 from robustrag_integrations.defenses.plan import Append, Emit, OpenSession, Plan, Reply, Request, Sharpen
 from robustrag_integrations.models.base import DecodingModel, Distributions, Opening, Response, TokenCodec
 from robustrag_integrations.models.token_text import TokenText
-from robustrag_integrations.passages import GroupBy, PassageGroup, grouping_warnings
+from robustrag_integrations.passages import GroupBy, Passage, PassageGroup, grouping_warnings
 from robustrag_integrations.prompts import ABSTENTION, Prompt, PromptSet, Task, prompts_for
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from robustrag_integrations.certification.certify import CertificationRun
     from robustrag_integrations.certification.findings import Question
+    from robustrag_integrations.certification.result import Certification
     from robustrag_integrations.metrics import Metric
 
 DEFAULT_SLACK = 2.0**-10
@@ -395,6 +396,36 @@ class DecodingAggregation(Defense):
         self._refuse_choices(choices)
         codec, warnings = self.model.codec, self.model.warnings
         return decoding_plan(query, groups, self.settings, codec, group_by=self.group_by, model_warnings=warnings)
+
+    def certify_etas(
+        self,
+        query: str,
+        passages: Iterable[str | Passage],
+        reference: str | Sequence[str],
+        *,
+        etas: Iterable[float],
+        corruption_sizes: Iterable[int],
+        **settings: Any,
+    ) -> dict[float, tuple[Certification, ...]]:
+        """`certify_sizes` for several values of eta in one walk over the tree: each prefix is scored once for all.
+
+        Args:
+            query: the question; trusted.
+            passages: the clean retrieval, best first.
+            reference: the right answer, or several.
+            etas: in place of the defence's own eta.
+            corruption_sizes: k', one or several.
+            settings: those of `certify`; `max_model_calls` is the limit of the whole walk.
+
+        Returns:
+            Per eta, one certificate per corruption size, ascending.
+
+        Raises:
+            TypeError, ValueError: bad input; named in the message.
+        """
+        from robustrag_integrations.certification.certify import certify_etas
+
+        return certify_etas(self, query, passages, reference, etas=etas, corruption_sizes=corruption_sizes, **settings)
 
     def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:
         """Algorithm 4 on this defence's model and settings."""

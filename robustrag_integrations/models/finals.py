@@ -15,6 +15,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Protocol
 
 import torch
@@ -30,6 +31,7 @@ _DRAFTS = 2  # known answers that are tried behind every prompt
 _AHEAD = 16  # tokens of a known answer that are tried at once
 _LEAVES = 32  # prompts in one tree, at most
 _NODES = 3072  # tokens in one tree that the prompts do not share, about; masks grow with the square
+_LONGEST = 4096  # tokens of a prompt; longer ones are asked alone
 
 
 class AskAlone(Protocol):
@@ -120,8 +122,9 @@ class PackedFinals(FinalAnswers):
         told: list[Response | None] = [None] * len(prompts)
         if self._anchor is None and prompts:
             told[0] = self._alone(prompts[0], cancelled)
-        left = {i: self._encode(p) for i, p in enumerate(prompts) if told[i] is None}
-        for part in _parts(left):
+        encoded = {i: self._encode(p) for i, p in enumerate(prompts) if told[i] is None}
+        left = {i: e for i, e in encoded.items() if len(e.ids) <= _LONGEST}
+        for part in _parts(left, self._rules.max_new_tokens):
             if self._trusted:
                 for i, response in zip(part, self._pack([left[i] for i in part], cancelled), strict=True):
                     told[i] = response
@@ -136,6 +139,7 @@ class PackedFinals(FinalAnswers):
         self._counts["alone"] += 1
         if self._anchor is None:
             self._anchor = _Anchor(self._encode(prompt).ids, answer, logits)
+            self._trusted = len(self._anchor.ids) <= _LONGEST
         return response
 
     def _pack(self, encoded: Sequence[Encoded], cancelled: threading.Event) -> list[Response | None]:
@@ -147,8 +151,9 @@ class PackedFinals(FinalAnswers):
         self._tree.cut(len(_shared([trunk, self._trunk])))
         pack = _Pack(self._tree, trunk)
         leaves = [_Leaf(e, TokenText(rules.codec, rules.stop), pack.path(e.ids)) for e in encoded]
+        answers = [answer for answer, _ in self._drafts.most_common()]
         for leaf in leaves:
-            for draft in self._drafts_after(()):
+            for draft in _drafts_after(answers, ()):
                 pack.want(leaf.node, draft)
         checked = pack.want(pack.path(anchor.ids), anchor.answer[:-1])
         self._trunk = trunk
@@ -161,22 +166,10 @@ class PackedFinals(FinalAnswers):
                 self._advance(pack, leaf, 2 * (noise or 1.0))
             for leaf in leaves:
                 if not leaf.finished:
-                    leaf.node = self._go_on(pack, leaf)
+                    leaf.node = _go_on(pack, leaf, answers)
             pack.read()
         self._tree.cut(len(self._trunk))
         return [self._response(leaf) for leaf in leaves]
-
-    def _drafts_after(self, taken: Sequence[int]) -> list[tuple[int, ...]]:
-        """What may be said after these tokens of an answer, as far as it is known; the last token needs no reading."""
-        known = [a[:-1][len(taken) :] for a, _ in self._drafts.most_common() if a[: len(taken)] == tuple(taken)]
-        return [tokens[:_AHEAD] for tokens in known[:_DRAFTS]] or [()]
-
-    def _go_on(self, pack: _Pack, leaf: _Leaf) -> int:
-        """Have the token just taken read, and what may follow; gives its node."""
-        node = leaf.node
-        for draft in self._drafts_after(leaf.taken):
-            node = pack.want(leaf.node, (leaf.taken[-1], *draft))[1]
-        return node
 
     def _advance(self, pack: _Pack, leaf: _Leaf, enough: float) -> None:
         """Take the tokens that are known and whose lead is enough."""
@@ -262,16 +255,30 @@ class _Pack:
         self._parents, self._tokens, self._wanted = [], [], {}
 
     def noise(self, nodes: Sequence[int], expected: torch.Tensor) -> float:
-        """How far the logits of nodes just read are from the expected [nodes, V], as a share of the largest."""
+        """How far the logits of nodes just read are from the expected [nodes, V], as a share of each node's largest."""
         got = self._logits[[self._row[n] for n in nodes]]
-        largest = expected.abs().amax().clamp(min=1)
-        return float(((got - expected).abs().amax() / largest).nan_to_num(nan=torch.inf))
+        largest = expected.abs().amax(-1).clamp(min=1)
+        return float(((got - expected).abs().amax(-1) / largest).amax().nan_to_num(nan=torch.inf))
 
     def _add(self, parent: int, token: int) -> int:
         node = self._children[parent, token] = self._tree.size + len(self._tokens)
         self._parents.append(parent)
         self._tokens.append(token)
         return node
+
+
+def _drafts_after(answers: Sequence[tuple[int, ...]], taken: Sequence[int]) -> list[tuple[int, ...]]:
+    """What may be said after these tokens of an answer, as far as it is known; the last token needs no reading."""
+    known = (a[:-1][len(taken) :] for a in answers if a[: len(taken)] == tuple(taken))
+    return [tokens[:_AHEAD] for tokens in islice(known, _DRAFTS)] or [()]
+
+
+def _go_on(pack: _Pack, leaf: _Leaf, answers: Sequence[tuple[int, ...]]) -> int:
+    """Have the token just taken read, and what may follow; gives its node."""
+    node = leaf.node
+    for draft in _drafts_after(answers, leaf.taken):
+        node = pack.want(leaf.node, (leaf.taken[-1], *draft))[1]
+    return node
 
 
 def _shared(sequences: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
@@ -281,13 +288,13 @@ def _shared(sequences: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     return first[:length]
 
 
-def _parts(prompts: Mapping[int, Encoded]) -> Iterator[list[int]]:
-    """Prompts that fit into one tree, in order."""
+def _parts(prompts: Mapping[int, Encoded], max_new_tokens: int) -> Iterator[list[int]]:
+    """Prompts that fit into one tree with their answers, in order."""
     trunk = len(_shared([e.ids for e in prompts.values()])) if prompts else 0
     part: list[int] = []
     nodes = 0
     for i, encoded in prompts.items():
-        own = len(encoded.ids) - trunk + _DRAFTS * _AHEAD
+        own = len(encoded.ids) - trunk + max(_DRAFTS * _AHEAD, max_new_tokens)
         if part and (len(part) == _LEAVES or nodes + own > _NODES):
             yield part
             part, nodes = [], 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -17,6 +17,9 @@ from transformers import DynamicCache
 from robustrag_integrations.models.causal_lm import CausalLM
 from robustrag_integrations.models.masks import MaskRules
 from robustrag_integrations.models.noise import LOGIT_NOISE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["LOGIT_NOISE", "Stem", "TokenTree", "known_noise"]
 
@@ -78,13 +81,12 @@ class TokenTree:
 
     def __init__(self, stem: Stem) -> None:
         self._stem = stem
-        self._depth = np.empty(0, dtype=np.int64)
-        self._sees = np.empty((0, 0), dtype=bool)  # [nodes, nodes], each node's ancestors and itself
+        self._lines: list[NDArray[np.int32]] = []  # per node, its ancestors and itself
 
     @property
     def size(self) -> int:
         """How many nodes there are."""
-        return len(self._depth)
+        return len(self._lines)
 
     @torch.inference_mode()
     def extend(
@@ -103,9 +105,10 @@ class TokenTree:
         old, stem = self.size, self._stem
         self._add(parents)
         device, rows = stem.lm.device, len(stem.next_positions)
-        columns = stem.next_positions[:, None] + torch.from_numpy(self._depth).to(device)
+        depths = torch.tensor([len(line) - 1 for line in self._lines], device=device)
+        columns = stem.next_positions[:, None] + depths
         places = columns[:, old:]
-        visible = torch.from_numpy(self._sees[old:]).to(device)
+        visible = torch.from_numpy(self._sees(old)).to(device)
         mask = stem.rules.mask(places, torch.cat([stem.places, columns], dim=1), visible)
         ids = torch.tensor(list(tokens), device=device).expand(rows, -1)
         keep = len(tokens) if wanted is None else torch.tensor(list(wanted), device=device)
@@ -115,14 +118,17 @@ class TokenTree:
         """Forget all nodes but the first `size`."""
         if size < self.size:
             self._stem.cache.crop(size - self.size)
-            self._depth, self._sees = self._depth[:size], self._sees[:size, :size]
+            del self._lines[size:]
 
     def _add(self, parents: Sequence[int]) -> None:
-        old, count = self.size, self.size + len(parents)
-        depth, sees = np.zeros(count, dtype=np.int64), np.zeros((count, count), dtype=bool)
-        depth[:old], sees[:old, :old] = self._depth, self._sees
-        for node, parent in enumerate(parents, old):
-            if parent >= 0:
-                depth[node], sees[node] = depth[parent] + 1, sees[parent]
-            sees[node, node] = True
-        self._depth, self._sees = depth, sees
+        nothing = np.empty(0, dtype=np.int32)
+        for node, parent in enumerate(parents, self.size):
+            before = self._lines[parent] if parent >= 0 else nothing
+            self._lines.append(np.append(before, np.int32(node)))
+
+    def _sees(self, first: int) -> NDArray[np.bool_]:
+        """[nodes from `first` on, nodes] which sees which."""
+        sees = np.zeros((self.size - first, self.size), dtype=np.bool_)
+        for row, line in zip(sees, self._lines[first:], strict=True):
+            row[line] = True
+        return sees

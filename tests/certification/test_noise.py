@@ -12,7 +12,6 @@ import pytest
 
 from robustrag_integrations import DecodingAggregation
 from robustrag_integrations.aggregation.decoding import ONE, TokenChoice
-from robustrag_integrations.certification.certify import certify_etas
 from robustrag_integrations.certification.steps import certain_tokens, possible_tokens
 from robustrag_integrations.models.base import DecodingSession, DecodingTree, Distributions
 from robustrag_integrations.models.noise import LEAST_NOISE, SAFETY, reckoned_noise
@@ -155,8 +154,8 @@ def test_several_eta_share_one_walk() -> None:
     model = ScriptedDecodingModel(near_ties(5))
     defense = DecodingAggregation(model, prompts=BARE, eta=9.0, slack=0.0, max_new_tokens=3)
     passages = [f"p{i}" for i in range(6)]
-    together = certify_etas(
-        defense, "q", passages, "a", etas=etas, corruption_sizes=[1, 2], metric=graded, max_model_calls=9999
+    together = defense.certify_etas(
+        "q", passages, "a", etas=etas, corruption_sizes=[1, 2], metric=graded, max_model_calls=9999
     )
     calls = 0
     for eta in etas:
@@ -175,7 +174,7 @@ def test_several_eta_share_one_walk() -> None:
 def test_no_eta_is_refused() -> None:
     defense = DecodingAggregation(ScriptedDecodingModel(forking), prompts=BARE)
     with pytest.raises(ValueError, match="no eta was given"):
-        certify_etas(defense, "q", ["p"] * 4, "a", etas=[], corruption_sizes=[1])
+        defense.certify_etas("q", ["p"] * 4, "a", etas=[], corruption_sizes=[1])
 
 
 def silent_one(p_abstain: dict[str, float]):
