@@ -93,8 +93,8 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         """Set up what lives as long as the chain: the cap on calls, and what is known about the model."""
         one_by_one = has_pipeline(self.llm)  # transformers' tokenizers do not bear two threads at a time
         self._limit = CallLimit(1 if one_by_one else self.max_concurrency)
-        if not isinstance(self.llm, DecodingModel):
-            self._warnings = tuple(sampling_warnings(self.llm))
+        decodes = isinstance(self.llm, DecodingModel)
+        self._warnings = tuple(self.llm.warnings if decodes else sampling_warnings(self.llm))
 
     # --- calling
 

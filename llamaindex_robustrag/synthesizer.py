@@ -277,7 +277,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             self._plain, self._policy, self._prompt_helper, output_cls=self._structure, prefix=conversation
         )
         if self._local is not None:
-            self._model_warnings = decoding_warnings(self._plain, conversation)
+            self._model_warnings = (*self._local.warnings, *decoding_warnings(self._plain, conversation))
         else:
             self._model_warnings = (*self._model.warnings, *conversation_warnings(conversation))
 

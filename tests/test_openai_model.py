@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import socket
 import threading
 import time
@@ -144,6 +145,46 @@ def test_a_server_error_is_tried_again_as_often_as_asked() -> None:
     assert len(server.requests) == 2 * 4
 
 
+def test_a_server_that_asks_for_an_hour_is_not_waited_for() -> None:
+    with served(lambda prompt: Reply("later", status=429, headers={"Retry-After": "3600"}), attempts=2) as (_, model):
+        [response] = model.generate([Prompt("x")], "isolated")
+    assert "later" in (response.error or "")
+
+
+def test_the_completions_api_gets_the_bare_prompt_and_ends_at_an_empty_line() -> None:
+    with served(obedient_reader, api="completions", seed=3) as (server, model):
+        answer = defense(model).answer(QUESTION, PASSAGES)
+        pieces = list(defense(model).stream(QUESTION, PASSAGES))
+    assert answer.text.casefold() == "anna lind" == "".join(pieces).casefold()
+    assert len(pieces) > 1
+    for request in server.requests:
+        assert "messages" not in request
+        assert (request["temperature"], request["seed"], request["stop"]) == (0.0, 3, ["\n\n"])
+
+
+def test_a_server_that_changes_between_calls_is_noted_on_the_answer() -> None:
+    served_so_far: list[str] = []
+
+    def reply(prompt: str) -> Reply:
+        served_so_far.append(prompt)
+        return Reply(obedient_reader(prompt), fingerprint="fp_b" if len(served_so_far) > 5 else "fp_a")
+
+    with served(reply, max_concurrency=1) as (_, model):
+        answer = defense(model).answer(QUESTION, PASSAGES)
+        assert model.fingerprints == ("fp_a", "fp_b")
+    assert any("fp_a, fp_b" in w for w in answer.warnings)
+    with served(lambda prompt: Reply(obedient_reader(prompt), fingerprint="fp_a")) as (_, model):
+        assert not any("fp_a" in w for w in defense(model).answer(QUESTION, PASSAGES).warnings)
+
+
+def test_a_compressed_answer_that_nobody_asked_for_is_refused() -> None:
+    bomb = Reply(body=gzip.compress(b" " * 1000), headers={"Content-Encoding": "gzip"})
+    with served(lambda prompt: bomb) as (server, model):
+        [response] = model.generate([Prompt("x")], "isolated")
+    assert "compressed" in (response.error or "")
+    assert server.headers[0]["accept-encoding"] == "identity"
+
+
 def test_a_server_that_is_not_there_is_named_as_the_cause() -> None:
     with socket.create_server(("127.0.0.1", 0)) as unused:
         port = unused.getsockname()[1]
@@ -233,7 +274,7 @@ def test_a_server_of_ones_own_needs_no_key_and_the_public_one_does() -> None:
 
 
 def test_answers_say_what_a_remote_model_means_for_the_radius() -> None:
-    assert any("temperature 0" in w for w in OpenAIModel("m", "http://127.0.0.1:9/v1").warnings)
+    assert any("temperature 0 and seed 0" in w for w in OpenAIModel("m", "http://127.0.0.1:9/v1").warnings)
     sampling = OpenAIModel("m", "http://127.0.0.1:9/v1", temperature=0.7)
     assert any("samples" in w for w in sampling.warnings)
     assert not sampling.deterministic
@@ -250,6 +291,8 @@ def test_answers_say_what_a_remote_model_means_for_the_radius() -> None:
         {"max_concurrency": 0},
         {"options": {"temperature": 1}},
         {"options": {"n": 3}},
+        {"api": "responses"},
+        {"system": "Be brief.", "api": "completions"},
     ],
     ids=str,
 )

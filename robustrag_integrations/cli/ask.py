@@ -66,8 +66,8 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--defense",
         choices=DEFENSES,
-        help="keyword (default): any model; decoding: models with token probabilities; voting: with --choices (then the "
-        "default); vanilla: no defence, to compare with",
+        help="keyword (default): any model; decoding: models with token probabilities; voting: with --choices (then "
+        "the default); vanilla: no defence, to compare with",
     )
     add_model(parser)
     _add_retrieval(parser)

@@ -86,6 +86,8 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         given = {"max_concurrency": 32, **settings}
         super().__init__(model, base_url, api_key, api="completions", **given)
         chats = bool(getattr(tokenizer, "chat_template", None)) if chat is None else chat
+        if chats and "stop" not in (given.get("options") or {}):
+            del self._fields["stop"]  # a chat ends by itself
         self._encoder = PromptEncoder(tokenizer, chat=chats)
         self._abstentions = self._encoder.abstentions()
         self._codec = TokenizerCodec(tokenizer, ends)

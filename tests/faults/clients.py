@@ -155,7 +155,7 @@ CLIENTS: dict[str, Callable[..., Client]] = {
 
 
 @contextmanager
-def client_of(kind: str, url: str, timeout: float = 60.0, attempts: int = 1) -> Iterator[Client]:
+def client_of(kind: str, url: str, timeout: float = 600.0, attempts: int = 1) -> Iterator[Client]:
     client = CLIENTS[kind](url, timeout, attempts)
     try:
         yield client

@@ -64,7 +64,7 @@ def in_the_end(fault: Reply) -> Behaviour:
 
 
 @contextmanager
-def asked(kind: str, behaviour: Behaviour, timeout: float = 60.0) -> Iterator[Client]:
+def asked(kind: str, behaviour: Behaviour, timeout: float = 600.0) -> Iterator[Client]:
     with nothing_left(), LoopbackServer(behaviour) as server, client_of(kind, server.url, timeout) as client:
         yield client
 

@@ -1,0 +1,43 @@
+"""`robustrag ask --defense decoding` on a server that gives token probabilities."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="needs the extra local")
+
+from tests.logprob_server import LogprobServer
+from tests.tiny_models import tiny_model, tiny_tokenizer
+
+
+def test_decoding_on_a_server_answers_with_the_tokenizer_that_is_named(command, docs: Path, tmp_path: Path) -> None:
+    tokenizer = tiny_tokenizer()
+    tokenizer.save_pretrained(tmp_path / "tokenizer")
+    name = f"openai-completions:m@{tmp_path / 'tokenizer'}"
+    with LogprobServer(tiny_model("llama"), tokenizer) as server:
+        told = command(
+            "ask",
+            "Who runs the mill?",
+            *("--docs", docs, "--defense", "decoding", "--model", name, "--base-url", server.url, "--json"),
+        )
+    assert told.code in (0, 3)
+    assert told.data["answer"]["defense"] == "decoding"
+    assert told.data["answer"]["groups"][0]["error"] is None
+    assert any("server" in warning for warning in told.data["answer"]["warnings"])
+    assert all(request["max_tokens"] == 1 and request["model"] == "m" for request in server.requests)
+
+
+def test_what_a_chat_server_lacks_is_said(command, docs: Path, tmp_path: Path, server) -> None:
+    tiny_tokenizer().save_pretrained(tmp_path / "tokenizer")
+    name = f"openai-completions:m@{tmp_path / 'tokenizer'}"
+    told = command("ask", "q mill", "--docs", docs, "--defense", "decoding", "--model", name, "--base-url", server.url)
+    assert told.code == 1
+    assert "Traceback" not in told.err
+    told = command("ask", "q", "--docs", docs, "--defense", "decoding", "--model", "openai:m")
+    assert told.code == 2
+    assert "openai-completions:NAME" in told.err
+    told = command("ask", "q", "--docs", docs, "--model", "openai-completions: ")
+    assert told.code == 2
+    assert "needs a model's name" in told.err
