@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustrag_integrations.drawing.answer import Limits
@@ -66,6 +66,7 @@ def test_hostile_rows_add_no_element_to_the_page(dangerous_rows: list[dict[str, 
         _data(hostile, block)
 
 
+@settings(deadline=None)
 @given(st.recursive(st.text(), lambda inner: st.lists(inner, max_size=3), max_leaves=4))
 def test_embedded_data_comes_back_and_cannot_end_its_element(data: Any) -> None:
     written = json_text(data)

@@ -18,6 +18,7 @@ from robustrag_integrations.evaluation.report.reading import Run
 from robustrag_integrations.evaluation.summary import Line, attack_of_row, summarise
 
 _IN_HEADLINE = 4  # setups named one by one
+_IN_HEADING = 6  # data sets and models named there
 _ORDER = ("correct", "both", "hijacked", "wrong", "abstained", "unscored")  # of a bar's parts
 
 
@@ -76,8 +77,8 @@ def heading(run: Run, findings: Findings) -> list[Element]:
     rows, lines = run.rows, findings.lines
     failed = sum(line.failed for line in lines)
     pairs = [
-        ("Data", ", ".join(_names(lines, lambda line: line.dataset)) or "none"),
-        ("Model", ", ".join(_names(lines, lambda line: line.model)) or "none"),
+        ("Data", _names(lines, lambda line: line.dataset)),
+        ("Model", _names(lines, lambda line: line.model)),
         ("Rows", f"{len(rows):,}, from {_many(len({(r['dataset'], r['question_id']) for r in rows}), 'question')}"),
     ]
     if failed:
@@ -279,5 +280,7 @@ def _many(count: int, unit: str) -> str:
     return f"{count:,} {unit}{'s' * (count != 1)}"
 
 
-def _names(lines: Sequence[Line], read: Callable[[Line], str]) -> list[str]:
-    return [one_line(name, 60) for name in dict.fromkeys(map(read, lines))]
+def _names(lines: Sequence[Line], read: Callable[[Line], str]) -> str:
+    names = list(dict.fromkeys(map(read, lines)))
+    more = [f"and {len(names) - _IN_HEADING} more"] if len(names) > _IN_HEADING else []
+    return ", ".join([one_line(name, 60) for name in names[:_IN_HEADING]] + more) or "none"
