@@ -206,16 +206,14 @@ def _can_be_summed(found: Any) -> bool:
     if not isinstance(found, dict) or not isinstance(found.get("certified"), bool):
         return False
     estimate = found.get("estimate")
-    numbers = [
-        found.get("tau"),
-        0 if estimate is None else estimate.get("value") if isinstance(estimate, dict) else None,
-    ]
+    if estimate is not None and not (isinstance(estimate, dict) and _is_number(estimate.get("value"))):
+        return False
     wholes = [found.get("corruption_size"), found.get("model_calls")]
-    return all(_is_number(n, (int, float)) for n in numbers) and all(_is_number(n, (int,)) for n in wholes)
+    return _is_number(found.get("tau")) and all(isinstance(n, int) and _is_number(n) for n in wholes)
 
 
-def _is_number(value: Any, kinds: tuple[type, ...]) -> bool:
-    return isinstance(value, kinds) and not isinstance(value, bool) and 0 <= value < 1e12
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e12
 
 
 def _certify(

@@ -132,3 +132,23 @@ def test_another_model_under_the_same_name_is_another_certificate(data, tmp_path
         assert main(command) == 0
         assert model.asked
     capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"key": "a", "certificates": [{}]}',
+        '{"key": "a", "certificates": [{"tau": 1, "certified": true, "corruption_size": "1", "model_calls": 0}]}',
+        '{"key": "a", "certificates": [{"tau": NaN, "certified": true, "corruption_size": 1, "model_calls": 0}]}',
+        '{"key": "a", "certificates": "none"}',
+        '{"certificates": []}',
+        '["key"]',
+        "[" * 100_000,
+    ],
+)
+def test_an_output_that_somebody_else_has_written_to_is_refused_and_left_alone(data, tmp_path, capsys, line) -> None:
+    out = tmp_path / "out.jsonl"
+    out.write_text(line + "\n")
+    assert main(["certify", str(data), "--output", str(out)]) == 2
+    assert "line 1" in capsys.readouterr().err
+    assert out.read_text() == line + "\n"
