@@ -75,7 +75,7 @@ def test_hostile_drafts_change_nothing(texts: list[str]) -> None:
 def test_a_token_without_a_clear_lead_is_decoded_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
     model = local()
     [plain] = model.generate([FINAL], "final")
-    monkeypatch.setattr(drafts_module, "LOGIT_NOISE", 1.0)  # nothing is clear
+    monkeypatch.setattr(drafts_module, "CLEAR_LEAD", 1e9)  # nothing is clear
     prompt = drafted(FINAL, plain.text or "")
     with tokens_read(model) as read:
         assert model.generate([prompt], "final") == [plain]

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 
 import torch
 
-from robustrag_integrations.models.packing import LOGIT_NOISE
+from robustrag_integrations.models.noise import LOGIT_NOISE
 from robustrag_integrations.models.shared import SharedBatch
 from robustrag_integrations.models.trie import TokenTrie
 
+CLEAR_LEAD = 2 * LOGIT_NOISE  # of the best logit over the next that stands, as a share of the largest (at least 1)
 MOST_NODES = 64  # tokens of drafts in one pass; beyond, reading them costs what they save
 
 
@@ -52,7 +53,7 @@ def _choices(logits: torch.Tensor) -> tuple[list[int], list[bool]]:
     """The best token after each position, and whether it is clear."""
     best = logits.topk(2, dim=-1)
     lead = best.values[:, 0] - best.values[:, 1]
-    clear = lead >= 2 * LOGIT_NOISE * logits.abs().amax(-1).clamp(min=1)  # not where a logit is not a number
+    clear = lead >= CLEAR_LEAD * logits.abs().amax(-1).clamp(min=1)  # not where a logit is not a number
     return best.indices[:, 0].tolist(), clear.tolist()
 
 

@@ -11,7 +11,7 @@ from tests.certification.worlds import Tally, decoding_world, explore, keyword_w
 
 @pytest.mark.parametrize(
     ("make", "worlds", "least"),
-    [(keyword_world, 340, 48_000), (voting_world, 290, 36_000), (decoding_world, 50, 17_000)],
+    [(keyword_world, 360, 48_000), (voting_world, 320, 36_000), (decoding_world, 60, 17_000)],
 )
 def test_no_attack_goes_below_tau_or_causes_a_response_outside_r(make, worlds, least, capsys) -> None:
     tally = Tally()
