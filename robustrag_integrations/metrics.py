@@ -16,6 +16,7 @@ from typing import Protocol
 
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.errors import ModelError
+from robustrag_integrations.keywords.normalise import few_marks
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.prompts import Prompt, PromptTemplate
 
@@ -49,7 +50,7 @@ def exact_choice(response: str, references: Sequence[str]) -> float:
 
 def normalised(text: str) -> str:
     """Words in lower case with single spaces, without punctuation and articles."""
-    folded = unicodedata.normalize("NFKC", text).casefold()
+    folded = unicodedata.normalize("NFKC", few_marks(text)).casefold()
     words = "".join(c if c.isalnum() or unicodedata.category(c) in {"Mn", "Mc"} else " " for c in folded).split()
     return " ".join([w for w in words if w not in _ARTICLES] or words)
 

@@ -56,12 +56,14 @@ def plain_characters(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text.translate(_PLAIN)
-    text = _VULGAR.sub(" ", _SUPERSCRIPT.sub(lambda match: "^" + match.group(), _few_marks(text).translate(_PLAIN)))
+    text = _VULGAR.sub(" ", _SUPERSCRIPT.sub(lambda match: "^" + match.group(), few_marks(text).translate(_PLAIN)))
     return "".join(map(_plain_character, unicodedata.normalize("NFKC", text).translate(_PLAIN)))
 
 
-def _few_marks(text: str) -> str:
+def few_marks(text: str) -> str:
     """Drop combining marks beyond a few in a row: sorting them, as NFKC does, takes quadratic time."""
+    if text.isascii():
+        return text
     kept, run = [], 0
     for character in text:
         run = run + 1 if unicodedata.combining(character) else 0
