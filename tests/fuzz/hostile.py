@@ -53,30 +53,9 @@ PATHS = (
 JSONISH = ('"', '{"text": "', '"}', "[" * 50, "{}", "null", "NaN", "Infinity", "1e999", "\\ud800", '"\\', ",", ":")
 KINDS = (WORDS, TOKENS, TEMPLATES, HTML, TERMINAL, UNICODE, ANSWERS, NUMBERS, PATHS, JSONISH)
 LONG = (
-    "\u0301\u0316", "a", " ", "1", "(", "<", "A ", "a-", "'", "\u0301", "1,", "é", "\n", "ab ", "a.", "* ", "[", "\ufdfa",
-    "_", "$",
+    "\u0301\u0316", "a", " ", "1", "(", "<", "A ", "a-", "'", "\u0301", "1,", "é", "\n", "ab ", "a.", "* ", "[",
+    "\ufdfa", "_", "$",
 )  # fmt: skip
-    "\u0301\u0316",
-    "a",
-    " ",
-    "1",
-    "(",
-    "<",
-    "A ",
-    "a-",
-    "'",
-    "\u0301",
-    "1,",
-    "é",
-    "\n",
-    "ab ",
-    "a.",
-    "* ",
-    "[",
-    "\ufdfa",
-    "_",
-    "$",
-)
 
 
 def text(source: Source, most: int = 8, longest: int = 20_000) -> str:
