@@ -74,7 +74,7 @@ def _finish_row(namer: Namer, pick: float) -> Row:
         return keyword_row(replace(namer, wild=WILD_KEYWORDS), tempting=0.6)
     if pick < 0.4:
         return crowd_row(namer, large=True, attacks=POLISH_ATTACKS, smallest=8)
-    return reading_row(namer, choice=0.25, instructed=True)
+    return reading_row(namer, choice=0.25, varied=True)
 
 
 def _last_row(namer: Namer, pick: float, crowds: float, attacks: Sequence[Attack]) -> Row:

@@ -194,13 +194,13 @@ def questions(
     return branches
 
 
-def reading_row(namer: Namer, choice: float = 0.2, instructed: bool = False) -> Row:
-    """One passage, all kinds of questions; `instructed`: mostly behind an instruction in random words."""
+def reading_row(namer: Namer, choice: float = 0.2, varied: bool = False) -> Row:
+    """One passage, all kinds of questions; `varied`: mostly in wordings that differ much."""
     r = namer.random
     only_choice = r.random() < choice / 2
     said = wording.reading(r, "choice" if only_choice else "answer")
-    if instructed and not only_choice and r.random() < 0.6:
-        said = wording.composed(r)
+    if varied and not only_choice and r.random() < 0.7:
+        said = wording.varied(r)
     share = 1.0 if only_choice else 0.0 if said is wording.PROJECT["answer"] else choice / 2
     count = r.choice([1, 2, 3, 4, 4, 5, 6])
     told = passage(namer, count, r.choice([1, 2, 2, 3]), binding=r.random() < 0.6)

@@ -50,7 +50,7 @@ class TrainingSettings:
         circuits: start with hand-made heads.
     """
 
-    steps: int = 9600
+    steps: int = 9500
     seed: int = 0
     batch_tokens: int = 3072
     rate: float = 4e-3
@@ -58,8 +58,8 @@ class TrainingSettings:
     cooldown: int = 1900
     polish: int = 5100
     polish_rate: float = 2.4e-3
-    finish: int = 600
-    finish_rate: float = 8e-4
+    finish: int = 500
+    finish_rate: float = 1e-3
     checkpoint_every: int = 200
     rows_per_chunk: int = ROWS_PER_CHUNK
     circuits: bool = True

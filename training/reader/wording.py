@@ -149,6 +149,23 @@ def reading(r: Random, task: str = "answer") -> Wording:
     return LANGCHAIN if pick < 0.95 else LLAMAINDEX
 
 
+_TAGS = ("text", "passage", "document", "source", "doc", "search_results")
+_ANSWER_NAMES = ("Answer", "Reply", "Response", "Result", "Output", "Solution")
+_REMARKS = (" (short)", " (brief)", " (one phrase)", " (from the text)", " (no explanation)", " in brief", " in short")
+
+
+def varied(r: Random) -> Wording:
+    """Any wording, often with tags around the context or an unusual label before the answer."""
+    said = short(r) if r.random() < 0.5 else composed(r)
+    before, between, after = said.before, said.between, said.after
+    if r.random() < 0.3:
+        tag = r.choice(_TAGS)
+        before, between = f"<{tag}>\n", f"\n</{tag}>{r.choice(_BREAKS)}{r.choice(_QUESTION_LABELS)}"
+    if r.random() < 0.5:
+        after = f"\n{r.choice(_ANSWER_NAMES)}{r.choice(_REMARKS)}:"
+    return Wording(before, between, after)
+
+
 # Never used in training: what an unseen paraphrase of the instructions costs is measured on these.
 UNSEEN = (
     Wording("Read the article and then tell me what I want to know, as tersely as you can.\n\nArticle:\n",
