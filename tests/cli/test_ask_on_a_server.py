@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("torch", reason="needs the extra local")
 
 from tests.logprob_server import LogprobServer
+from tests.openai_server import LoopbackServer, Reply
 from tests.tiny_models import tiny_model, tiny_tokenizer
 
 
@@ -29,12 +30,14 @@ def test_decoding_on_a_server_answers_with_the_tokenizer_that_is_named(command, 
     assert all(request["max_tokens"] == 1 and request["model"] == "m" for request in server.requests)
 
 
-def test_what_a_chat_server_lacks_is_said(command, docs: Path, tmp_path: Path, server) -> None:
+def test_what_a_chat_server_lacks_is_said(command, docs: Path, tmp_path: Path) -> None:
     tiny_tokenizer().save_pretrained(tmp_path / "tokenizer")
     name = f"openai-completions:m@{tmp_path / 'tokenizer'}"
-    told = command("ask", "q mill", "--docs", docs, "--defense", "decoding", "--model", name, "--base-url", server.url)
+    with LoopbackServer(lambda request: Reply("Not Found", status=404), whole_requests=True) as server:
+        decoding = ("--defense", "decoding", "--model", name, "--base-url", server.url)
+        told = command("ask", "Who runs the mill?", "--docs", docs, *decoding)
     assert told.code == 1
-    assert "Traceback" not in told.err
+    assert "needs the completions API" in told.err
     told = command("ask", "q", "--docs", docs, "--defense", "decoding", "--model", "openai:m")
     assert told.code == 2
     assert "openai-completions:NAME" in told.err
