@@ -22,7 +22,7 @@ def fixed_point(probabilities: NDArray[np.floating]) -> Scores:
     is within what one group may do anyway: it must not cost the answer.
     """
     values = np.asarray(probabilities, dtype=np.float64)
-    sound = ((values >= 0) & (values <= 1 + 1e-5)).all(axis=1)
+    sound: NDArray[np.bool_] = np.all((values >= 0) & (values <= 1 + 1e-5), axis=1)
     if not sound.all():
         values = np.where(sound[:, None], values, 0.0)
     scaled = np.minimum(values, 1.0)

@@ -190,7 +190,7 @@ def _latest(rows: Iterable[Row]) -> list[Row]:
 
 
 _TEXTS = ("key", "dataset", "task", "question_id", "model", "defense", "setup")
-_OF_ANSWERS = {
+_OF_ANSWERS: Mapping[str, Mapping[str, Any]] = {
     "answer": {"radius": int},
     "scores": {
         "correct": (int, float, type(None)),
