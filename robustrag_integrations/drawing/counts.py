@@ -27,7 +27,7 @@ def counts_table(evidence: Mapping[str, Any], groups: int, most: int, *, caption
     counts = sorted(evidence.get("counts", {}).items(), key=lambda item: (-item[1], item[0]))
     if not counts:
         return None
-    threshold, added = evidence.get("threshold"), evidence.get("corrupted_groups", 0)
+    groups, threshold, added = groups or 0, evidence.get("threshold"), evidence.get("corrupted_groups") or 0
     full = max(groups, counts[0][1] + added, threshold or 0, 1)
     kept = set(evidence.get("retained", ())) | set(evidence.get("always_retained", ()))
     rows = []

@@ -15,7 +15,7 @@ def test_a_run_that_was_killed_ends_like_an_undisturbed_one(kind) -> None:
 
 def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tmp_path) -> None:
     whole, output = str(tmp_path / "whole.jsonl"), str(tmp_path / "run.jsonl")
-    process = start(eval_command(tmp_path, output), seconds=0.05)
+    process = start(eval_command(tmp_path, output), seconds=0.4)
     while len(rows(output)) < 3 and process.poll() is None:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)

@@ -195,7 +195,7 @@ def test_cancelling_hangs_up_and_leaves_nothing(kind: str) -> None:
     ]:
         with nothing_left(), LoopbackServer(behaviour) as server, client_of(kind, server.url) as client:
             asyncio.run(_closing(client, cancelled(client, server, asking(client), expected)))
-            assert server.gone.wait(20)
+            assert server.gone.wait(60)
 
 
 @pytest.mark.parametrize("kind", CLIENTS)
