@@ -46,7 +46,7 @@ def written(folder: Path, name: str, *values: object) -> str:
         text = "".join(v + "\n" if isinstance(v, str) else json.dumps(v) + "\n" for v in values)
     data = text.encode()
     path = folder / name
-    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    path.write_bytes(gzip.compress(data, mtime=0) if name.endswith(".gz") else data)
     return str(path)
 
 
@@ -198,7 +198,7 @@ def test_the_same_question_twice_is_a_bad_row_and_the_same_id_twice_is_told_apar
 def test_a_gzip_bomb_is_refused_before_it_is_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "LARGEST_FILE", 1 << 20)
     path = tmp_path / "d.jsonl.gz"
-    path.write_bytes(gzip.compress(b" " * (50 << 20)))
+    path.write_bytes(gzip.compress(b" " * (50 << 20), mtime=0))
     with pytest.raises(DatasetError, match="holds more than 1 MiB"):
         load_dataset(str(path))
     plain = tmp_path / "d.jsonl"
@@ -235,7 +235,7 @@ def test_lies_about_a_short_answer_do_not_grow_without_bound(tmp_path: Path) -> 
         ("d.json", b"[]", "there is no question in it"),
         ("d.jsonl", b"\n[1]\n", r"there is no question in it \(line 2: expected an object"),
         ("d.jsonl.gz", b"\x1f\x8bnot gzip", "cannot read"),
-        ("d.jsonl.gz", gzip.compress(b"{}" * 1000)[:-9], "cannot read"),
+        ("d.jsonl.gz", gzip.compress(b"{}" * 1000, mtime=0)[:-9], "cannot read"),
     ],
 )
 def test_a_file_that_is_no_data_set_is_refused_in_words(tmp_path: Path, name: str, data: bytes, said: str) -> None:
