@@ -9,7 +9,7 @@ demo: .venv/.demo
 	@$(BIN)/robustrag demo
 
 test: .venv/.dev lint
-	$(BIN)/python -m pytest -q -n auto --dist loadfile
+	$(BIN)/python -m pytest -q -n auto --dist loadfile || $(BIN)/python -m pytest -q --last-failed  # alone, as clocks matter to some
 
 lint: .venv/.dev
 	$(BIN)/ruff check .
