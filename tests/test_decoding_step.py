@@ -12,7 +12,9 @@ from robustrag_integrations.aggregation.decoding import (
     most_probable,
     step_radius,
 )
-from robustrag_integrations.models.token_text import TokenText
+from robustrag_integrations.defenses.decoding import DecodingAggregation
+from robustrag_integrations.models.token_text import TokenText, spelt
+from tests.scripted import ScriptedDecodingModel
 
 
 def scores(*rows: list[float]) -> np.ndarray:
@@ -105,3 +107,22 @@ def test_what_looked_like_a_stop_string_is_shown_once_it_is_not() -> None:
 def test_whitespace_at_either_end_is_not_part_of_an_answer() -> None:
     _, text, _ = shown(Pieces(b"\n ", b" a", b" b ", b"\n"), (), 4)
     assert text == "a b"
+
+
+def test_the_evidence_spells_every_step_its_best_rival_and_where_the_model_answered_for_itself() -> None:
+    def next_letter(text: str, prefix: tuple[int, ...]) -> list[float]:
+        if prefix == (1,):  # the groups are split between b and c; without passages it is d
+            return {"": [0, 0, 0, 0, 1], "x": [0, 0, 0.75, 0.25, 0], "y": [0, 0, 0.25, 0.5, 0.25]}[text]
+        return [0.75, 0, 0.25, 0, 0] if prefix else [0, 0.75, 0, 0, 0.25]
+
+    answer = DecodingAggregation(ScriptedDecodingModel(next_letter), eta=0.5).answer("q", ["x", "y"])
+    assert answer.text == "ad"
+    assert answer.evidence["words"] == ["a", "d", "<end>"]
+    assert answer.evidence["rivals"] == ["d", "b", "b"]
+    assert answer.evidence["gaps"] == [1.0, 0.25, 1.0]
+    assert answer.evidence["fallback_steps"] == [1]
+
+
+def test_a_token_reads_as_it_does_behind_others() -> None:
+    codec = Pieces(b" Sk", b"\xc3", b"\xa5ne")
+    assert [spelt(codec, range(t), t) for t in range(3)] == [" Sk", "\ufffd", "ne"]

@@ -24,7 +24,7 @@ from robustrag_integrations.defenses.decoding import DecodingSettings, extend
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.metrics import Metric
 from robustrag_integrations.models.base import Distributions, TokenCodec
-from robustrag_integrations.models.token_text import TokenText
+from robustrag_integrations.models.token_text import TokenText, spelt
 from robustrag_integrations.prompts import ABSTENTION
 
 SHOWN = 200  # nodes of the tree that are kept for pictures
@@ -96,13 +96,12 @@ class Walk:
     def _keep(self, seat: Seat, prefix: tuple[int, ...], choice: TokenChoice, span: TokenSpan) -> None:
         nodes = self.tree.setdefault(seat.size, {})
         if seat.number == 0 and len(nodes) < SHOWN and prefix not in nodes:
-            words = [self.codec.decode([*prefix, t])[len(self.codec.decode(list(prefix))) :] for t in span.tokens]
             nodes[prefix] = {
                 "prefix": list(prefix),
                 "gap": round(choice.gap / ONE, 6),
                 "kind": span.kind,
                 "tokens": list(span.tokens),
-                "words": ["<end>" if self.codec.is_end(t) else w for t, w in zip(span.tokens, words, strict=True)],
+                "words": [spelt(self.codec, prefix, t) for t in span.tokens],
             }
 
 

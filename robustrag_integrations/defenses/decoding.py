@@ -21,12 +21,13 @@ from robustrag_integrations.aggregation.decoding import (
     step_radius,
 )
 from robustrag_integrations.answer import GroupReport, RobustAnswer
+from robustrag_integrations.checks import check_at_least_one
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.common import report, truncation_warnings
 from robustrag_integrations.defenses.drivers import DecodingPerformer, astream, stream
 from robustrag_integrations.defenses.plan import Append, Emit, OpenSession, Plan, Reply, Request, Sharpen
 from robustrag_integrations.models.base import DecodingModel, Distributions, Opening, Response, TokenCodec
-from robustrag_integrations.models.token_text import TokenText
+from robustrag_integrations.models.token_text import TokenText, spelt
 from robustrag_integrations.passages import GroupBy, Passage, PassageGroup, grouping_warnings
 from robustrag_integrations.prompts import ABSTENTION, Prompt, PromptSet, Task, prompts_for
 
@@ -94,8 +95,7 @@ class DecodingSettings:
         if not _is_number(slack) or not 0 <= slack < 1000:
             raise ValueError(f"slack={slack!r} must be at least 0 (and below 1000)")
         limit = max_new_tokens if max_new_tokens is not None else (500 if task == "long_form" else 30)
-        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-            raise ValueError(f"max_new_tokens={max_new_tokens!r} must be a whole number of at least 1")
+        check_at_least_one(max_new_tokens=limit)
         stops = stop if stop is not None else (("\n\n",) if task == "long_form" else ("\n",))
         if isinstance(stops, str) or not all(isinstance(s, str) and s for s in stops):
             raise TypeError(f"stop must be a list of non-empty str, got {stop!r}")
@@ -287,6 +287,7 @@ def decoding_plan(
             "gaps": [round(s.choice.gap / ONE, 6) for s in steps],
             "indecisive_steps": sum(s.choice.indecisive for s in steps),
             "tokens": list(text.tokens),
+            **_spelt_out(codec, steps),
         },
         margin_unit="probability",
         model_calls=len(groups) + 1 if live else 0,
@@ -298,6 +299,18 @@ def _noted(step: DecodingStep) -> _Noted:
     total = step.scores.sum(axis=0)
     best = int(total[step.choice.top])
     return _Noted(step.choice, tuple(own.tolist()), tuple((best - total[own]).tolist()))
+
+
+def _spelt_out(codec: TokenCodec, steps: Sequence[_Noted]) -> dict[str, list[Any]]:
+    """The steps for readers: what was emitted, the best of what was not, and where the no-retrieval token was taken."""
+    choices = [step.choice for step in steps]
+    emitted = [c.token for c in choices]
+    rivals = [c.runner_up if c.token == c.top else c.top for c in choices]
+    return {
+        "words": [spelt(codec, emitted[:t], token) for t, token in enumerate(emitted)],
+        "rivals": [spelt(codec, emitted[:t], token) for t, token in enumerate(rivals)],
+        "fallback_steps": [t for t, c in enumerate(choices) if c.indecisive],
+    }
 
 
 def _undecided_warnings(undecided: int, steps: int) -> tuple[str, ...]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from robustrag_integrations.models.base import TokenCodec
+
+END = "<end>"  # how the end of a text is spelt
+_BEFORE = 8  # tokens that decide how the next one reads
 
 
 @dataclass
@@ -42,6 +46,14 @@ class TokenText:
             return ""
         new, self.shown = text[len(self.shown) :], text
         return new
+
+
+def spelt(codec: TokenCodec, before: Sequence[int], token: int) -> str:
+    """A token as it reads after these: `<end>` for an end; U+FFFD or nothing for a part of a character."""
+    if codec.is_end(token):
+        return END
+    near = list(before[-_BEFORE:])
+    return codec.decode([*near, token])[len(codec.decode(near)) :]
 
 
 def _settled(text: str, stop: tuple[str, ...]) -> str:
