@@ -81,6 +81,16 @@ def _percentile(values: list[float], share: int) -> float:
     return round(statistics.quantiles(values, n=100, method="inclusive")[share - 1], 4) if len(values) > 1 else 0.0
 
 
+@dataclass(frozen=True)
+class Asker:
+    """How to ask question number n, sync and async, and how to close the connections of both."""
+
+    ask: Callable[[int], str]
+    aask: Callable[[int], Awaitable[str]]
+    close: Callable[[], None]
+    aclose: Callable[[], Awaitable[None]]
+
+
 @contextmanager
 def load_server(wait: float) -> Iterator[str]:
     """The address of a server in a process of its own."""
@@ -108,8 +118,8 @@ def phrase(response: str) -> set[str]:
     return {response}
 
 
-def langchain_asker(address: str, concurrency: int) -> tuple[Any, Any, Any, Any]:
-    """How to ask, sync and async, and how to close the connections of both, through LangChain."""
+def langchain_asker(address: str, concurrency: int) -> Asker:
+    """Through LangChain."""
     import httpx
     from langchain_core.documents import Document
     from langchain_openai import ChatOpenAI
@@ -135,11 +145,11 @@ def langchain_asker(address: str, concurrency: int) -> tuple[Any, Any, Any, Any]
     async def aask(number: int) -> str:
         return str(await chain.ainvoke(given(number)))
 
-    return lambda number: str(chain.invoke(given(number))), aask, http.close, ahttp.aclose
+    return Asker(lambda number: str(chain.invoke(given(number))), aask, http.close, ahttp.aclose)
 
 
-def llamaindex_asker(address: str, concurrency: int) -> tuple[Any, Any, Any, Any]:
-    """The same through LlamaIndex."""
+def llamaindex_asker(address: str, concurrency: int) -> Asker:
+    """Through LlamaIndex."""
     import httpx
     from llama_index.core.schema import NodeWithScore, TextNode
     from llama_index.llms.openai_like import OpenAILike
@@ -168,7 +178,7 @@ def llamaindex_asker(address: str, concurrency: int) -> tuple[Any, Any, Any, Any
     async def aask(number: int) -> str:
         return str(await synthesizer.asynthesize(*given(number)))
 
-    return lambda number: str(synthesizer.synthesize(*given(number))), aask, http.close, ahttp.aclose
+    return Asker(lambda number: str(synthesizer.synthesize(*given(number))), aask, http.close, ahttp.aclose)
 
 
 def _clients(httpx: Any) -> tuple[Any, Any]:
@@ -179,53 +189,55 @@ def _clients(httpx: Any) -> tuple[Any, Any]:
 def measure(style: str, questions: int, concurrency: int, wait: float) -> Load:
     """One run in one style."""
     load = Load(style, questions, concurrency)
-    asker = langchain_asker if style.startswith("langchain") else llamaindex_asker
+    asker_of = langchain_asker if style.startswith("langchain") else llamaindex_asker
     with load_server(wait) as address:
-        ask, aask, close, aclose = asker(address, concurrency)
+        asker = asker_of(address, concurrency)
         with _watched_memory(load):
             began = time.perf_counter()
             if style.endswith("async"):
-                asyncio.run(_ask_all_async(load, aask, aclose))
+                asyncio.run(_ask_all_async(load, asker))
             else:
                 with ThreadPoolExecutor(concurrency) as pool:
-                    list(pool.map(lambda number: _timed(load, number, ask), range(questions)))
+                    list(pool.map(lambda number: _ask(load, number, asker), range(questions)))
             load.elapsed = time.perf_counter() - began
-        close()
+        asker.close()
         with urllib.request.urlopen(f"{address}/times", timeout=60) as told:  # noqa: S310 - our own server
             load.server_times = json.load(told)
     return load
 
 
-async def _ask_all_async(
-    load: Load, aask: Callable[[int], Awaitable[str]], aclose: Callable[[], Awaitable[None]]
-) -> None:
+async def _ask_all_async(load: Load, asker: Asker) -> None:
     slots = asyncio.Semaphore(load.concurrency)
 
     async def one(number: int) -> None:
         async with slots:
-            began = time.perf_counter()
-            try:
-                _note(load, number, await aask(number), began)
-            except Exception as error:
-                load.failed[number] = f"{type(error).__name__}: {error}"
+            with _noted(load, number) as note:
+                note(await asker.aask(number))
 
     await asyncio.gather(*map(one, range(load.questions)))
-    await aclose()
+    await asker.aclose()
 
 
-def _timed(load: Load, number: int, ask: Callable[[int], str]) -> None:
+def _ask(load: Load, number: int, asker: Asker) -> None:
+    with _noted(load, number) as note:
+        note(asker.ask(number))
+
+
+@contextmanager
+def _noted(load: Load, number: int) -> Iterator[Callable[[str], None]]:
+    """Time one question; what is called with its answer, or the exception, goes into the record."""
     began = time.perf_counter()
+
+    def note(answer: str) -> None:
+        load.times.append(time.perf_counter() - began)
+        load.answered += 1
+        if answer != question(number)[2]:
+            load.wrong.append(number)
+
     try:
-        _note(load, number, ask(number), began)
+        yield note
     except Exception as error:
         load.failed[number] = f"{type(error).__name__}: {error}"
-
-
-def _note(load: Load, number: int, answer: str, began: float) -> None:
-    load.times.append(time.perf_counter() - began)
-    load.answered += 1
-    if answer != question(number)[2]:
-        load.wrong.append(number)
 
 
 @contextmanager

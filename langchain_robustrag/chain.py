@@ -16,6 +16,7 @@ from langchain_robustrag.language_models import as_runnable, decoding_model
 from langchain_robustrag.prompts import as_langchain, check_prompt
 from langchain_robustrag.questions import Question
 from langchain_robustrag.runnable import RobustDocuments
+from robustrag_integrations.checks import check_at_least_one
 from robustrag_integrations.defenses.voting import check_choices
 from robustrag_integrations.keywords import KeywordExtractor
 from robustrag_integrations.models.base import DecodingModel
@@ -134,8 +135,7 @@ def create_robust_documents_chain(
     }
     settings = settings_of(aggregation, {name: value for name, value in given.items() if value is not None})
     check_grouping(group_size, group_by)
-    if isinstance(max_concurrency, bool) or not isinstance(max_concurrency, int) or max_concurrency < 1:
-        raise ValueError(f"max_concurrency={max_concurrency!r} must be a whole number of at least 1")
+    check_at_least_one(max_concurrency=max_concurrency)
     if prompt is not None:
         check_prompt(prompt, document_variable_name)
     if keyword_prompt is not None:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from robustrag_integrations.abstention import is_abstention
+from robustrag_integrations.checks import check_at_least_one
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.keywords.normalise import few_marks
 from robustrag_integrations.models.base import TextModel
@@ -141,8 +142,7 @@ class LLMJudge:
     ) -> None:
         if not isinstance(model, TextModel):
             raise TypeError(f"the judge must be a TextModel, got {type(model).__name__}; wrap it as CallableModel(fn)")
-        if isinstance(attempts, bool) or not isinstance(attempts, int) or attempts < 1:
-            raise ValueError(f"attempts={attempts!r} must be a whole number of at least 1")
+        check_at_least_one(attempts=attempts)
         self.query = query
         self.unreadable = 0
         self._model, self._prompt, self._attempts = model, prompt, attempts

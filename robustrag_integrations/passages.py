@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
+from robustrag_integrations.checks import check_at_least_one
+
 GroupBy = Literal["source"] | Callable[["Passage"], Hashable]
 
 
@@ -103,8 +105,7 @@ def isolate(
 
 def check_grouping(group_size: int, by: GroupBy | None) -> None:
     """Raise ValueError unless the two settings of `isolate` make sense together."""
-    if isinstance(group_size, bool) or not isinstance(group_size, int) or group_size < 1:
-        raise ValueError(f"group_size={group_size!r} must be a whole number of at least 1")
+    check_at_least_one(group_size=group_size)
     if by is None:
         return
     if by != "source" and not callable(by):

@@ -56,6 +56,13 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     assert not blamed, f"the test tried {', '.join(blamed)}"
 
 
+@pytest.fixture
+def no_server_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing in the environment names a server, a key or a proxy."""
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+
+
 def _is_address(host: str) -> bool:
     """Whether this is a number already, so that looking it up asks nobody."""
     for family in (socket.AF_INET, socket.AF_INET6):

@@ -19,14 +19,10 @@ from robustrag_integrations.prompts import Prompt
 from tests.openai_server import LoopbackServer, Reply, obedient_reader
 from tests.serving import transformers_server
 
+pytestmark = pytest.mark.usefixtures("no_server_settings")
+
 QUESTION = "Who runs the mill?"
 PASSAGES = [f"The mill is run by Anna Lind. Note {n}." for n in range(5)]
-
-
-@pytest.fixture(autouse=True)
-def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
-        monkeypatch.delenv(name, raising=False)
 
 
 @contextmanager

@@ -25,14 +25,10 @@ from tests.logprob_server import LogprobServer, Meddle
 from tests.openai_server import LoopbackServer, Reply
 from tests.tiny_models import tiny_model, tiny_tokenizer
 
+pytestmark = pytest.mark.usefixtures("no_server_settings")
+
 QUESTION = "Who runs the mill?"
 PASSAGES = ["The mill is run by Anna Lind."] * 4 + ["The mill was sold.", "Bo Ek runs the mill, they say."]
-
-
-@pytest.fixture(autouse=True)
-def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
-        monkeypatch.delenv(name, raising=False)
 
 
 @cache

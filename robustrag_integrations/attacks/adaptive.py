@@ -16,6 +16,7 @@ from random import Random
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.attacks.strategies import Crafted, crafted_texts, obeys
 from robustrag_integrations.certification.cases import Attack, check_attack
+from robustrag_integrations.checks import check_at_least_one
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.metrics import Metric, checked_score, contains_answer, references_of
@@ -164,8 +165,7 @@ class _Search:
         worth: Callable[[RobustAnswer | None], float],
         tries: int,
     ) -> None:
-        if isinstance(tries, bool) or not isinstance(tries, int) or tries < 1:
-            raise ValueError(f"tries={tries!r} must be a whole number of at least 1")
+        check_at_least_one(tries=tries)
         self._defense, self._query, self._choices = defense, query, choices
         self._worth, self._tries = worth, tries
 

@@ -12,6 +12,7 @@ from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.aggregation.keyword import KeywordTally, KeywordThreshold, keyword_radius, tally_keywords
 from robustrag_integrations.aggregation.keyword import votes_missing as _votes_missing
 from robustrag_integrations.answer import GroupReport, RobustAnswer
+from robustrag_integrations.checks import check_at_least_one
 from robustrag_integrations.defenses.base import TextDefense
 from robustrag_integrations.defenses.common import Quorum, ask_final, ask_groups, report, truncation_warnings
 from robustrag_integrations.defenses.plan import Emit, Plan
@@ -75,8 +76,7 @@ class KeywordSettings:
         if extractor is not None and not callable(extractor):
             raise TypeError(f"extractor must be a function from text to a set of str, got {type(extractor).__name__}")
         words = min_words if min_words is not None else (2 if task == "long_form" else 1)
-        if isinstance(words, bool) or not isinstance(words, int) or words < 1:
-            raise ValueError(f"min_words={min_words!r} must be a whole number of at least 1")
+        check_at_least_one(min_words=words)
         chosen = prompts or prompts_for(task)
         if chosen.keyword is None:
             raise ValueError("these prompts have no keyword prompt; give PromptSet(keyword=...)")

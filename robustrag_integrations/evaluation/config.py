@@ -7,12 +7,13 @@ in its place.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from robustrag_integrations.checks import check_at_least_one
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.reading import Section, shown
 from robustrag_integrations.models.named import NamedModel
@@ -268,8 +269,8 @@ def _check_setting(item: Section, name: str, key: str, value: Any) -> None:
             from robustrag_integrations.defenses.decoding import DecodingSettings
 
             DecodingSettings.of(**{key: value})
-        elif isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ValueError(f"{key}={value!r} must be a whole number of at least 1")
+        else:
+            check_at_least_one(**{key: value})
     except (ValueError, TypeError) as error:
         raise item.wrong(str(error), key) from error
 
@@ -351,7 +352,7 @@ def _check_together(config: EvalConfig) -> None:
     if None not in tasks:
         for defense in config.defenses:
             if not tasks & set(defense.tasks):
-                _no_task(defense, sorted(map(str, tasks)))
+                raise no_task(defense, sorted(map(str, tasks)))
     if config.certify and max(config.certify.corruption_sizes) > max(config.top_k):
         raise ConfigError(
             f"certify: corruption_sizes {max(config.certify.corruption_sizes)} is more than the {max(config.top_k)} "
@@ -362,13 +363,14 @@ def _check_together(config: EvalConfig) -> None:
         raise ConfigError(f"corruption_sizes: {max(sizes)} is more than the {max(config.top_k)} passages of top_k")
 
 
-def _no_task(defense: DefenseSpec, tasks: list[str]) -> None:
+def no_task(defense: DefenseSpec, tasks: Sequence[str]) -> ConfigError:
+    """The error that a defence is for none of the tasks that the data is asked as."""
     fix = (
         "it votes on choices: ask with task: mc"
         if defense.name == "voting"
         else "for multiple choice use voting, or ask with task: qa"
     )
-    raise ConfigError(
+    return ConfigError(
         f"defenses: {defense.name!r} is for the tasks {', '.join(defense.tasks)}, and the data is asked as "
         f"{', '.join(tasks)}; {fix}"
     )

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from robustrag_integrations.checks import check_at_least_one
+
 LEVEL = 0.95
 RESAMPLES = 2000
 RATE = (0.0, 1.0)
@@ -119,8 +121,7 @@ def bootstrap_ratio(
 def _check(values: Sequence[float], limits: tuple[float, float] | None, level: float, resamples: int) -> None:
     if not 0 < level < 1:
         raise ValueError(f"level={level!r} must be between 0 and 1, for example 0.95")
-    if isinstance(resamples, bool) or not isinstance(resamples, int) or resamples < 1:
-        raise ValueError(f"resamples={resamples!r} must be a whole number of at least 1")
+    check_at_least_one(resamples=resamples)
     least, most = limits or (-math.inf, math.inf)
     for value in values:
         if not (math.isfinite(value) and least <= value <= most):

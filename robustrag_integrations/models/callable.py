@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
+from robustrag_integrations.checks import check_at_least_one
 from robustrag_integrations.display import printable
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import Response, Role, TextModel
@@ -71,10 +72,7 @@ class CallableModel(TextModel):
         for label, given in (("fn", fn), ("async_fn", async_fn), ("stream_fn", stream_fn)):
             if given is not None and not callable(given):
                 raise TypeError(f"{label} must be a function from prompt to text, got {type(given).__name__}")
-        if isinstance(max_concurrency, bool) or not isinstance(max_concurrency, int) or max_concurrency < 1:
-            raise ValueError(f"max_concurrency={max_concurrency!r} must be a whole number of at least 1")
-        if isinstance(attempts, bool) or not isinstance(attempts, int) or attempts < 1:
-            raise ValueError(f"attempts={attempts!r} must be a whole number of at least 1")
+        check_at_least_one(max_concurrency=max_concurrency, attempts=attempts)
         self._fn, self._async_fn = fn, async_fn
         self._stream_fn, self._async_stream_fn = stream_fn, async_stream_fn
         self._max_concurrency = max_concurrency

@@ -9,9 +9,9 @@ import weakref
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from typing import Any, TypeVar
 
-Result = TypeVar("Result")
+from robustrag_integrations.models.time_limits import END, next_piece
 
-_END: Any = object()
+Result = TypeVar("Result")
 
 
 class LoopThread:
@@ -44,7 +44,7 @@ class LoopThread:
     def iterate(self, pieces: AsyncIterator[str]) -> Iterator[str]:
         """Give what an asynchronous generator gives; closing the iterator closes the generator."""
         try:
-            while (piece := self.run(_next(pieces))) is not _END:
+            while (piece := self.run(next_piece(pieces))) is not END:
                 yield piece
         finally:
             self.run(_close(pieces))
@@ -88,10 +88,6 @@ def _end(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
         loop.call_soon_threadsafe(loop.stop)
         if thread is not threading.current_thread():  # the last reference may fall in the loop itself
             thread.join()
-
-
-async def _next(pieces: AsyncIterator[str]) -> Any:
-    return await anext(pieces, _END)
 
 
 async def _close(pieces: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
+from robustrag_integrations.checks import check_at_least_one
 from robustrag_integrations.models.base import Response, Role
 from robustrag_integrations.models.callable import CallableModel
 from robustrag_integrations.models.openai_connection import Connection, OpenAIError
@@ -65,10 +66,7 @@ class OpenAIModel(CallableModel):
     ) -> None:
         if not isinstance(model, str) or not model.strip():
             raise ValueError(f"model={model!r} must be the name of a model on the server")
-        if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1:
-            raise ValueError(f"max_tokens={max_tokens!r} must be a whole number of at least 1")
-        if isinstance(attempts, bool) or not isinstance(attempts, int) or attempts < 1:
-            raise ValueError(f"attempts={attempts!r} must be a whole number of at least 1")
+        check_at_least_one(max_tokens=max_tokens, attempts=attempts)
         if not timeout > 0:
             raise ValueError(f"timeout={timeout!r} must be above 0 seconds")
         if api not in ("chat", "completions"):

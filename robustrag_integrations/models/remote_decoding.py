@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from robustrag_integrations.checks import check_at_least_one
 from robustrag_integrations.errors import ModelError, QuorumError
 from robustrag_integrations.models.base import DecodingModel, DecodingSession, Distributions, Opening
 from robustrag_integrations.models.encoding import PromptEncoder
@@ -73,9 +74,7 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         max_context_tokens: int = 1024,
         **settings: Any,
     ) -> None:
-        for label, number in (("top_logprobs", top_logprobs), ("max_context_tokens", max_context_tokens)):
-            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-                raise ValueError(f"{label}={number!r} must be a whole number of at least 1")
+        check_at_least_one(top_logprobs=top_logprobs, max_context_tokens=max_context_tokens)
         if max_top_logprobs is not None and max_top_logprobs < top_logprobs:
             raise ValueError(f"max_top_logprobs={max_top_logprobs!r} must be at least top_logprobs={top_logprobs}")
         if unknown := sorted(settings.keys() & {"api", "system", "temperature"}):

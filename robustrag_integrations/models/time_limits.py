@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 
-_END: Any = object()
+END: Any = object()  # comes after the last piece
 
 
 def checked_timeout(timeout: float | None) -> float | None:
@@ -76,7 +76,7 @@ def stream_within(timeout: float | None, pieces: Iterator[str]) -> Iterator[str]
                 raise TimeoutError(f"no complete answer within {timeout:g} s") from None
             if error is not None:
                 raise error
-            if piece is _END:
+            if piece is END:
                 return
             yield piece
     finally:
@@ -89,7 +89,7 @@ def _feed(pieces: Iterator[str], told: queue.SimpleQueue[Any], abandoned: thread
             told.put((piece, None))
             if abandoned.is_set():
                 break
-        told.put((_END, None))
+        told.put((END, None))
     except BaseException as error:
         told.put(("", error))
     finally:
@@ -110,10 +110,10 @@ async def astream_within(timeout: float | None, pieces: AsyncIterator[str]) -> A
         while True:
             left = None if deadline is None else deadline - time.monotonic()
             try:
-                piece = await asyncio.wait_for(_next(pieces), left)
+                piece = await asyncio.wait_for(next_piece(pieces), left)
             except asyncio.TimeoutError:
                 raise TimeoutError(f"no complete answer within {timeout:g} s") from None
-            if piece is _END:
+            if piece is END:
                 return
             yield piece
     finally:
@@ -122,5 +122,6 @@ async def astream_within(timeout: float | None, pieces: AsyncIterator[str]) -> A
             await close()
 
 
-async def _next(pieces: AsyncIterator[str]) -> Any:
-    return await anext(pieces, _END)
+async def next_piece(pieces: AsyncIterator[str]) -> Any:
+    """The next piece, or `END`; a coroutine, which is what tasks are made of."""
+    return await anext(pieces, END)

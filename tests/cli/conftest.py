@@ -15,9 +15,8 @@ from tests.openai_server import LoopbackServer, obedient_reader
 
 
 @pytest.fixture(autouse=True)
-def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
-        monkeypatch.delenv(name, raising=False)
+def _no_environment(no_server_settings: None) -> None:
+    """No test of the command line finds a server in the environment."""
 
 
 @dataclass

@@ -25,15 +25,10 @@ from tests.faults.misbehaviour import BIG_REPLY, DUPLICATE_KEYS, ENDLESS, FAILIN
 from tests.openai_server import LoopbackServer, Reply, obedient_reader
 
 pytest.importorskip("openai", reason="needs the extra openai")
+pytestmark = pytest.mark.usefixtures("no_server_settings")
 
 PATIENCE = 2.0  # seconds that a client waits for a server that never answers
 RADIUS = {0: 2, 1: 1, 2: 1, 3: 0}  # by how many of the seven groups failed; four are below the quorum
-
-
-@pytest.fixture(autouse=True)
-def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
-        monkeypatch.delenv(name, raising=False)
 
 
 @functools.cache

@@ -6,6 +6,8 @@ import json
 import unicodedata
 from typing import Any
 
+from robustrag_integrations.display import printable
+
 _UNSAFE = {"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"}
 
 
@@ -28,3 +30,10 @@ def assert_json(data: Any) -> None:
 def assert_valid_unicode(text: str) -> None:
     """No half of a surrogate pair, which cannot be written to any file."""
     text.encode("utf-8")
+
+
+def assert_short_and_harmless(said: str) -> None:
+    """A complaint that can be shown."""
+    assert len(said) < 5000
+    assert_harmless_on_a_terminal(printable(said), lines=False)
+    assert_valid_unicode(printable(said))

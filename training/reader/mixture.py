@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from random import Random
 
 from training.reader.crowds import Attack, crowd_row
@@ -13,98 +14,78 @@ from training.reader.rows import Branch, Row, closed_row, keyword_row, long_row,
 ROWS_PER_CHUNK = 400
 SMALL_CROWDS_FROM = 25
 LARGE_CROWDS_FROM = 60
-MORE_CHOICE_FROM = 26
 SPELLED_OPTIONS_FROM = 70
 HARDER_FROM = 83
 MORE_WILD = 0.2
-LAST_FROM = 101
-LAST_ATTACKS: tuple[Attack, ...] = ("none", "injection", "injection", "poison", "poison", "poison")
-POLISH_FROM = 124
-POLISH_ATTACKS: tuple[Attack, ...] = ("none", "injection", "poison", "poison", "poison", "poison")
-WILD_KEYWORDS = 0.4
-FINISH_FROM = 242
-POISON_FROM = 112
-POISON_ATTACKS: tuple[Attack, ...] = ("none", "injection", "poison", "poison", "poison", "poison")
+
+_LATE_ATTACKS: tuple[Attack, ...] = ("none", "injection", "injection", "poison", "poison", "poison")
+_POISON_ATTACKS: tuple[Attack, ...] = ("none", "injection", "poison", "poison", "poison", "poison")
+
+Maker = Callable[[Namer], Row]
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A stretch of training.
+
+    Attributes:
+        first: the number of its first chunk.
+        rows: kinds of rows, each with the share of all rows that it and those before it have.
+        rest: what the other rows are.
+    """
+
+    first: int
+    rows: tuple[tuple[float, Maker], ...]
+    rest: Maker
+
+
+def _tempting_keywords(namer: Namer) -> Row:
+    return keyword_row(replace(namer, wild=0.4), tempting=0.6)
+
+
+_small = partial(crowd_row, large=False)
+_large = partial(crowd_row, large=True)
+_large_poisoned = partial(_large, attacks=_POISON_ATTACKS, smallest=8)
+_early = ((0.08, keyword_row), (0.10, closed_row))
+_early_small = (*_early, (0.13, long_row), (0.30, _small))
+_late = ((0.14, keyword_row), (0.15, closed_row), (0.18, long_row), (0.30, _small))
+
+# What needs a single passage to be read comes once that has been learned.
+PHASES = (
+    Phase(0, _early, partial(reading_row, choice=0.2)),
+    Phase(SMALL_CROWDS_FROM, _early_small, partial(reading_row, choice=0.2)),
+    Phase(26, _early_small, partial(reading_row, choice=0.35)),
+    Phase(LARGE_CROWDS_FROM, (*_early_small, (0.37, _large)), partial(reading_row, choice=0.35)),
+    # More of what is learned last: crowds of passages, and lower-case copies.
+    Phase(
+        HARDER_FROM,
+        ((0.14, keyword_row), (0.16, closed_row), (0.19, long_row), (0.34, _small), (0.47, _large)),
+        partial(reading_row, choice=0.35),
+    ),
+    # Many attacked crowds: to obey a loud minority is what is learned last of all.
+    Phase(101, (*_late, (0.54, partial(_large, attacks=_LATE_ATTACKS))), partial(reading_row, choice=0.3)),
+    Phase(112, (*_late, (0.64, partial(_large, attacks=_POISON_ATTACKS))), partial(reading_row, choice=0.3)),
+    # The polish, more than half of training, with enough of the rest that nothing is forgotten.
+    Phase(
+        124,
+        ((0.45, _tempting_keywords), (0.78, _large_poisoned), (0.79, closed_row), (0.81, long_row), (0.84, _small)),
+        partial(reading_row, choice=0.3),
+    ),
+    # The polish shows few instructions; at the very end come many, so that a user's own wording is understood.
+    Phase(
+        242,
+        ((0.2, _tempting_keywords), (0.4, _large_poisoned)),
+        partial(reading_row, choice=0.25, varied=True),
+    ),
+)
 
 
 def training_row(namer: Namer, number: int) -> Row:
-    """A random row of chunk `number`: what needs a single passage to be read comes once that has been learned."""
+    """A random row of chunk `number`."""
+    phase = next(p for p in reversed(PHASES) if number >= p.first)
     pick = namer.random.random()
-    if number >= FINISH_FROM:
-        return _finish_row(namer, pick)
-    if number >= POLISH_FROM:
-        return _polish_row(namer, pick)
-    if number >= POISON_FROM:
-        return _last_row(namer, pick, crowds=0.64, attacks=POISON_ATTACKS)
-    if number >= LAST_FROM:
-        return _last_row(namer, pick, crowds=0.54, attacks=LAST_ATTACKS)
-    if number >= HARDER_FROM:
-        return _harder_row(namer, pick)
-    if pick < 0.08:
-        return keyword_row(namer)
-    if pick < 0.10:
-        return closed_row(namer)
-    if pick < 0.13 and number >= SMALL_CROWDS_FROM:
-        return long_row(namer)
-    if pick < 0.30 and number >= SMALL_CROWDS_FROM:
-        return crowd_row(namer, large=False)
-    if pick < 0.37 and number >= LARGE_CROWDS_FROM:
-        return crowd_row(namer, large=True)
-    return reading_row(namer, choice=0.2 if number < MORE_CHOICE_FROM else 0.35)
-
-
-def _polish_row(namer: Namer, pick: float) -> Row:
-    """More than half of training: what is learned last, with enough of the rest that nothing is forgotten."""
-    if pick < 0.45:
-        return keyword_row(replace(namer, wild=WILD_KEYWORDS), tempting=0.6)
-    if pick < 0.78:
-        return crowd_row(namer, large=True, attacks=POLISH_ATTACKS, smallest=8)
-    if pick < 0.79:
-        return closed_row(namer)
-    if pick < 0.81:
-        return long_row(namer)
-    if pick < 0.84:
-        return crowd_row(namer, large=False)
-    return reading_row(namer, choice=0.3)
-
-
-def _finish_row(namer: Namer, pick: float) -> Row:
-    """The polish shows few instructions; at the very end come many, so that a user's own wording is understood."""
-    if pick < 0.2:
-        return keyword_row(replace(namer, wild=WILD_KEYWORDS), tempting=0.6)
-    if pick < 0.4:
-        return crowd_row(namer, large=True, attacks=POLISH_ATTACKS, smallest=8)
-    return reading_row(namer, choice=0.25, varied=True)
-
-
-def _last_row(namer: Namer, pick: float, crowds: float, attacks: Sequence[Attack]) -> Row:
-    """At the very end, many attacked crowds: to obey a loud minority is what is learned last of all."""
-    if pick < 0.14:
-        return keyword_row(namer)
-    if pick < 0.15:
-        return closed_row(namer)
-    if pick < 0.18:
-        return long_row(namer)
-    if pick < 0.30:
-        return crowd_row(namer, large=False)
-    if pick < crowds:
-        return crowd_row(namer, large=True, attacks=attacks)
-    return reading_row(namer, choice=0.3)
-
-
-def _harder_row(namer: Namer, pick: float) -> Row:
-    """The last part of training has more of what is learned last: crowds of passages, and lower-case copies."""
-    if pick < 0.14:
-        return keyword_row(namer)
-    if pick < 0.16:
-        return closed_row(namer)
-    if pick < 0.19:
-        return long_row(namer)
-    if pick < 0.34:
-        return crowd_row(namer, large=False)
-    if pick < 0.47:
-        return crowd_row(namer, large=True)
-    return reading_row(namer, choice=0.35)
+    make = next((make for share, make in phase.rows if pick < share), phase.rest)
+    return make(namer)
 
 
 def chunk(seed: int, number: int, rows: int = ROWS_PER_CHUNK) -> list[Row]:

@@ -13,21 +13,11 @@ from robustrag_integrations.corpus import BM25Index, CorpusError, Document, read
 from tests.documents import write_pdf
 from tests.fuzz.checks import assert_harmless_on_a_terminal, assert_valid_unicode
 from tests.fuzz.hostile import damaged, data, json_line, name, text
+from tests.fuzz.scratch import scratch
 from tests.fuzz.source import Source
 from tests.fuzz.target import Target
 
 _SHAPE = {"text": "The mill is old.", "source": "Gazette", "title": "Mill", "id": "7"}
-
-
-@cache
-def scratch() -> Path:
-    """A folder of this process in memory where there is one."""
-    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    folder = Path(tempfile.mkdtemp(prefix="robustrag-fuzz-", dir=memory))
-    import atexit
-
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
 
 
 def _read(path: Path) -> list[Document]:

@@ -10,12 +10,12 @@ from typing import Any
 from robustrag_integrations.evaluation.report import NotARunError, read_run
 from robustrag_integrations.evaluation.report.embedding import own_file
 from robustrag_integrations.evaluation.report.page import report_page
-from tests.fuzz.checks import assert_valid_unicode
+from tests.fuzz.checks import assert_short_and_harmless, assert_valid_unicode
 from tests.fuzz.hostile import damaged, json_line, name, text, value
+from tests.fuzz.scratch import scratch
 from tests.fuzz.source import Source
 from tests.fuzz.target import Target
-from tests.fuzz.targets.pages import _TAGS
-from tests.fuzz.targets.stored import assert_short_and_harmless
+from tests.fuzz.targets.pages import TAGS
 from tests.report.runs import HEADER, NO_ATTACK, questions, row_of, setups
 
 _OWN = "html head meta link title style body a header main h2 form label input button nav footer select option script"
@@ -49,7 +49,7 @@ class _Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         named = dict(attrs)
-        assert tag in _TAGS | _FRAME, f"<{tag}> is on the page"
+        assert tag in TAGS | _FRAME, f"<{tag}> is on the page"
         assert not any(attribute.startswith("on") for attribute in named), attrs
         assert not {"src", "srcdoc", "action", "formaction"} & named.keys(), attrs
         assert (named.get("href") or "#").startswith(("#", "data:,")), attrs
@@ -66,8 +66,6 @@ class _Page(HTMLParser):
 
 def reports(source: Source) -> None:
     """Nothing in a run's file becomes markup or script; whatever is no row is left out and said to be."""
-    from tests.fuzz.targets.files import scratch
-
     rows = [json.dumps({**_stained(source, _row()), "key": str(n)}) for n in range(source.below(3))]
     rows += source.some(lambda: json_line(source, {"schema": "robustrag/eval/1", "key": "a", "answer": {}}), 1)
     header = json.dumps(HEADER) if source.chance(2) else json_line(source, {**HEADER, "config": {"a": text(source, 2)}})

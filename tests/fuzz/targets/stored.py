@@ -7,10 +7,10 @@ from typing import Any
 
 from robustrag_integrations.cli import certify
 from robustrag_integrations.cli.exits import UsageError
-from robustrag_integrations.display import printable
 from robustrag_integrations.evaluation.data import DatasetError, load_dataset
-from tests.fuzz.checks import assert_harmless_on_a_terminal, assert_valid_unicode
+from tests.fuzz.checks import assert_harmless_on_a_terminal, assert_short_and_harmless, assert_valid_unicode
 from tests.fuzz.hostile import damaged, data, json_line, text
+from tests.fuzz.scratch import scratch
 from tests.fuzz.source import Source
 from tests.fuzz.target import Target
 from tests.fuzz.targets.answers import a_certificate
@@ -40,8 +40,6 @@ _PAPERS: dict[str, Any] = {
 
 def questions(source: Source) -> None:
     """Questions are read; a bad row costs only itself, and its reason is harmless."""
-    from tests.fuzz.targets.files import scratch
-
     shape = source.pick((_OURS, _PAPERS))
     lines = source.some(lambda: json_line(source, shape), 4)
     raw = data(source, lines) if source.below(4) else data(source, [f"[{','.join(lines)}]"])
@@ -66,17 +64,8 @@ def questions(source: Source) -> None:
     assert len({question.id for question in found.questions}) == len(found.questions)
 
 
-def assert_short_and_harmless(said: str) -> None:
-    """A complaint that can be shown."""
-    assert len(said) < 5000
-    assert_harmless_on_a_terminal(printable(said), lines=False)
-    assert_valid_unicode(printable(said))
-
-
 def stored_certificates(source: Source) -> None:
     """A file to go on from is taken as a whole, or refused and left alone; what is taken can be summed up."""
-    from tests.fuzz.targets.files import scratch
-
     certificate = a_certificate(source).to_dict() if source.chance(2) else {"tau": 1.0, "corruption_size": 1}
     shape = {"key": text(source, 2), "certificates": [certificate]}
     path = scratch() / "certificates.jsonl"
