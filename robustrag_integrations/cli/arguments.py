@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable
+from typing import Any
 
 from robustrag_integrations.cli.models import check_name
 
@@ -45,6 +46,30 @@ def whole_number(smallest: int, largest: int) -> Callable[[str], int]:
         return int(text)
 
     return read
+
+
+def add_command(
+    commands: Any, name: str, run: Callable[[argparse.Namespace], int], about: str, description: str, epilog: str
+) -> argparse.ArgumentParser:
+    """Add a command whose help text stands as it is written.
+
+    Args:
+        commands: what `add_subparsers` gave.
+        name: what is typed.
+        run: does it, and gives the exit code.
+        about: its line in the list of commands.
+        description: the help text above the options.
+        epilog: the help text below them.
+    """
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=about,
+        description=description,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=run)
+    return parser
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:

@@ -7,10 +7,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.cli.arguments import add_model, existing, some_text, whole_number
+from robustrag_integrations.cli.arguments import add_command, add_model, existing, some_text, whole_number
 from robustrag_integrations.cli.exits import EXIT_ABSTAINED, EXIT_ANSWERED, UsageError
 from robustrag_integrations.cli.models import load_model
 from robustrag_integrations.cli.output import Progress, complain, show, show_json
+from robustrag_integrations.cli.thresholds import (
+    add_thresholds,
+    check_probabilities,
+    check_thresholds,
+    given_thresholds,
+)
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.models.base import DecodingModel, TextModel
 from robustrag_integrations.passages import Passage
@@ -51,14 +57,7 @@ exit codes: 0 answered, 3 abstained (no answer was agreed on), 2 wrong usage, 1 
 
 def add(commands: Any) -> None:
     """Add the command to the parser."""
-    parser = commands.add_parser(
-        "ask",
-        help="ask your own documents",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.set_defaults(run=run)
+    parser = add_command(commands, "ask", run, "ask your own documents", _DESCRIPTION, _EPILOG)
     parser.add_argument("question", type=some_text, metavar="QUESTION", help="the question, in quotes")
     parser.add_argument(
         "--docs", nargs="+", required=True, type=existing, metavar="PATH", help="files and folders to read"
@@ -71,7 +70,7 @@ def add(commands: Any) -> None:
     )
     add_model(parser)
     _add_retrieval(parser)
-    _add_thresholds(parser)
+    add_thresholds(parser)
     parser.add_argument(
         "--choices", nargs="+", type=some_text, metavar="TEXT", help="the options of a multiple-choice question"
     )
@@ -109,18 +108,12 @@ def _add_retrieval(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_thresholds(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("thresholds of the defences")
-    group.add_argument("--alpha", type=float, help="keyword: share of answering groups that must agree (default 0.3)")
-    group.add_argument("--beta", type=int, help="keyword: number of groups that is enough in any case (default 3)")
-    group.add_argument("--gamma", type=float, help="decoding: probability of abstaining that counts (default 0.99)")
-    group.add_argument("--eta", type=float, help="decoding: smallest lead of a token, in probability (default 0)")
-
-
 def run(args: argparse.Namespace) -> int:
     """Answer the question; see the module's help text."""
     name = _defense_name(args)
-    _check_thresholds(args, name)
+    check_thresholds(args, name)
+    if args.choices:
+        _check_choices(args.choices)
     progress = Progress()
     progress.step(f"reading {', '.join(args.docs)}")
     passages, skipped = _retrieve(args, progress)
@@ -150,38 +143,17 @@ def _defense_name(args: argparse.Namespace) -> str:
         raise UsageError("--defense voting needs the options to vote on: --choices A B C")
     if args.choices and name not in ("voting", "vanilla"):
         raise UsageError(f"--choices goes with --defense voting or vanilla, not {name}")
-    if name == "decoding" and args.model.startswith("openai:"):
-        raise UsageError(
-            "--defense decoding needs token probabilities: give a local model, openai-completions:NAME for a server "
-            "that tells them (vLLM, SGLang), or --defense keyword"
-        )
+    check_probabilities(args.model, name)
     return name
 
 
-def _check_thresholds(args: argparse.Namespace, name: str) -> None:
-    used = {"keyword": ("alpha", "beta"), "decoding": ("gamma", "eta")}.get(name, ())
-    for other in ("alpha", "beta", "gamma", "eta"):
-        if getattr(args, other) is not None and other not in used:
-            raise UsageError(f"--{other} does nothing for --defense {name}; leave it out")
+def _check_choices(choices: Sequence[str]) -> None:
+    from robustrag_integrations.defenses.voting import check_choices
+
     try:
-        if name == "keyword":
-            from robustrag_integrations.defenses.keyword import KeywordSettings
-
-            KeywordSettings.of(**_given(args, used))
-        elif name == "decoding":
-            from robustrag_integrations.defenses.decoding import DecodingSettings
-
-            DecodingSettings.of(**_given(args, used))
-        elif args.choices:
-            from robustrag_integrations.defenses.voting import check_choices
-
-            check_choices(args.choices)
+        check_choices(choices)
     except (ValueError, TypeError) as error:
         raise UsageError(str(error)) from error
-
-
-def _given(args: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
-    return {n: getattr(args, n) for n in names if getattr(args, n) is not None}
 
 
 def _retrieve(args: argparse.Namespace, progress: Progress) -> tuple[list[Passage], list[dict[str, str]]]:
@@ -219,12 +191,12 @@ def _defense(args: argparse.Namespace, name: str, model: TextModel) -> Any:
     if name == "keyword":
         from robustrag_integrations.defenses.keyword import KeywordAggregation
 
-        return KeywordAggregation(model, **grouping, **_given(args, ("alpha", "beta")))
+        return KeywordAggregation(model, **grouping, **given_thresholds(args, name))
     from robustrag_integrations.defenses.decoding import DecodingAggregation
 
     if not isinstance(model, DecodingModel):
         raise UsageError(f"--defense decoding needs token probabilities, which {model.description} does not give")
-    return DecodingAggregation(model, **grouping, **_given(args, ("gamma", "eta")))
+    return DecodingAggregation(model, **grouping, **given_thresholds(args, name))
 
 
 def _advise(args: argparse.Namespace, answer: RobustAnswer, passages: Sequence[Passage]) -> None:

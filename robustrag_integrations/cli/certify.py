@@ -9,11 +9,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from robustrag_integrations.cli.arguments import add_model, whole_number
+from robustrag_integrations.cli.arguments import add_command, add_model, whole_number
 from robustrag_integrations.cli.exits import EXIT_ANSWERED, UsageError
 from robustrag_integrations.cli.models import load_model, named_model
 from robustrag_integrations.cli.output import Progress, complain, show, show_json
 from robustrag_integrations.cli.questions import read_answered
+from robustrag_integrations.cli.thresholds import (
+    add_thresholds,
+    check_probabilities,
+    check_thresholds,
+    given_thresholds,
+)
 from robustrag_integrations.display import printable, table
 from robustrag_integrations.evaluation.data import EvalQuestion
 from robustrag_integrations.evaluation.journal import Journal, JournalError
@@ -55,21 +61,16 @@ exit codes: 0 done, 2 wrong usage, 1 failure
 
 _SETTINGS = ("defense", "model", "base_url", "corruption_size", "attack", "top_k", "group_size", "metric")
 _LIMITS = ("max_model_calls", "sample", "seed")
-_THRESHOLDS = {"keyword": ("alpha", "beta"), "decoding": ("gamma", "eta"), "voting": ()}
 
 
 def add(commands: Any) -> None:
     """Add the command to the parser."""
-    parser = commands.add_parser(
-        "certify",
-        help="the score that no attacker can get below, for a data set",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.set_defaults(run=run)
+    about = "the score that no attacker can get below, for a data set"
+    parser = add_command(commands, "certify", run, about, _DESCRIPTION, _EPILOG)
     parser.add_argument("data", metavar="DATA", help="demo, or a file of questions")
-    parser.add_argument("--defense", choices=tuple(_THRESHOLDS), default="keyword", help="default keyword")
+    parser.add_argument(
+        "--defense", choices=("keyword", "decoding", "voting"), default="keyword", help="default keyword"
+    )
     parser.add_argument(
         "--corruption-size",
         nargs="+",
@@ -88,15 +89,11 @@ def add(commands: Any) -> None:
     parser.add_argument("--output", metavar="FILE", help="append certificates as JSON lines, and go on from there")
     parser.add_argument("--json", action="store_true", help="print the summary as data instead of a table")
     add_model(parser)
+    add_thresholds(parser)
     _add_limits(parser)
 
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("thresholds of the defences")
-    group.add_argument("--alpha", type=float, help="keyword: share of answering groups that must agree (default 0.3)")
-    group.add_argument("--beta", type=int, help="keyword: number of groups that is enough in any case (default 3)")
-    group.add_argument("--gamma", type=float, help="decoding: probability of abstaining that counts (default 0.99)")
-    group.add_argument("--eta", type=float, help="decoding: smallest lead of a token, in probability (default 0)")
     group = parser.add_argument_group("limits")
     group.add_argument("--max-model-calls", type=whole_number(1, 10_000_000), default=1000, metavar="N")
     group.add_argument(
@@ -107,7 +104,8 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Certify the questions and print a summary."""
-    _check(args)
+    check_thresholds(args, args.defense)
+    check_probabilities(args.model, args.defense)
     progress = Progress()
     progress.step(f"reading {args.data}")
     questions = read_answered(args.data, args.top_k, args.limit)
@@ -132,40 +130,13 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_ANSWERED
 
 
-def _check(args: argparse.Namespace) -> None:
-    for name in ("alpha", "beta", "gamma", "eta"):
-        if getattr(args, name) is not None and name not in _THRESHOLDS[args.defense]:
-            raise UsageError(f"--{name} does nothing for --defense {args.defense}; leave it out")
-    if args.defense == "decoding" and args.model.startswith("openai:"):
-        raise UsageError(
-            "--defense decoding needs token probabilities: give a local model, openai-completions:NAME for a server "
-            "that tells them (vLLM, SGLang), or --defense keyword"
-        )
-    try:
-        if args.defense == "keyword":
-            from robustrag_integrations.aggregation.keyword import KeywordThreshold
-
-            KeywordThreshold.of(**{"alpha": 0.3, "beta": 3, **_given(args)})
-        elif args.defense == "decoding":
-            from robustrag_integrations.defenses.decoding import DecodingSettings
-
-            DecodingSettings.of(**_given(args))
-    except (ValueError, TypeError) as error:
-        raise UsageError(str(error)) from error
-
-
-def _given(args: argparse.Namespace) -> dict[str, Any]:
-    names = _THRESHOLDS[args.defense]
-    return {n: getattr(args, n) for n in names if getattr(args, n) is not None}
-
-
 def _key(args: argparse.Namespace, fingerprint: str, question: EvalQuestion) -> str:
     """What a certificate in the output file is about: the model, the question, its passages, and every setting."""
     setup = {name: getattr(args, name) for name in (*_SETTINGS, *_LIMITS)}
     about = [
         setup,
         fingerprint,
-        _given(args),
+        given_thresholds(args, args.defense),
         question.question,
         question.answers,
         question.choices,
@@ -252,7 +223,7 @@ def _certify(
 
 def _defense(args: argparse.Namespace) -> Any:
     model: Any = load_model(args.model, args.base_url, max_context_tokens=256)
-    settings = {"group_size": args.group_size, **_given(args)}
+    settings = {"group_size": args.group_size, **given_thresholds(args, args.defense)}
     if args.defense == "keyword":
         from robustrag_integrations.defenses.keyword import KeywordAggregation
 

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from robustrag_integrations.cli.arguments import add_model, some_text, whole_number
+from robustrag_integrations.cli.arguments import add_command, add_model, some_text, whole_number
 from robustrag_integrations.cli.exits import EXIT_ANSWERED, UsageError
 from robustrag_integrations.cli.models import load_model
 from robustrag_integrations.cli.output import Progress, show, show_json
@@ -53,14 +53,8 @@ exit codes: 0 done (whoever won), 2 wrong usage, 1 failure
 
 def add(commands: Any) -> None:
     """Add the command to the parser."""
-    parser = commands.add_parser(
-        "demo",
-        help="see attacks succeed and fail on a small corpus, offline",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.set_defaults(run=run)
+    about = "see attacks succeed and fail on a small corpus, offline"
+    parser = add_command(commands, "demo", run, about, _DESCRIPTION, _EPILOG)
     asked = parser.add_mutually_exclusive_group()
     asked.add_argument(
         "--seed", type=whole_number(0, 999_999_999), default=0, metavar="N", help="another question of the list"

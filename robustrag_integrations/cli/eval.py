@@ -10,10 +10,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from robustrag_integrations.cli.arguments import add_command
 from robustrag_integrations.cli.eval_options import EPILOG, add_options, given_config
 from robustrag_integrations.cli.exits import EXIT_ANSWERED, EXIT_FAILURE, UsageError
 from robustrag_integrations.cli.output import complain, show, show_json
 from robustrag_integrations.display import printable
+from robustrag_integrations.evaluation.presets import PRESETS
 
 _DESCRIPTION = """\
 Evaluate defences: ask every question of a data set, cleanly and under attack, score the
@@ -26,14 +28,8 @@ INTERRUPTED = 130
 
 def add(commands: Any) -> None:
     """Add the command to the parser."""
-    parser = commands.add_parser(
-        "eval",
-        help="the paper's evaluation on your data and model: attacks, certificates, tables",
-        description=_DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.set_defaults(run=run)
+    about = "the paper's evaluation on your data and model: attacks, certificates, tables"
+    parser = add_command(commands, "eval", run, about, _DESCRIPTION, EPILOG)
     add_options(parser)
 
 
@@ -77,8 +73,6 @@ def _stem(args: argparse.Namespace) -> str:
 
 
 def _engine(args: argparse.Namespace) -> Any:
-    from robustrag_integrations.evaluation.presets import PRESETS
-
     cached = args.cache or args.preset is None or PRESETS[args.preset].cached
     cache = None if args.no_cache or not cached else args.cache or default_cache()
     if args.engine == "ray":

@@ -8,6 +8,8 @@ from typing import Any
 
 from robustrag_integrations.cli.arguments import existing, some_text, whole_number
 from robustrag_integrations.cli.exits import UsageError
+from robustrag_integrations.evaluation.config import DEFAULTS, DEFENSES, MODES, TASKS, load_config
+from robustrag_integrations.evaluation.presets import PRESETS
 
 EPILOG = """\
 a first run:
@@ -46,8 +48,6 @@ exit codes: 0 done, 1 failure or failed rows, 2 wrong usage, 130 interrupted (go
   the same command)
 """
 
-DEFENSES = ("vanilla", "keyword", "decoding", "voting", "no-rag")
-_PRESETS = ("paper-table1", "paper-table2", "group-size", "top-k", "corruption", "thresholds", "eta", "runtime")
 _OF_DEFENSES: Mapping[str, tuple[str, ...]] = {
     "alpha": ("keyword",),
     "beta": ("keyword",),
@@ -60,7 +60,9 @@ _OF_DEFENSES: Mapping[str, tuple[str, ...]] = {
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add everything the command understands."""
     parser.add_argument("config", nargs="?", type=existing, metavar="CONFIG", help="a .yaml, .toml or .json file")
-    parser.add_argument("--preset", choices=_PRESETS, metavar="NAME", help="a table or figure of the paper, see below")
+    parser.add_argument(
+        "--preset", choices=tuple(PRESETS), metavar="NAME", help="a table or figure of the paper, see below"
+    )
     parser.add_argument("--show-config", action="store_true", help="print the configuration, and run nothing")
     _add_what(parser.add_argument_group("what is evaluated"))
     _add_settings(parser.add_argument_group("settings of the defences; several values are so many setups"))
@@ -74,7 +76,7 @@ def _add_what(group: Any) -> None:
     group.add_argument(
         "--task",
         nargs="+",
-        choices=("qa", "mc", "long"),
+        choices=TASKS,
         metavar="TASK",
         help="how it is asked: qa (short answers), mc (choices), long (default: what the data says)",
     )
@@ -110,7 +112,7 @@ def _add_what(group: Any) -> None:
     group.add_argument(
         "--mode",
         nargs="+",
-        choices=("injection", "modification"),
+        choices=MODES,
         metavar="MODE",
         help="injection (default): the last passages drop out; or modification",
     )
@@ -141,7 +143,7 @@ def _add_certificates(group: Any) -> None:
     group.add_argument(
         "--certify-attack",
         nargs="+",
-        choices=("injection", "modification"),
+        choices=MODES,
         metavar="MODE",
         help="which attackers: injection (default), modification",
     )
@@ -186,9 +188,6 @@ def given_config(args: argparse.Namespace) -> dict[str, Any]:
         UsageError: flags that do nothing here.
         ConfigError: the file cannot be read.
     """
-    from robustrag_integrations.evaluation.config import DEFAULTS, load_config
-    from robustrag_integrations.evaluation.presets import PRESETS
-
     merged: dict[str, Any] = dict(DEFAULTS)
     if args.preset:
         merged.update(PRESETS[args.preset].config)

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from robustrag_integrations.cli.arguments import existing, whole_number
+from robustrag_integrations.cli.arguments import add_command, existing, whole_number
 from robustrag_integrations.cli.exits import EXIT_ANSWERED, UsageError
 from robustrag_integrations.cli.output import Progress, complain, show
 from robustrag_integrations.display import printable
@@ -31,14 +31,7 @@ exit codes: 0 done, 1 failure (the file is no run), 2 wrong usage
 
 def add(commands: Any) -> None:
     """Add the command to the parser."""
-    parser = commands.add_parser(
-        "report",
-        help="a run as one page to read and to share",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.set_defaults(run=run)
+    parser = add_command(commands, "report", run, "a run as one page to read and to share", _DESCRIPTION, _EPILOG)
     parser.add_argument("data", metavar="RUN", type=existing, help="the file that robustrag eval wrote")
     parser.add_argument("-o", "--output", metavar="FILE", help="the page (default: RUN with .html)")
     parser.add_argument(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Mapping, Sequence
 
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.defenses.base import TextDefense
 from robustrag_integrations.defenses.common import ask_final, report, truncation_warnings
-from robustrag_integrations.defenses.plan import Emit, Plan
+from robustrag_integrations.defenses.plan import Emit, Plan, Reply, Request
 from robustrag_integrations.defenses.voting import check_choices, parse_option
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.passages import PassageGroup
@@ -16,6 +16,7 @@ from robustrag_integrations.prompts import (
     ABSTENTION,
     NO_INFORMATION,
     PromptSet,
+    PromptTemplate,
     Task,
     format_choices,
     prompts_for,
@@ -36,14 +37,8 @@ def vanilla_plan(
         yield Emit(text)
     else:
         calls = 1
-        values = {} if choices is None else {"choices": format_choices([*choices, NO_INFORMATION])}
-        prompt = prompts.isolated.render(context=group.text, query=query, **values)
-        said, cut = yield from ask_final(prompt, shown=choices is None)
-        text = said
-        if choices is not None:
-            choice = parse_option(said, choices)
-            text = ABSTENTION if choice is None else choices[choice]
-            yield Emit(text)
+        template, values = prompts.isolated, {"context": group.text, "query": query}
+        text, choice, said, cut = yield from ask_once(template, values, choices)
     return RobustAnswer(
         text=text,
         radius=0,
@@ -55,6 +50,21 @@ def vanilla_plan(
         warnings=(*model_warnings, *truncation_warnings([cut])),
         model_calls=calls,
     )
+
+
+def ask_once(
+    template: PromptTemplate, values: Mapping[str, str], choices: Sequence[str] | None
+) -> Generator[Request, Reply, tuple[str, int | None, str, bool]]:
+    """Ask a single question, and show the answer: its text, the option chosen, the response, and whether it was cut."""
+    if choices is not None:
+        values = {**values, "choices": format_choices([*choices, NO_INFORMATION])}
+    said, cut = yield from ask_final(template.render(**values), shown=choices is None)
+    if choices is None:
+        return said, None, said, cut
+    choice = parse_option(said, choices)
+    text = ABSTENTION if choice is None else choices[choice]
+    yield Emit(text)
+    return text, choice, said, cut
 
 
 class VanillaRAG(TextDefense):

@@ -16,8 +16,9 @@ from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.display import printable
 from robustrag_integrations.evaluation.cache import METER, CallCache, Meter, MeteredModel, metered
 from robustrag_integrations.evaluation.config import CertifySpec, ConfigError
-from robustrag_integrations.evaluation.planning import SCHEMA, Job, Setup
+from robustrag_integrations.evaluation.planning import Job, Setup
 from robustrag_integrations.evaluation.scoring import metric_for, score_answer
+from robustrag_integrations.evaluation.summary import ROW_SCHEMA
 from robustrag_integrations.metrics import LLMJudge, Metric, contains_answer
 from robustrag_integrations.models.named import NamedModel
 from robustrag_integrations.prompts import Task, prompts_for
@@ -97,17 +98,10 @@ class Bench:
         ]
         answer = await _timed(row, defense.aanswer(job.question.question, attacked.passages, choices=choices))
         row["answer"] = answer.to_dict()
-        scores = await asyncio.to_thread(
-            score_answer,
-            job.question,
-            answer,
-            job.task,  # type: ignore[arg-type]
-            judge,
-            target=attacked.target,
-        )
+        scores = await asyncio.to_thread(score_answer, job.question, answer, job.task, judge, target=attacked.target)
         row["scores"] = scores.to_dict()
         if job.certify is not None:
-            metric = metric_for(job.task, job.question, judge)  # type: ignore[arg-type]
+            metric = metric_for(job.task, job.question, judge)
             row["certificates"] = await _certificates(job, job.certify, defense, metric, choices)
 
     def _model(self, name: NamedModel) -> MeteredModel:
@@ -195,7 +189,7 @@ def _attacked(job: Job, defense: Defense, judge: LLMJudge | None, choices: Seque
         top_k=job.setup.top_k,
         defense=defense,
         choices=choices,
-        metric=metric_for(job.task, job.question, judge) if rated else contains_answer,  # type: ignore[arg-type]
+        metric=metric_for(job.task, job.question, judge) if rated else contains_answer,
     )
 
 
@@ -225,7 +219,7 @@ def _blank(job: Job) -> dict[str, Any]:
     """A row with all that is known before it is made."""
     question, setup, attack = job.question, job.setup, job.attack
     return {
-        "schema": SCHEMA,
+        "schema": ROW_SCHEMA,
         "key": job.key,
         "dataset": job.dataset,
         "task": job.task,

@@ -296,8 +296,8 @@ def _accuracy(line: Line) -> Interval:
 
 
 def _certified_once(line: Line) -> Interval:
-    found = [c.score for c in line.certified if c.corruption_size == 1 and c.attack == "injection"]
-    return _as_share(line, found[0]) if found else EMPTY
+    found = line.certified_against("injection", 1)
+    return _as_share(line, found.score) if found else EMPTY
 
 
 def _setting(name: str) -> Callable[[Line], float | None]:

@@ -107,16 +107,12 @@ def _certified_column(attack: str, size: int, lines: Sequence[Line]) -> _Column:
     name = "cllmj" if all(line.task == "long" for line in lines) else "cacc"
 
     def show(line: Line) -> str:
-        found = _certificate(line, attack, size)
+        found = line.certified_against(attack, size)
         if found is None:
             return "-"
         return _points(found.score) if line.task == "long" else _percent(found.score)
 
     return f"{name} k'={size}{' mod.' if attack == 'modification' else ''}", show
-
-
-def _certificate(line: Line, attack: str, size: int) -> CertifiedScore | None:
-    return next((c for c in line.certified if (c.attack, c.corruption_size) == (attack, size)), None)
 
 
 def _remarks(line: Line) -> list[str]:

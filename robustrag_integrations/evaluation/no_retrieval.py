@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.defenses.base import TextDefense
-from robustrag_integrations.defenses.common import ask_final
-from robustrag_integrations.defenses.plan import Emit, Plan
-from robustrag_integrations.defenses.voting import check_choices, parse_option
+from robustrag_integrations.defenses.plan import Plan
+from robustrag_integrations.defenses.vanilla import ask_once
+from robustrag_integrations.defenses.voting import check_choices
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.passages import PassageGroup
-from robustrag_integrations.prompts import ABSTENTION, NO_INFORMATION, Task, format_choices, prompts_for
+from robustrag_integrations.prompts import Task, prompts_for
 
 
 class NoRetrieval(TextDefense):
@@ -31,13 +31,8 @@ class NoRetrieval(TextDefense):
         options = check_choices(choices) if self.task == "multiple_choice" else None
         if options is None:
             self._refuse_choices(choices)
-        values = {} if options is None else {"choices": format_choices([*options, NO_INFORMATION])}
-        prompt = prompts_for(self.task).no_retrieval.render(query=query, **values)
-        text, _ = yield from ask_final(prompt, shown=options is None)
-        choice = None if options is None else parse_option(text, options)
-        if options is not None:
-            text = ABSTENTION if choice is None else options[choice]
-            yield Emit(text)
+        template = prompts_for(self.task).no_retrieval
+        text, choice, _, _ = yield from ask_once(template, {"query": query}, options)
         return RobustAnswer(
             text=text,
             radius=0,

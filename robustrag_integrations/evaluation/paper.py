@@ -40,7 +40,7 @@ def _table1(lines: Sequence[Line]) -> str:
     def cells(found: Sequence[Line]) -> list[str]:
         if not found:
             return ["", ""]
-        return [_benign(found[0]), _score(found[0], _certified(found[0], 1, "injection"))]
+        return [_benign(found[0]), _score(found[0], found[0].certified_against("injection", 1))]
 
     return _titled("Accuracy without an attack, and certified against k' = 1", header, clean, columns, cells)
 
@@ -95,7 +95,7 @@ def _by_corruption(lines: Sequence[Line]) -> str:
         mine = [line for line in lines if line.clean and (line.dataset, line.task) == (dataset, task)]
         sizes = sorted({c.corruption_size for line in mine for c in line.certified if c.attack == "injection"})
         rows = [("0", *(_benign(line) for line in mine))]
-        rows += [(str(k), *(_score(line, _certified(line, k, "injection")) for line in mine)) for k in sizes if k]
+        rows += [(str(k), *(_score(line, line.certified_against("injection", k)) for line in mine)) for k in sizes if k]
         names = [_named(line, mine) for line in mine]
         title = f"Certified accuracy by corruption size k': {_about(dataset, task)}"
         parts.append(_shown(title, ("k'", *names), rows))
@@ -119,7 +119,7 @@ def _sweep(title: str, axis: str, lines: Sequence[Line], value: Callable[[Line],
             cells = [str(x)]
             for kind in kinds:
                 at = [line for line in mine if (line.model, _defense_name(line)) == kind and value(line) in (x, None)]
-                cells += [_benign(at[0]), _score(at[0], _certified(at[0], 1, "injection"))] if at else ["", ""]
+                cells += [_benign(at[0]), _score(at[0], at[0].certified_against("injection", 1))] if at else ["", ""]
             rows.append(tuple(cells))
         parts.append(_shown(f"{title}: {_about(dataset, task)}", tuple(header), rows))
     return "\n\n".join(parts)
@@ -181,10 +181,6 @@ def _defense_name(line: Line) -> str:
 def _family(line: Line) -> str:
     """Attacks on long answers stand in the columns of their short forms."""
     return _FAMILIES.get(line.attack.name, line.attack.name)
-
-
-def _certified(line: Line, size: int, attack: str) -> CertifiedScore | None:
-    return next((c for c in line.certified if (c.corruption_size, c.attack) == (size, attack)), None)
 
 
 def _benign(line: Line) -> str:

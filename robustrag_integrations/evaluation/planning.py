@@ -19,13 +19,13 @@ from robustrag_integrations.evaluation.config import (
     DataSpec,
     DefenseSpec,
     EvalConfig,
+    no_task,
 )
 from robustrag_integrations.evaluation.data import Dataset, DatasetError, load_dataset
 from robustrag_integrations.evaluation.journal import canonical
-from robustrag_integrations.evaluation.questions import EvalQuestion
+from robustrag_integrations.evaluation.questions import EvalQuestion, EvalTask
+from robustrag_integrations.evaluation.summary import ROW_SCHEMA
 from robustrag_integrations.models.named import NamedModel
-
-SCHEMA = "robustrag/eval/1"
 
 _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "keyword": {"alpha": 0.3, "beta": 3, "group_size": 1},
@@ -70,7 +70,7 @@ class Job:
 
     key: str
     dataset: str
-    task: str
+    task: EvalTask
     question: EvalQuestion
     setup: Setup
     attack: AttackSpec
@@ -204,11 +204,7 @@ def _check_defenses(config: EvalConfig, datasets: Iterable[Dataset]) -> None:
     tasks = sorted({dataset.task for dataset in datasets})
     for spec in config.defenses:
         if not config.tasks and not set(tasks) & set(spec.tasks):
-            fix = "ask with task: mc" if spec.name == "voting" else "use voting, or ask with task: qa"
-            raise ConfigError(
-                f"defenses: {spec.name!r} is for the tasks {', '.join(spec.tasks)}, and the data is asked as "
-                f"{', '.join(tasks)}; {fix}"
-            )
+            raise no_task(spec, tasks)
 
 
 def _data_notes(dataset: Dataset) -> Iterator[str]:
@@ -256,7 +252,7 @@ class _Planner:
         certified = attack.corruption_size == 0 and setup.defense in _DEFAULTS and (dataset.task != "long" or judge)
         certify = _certify(config.certify, setup.top_k) if certified else None
         about = {
-            "schema": SCHEMA,
+            "schema": ROW_SCHEMA,
             "data": [dataset.name, dataset.task, digest],
             "setup": [setup.defense, setup.settings, setup.top_k, _extractor(setup.defense)],
             "model": [setup.model.name, self._prints[setup.model]],

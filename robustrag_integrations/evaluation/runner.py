@@ -13,9 +13,9 @@ from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.config import EvalConfig
 from robustrag_integrations.evaluation.engines.local import LocalEngine
 from robustrag_integrations.evaluation.journal import Journal, JournalError
-from robustrag_integrations.evaluation.planning import SCHEMA, Job, Plan, make_plan
+from robustrag_integrations.evaluation.planning import Job, Plan, make_plan
+from robustrag_integrations.evaluation.summary import HEADER_SCHEMA, ROW_SCHEMA
 
-HEADER_SCHEMA = "robustrag/eval-run/1"
 MOST_FAILURES = 20  # rows failed one after the other, after which a run stops
 
 Row = dict[str, Any]
@@ -153,7 +153,7 @@ def _known(journal: Journal | None) -> dict[str, Row]:
         )
     found: dict[str, Row] = {}
     for number, row in enumerate(journal.rows[1:], 2):
-        if row.get("schema") != SCHEMA or not isinstance(row.get("key"), str) or "error" not in row:
+        if row.get("schema") != ROW_SCHEMA or not isinstance(row.get("key"), str) or "error" not in row:
             raise JournalError(f"{journal.path}, line {number} is no row of an evaluation; give another file")
         if row["error"] is None or found.get(row["key"], _NO_ROW)["error"] is not None:
             found[row["key"]] = row

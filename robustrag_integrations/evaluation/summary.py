@@ -147,6 +147,10 @@ class Line:
         """The judge's mean score under attack."""
         return EMPTY if self.clean else self.judge
 
+    def certified_against(self, attack: str, size: int) -> CertifiedScore | None:
+        """What certificates guarantee against this attacker; None where nobody asked."""
+        return next((c for c in self.certified if (c.attack, c.corruption_size) == (attack, size)), None)
+
 
 def summarise(rows: Iterable[Row]) -> tuple[Line, ...]:
     """One line per data set, task, model, setup, top_k and attack, in the order in which they first appear.

@@ -5,15 +5,16 @@ from __future__ import annotations
 import logging
 import os
 import time
+from functools import partial
 
 import pytest
 
-from robustrag_integrations.evaluation.config import ConfigError, read_config
+from robustrag_integrations.evaluation.config import ConfigError
 from robustrag_integrations.evaluation.engines.ray import SHARD, RayEngine, shards_of
 from robustrag_integrations.evaluation.journal import read_rows
 from robustrag_integrations.evaluation.planning import make_plan
 from robustrag_integrations.evaluation.runner import evaluate
-from tests.evaluation.worlds import LIGHT, untimed, write_questions
+from tests.evaluation.worlds import lands_config, untimed
 
 ray = pytest.importorskip("ray")
 pytest.importorskip("ray.data")
@@ -66,20 +67,7 @@ def _started():
 
 @pytest.fixture
 def config(tmp_path):
-    def make(model=LIGHT, **more):
-        given = {
-            "data": [write_questions(tmp_path, 5)],
-            "models": [model],
-            "tasks": ["mc", "qa"],
-            "defenses": ["no-rag", "vanilla", "voting"],
-            "attacks": ["pia"],
-            "ranks": ["first", "last"],
-            "certify": [1],
-            "top_k": [4],
-        }
-        return read_config({**given, **more})
-
-    return make
+    return partial(lands_config, tmp_path, count=5)
 
 
 def test_a_shard_is_a_question_and_never_long(config) -> None:
@@ -91,7 +79,7 @@ def test_a_shard_is_a_question_and_never_long(config) -> None:
 
 def test_two_nodes_make_the_rows_that_one_process_makes(cluster, config, notes, tmp_path) -> None:
     alone, spread = str(tmp_path / "alone.jsonl"), str(tmp_path / "spread.jsonl")
-    mine = config("python:tests.evaluation.light:noting")
+    mine = config(models=["python:tests.evaluation.light:noting"])
     done = evaluate(mine, output=spread, engine=RayEngine(workers=2))
     workers = {p.name for p in notes.iterdir()}
     assert done.failed == 0
@@ -103,7 +91,7 @@ def test_two_nodes_make_the_rows_that_one_process_makes(cluster, config, notes, 
 
 def test_nothing_is_lost_when_a_worker_dies_in_the_middle(cluster, config, notes, tmp_path) -> None:
     output = str(tmp_path / "run.jsonl")
-    mine = config("python:tests.evaluation.light:dying")
+    mine = config(models=["python:tests.evaluation.light:dying"])
     done = evaluate(mine, output=output, engine=RayEngine(workers=2, cache=str(tmp_path / "cache")))
     assert (notes / "died").exists()
     assert (done.made, done.failed) == (len(make_plan(mine).jobs), 0)

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from robustrag_integrations.evaluation.bench import Bench
-from robustrag_integrations.evaluation.config import ConfigError, read_config
+from robustrag_integrations.evaluation.config import ConfigError
 from robustrag_integrations.evaluation.engines.local import LocalEngine
 from robustrag_integrations.evaluation.journal import JournalError, read_rows
 from robustrag_integrations.evaluation.planning import make_plan
@@ -14,26 +15,12 @@ from robustrag_integrations.evaluation.runner import RunStopped, evaluate
 from robustrag_integrations.evaluation.summary import summarise
 from robustrag_integrations.models.callable import CallableModel
 from tests.evaluation import light
-from tests.evaluation.worlds import LIGHT, untimed, write_questions
+from tests.evaluation.worlds import lands_config, untimed
 
 
 @pytest.fixture
 def config(tmp_path):
-    def make(**more):
-        data = more.pop("data", None) or [write_questions(tmp_path)]
-        given = {
-            "data": data,
-            "models": [LIGHT],
-            "tasks": ["mc", "qa"],
-            "defenses": ["no-rag", "vanilla", "voting"],
-            "attacks": ["pia"],
-            "ranks": ["first", "last"],
-            "certify": [1],
-            "top_k": [4],
-        }
-        return read_config({**given, **more})
-
-    return make
+    return partial(lands_config, tmp_path)
 
 
 @pytest.fixture

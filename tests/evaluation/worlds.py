@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from robustrag_integrations.evaluation.config import EvalConfig, read_config
+
 CITIES = ("Strelsau", "Zenda", "Hentzau", "Tarlen", "Ruritz", "Modenstein")
 LIGHT = "python:tests.evaluation.light:answer"
 
@@ -39,6 +41,21 @@ def write_long(folder: Path) -> str:
     del row["correct_choice"]
     path.write_text(json.dumps(row) + "\n", encoding="utf-8")
     return str(path)
+
+
+def lands_config(folder: Path, *, count: int = 3, **given: Any) -> EvalConfig:
+    """Choices and short answers about lands: three setups, an attack at two ranks, certificates."""
+    standard = {
+        "data": [write_questions(folder, count)],
+        "models": [LIGHT],
+        "tasks": ["mc", "qa"],
+        "defenses": ["no-rag", "vanilla", "voting"],
+        "attacks": ["pia"],
+        "ranks": ["first", "last"],
+        "certify": [1],
+        "top_k": [4],
+    }
+    return read_config({**standard, **given})
 
 
 def untimed(row: dict[str, Any]) -> dict[str, Any]:

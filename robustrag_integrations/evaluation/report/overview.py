@@ -15,7 +15,7 @@ from robustrag_integrations.evaluation.intervals import Interval
 from robustrag_integrations.evaluation.report.charts import chart
 from robustrag_integrations.evaluation.report.outcomes import WORDS, outcome, spec_label
 from robustrag_integrations.evaluation.report.reading import Run
-from robustrag_integrations.evaluation.summary import Line, attack_of_row, summarise
+from robustrag_integrations.evaluation.summary import CertifiedScore, Line, attack_of_row, summarise
 
 _IN_HEADLINE = 4  # setups named one by one
 _IN_HEADING = 6  # data sets and models named there
@@ -162,8 +162,8 @@ def _clean_table(lines: Sequence[Line], findings: Findings, places: Places) -> E
     for line in lines:
         cells = [_score(line.judge, 1) if long else _score(line.accuracy)]
         for wanted in sizes:
-            found = [c for c in line.certified if (c.attack, c.corruption_size) == wanted]
-            cells.append(_certified(found[0], 1 if long else 100) if found else h("td", "–", cls="number"))
+            found = line.certified_against(*wanted)
+            cells.append(_certified(found, 1 if long else 100) if found else h("td", "–", cls="number"))
         cells += [
             _score(line.abstention),
             h("td", _plain(line.radius.mean, ".2f"), cls="number"),
@@ -249,7 +249,7 @@ def _score(interval: Interval, scale: int = 100) -> Element:
     return h("td", h("b", mean), _ends(interval, scale), cls="number")
 
 
-def _certified(score: Any, scale: int) -> Element:
+def _certified(score: CertifiedScore, scale: int) -> Element:
     cell = _score(score.score, scale)
     if not score.undecided:
         return cell

@@ -33,7 +33,6 @@ from robustrag_integrations.evaluation.report.reading import Run
 MEGABYTE = 1_000_000
 _AT_A_TIME = 50  # rows on the screen
 _UNSCRIPTED = 100  # rows in the page for readers without scripts
-_LEFT_OUT = "Left out to keep this page small; the run's file has it."
 _FILTERS = ("dataset", "model", "setup", "attack", "outcome")
 _LABELS = ("Data set", "Model", "Setup", "Attack", "Outcome")
 
