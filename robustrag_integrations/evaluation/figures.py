@@ -65,6 +65,7 @@ class Figure:
         ticks: places on the x axis with their names; empty for an axis of numbers.
         kind: curves, or bars side by side.
         percent: whether y is a share, to be shown in percent.
+        note: what else a reader should know; empty for nothing.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Figure:
     ticks: tuple[tuple[float, str], ...] = ()
     kind: Literal["curve", "bar"] = "curve"
     percent: bool = True
+    note: str = ""
 
 
 def all_figures(lines: Sequence[Line]) -> tuple[Figure, ...]:
@@ -126,7 +128,7 @@ def _by_attack(lines: Sequence[Line]) -> Figure | None:
     """The success of each attack at the rank where it succeeds most."""
     worst: dict[tuple[object, ...], Line] = {}
     for line in _smallest(line for line in lines if not line.clean):
-        key = (line.dataset, line.model, line.setup, line.top_k, line.attack.name)
+        key = (line.dataset, line.task, line.model, line.setup, line.top_k, line.attack.name)
         if line.asr.mean is not None and (key not in worst or line.asr.mean > (worst[key].asr.mean or 0)):
             worst[key] = line
     names = list(dict.fromkeys(line.attack.name for line in worst.values()))
@@ -223,9 +225,11 @@ def _runtime(lines: Sequence[Line]) -> Figure | None:
         point = Point(float(setups.index(label(line))), line.seconds or 0.0)
         panels.setdefault(_about(line, lines), []).append(Series(label(line), (point,)))
     made = [Panel(about, tuple(series)) for about, series in panels.items()]
-    ratios = [_ratio([line for line in timed if label(line) == setup]) for setup in setups]
-    ticks = tuple((float(i), name) for i, name in enumerate(ratios))
-    x_label = "setup, as a multiple of vanilla RAG"
+    names, x_label = setups, "setup"
+    if len(made) == 1:
+        names = [_ratio([line for line in timed if label(line) == setup]) for setup in setups]
+        x_label = "setup, as a multiple of vanilla RAG"
+    ticks = tuple((float(i), name) for i, name in enumerate(names))
     return _figure("runtime", "Time per question", x_label, "seconds", made, ticks=ticks, kind="bar", percent=False)
 
 
@@ -277,8 +281,9 @@ def _as_share(line: Line, score: Interval) -> Interval:
 
 
 def _about(line: Line, lines: Sequence[Line]) -> str:
-    """Data set and model, where there are several."""
-    parts = (line.dataset, {a.dataset for a in lines}), (line.model, {a.model for a in lines})
+    """Data set, task and model, where there are several."""
+    data = f"{line.dataset} ({line.task})" if len({a.task for a in lines}) > 1 else line.dataset
+    parts = (data, {(a.dataset, a.task) for a in lines}), (line.model, {a.model for a in lines})
     return _title(*(own for own, all_of_them in parts if len(all_of_them) > 1))
 
 

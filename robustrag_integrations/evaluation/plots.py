@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.display import printable
 from robustrag_integrations.errors import RobustRAGError
-from robustrag_integrations.evaluation.figures import Figure, Panel, Series, all_figures, setup_labels
+from robustrag_integrations.evaluation.figures import Figure, Panel, Series, setup_labels
+from robustrag_integrations.evaluation.parts import drawable_figures, labels_of
 from robustrag_integrations.evaluation.summary import Line
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 FORMATS = ("png", "svg", "pdf")
 _COLOURS = ("#c23b22", "#0f7a68", "#3f74c4", "#b27a12", "#8d58ad", "#5c7080", "#2f97b3", "#a6567a")
 _MARKS, _LINES = "osD^v", ("-", "--", "-.", ":")
-_IN_A_ROW, _MOST_PANELS, _MOST_SERIES = 3, 12, 12
+_IN_A_ROW = 3
 _INK, _RULE = "#14191d", "#cfd7dc"
 
 
@@ -52,7 +53,7 @@ def save_plots(
     target = Path(folder)
     try:
         target.mkdir(parents=True, exist_ok=True)
-        for figure in all_figures(lines):
+        for figure in drawable_figures(lines):
             drawing = draw(figure, styles)
             written += [_save(drawing, target / f"{figure.name}.{form}") for form in formats]
     except OSError as error:
@@ -74,7 +75,7 @@ def draw(figure: Figure, styles: Mapping[str, int] | None = None) -> Drawing:
         from matplotlib.figure import Figure as Drawing
     except ImportError as error:
         raise ImportError("figures need matplotlib: pip install 'robustrag-integrations[eval]'") from error
-    panels = figure.panels[:_MOST_PANELS]
+    panels = figure.panels
     columns = min(len(panels), _IN_A_ROW)
     grid = -(-len(panels) // columns)
     drawing = Drawing(figsize=(max(3.6 * columns, 5.4), 2.9 * grid + 1.2), layout="constrained")
@@ -84,7 +85,7 @@ def draw(figure: Figure, styles: Mapping[str, int] | None = None) -> Drawing:
         _panel(place, panel, figure, used)
     for empty in axes[len(panels) :]:
         empty.set_axis_off()
-    drawing.suptitle(_literal(figure.title, 90), fontsize=11, color=_INK)
+    drawing.suptitle(_literal(" ".join(filter(None, (figure.title, figure.note))), 160), fontsize=11, color=_INK)
     handles, labels = _handles(axes)
     if len(labels) > 1 or figure.kind == "curve":
         drawing.legend(
@@ -97,8 +98,7 @@ def _panel(axes: Any, panel: Panel, figure: Figure, styles: Mapping[str, int]) -
     if panel.title:
         axes.set_title(_literal(panel.title, 36), fontsize=9, color=_INK)
     for series in panel.series:
-        if series.label in styles:
-            (_bars if figure.kind == "bar" else _curve)(axes, series, figure, styles)
+        (_bars if figure.kind == "bar" else _curve)(axes, series, figure, styles)
     if figure.ticks:
         names = [_literal(name, 16) for _, name in figure.ticks]
         crowded = sum(map(len, names)) > 30
@@ -166,8 +166,7 @@ def _width(figure: Figure) -> float:
 
 
 def _styles(figure: Figure, known: Mapping[str, int]) -> dict[str, int]:
-    labels = list(dict.fromkeys(s.label for panel in figure.panels for s in panel.series))[:_MOST_SERIES]
-    return {label: known.get(label, len(known) + i) for i, label in enumerate(labels)}
+    return {label: known.get(label, len(known) + i) for i, label in enumerate(labels_of(figure))}
 
 
 def _handles(axes: Iterable[Any]) -> tuple[list[Any], list[str]]:

@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 
+from robustrag_integrations.drawing.elements import to_html
 from robustrag_integrations.evaluation.figures import all_figures, setup_labels
 from robustrag_integrations.evaluation.intervals import Interval
+from robustrag_integrations.evaluation.parts import MOST_CURVES, MOST_PARTS, drawable_figures, labels_of
 from robustrag_integrations.evaluation.plots import PlotError, save_plots
+from robustrag_integrations.evaluation.report.charts import chart
 from robustrag_integrations.evaluation.summary import AttackSpec, CertifiedScore, Line, summarise
 
 
@@ -124,6 +127,41 @@ def test_runtime_names_the_multiple_of_vanilla() -> None:
     figure = _figures(lines)["runtime"]
     assert [name for _, name in figure.ticks] == ["1.00×", "2.50×"]
     assert not figure.percent
+
+
+def test_tasks_of_one_data_set_have_panels_of_their_own() -> None:
+    attacked = AttackSpec("pia", corruption_size=1)
+    lines = [_line("vanilla", attacked, task=task, asr=_rate(v)) for task, v in (("qa", 0.4), ("mc", 0.9))]
+    lines += [_line("vanilla", task=task, seconds=1.0, latency_ratio=_rate(1.0)) for task in ("qa", "mc")]
+    figures = _figures(lines)
+    assert _curves(figures["asr-by-attack"]) == {
+        ("demo (qa)", "vanilla"): [(0, 0.4)],
+        ("demo (mc)", "vanilla"): [(0, 0.9)],
+    }
+    assert [name for _, name in figures["runtime"].ticks] == ["vanilla"]
+
+
+def test_too_many_curves_are_drawn_in_parts_with_vanilla_in_each_and_none_left_out() -> None:
+    setups = ["vanilla", *(f"keyword {i}" for i in range(30))]
+    attacked = [AttackSpec("pia", rank=rank, corruption_size=1) for rank in ("first", "last")]
+    lines = [_line(setup, attack, asr=_rate(0.5)) for setup in setups for attack in attacked]
+    drawn = {figure.name: figure for figure in drawable_figures(lines)}
+    parts = [drawn[name] for name in ("asr-by-rank", "asr-by-rank-2", "asr-by-rank-3")]
+    assert [part.title[-8:] for part in parts] == ["(1 of 3)", "(2 of 3)", "(3 of 3)"]
+    assert all("vanilla" in labels_of(part) and len(labels_of(part)) <= MOST_CURVES for part in parts)
+    assert {label for part in parts for label in labels_of(part)} == set(setups)
+    bars = [drawn[name] for name in ("asr-by-attack", "asr-by-attack-2")]
+    assert all(part.ticks == ((0.0, "pia"),) for part in bars)
+
+
+def test_places_of_other_parts_are_closed_up_and_what_is_beyond_the_last_part_is_said() -> None:
+    lines = [_line(f"keyword {i}", seconds=1.0 + i) for i in range(MOST_CURVES * MOST_PARTS + 5)]
+    parts = [figure for figure in drawable_figures(lines) if figure.name.startswith("runtime")]
+    assert len(parts) == MOST_PARTS
+    assert [x for x, _ in parts[1].ticks] == [float(i) for i in range(MOST_CURVES)]
+    assert [p.x for s in parts[1].panels[0].series for p in s.points] == [float(i) for i in range(MOST_CURVES)]
+    assert parts[-1].note == "The parts from 25 to 25 are left out, with 5 more curves."
+    assert parts[-1].note in to_html(chart(parts[-1], {}))
 
 
 def test_setups_with_several_numbers_of_passages_are_told_apart() -> None:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from robustrag_integrations.drawing.elements import Element, h
 from robustrag_integrations.drawing.text import one_line
 from robustrag_integrations.evaluation.figures import Figure, Panel, Point, Series
+from robustrag_integrations.evaluation.parts import labels_of
 
 _WIDTH, _HEIGHT = 360, 220
 _LEFT, _RIGHT, _TOP, _BOTTOM = 40, 12, 10, 40
-_MOST_SERIES, _COLOURS = 12, 8
+_COLOURS = 8
 
 
 @dataclass(frozen=True)
@@ -36,10 +37,8 @@ def chart(figure: Figure, colours: Mapping[str, int]) -> Element:
         figure: what to draw.
         colours: the numbers of the colours of known labels, so that a setup looks the same in every figure.
     """
-    labels = list(dict.fromkeys(series.label for panel in figure.panels for series in panel.series))
-    left = len(labels) - _MOST_SERIES
-    more = f" Only {_MOST_SERIES} of {len(labels)} are drawn." if left > 0 else ""
-    labels = labels[:_MOST_SERIES]
+    labels = labels_of(figure)
+    more = f" {figure.note}" if figure.note else ""
     styles = {label: colours.get(label, len(colours) + i) for i, label in enumerate(labels)}
     keys = [h("li", _key(styles[label]), " ", one_line(label, 60)) for label in labels]
     return h(
@@ -58,8 +57,7 @@ def chart(figure: Figure, colours: Mapping[str, int]) -> Element:
 def _panel(panel: Panel, figure: Figure, styles: Mapping[str, int]) -> Element:
     scale = _scale(figure)
     draw = _bars if figure.kind == "bar" else _curve
-    shown = [series for series in panel.series if series.label in styles]
-    marks = [h("g", *draw(series, styles, figure, scale), cls=_colour(styles[series.label])) for series in shown]
+    marks = [h("g", *draw(series, styles, figure, scale), cls=_colour(styles[series.label])) for series in panel.series]
     name = f"{figure.title}{', ' + one_line(panel.title, 80) if panel.title else ''}"
     drawing = h(
         "svg", *_axes(figure, scale), *marks, role="img", aria_label=name, viewBox=f"0 0 {_WIDTH} {_HEIGHT}", cls="plot"

@@ -10,8 +10,9 @@ from typing import Any
 from robustrag_integrations.drawing.answer import facts
 from robustrag_integrations.drawing.elements import Child, Element, h
 from robustrag_integrations.drawing.text import one_line
-from robustrag_integrations.evaluation.figures import all_figures, setup_labels
+from robustrag_integrations.evaluation.figures import setup_labels
 from robustrag_integrations.evaluation.intervals import Interval
+from robustrag_integrations.evaluation.parts import drawable_figures
 from robustrag_integrations.evaluation.report.charts import chart
 from robustrag_integrations.evaluation.report.outcomes import WORDS, outcome, spec_label
 from robustrag_integrations.evaluation.report.reading import Run
@@ -120,7 +121,7 @@ def figures(findings: Findings) -> list[Element]:
     """All figures that there is data for."""
     vanilla_first = sorted(findings.lines, key=lambda line: line.defense != "vanilla")
     colours = {label: i for i, label in enumerate(setup_labels(vanilla_first).values())}
-    return [chart(figure, colours) for figure in all_figures(findings.lines)]
+    return [chart(figure, colours) for figure in drawable_figures(findings.lines)]
 
 
 def _finding(lines: Sequence[Line]) -> str:
