@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from robustrag_integrations.certification.branches import END, MEANINGS, branches_of
 from robustrag_integrations.certification.result import Certification
 from robustrag_integrations.display import printable
 
@@ -12,7 +13,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _KEPT, _CONTESTED, _LOST, _OPEN = "#1b7f5c", "#d98a00", "#8a8f98", "#c0392b"
-_MOST_WORDS, _MOST_NODES = 25, 200
+_COLOURS = {"top": _KEPT, "fallback": "#3f74c4", "either": _CONTESTED, "open": _OPEN, None: _LOST}  # of nodes, by kind
+_MOST_WORDS = 25
 
 
 def save_picture(found: Certification, path: str | Path) -> Path:
@@ -86,57 +88,24 @@ def _tally(found: Certification) -> Figure:
 
 def _tree(found: Certification) -> Figure:
     """Prefixes from left to right; a branch is what the attacker can choose between, a red node leaves them free."""
-    nodes = found.evidence["tree"][:_MOST_NODES]
-    children: dict[tuple[int, ...], list[tuple[tuple[int, ...], str]]] = {}
-    kinds = {}
-    for node in nodes:
-        prefix = tuple(node["prefix"])
-        kinds[prefix] = node["kind"]
-        children[prefix] = [((*prefix, token), word) for token, word in zip(node["tokens"], node["words"], strict=True)]
-    places = _places(children)
-    depth = max(len(p) for p in places) or 1
-    leaves = max(y for y in places.values()) + 1
-    figure, axes = _figure(2.0 + 1.1 * depth, 1.4 + 0.45 * leaves)
-    for prefix, following in children.items():
+    tree = branches_of(found.evidence["tree"])
+    leaves = max(tree.heights.values()) + 1
+    figure, axes = _figure(2.0 + 1.1 * (tree.depth or 1), 1.4 + 0.45 * leaves)
+    for prefix, following in tree.children.items():
         for child, word in following:
-            (x0, y0), (x1, y1) = (len(prefix), -places[prefix]), (len(child), -places[child])
+            (x0, y0), (x1, y1) = (len(prefix), -tree.heights[prefix]), (len(child), -tree.heights[child])
             axes.plot([x0, x1], [y0, y1], color="#555", linewidth=0.9, zorder=1)
             shown = _literal(word, 14) or "␣"
             axes.annotate(shown, ((x0 + x1) / 2, (y0 + y1) / 2), fontsize=7, ha="center", va="bottom")
-    colours = {"top": _KEPT, "fallback": _KEPT, "either": _CONTESTED, "open": _OPEN}
-    for kind, label in (
-        ("top", "one token, whatever the attacker does"),
-        ("either", "the attacker chooses between two"),
-        ("open", "the attacker can decide the token"),
-        (None, "the end"),
-    ):
-        at = [p for p in places if colours.get(kinds.get(p, ""), _LOST) == colours.get(kind or "", _LOST)]
+    for kind, label in (*MEANINGS.items(), (None, END)):
+        at = [prefix for prefix in tree.heights if tree.kind(prefix) == kind]
         if at:
-            colour = colours.get(kind or "", _LOST)
-            axes.scatter([len(p) for p in at], [-places[p] for p in at], color=colour, s=28, zorder=2, label=label)
+            colour, heights = _COLOURS[kind], [-tree.heights[prefix] for prefix in at]
+            axes.scatter([len(prefix) for prefix in at], heights, color=colour, s=28, zorder=2, label=label)
     axes.set_axis_off()
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0), fontsize=7, ncol=2, frameon=False)
     axes.set_title(_title(found), fontsize=9)
     return figure
-
-
-def _places(children: dict[tuple[int, ...], list[tuple[tuple[int, ...], str]]]) -> dict[tuple[int, ...], float]:
-    """A height for every prefix: leaves in a row, a parent amid its children. Not recursive, since trees are deep."""
-    places: dict[tuple[int, ...], float] = {}
-    next_leaf = 0.0
-    stack: list[tuple[tuple[int, ...], bool]] = [((), False)]
-    while stack:
-        prefix, ready = stack.pop()
-        following = [child for child, _ in children.get(prefix, ())]
-        if not following:
-            places[prefix] = next_leaf
-            next_leaf += 1
-        elif ready:
-            places[prefix] = sum(places[c] for c in following) / len(following)
-        else:
-            stack.append((prefix, True))
-            stack += [(child, False) for child in reversed(following)]
-    return places
 
 
 def _title(found: Certification) -> str:

@@ -13,6 +13,7 @@ from robustrag_integrations.answer import radius_in_words
 from robustrag_integrations.drawing.counts import counts_table
 from robustrag_integrations.drawing.elements import Element, h
 from robustrag_integrations.drawing.gaps import gaps_chart
+from robustrag_integrations.drawing.steps import steps_table
 from robustrag_integrations.drawing.text import one_line, visible
 
 
@@ -54,6 +55,7 @@ def answer_parts(
         warnings(answer["warnings"]),
         counts_table(answer["evidence"], len(answer["groups"]), limits.counts),
         gaps_chart(answer["evidence"], answer["settings"], limits.steps),
+        steps_table(answer["evidence"], answer["settings"], limits.steps),
         _groups(answer, passages, limits),
     ]
     return tuple(part for part in parts if part is not None)

@@ -10,6 +10,7 @@ from robustrag_integrations.drawing.answer import facts, warnings
 from robustrag_integrations.drawing.counts import counts_table
 from robustrag_integrations.drawing.elements import Element, h
 from robustrag_integrations.drawing.text import one_line, visible
+from robustrag_integrations.drawing.tree import tree_drawing
 
 _RESPONSES = 10
 
@@ -21,6 +22,7 @@ def certificate_parts(found: Mapping[str, Any]) -> tuple[Element, ...]:
         facts(_facts(found)),
         warnings(found["warnings"]),
         counts_table(found["evidence"], found["evidence"].get("untouched_groups", 0), 12, caption=None),
+        tree_drawing(found["evidence"]),
         _responses(found),
     ]
     return tuple(part for part in parts if part is not None)

@@ -42,7 +42,7 @@ def test_a_tree_shows_tokens_and_branches(tmp_path) -> None:
     defense = DecodingAggregation(ScriptedDecodingModel(row), prompts=BARE, eta=2.5, slack=0.0, max_new_tokens=4)
     found = defense.certify("q", PASSAGES, "a", metric=graded)
     shown = texts(draw(found))
-    assert "the attacker chooses between two" in shown
+    assert "the attacker chooses between these" in shown
     assert "<end>" in shown
     assert save_picture(found, tmp_path / "tree.svg").read_text().lstrip().startswith("<?xml")
 

@@ -46,6 +46,8 @@ def hostile_row(name: str, text: str) -> dict[str, Any]:
     row["answer"].update(query=text, warnings=[text], defense=text, margin_unit=text)
     row["answer"]["settings"] = {text: text}
     row["answer"]["evidence"] = {"counts": {text: 3, "fine": 1}, "threshold": 2.0, "retained": [text]}
+    row["answer"]["evidence"] |= {"gaps": [1.0, 0.5], "answering": 5, "fallback_steps": [1, 10**9]}
+    row["answer"]["evidence"] |= {"words": [whole, text], "rivals": [text], "tokens": [-1]}
     for group in row["answer"]["groups"]:
         group.update(response=text, keywords=[text], sources=[text], error=text, margin=1.0, status="outvoted")
     row["answer"]["groups"][0]["response"] = row["answer"]["text"] = whole
@@ -53,6 +55,10 @@ def hostile_row(name: str, text: str) -> dict[str, Any]:
         found.update(query=text, references=[text], metric=text, attack=text, stopped=text, warnings=[text])
         found["responses"] = [{"text": text, "score": 0.0, "cause": text, "case": 0}]
         found["evidence"] = {"counts": {text: 1}, "threshold": 1.0, "corrupted_groups": 1, "untouched_groups": 5}
+        found["evidence"]["tree"] = [
+            {"prefix": prefix, "gap": 1.0, "kind": text, "tokens": [1, 2], "words": [whole, text]}
+            for prefix in ([], [1], [7, 7, 7], [1])
+        ]
     return row
 
 

@@ -86,6 +86,9 @@ def test_details_of_votes_and_decoding_show_their_own_evidence(browser: Browser,
         visit.page.select_option("select[name=setup]", label="decoding")
         assert "lead of the chosen token" in visit.unfold().inner_text()
         assert visit.page.locator(".gaps-drawing rect").count() > 0
+        assert visit.page.locator(".steps tbody th").all_inner_texts()[:2] == ["a", "c"]
+        assert visit.page.locator(".tree-drawing .node").count() > 2
+        assert "the attacker" in visit.page.locator(".tree .keys").first.inner_text()
         visit.page.select_option("select[name=setup]", label="voting")
         assert "Votes" in visit.unfold().inner_text()
         visit.assert_harmless()

@@ -16,7 +16,9 @@ from robustrag_integrations.drawing.counts import counts_table
 from robustrag_integrations.drawing.elements import ATTRIBUTES, TAGS, Element, h, to_data, to_html
 from robustrag_integrations.drawing.gaps import gaps_chart
 from robustrag_integrations.drawing.notebook import INLINE, answer_html, certificate_html
+from robustrag_integrations.drawing.steps import steps_table
 from robustrag_integrations.drawing.text import one_line, visible
+from robustrag_integrations.drawing.tree import tree_drawing
 from robustrag_integrations.evaluation.report.embedding import own_file
 from robustrag_integrations.evaluation.report.listing import details, list_line
 from tests.report.hostile import TEXTS
@@ -191,6 +193,64 @@ def test_gaps_below_eta_are_marked_as_undecided() -> None:
     assert markup.count("mark lost") == 1
     assert "smallest 0.4 in 3 tokens" in markup
     assert "the first 2 are shown" in markup
+
+
+def test_steps_are_told_with_their_lead_rival_and_where_the_model_answered_without_passages() -> None:
+    evidence = {"gaps": [2.4, 0.3, 2.7], "answering": 3, "words": [" Ada", "\n", "<end>"], "rivals": [" Ben", "a"]}
+    table = steps_table({**evidence, "fallback_steps": [1]}, {"eta": 0.0}, 3)
+    assert table is not None
+    rows = [_Markup(to_html(row)).text for row in table.children[2].children]  # type: ignore[union-attr]
+    assert rows == ["Ada2.480%Ben", "⏎0.310%ano-retrieval token", "<end>2.790%–"]
+    assert steps_table({"gaps": []}, {}, 3) is None
+
+
+def test_steps_of_older_answers_are_known_by_number_and_fall_back_up_to_eta() -> None:
+    table = steps_table({"gaps": [2.4, 0.3, 1.0], "answering": 3, "tokens": [17]}, {"eta": 0.5}, 2)
+    assert table is not None
+    text = _Markup(to_html(table)).text
+    assert "token 172.480%–" in text
+    assert "<end>0.310%–no-retrieval token" in text
+    assert "Taken from" in text
+    assert "3 groups answering; 1 more are not shown" in text
+
+
+def test_a_decoding_tree_has_a_line_per_token_and_a_dot_per_partial_response() -> None:
+    nodes = [
+        {"prefix": [], "gap": 2.0, "kind": "either", "tokens": [1, 2], "words": [" Ada", " Ben"]},
+        {"prefix": [1], "gap": 3.0, "kind": "top", "tokens": [0], "words": ["<end>"]},
+        {"prefix": [2], "gap": 0.1, "kind": "open", "tokens": [], "words": []},
+        {"prefix": [9, 9], "gap": 0.1, "kind": "top", "tokens": [0], "words": ["nobody leads here"]},
+    ]
+    drawn = tree_drawing({"tree": nodes})
+    assert drawn is not None
+    markup = _Markup(to_html(drawn))
+    dots = [names["class"] for tag, names in markup.elements if tag == "circle"]
+    assert sorted(dots[:4]) == ["node either", "node end", "node open", "node top"]
+    assert sum(tag == "polyline" for tag, _ in markup.elements) == 3
+    assert "3 partial responses, at 1 of which the attacker has a choice, at 1 the attacker can decide" in markup.text
+    assert "nobody leads here" not in markup.text
+    assert "the attacker can decide the token" in markup.text
+    assert tree_drawing({}) is None
+    assert tree_drawing({"tree": nodes[1:]}) is None
+
+
+def test_a_choice_between_one_token_and_itself_is_no_choice() -> None:
+    nodes = [{"prefix": [], "gap": 2.0, "kind": "either", "tokens": [1], "words": [" Ada"]}]
+    drawn = tree_drawing({"tree": nodes})
+    assert drawn is not None
+    assert "has a choice" not in to_html(drawn)
+    assert 'class="node top"' in to_html(drawn)
+
+
+def test_a_deep_tree_is_drawn_as_far_as_it_fits() -> None:
+    nodes = [
+        {"prefix": [5] * depth, "gap": 1.0, "kind": "top", "tokens": [5], "words": [" on"]} for depth in range(150)
+    ]
+    drawn = tree_drawing({"tree": nodes})
+    assert drawn is not None
+    markup = _Markup(to_html(drawn))
+    assert sum(tag == "polyline" for tag, _ in markup.elements) == 60
+    assert "the first 60 tokens are shown" in markup.text
 
 
 def test_passages_are_matched_to_groups_by_id_or_else_in_order() -> None:

@@ -72,6 +72,11 @@ _EVIDENCE = {
     "untouched_groups": _MAYBE_NUMBER,
     "gaps": Maybe([float]),
     "indecisive_steps": _MAYBE_NUMBER,
+    "tokens": Maybe([int]),
+    "words": Maybe([str]),
+    "rivals": Maybe([str]),
+    "fallback_steps": Maybe([int]),
+    "tree": Maybe([{"prefix": [int], "gap": float, "kind": str, "tokens": [int], "words": [str]}]),
 }
 _ANSWER = {
     "text": str,

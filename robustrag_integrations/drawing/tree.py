@@ -1,0 +1,96 @@
+"""The decoding tree of a certificate: every partial response that the attacker can lead to, and what can follow it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from robustrag_integrations.certification.branches import END, MEANINGS, Branches, branches_of
+from robustrag_integrations.drawing.elements import Element, h
+from robustrag_integrations.drawing.text import one_line
+
+_ACROSS, _DOWN, _MARGIN = 76, 30, 20
+_DEEPEST = 60  # tokens of a picture
+
+
+def tree_drawing(evidence: Mapping[str, Any]) -> Element | None:
+    """The tree from left to right with a legend; None where there is none.
+
+    Args:
+        evidence: `tree`, the nodes that `Certification.evidence` holds for decoding aggregation.
+    """
+    nodes = evidence.get("tree") or ()
+    if not nodes:
+        return None
+    tree = branches_of(nodes, _DEEPEST)
+    if not tree.nodes:
+        return None
+    width = 2 * _MARGIN + _ACROSS * max(tree.depth, 1)
+    height = 2 * _MARGIN + _DOWN * max(tree.heights.values())
+    said = _in_words(tree, max(len(node["prefix"]) for node in nodes))
+    marks = [*_edges(tree), *_dots(tree)]
+    size = {"viewBox": f"0 0 {width} {height:g}", "width": str(width), "height": f"{height:g}"}
+    drawing = h("svg", *marks, role="img", aria_label=said, cls="tree-drawing", **size)
+    return h("div", h("p", said, cls="caption"), h("div", drawing, cls="scroll"), _legend(tree), cls="tree")
+
+
+def token_in_words(word: str) -> str:
+    """A token as it can be told: without the space before it, and by a sign where nothing else is left."""
+    return one_line(word, 24) or ("⏎" if "\n" in word else "␣" if word else "·")
+
+
+def _edges(tree: Branches) -> Iterator[Element]:
+    """A line to every token that can follow, with the token on it."""
+    for prefix, following in tree.children.items():
+        x, y = _x(len(prefix)), _y(tree.heights[prefix])
+        for child, word in following:
+            below = _y(tree.heights[child])
+            end = _x(len(child))
+            bend = x + _ACROSS / 4
+            yield h("polyline", points=f"{x:g},{y:g} {bend:g},{below:g} {end:g},{below:g}", cls="branch")
+            text = token_in_words(word)
+            shown = text if len(text) <= 9 else text[:8] + "…"
+            middle = (bend + end) / 2
+            yield h("text", h("title", text), shown, x=middle, y=below - 5, text_anchor="middle", cls="twig")
+
+
+def _dots(tree: Branches) -> Iterator[Element]:
+    for prefix, height in tree.heights.items():
+        kind, title = tree.kind(prefix), END
+        if kind is not None:
+            title = f"lead {tree.nodes[prefix]['gap']:.3g}: {MEANINGS.get(kind) or one_line(kind, 40)}"
+        yield h("circle", h("title", title), cx=_x(len(prefix)), cy=_y(height), r=4.5, cls=f"node {_class(kind)}")
+
+
+def _legend(tree: Branches) -> Element:
+    found = set(map(tree.kind, tree.nodes))
+    kinds = [(kind, said) for kind, said in MEANINGS.items() if kind in found] + [("end", END)]
+    return h("ul", *(h("li", _key(kind), " ", said) for kind, said in kinds), cls="keys")
+
+
+def _key(kind: str) -> Element:
+    dot = h("circle", cx=6, cy=6, r=4.5, cls=f"node {_class(kind)}")
+    return h("svg", dot, viewBox="0 0 12 12", width=12, height=12, aria_hidden="true")
+
+
+def _class(kind: str | None) -> str:
+    """Whatever else a file says is drawn like an end."""
+    return kind if kind in MEANINGS else "end"
+
+
+def _in_words(tree: Branches, deepest: int) -> str:
+    kinds = list(map(tree.kind, tree.nodes))
+    said = f"Decoding tree of the first case: {len(kinds)} partial response{'s' * (len(kinds) != 1)}"
+    if chosen := sum(kind == "either" for kind in kinds):
+        said += f", at {chosen} of which the attacker has a choice"
+    if lost := kinds.count("open"):
+        said += f", at {lost} the attacker can decide"
+    return said + (f"; the first {_DEEPEST} tokens are shown" if deepest >= _DEEPEST else "")
+
+
+def _x(tokens: int) -> float:
+    return _MARGIN + _ACROSS * tokens
+
+
+def _y(height: float) -> float:
+    return _MARGIN + _DOWN * height
