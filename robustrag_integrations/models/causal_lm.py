@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from robustrag_integrations.models.kernels import DecodingKernels
 from robustrag_integrations.models.memory import memory_explained
 
 _ROPE_WITHOUT_SWITCH = ("default", "linear", "yarn", "llama3", "proportional")
@@ -84,7 +85,7 @@ class CausalLM:
         """
         optional = {"position_ids": positions, "logits_to_keep": keep}
         width = (mask if isinstance(mask, torch.Tensor) else next(iter(mask.values()))).shape[-1]
-        with self.memory_explained(len(ids), max(width, getattr(cache, "capacity", 0))):
+        with self.memory_explained(len(ids), max(width, getattr(cache, "capacity", 0))), DecodingKernels():
             output = self.model(
                 input_ids=ids,
                 attention_mask=mask,
