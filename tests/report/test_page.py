@@ -18,6 +18,7 @@ from robustrag_integrations.drawing.answer import Limits
 from robustrag_integrations.evaluation.report import ReportError, Run, Size, read_run, write_report
 from robustrag_integrations.evaluation.report.embedding import filled, json_text
 from robustrag_integrations.evaluation.report.page import report_page
+from robustrag_integrations.evaluation.report.plain import plain_list
 from robustrag_integrations.evaluation.summary import summarise
 from tests.report.runs import write_run
 
@@ -101,8 +102,24 @@ def test_passages_are_kept_once_and_cut_where_the_limit_says(made_rows: list[dic
     long = "needle " + "hay " * 2000
     rows = tuple({**r, "passages": [{**p, "text": long} for p in r["passages"]]} for r in made_rows[:20])
     page = report_page(Run("run", rows=rows), size=Size(limits=Limits(passage=600)))
-    assert page.count("needle") == 1
+    assert sum(block.count("needle") for block in re.findall(r'<script type="application/json".*?</script>', page)) == 1
     assert "cut: 8,007 characters, the first 600 are shown" in page
+
+
+def test_readers_without_scripts_get_rows_of_every_setup_and_attack_as_far_as_there_is_room(
+    made_rows: list[dict[str, Any]],
+) -> None:
+    rows = [{**row, "key": f"{row['key']} {i}"} for i in range(12) for row in made_rows if row["error"] is None]
+    everything = plain_list(rows, 100_000_000, Limits())
+    assert (len(everything.lines), everything.unfolding) == (len(rows), len(rows))
+    some = plain_list(rows, everything.size / 4, Limits())
+    assert 100 < some.unfolding == len(some.lines) < len(rows) / 3
+    assert some.size <= everything.size / 4
+    markup = "".join(some.lines)
+    for setup in ("vanilla", "keyword alpha=0.6", "voting", "decoding"):
+        assert f'class="setup">{setup}<' in markup
+    few = plain_list(rows, 0, Limits())
+    assert (len(few.lines), few.unfolding) == (100, 0)
 
 
 def test_a_page_keeps_to_its_size_and_says_what_it_left_out(made_rows: list[dict[str, Any]]) -> None:

@@ -1,7 +1,8 @@
 """One self-contained page about a run: what came out, and for each question how.
 
-`reading` takes the file apart, `page` puts the page together, `overview` and `listing` are its halves. The page's own
-script and style are the two files beside this one; nothing is loaded from anywhere else.
+`reading` takes the file apart, `page` puts the page together, `overview` and `listing` are its halves, and `plain` is
+the second half for readers without scripts. The page's own script and style are the two files beside this one; nothing
+is loaded from anywhere else.
 """
 
 from robustrag_integrations.evaluation.report.page import ReportError, Size, write_report

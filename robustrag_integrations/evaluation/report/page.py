@@ -28,11 +28,12 @@ from robustrag_integrations.evaluation.report.embedding import (
 from robustrag_integrations.evaluation.report.listing import COLUMNS, details, legend, list_line
 from robustrag_integrations.evaluation.report.outcomes import WORDS, attack_label, outcome
 from robustrag_integrations.evaluation.report.overview import Findings, Places, figures, heading, overview
+from robustrag_integrations.evaluation.report.plain import PlainList, plain_list
 from robustrag_integrations.evaluation.report.reading import Run
 
 MEGABYTE = 1_000_000
 _AT_A_TIME = 50  # rows on the screen
-_UNSCRIPTED = 100  # rows in the page for readers without scripts
+_PLAIN = 0.1  # of the page's size, for readers without scripts
 _FILTERS = ("dataset", "model", "setup", "attack", "outcome")
 _LABELS = ("Data set", "Model", "Setup", "Attack", "Outcome")
 
@@ -42,7 +43,8 @@ class Size:
     """How large the page may become.
 
     Attributes:
-        megabytes: of the list and its details together; what no longer fits is left out, and the page says so.
+        megabytes: of the list and its details together; what no longer fits is left out, and the page says so. A tenth
+            of it is for readers without scripts, who see as many rows as fit.
         lines: rows in the list.
         limits: how much of each answer is shown.
     """
@@ -92,7 +94,8 @@ def report_page(run: Run, *, size: Size | None = None) -> str:
     rows = run.rows[: size.lines]
     places = Places.of(rows, _FILTERS, _filtered_by)
     findings = Findings(run.rows)
-    data, shown = _data(rows, places, size)
+    plain = plain_list(rows, size.megabytes * MEGABYTE * _PLAIN, size.limits)
+    data, shown = _data(rows, places, size, plain.size)
     style, script = own_file("style.css"), own_file("script.js")
     return filled(
         own_file("page.html"),
@@ -106,9 +109,9 @@ def report_page(run: Run, *, size: Size | None = None) -> str:
             "figures": _joined([h("section", *drawn, cls="figures")] if (drawn := figures(findings)) else []),
             "legend": to_html(legend()),
             "filters": "\n".join(_select(name, label, places) for name, label in zip(_FILTERS, _LABELS, strict=True)),
-            "notice": _notice(len(run.rows), len(rows), shown, size),
+            "notice": _notice(len(run.rows), len(rows), shown, size, plain),
             "columns": "".join(f'<th scope="col">{escape(name)}</th>' for name in COLUMNS),
-            "lines": "\n".join(to_html(list_line(row)) for row in rows[:_UNSCRIPTED]),
+            "lines": "\n".join(plain.lines),
             "footer": _joined(_footer(run)),
             "data": data,
         },
@@ -119,12 +122,12 @@ def _filtered_by(row: Mapping[str, Any]) -> tuple[str, ...]:
     return (row["dataset"], row["model"], row["setup"], attack_label(row), WORDS[outcome(row)])
 
 
-def _data(rows: Sequence[Mapping[str, Any]], places: Places, size: Size) -> tuple[str, int]:
+def _data(rows: Sequence[Mapping[str, Any]], places: Places, size: Size, taken: int) -> tuple[str, int]:
     """The data elements of the page, and how many rows have their details among them."""
     parts = SharedParts()
     lines = [{"f": places.of_row(row), "n": to_data(list_line(row), parts.number)} for row in rows]
     listed = json_text({"filters": _FILTERS, "lines": lines})
-    left = size.megabytes * MEGABYTE - len(listed)
+    left = size.megabytes * MEGABYTE - taken - len(listed)
     unfolded: list[str] = []
     for number, row in enumerate(rows):
         written = json_text(to_data(details(row, size.limits), parts.number))
@@ -154,7 +157,7 @@ def _select(name: str, label: str, places: Places) -> str:
     return f'<label{hidden}>{label} <select name="{name}"><option value="">all</option>{options}</select></label>'
 
 
-def _notice(total: int, listed: int, shown: int, size: Size) -> str:
+def _notice(total: int, listed: int, shown: int, size: Size, plain: PlainList) -> str:
     """What is not on the page, with scripts and without."""
     said = []
     if listed < total:
@@ -164,8 +167,12 @@ def _notice(total: int, listed: int, shown: int, size: Size) -> str:
             f"The details of {listed - shown:,} rows are left out: the page is limited to {size.megabytes:g} MB."
         )
     cut = "".join(f'<p class="cut">{escape(text)}</p>' for text in said)
-    plain = f"Without scripts the first {min(listed, _UNSCRIPTED)} of {listed:,} rows are shown, and no details."
-    return f'{cut}<p class="cut" data-unscripted>{escape(plain)}</p>'
+    unscripted = f"Without scripts {len(plain.lines):,} of {listed:,} rows are listed, some of every setup and attack"
+    complete = plain.unfolding == len(plain.lines)
+    unscripted += (
+        f", {'with their' if complete else f'{plain.unfolding:,} of them with'} details. Filters need scripts."
+    )
+    return f'{cut}<p class="cut" data-unscripted>{escape(unscripted)}</p>'
 
 
 def _footer(run: Run) -> list[Element]:
