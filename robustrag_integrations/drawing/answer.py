@@ -49,6 +49,7 @@ def answer_parts(
         limits: how much of each part is shown.
     """
     limits = limits or Limits()
+    answer = {**answer, "settings": told(answer["settings"]), "evidence": told(answer["evidence"])}
     parts: list[Element | None] = [
         _given(answer, limits),
         facts(_facts(answer)),
@@ -59,6 +60,11 @@ def answer_parts(
         _groups(answer, passages, limits),
     ]
     return tuple(part for part in parts if part is not None)
+
+
+def told(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known; a file may say of something that it is not."""
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def facts(pairs: Sequence[tuple[str, str]]) -> Element:

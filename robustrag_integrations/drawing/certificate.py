@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from robustrag_integrations.certification.result import standing_in_words
-from robustrag_integrations.drawing.answer import facts, warnings
+from robustrag_integrations.drawing.answer import facts, told, warnings
 from robustrag_integrations.drawing.counts import counts_table
 from robustrag_integrations.drawing.elements import Element, h
 from robustrag_integrations.drawing.text import one_line, visible
@@ -17,12 +17,13 @@ _RESPONSES = 10
 
 def certificate_parts(found: Mapping[str, Any]) -> tuple[Element, ...]:
     """What there is to see of a certificate, from `Certification.to_dict()`."""
+    evidence = told(found["evidence"])
     parts: list[Element | None] = [
         h("p", h("span", f"τ = {found['tau']:g}", cls="answer-text"), " ", _standing(found), cls="given"),
         facts(_facts(found)),
         warnings(found["warnings"]),
-        counts_table(found["evidence"], found["evidence"].get("untouched_groups", 0), 12, caption=None),
-        tree_drawing(found["evidence"]),
+        counts_table(evidence, evidence.get("untouched_groups", 0), 12, caption=None),
+        tree_drawing(evidence),
         _responses(found),
     ]
     return tuple(part for part in parts if part is not None)

@@ -23,14 +23,12 @@ def steps_table(evidence: Mapping[str, Any], settings: Mapping[str, Any], most: 
     Returns:
         A table; None when nothing was decoded.
     """
-    gaps = evidence.get("gaps") or ()
+    gaps = evidence.get("gaps", ())
     if not gaps:
         return None
-    answering, words, rivals = evidence.get("answering") or 0, _words(evidence), evidence.get("rivals") or ()
-    eta = settings.get("eta") or 0
-    fallbacks = set(evidence.get("fallback_steps") or ())
-    if "fallback_steps" not in evidence:
-        fallbacks = {i for i, gap in enumerate(gaps) if gap <= eta}
+    answering, words, rivals = evidence.get("answering", 0), _words(evidence), evidence.get("rivals", ())
+    eta = settings.get("eta", 0)
+    fallbacks = set(evidence.get("fallback_steps", (i for i, gap in enumerate(gaps) if gap <= eta)))
     rows = [
         h(
             "tr",
@@ -53,4 +51,4 @@ def _words(evidence: Mapping[str, Any]) -> Sequence[str]:
     """How the tokens read; their numbers where nobody kept more."""
     if words := evidence.get("words"):
         return [token_in_words(word) for word in words]
-    return [*(f"token {number}" for number in evidence.get("tokens") or ()), "<end>"]
+    return [*(f"token {number}" for number in evidence.get("tokens", ())), "<end>"]

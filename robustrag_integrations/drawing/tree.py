@@ -19,7 +19,7 @@ def tree_drawing(evidence: Mapping[str, Any]) -> Element | None:
     Args:
         evidence: `tree`, the nodes that `Certification.evidence` holds for decoding aggregation.
     """
-    nodes = evidence.get("tree") or ()
+    nodes = evidence.get("tree", ())
     if not nodes:
         return None
     tree = branches_of(nodes, _DEEPEST)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from robustrag_integrations.answer import GroupReport, RobustAnswer
 from robustrag_integrations.drawing.answer import Limits, answer_parts, passages_of
+from robustrag_integrations.drawing.certificate import certificate_parts
 from robustrag_integrations.drawing.counts import counts_table
 from robustrag_integrations.drawing.elements import ATTRIBUTES, TAGS, Element, h, to_data, to_html
 from robustrag_integrations.drawing.gaps import gaps_chart
@@ -21,6 +22,7 @@ from robustrag_integrations.drawing.text import one_line, visible
 from robustrag_integrations.drawing.tree import tree_drawing
 from robustrag_integrations.evaluation.report.embedding import own_file
 from robustrag_integrations.evaluation.report.listing import details, list_line
+from robustrag_integrations.evaluation.report.shapes import _EVIDENCE, misfit
 from tests.report.hostile import TEXTS
 
 
@@ -232,6 +234,48 @@ def test_a_decoding_tree_has_a_line_per_token_and_a_dot_per_partial_response() -
     assert "the attacker can decide the token" in markup.text
     assert tree_drawing({}) is None
     assert tree_drawing({"tree": nodes[1:]}) is None
+
+
+_FEW = st.integers(-1, 3)
+_NODES = st.lists(
+    st.fixed_dictionaries(
+        {
+            "prefix": st.lists(_FEW, max_size=3),
+            "gap": st.floats(-1e14, 1e14),
+            "kind": st.sampled_from(["top", "either", "open", "fallback", "", "class"]),
+            "tokens": st.lists(_FEW, max_size=4),
+            "words": st.lists(st.text(max_size=3), max_size=4),
+        }
+    ),
+    max_size=8,
+)
+_NUMBER = st.floats(-1e14, 1e14)
+_TEXTS = st.lists(st.text(max_size=3), max_size=4)
+_WHOLES = st.lists(st.integers(-(10**9), 10**9), max_size=4)
+_STEPS = st.fixed_dictionaries(
+    {},
+    optional={
+        "counts": st.none() | st.dictionaries(st.text(max_size=2), _NUMBER, max_size=4),
+        "gaps": st.none() | st.lists(_NUMBER, max_size=4),
+        **dict.fromkeys(("words", "rivals", "retained", "always_retained"), st.none() | _TEXTS),
+        **dict.fromkeys(("tokens", "fallback_steps"), st.none() | _WHOLES),
+        **dict.fromkeys(
+            ("answering", "threshold", "corrupted_groups", "untouched_groups", "distinct_keywords"), st.none() | _NUMBER
+        ),
+    },
+)
+
+
+@settings(deadline=None)
+@given(_NODES, _STEPS)
+def test_whatever_fits_the_shape_of_a_row_is_drawn(nodes: list[Any], known: dict[str, Any]) -> None:
+    evidence = {"tree": nodes, **known}
+    assert misfit(evidence, _EVIDENCE) is None
+    answer = _answer(evidence=evidence, settings={"eta": None})
+    found = {"tau": 0.0, "certified": False, "corruption_size": 1, "attack": "injection", "references": [], "cases": 1}
+    found |= {"metric": "m", "model_calls": 1, "stopped": None, "estimate": None, "warnings": [], "responses": []}
+    for part in (*answer_parts(answer), *certificate_parts({**found, "evidence": evidence})):
+        assert {tag for tag, _ in _Markup(to_html(part)).elements} <= TAGS
 
 
 def test_a_choice_between_one_token_and_itself_is_no_choice() -> None:
