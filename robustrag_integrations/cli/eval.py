@@ -13,7 +13,7 @@ from typing import Any
 from robustrag_integrations.cli.arguments import add_command
 from robustrag_integrations.cli.eval_options import EPILOG, add_options, given_config
 from robustrag_integrations.cli.exits import EXIT_ANSWERED, EXIT_FAILURE, UsageError
-from robustrag_integrations.cli.output import complain, show, show_json
+from robustrag_integrations.cli.output import complain, show, show_json, terminal_width
 from robustrag_integrations.display import printable
 from robustrag_integrations.evaluation.presets import PRESETS
 
@@ -126,8 +126,8 @@ def _report(args: argparse.Namespace, config: Any, rows: Sequence[Mapping[str, A
         show_json({"schema": "robustrag/eval-summary/1", "lines": [asdict(line) for line in lines]})
         return
     if config.layout:
-        show(layout_table(config.layout, lines) + "\n")
-    show(lines_table(lines))
+        show(layout_table(config.layout, lines, terminal_width()) + "\n")
+    show(lines_table(lines, terminal_width()))
 
 
 class _Bar:

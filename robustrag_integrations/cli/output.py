@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sys
 import time
 from collections.abc import Mapping
@@ -16,6 +18,13 @@ PATIENCE = 10.0  # seconds after which even a log file is told what is going on
 def show(text: str) -> None:
     """Print a result. Whatever in it comes from documents or models must have been made printable."""
     print(text)
+
+
+def terminal_width() -> int | None:
+    """How many characters a line of standard output has; None where it goes into a file and nobody has said."""
+    if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal():
+        return shutil.get_terminal_size().columns
+    return None
 
 
 def show_json(data: Mapping[str, Any]) -> None:

@@ -7,9 +7,10 @@ import io
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from robustrag_integrations.display import printable, table
+from robustrag_integrations.display import printable
 from robustrag_integrations.evaluation.intervals import Interval
 from robustrag_integrations.evaluation.summary import AttackSpec, CertifiedScore, Line
+from robustrag_integrations.evaluation.tables import fitted_table
 
 _FORMULA = frozenset("=+-@\t\r\n＝＋－＠")  # what makes a spreadsheet read a cell as a formula
 _LONGEST_CELL = 500
@@ -19,21 +20,22 @@ _NOBODY = Line("", "", "", "", "", None, AttackSpec())
 _Column = tuple[str, Callable[[Line], str]]
 
 
-def lines_table(lines: Sequence[Line]) -> str:
+def lines_table(lines: Sequence[Line], width: int | None = None) -> str:
     """The lines as a table; rates in percent with their 95% intervals. Remarks on failures and certificates follow.
 
     What is the same on all lines (data set, model) stands above it. Empty columns are left out.
+
+    Args:
+        lines: of `summarise`.
+        width: of the terminal: columns that do not fit follow in a second table. None for one table however wide.
     """
     if not lines:
         return "There are no rows."
     shared, columns = _headline(lines), _columns(lines)
     cells = [[show(line) for _, show in columns] for line in lines]
     used = [i for i in range(len(columns)) if any(row[i] != "-" for row in cells)]
-    shown = table(
-        tuple(columns[i][0] for i in used),
-        [tuple(row[i] for i in used) for row in cells],
-        limits=(44,) * len(used),
-    )
+    header, rows = [columns[i][0] for i in used], [[row[i] for i in used] for row in cells]
+    shown = fitted_table(header, rows, keys=header.index("n"), width=width, limit=44)
     notes = [printable(note, 300) for line in lines for note in _remarks(line)]
     return "\n".join([*shared, shown, *([""] if notes else []), *notes])
 

@@ -7,11 +7,13 @@ defence is not for that task.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from robustrag_integrations.display import printable, table
+from robustrag_integrations.display import printable
 from robustrag_integrations.evaluation.intervals import Interval
 from robustrag_integrations.evaluation.summary import CertifiedScore, Line
+from robustrag_integrations.evaluation.tables import fitted_table
 
 _NONE = "--"
 _TASKS = {"mc": "multiple choice", "qa": "short answers", "long": "long answers"}
@@ -19,16 +21,34 @@ _ORDER = ("mc", "qa", "long")
 _FAMILIES = {"pia-long": "pia", "poison-long": "poison"}
 
 
-def layout_table(layout: str, lines: Sequence[Line]) -> str:
+def layout_table(layout: str, lines: Sequence[Line], width: int | None = None) -> str:
     """The lines as the table or figure of that name.
+
+    Args:
+        layout: one of the presets' names.
+        lines: of `summarise`.
+        width: of the terminal: columns that do not fit follow in a second table. None for one table however wide.
 
     Raises:
         KeyError: there is no such layout.
     """
-    return _LAYOUTS[layout](lines)
+    return "\n\n".join(
+        f"{printable(part.title, 200)}\n\n{fitted_table(part.header, part.rows, keys=part.keys, width=width)}"
+        for part in _LAYOUTS[layout](lines)
+    )
 
 
-def _table1(lines: Sequence[Line]) -> str:
+@dataclass(frozen=True)
+class _Part:
+    """A table of a layout; its first `keys` columns say what a row is about."""
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    keys: int
+
+
+def _table1(lines: Sequence[Line]) -> list[_Part]:
     """Benign and certified accuracy against k' = 1: a row per model and defence, a pair of columns per data set."""
     clean = [line for line in lines if line.clean]
     columns = _datasets(clean)
@@ -45,7 +65,7 @@ def _table1(lines: Sequence[Line]) -> str:
     return _titled("Accuracy without an attack, and certified against k' = 1", header, clean, columns, cells)
 
 
-def _table2(lines: Sequence[Line]) -> str:
+def _table2(lines: Sequence[Line]) -> list[_Part]:
     """Robust accuracy and attack success: a row per model and defence, a column per data set and attack."""
     attacked = [line for line in lines if not line.clean]
     attacks = list(dict.fromkeys(_family(line) for line in attacked))
@@ -62,7 +82,7 @@ def _table2(lines: Sequence[Line]) -> str:
     return _titled("Accuracy and attack success under attack", header, attacked, columns, cells)
 
 
-def _runtime(lines: Sequence[Line]) -> str:
+def _runtime(lines: Sequence[Line]) -> list[_Part]:
     """Seconds per question and the ratio to vanilla RAG: a row per setup, a pair of columns per data set."""
     clean = [line for line in lines if line.clean]
     columns = _datasets(clean)
@@ -80,15 +100,15 @@ def _runtime(lines: Sequence[Line]) -> str:
     return _titled("Time per question, and its ratio to vanilla RAG", header, clean, columns, cells)
 
 
-def _by_group_size(lines: Sequence[Line]) -> str:
+def _by_group_size(lines: Sequence[Line]) -> list[_Part]:
     return _sweep("Effect of the group size", "group size", lines, lambda line: line.settings.get("group_size"))
 
 
-def _by_top_k(lines: Sequence[Line]) -> str:
+def _by_top_k(lines: Sequence[Line]) -> list[_Part]:
     return _sweep("Effect of the number of passages k", "k", lines, lambda line: line.top_k)
 
 
-def _by_corruption(lines: Sequence[Line]) -> str:
+def _by_corruption(lines: Sequence[Line]) -> list[_Part]:
     """Certified accuracy by k', a column per setup; k' = 0 is the accuracy without an attack."""
     parts = []
     for dataset, task in _datasets(lines):
@@ -98,11 +118,11 @@ def _by_corruption(lines: Sequence[Line]) -> str:
         rows += [(str(k), *(_score(line, line.certified_against("injection", k)) for line in mine)) for k in sizes if k]
         names = [_named(line, mine) for line in mine]
         title = f"Certified accuracy by corruption size k': {_about(dataset, task)}"
-        parts.append(_shown(title, ("k'", *names), rows))
-    return "\n\n".join(parts)
+        parts.append(_Part(title, ["k'", *names], rows, keys=1))
+    return parts
 
 
-def _sweep(title: str, axis: str, lines: Sequence[Line], value: Callable[[Line], Any]) -> str:
+def _sweep(title: str, axis: str, lines: Sequence[Line], value: Callable[[Line], Any]) -> list[_Part]:
     """Benign and certified (k' = 1) accuracy by one setting, a pair of columns per defence."""
     parts = []
     for dataset, task in _datasets(lines):
@@ -120,12 +140,12 @@ def _sweep(title: str, axis: str, lines: Sequence[Line], value: Callable[[Line],
             for kind in kinds:
                 at = [line for line in mine if (line.model, _defense_name(line)) == kind and value(line) in (x, None)]
                 cells += [_benign(at[0]), _score(at[0], at[0].certified_against("injection", 1))] if at else ["", ""]
-            rows.append(tuple(cells))
-        parts.append(_shown(f"{title}: {_about(dataset, task)}", tuple(header), rows))
-    return "\n\n".join(parts)
+            rows.append(cells)
+        parts.append(_Part(f"{title}: {_about(dataset, task)}", header, rows, keys=1))
+    return parts
 
 
-_LAYOUTS: dict[str, Callable[[Sequence[Line]], str]] = {
+_LAYOUTS: dict[str, Callable[[Sequence[Line]], list[_Part]]] = {
     "paper-table1": _table1,
     "paper-table2": _table2,
     "group-size": _by_group_size,
@@ -143,19 +163,15 @@ def _titled(
     lines: Sequence[Line],
     columns: Sequence[tuple[str, str]],
     cells: Callable[[Sequence[Line]], list[str]],
-) -> str:
+) -> list[_Part]:
     rows = []
     for model, setup in dict.fromkeys((line.model, line.setup) for line in lines):
         row = [model, setup]
         for dataset, task in columns:
             mine = (model, setup, dataset, task)
             row += cells([line for line in lines if (line.model, line.setup, line.dataset, line.task) == mine])
-        rows.append(tuple(row))
-    return _shown(title, tuple(header), rows)
-
-
-def _shown(title: str, header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    return f"{printable(title, 200)}\n\n{table(header, rows, limits=(48,) * len(header))}"
+        rows.append(row)
+    return [_Part(title, header, rows, keys=2)]
 
 
 def _datasets(lines: Iterable[Line]) -> list[tuple[str, str]]:
