@@ -27,7 +27,7 @@ from robustrag_integrations.defenses.drivers import DecodingPerformer
 from robustrag_integrations.defenses.plan import Ask, OpenSession, Reply, Request
 from robustrag_integrations.display import printable
 from robustrag_integrations.models.base import DecodingModel, Response
-from robustrag_integrations.models.time_limits import astream_within, call_within, stream_within
+from robustrag_integrations.models.time_limits import astream_within, await_within, call_within, stream_within
 from robustrag_integrations.prompts import Prompt
 
 NOSTREAM = "nostream"  # what LangGraph looks for
@@ -181,12 +181,7 @@ class CallPerformer:
             call = run_in_executor(config, asking.invoke, values, config)
         else:
             call = asking.ainvoke(values, config)
-        try:
-            return await asyncio.wait_for(call, self.calls.timeout)
-        except asyncio.TimeoutError as error:
-            if self.calls.timeout is None or str(error):  # the model's own
-                raise
-            raise TimeoutError(f"no answer within {self.calls.timeout:g} s") from None
+        return await await_within(self.calls.timeout, call)
 
     def _failed(self, error: Exception) -> Response:
         """A failed group is an abstention, unless the exception steers the graph or the task around it."""

@@ -39,6 +39,11 @@ class Reply:
     act: Callable[[Any], None] | None = None
 
 
+class _Listening(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128  # of five, the sixth client that connects at once would wait a second and more
+
+
 class LoopbackServer:
     """Serves chat and text completions in threads; `requests` and `headers` are what it was asked, as it came in."""
 
@@ -51,8 +56,7 @@ class LoopbackServer:
         self._reply = reply  # of the prompt, or of the whole request
         self._whole_requests = whole_requests
         self._lock = threading.Lock()
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._http.daemon_threads = True
+        self._http = _Listening(("127.0.0.1", 0), self._handler())
         self._http.robustrag_closing = self.closing  # type: ignore[attr-defined]
         self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         self._thread.start()
@@ -83,6 +87,7 @@ class LoopbackServer:
     def _handler(server) -> type[BaseHTTPRequestHandler]:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True  # or each small answer waits 40 ms for the client's acknowledgement
 
             def do_POST(self) -> None:
                 request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from robustrag_integrations.errors import ModelError
+from robustrag_integrations.models.time_limits import END, Expired, await_within, next_piece
 
 try:
     import httpx
@@ -46,10 +47,15 @@ class BoundedClient(DefaultAsyncHttpxClient):  # type: ignore[misc]
             ModelError: the answer is compressed though nobody asked for that, or (while reading it) too large.
         """
         deadline = time.monotonic() + self._seconds
+        sending = asyncio.ensure_future(self._send(request, deadline, stream, **more))
         try:
-            return await asyncio.wait_for(self._send(request, deadline, stream, **more), self._seconds)
-        except asyncio.TimeoutError:
+            return await await_within(self._seconds, sending)
+        except Expired:
             raise httpx.ReadTimeout(f"no complete answer within {self._seconds:g} s", request=request) from None
+        except asyncio.CancelledError:
+            if sending.done() and not sending.cancelled() and sending.exception() is None:  # it came just then
+                await sending.result().aclose()
+            raise
 
     async def _send(self, request: httpx.Request, deadline: float, stream: bool, **more: Any) -> httpx.Response:
         response: httpx.Response = await super().send(request, stream=True, **more)
@@ -83,11 +89,11 @@ class _Bounded(httpx.AsyncByteStream):
         read = 0
         while True:
             try:
-                piece = await asyncio.wait_for(anext(pieces), self._deadline - time.monotonic())
-            except StopAsyncIteration:
-                return
-            except asyncio.TimeoutError:
+                piece = await await_within(self._deadline - time.monotonic(), next_piece(pieces))
+            except Expired:
                 raise httpx.ReadTimeout(f"no complete answer within {self._seconds:g} s") from None
+            if piece is END:
+                return
             read += len(piece)
             if read > self._largest:
                 raise ModelError(f"the server's answer is larger than {self._largest:,} bytes")

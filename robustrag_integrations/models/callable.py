@@ -15,7 +15,13 @@ from robustrag_integrations.checks import check_at_least_one
 from robustrag_integrations.display import printable
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import Response, Role, TextModel
-from robustrag_integrations.models.time_limits import astream_within, call_within, checked_timeout, stream_within
+from robustrag_integrations.models.time_limits import (
+    astream_within,
+    await_within,
+    call_within,
+    checked_timeout,
+    stream_within,
+)
 from robustrag_integrations.prompts import Prompt
 
 if TYPE_CHECKING:
@@ -172,9 +178,9 @@ class CallableModel(TextModel):
     async def _acall(self, prompt: str) -> str:
         async with self._async_slots():
             if self._async_fn is not None:
-                return await asyncio.wait_for(_awaited(self._async_fn(prompt)), self._timeout)
+                return await await_within(self._timeout, self._async_fn(prompt))
             assert self._fn is not None  # noqa: S101 - the constructor wants one of the two
-            return await asyncio.wait_for(asyncio.to_thread(self._fn, prompt), self._timeout)
+            return await await_within(self._timeout, asyncio.to_thread(self._fn, prompt))
 
     def _async_slots(self) -> asyncio.Semaphore:
         loop = asyncio.get_running_loop()
@@ -201,10 +207,6 @@ class CallableModel(TextModel):
             "wait": wait_random_exponential(multiplier=self._wait, max=self._max_wait),
             "reraise": True,
         }
-
-
-async def _awaited(result: Awaitable[str]) -> str:
-    return await result
 
 
 def _checked(text: Any) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import queue
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from contextvars import copy_context
@@ -15,6 +15,10 @@ from typing import Any, TypeVar
 Result = TypeVar("Result")
 
 END: Any = object()  # comes after the last piece
+
+
+class Expired(TimeoutError):
+    """The time allowed is over; a TimeoutError that is not this one is the callee's own."""
 
 
 def checked_timeout(timeout: float | None) -> float | None:
@@ -51,6 +55,37 @@ def call_within(timeout: float | None, fn: Callable[..., Result], *args: Any) ->
     if not wait([done], timeout).done:
         raise TimeoutError(f"no answer within {timeout:g} s")
     return done.result()
+
+
+async def await_within(timeout: float | None, awaitable: Awaitable[Result]) -> Result:
+    """Await something, and cancel it after `timeout` seconds.
+
+    As `asyncio.wait_for`, which before Python 3.12 loses a cancellation that comes just when the result does: whoever
+    cancels a stream from which pieces keep coming would be ignored.
+
+    Raises:
+        Expired: the time is over.
+    """
+    if timeout is None:
+        return await awaitable
+    task = asyncio.ensure_future(awaitable)
+    try:
+        done, _ = await asyncio.wait((task,), timeout=max(0.0, timeout))
+    except asyncio.CancelledError:
+        await _cancelled(task)
+        raise
+    if not done:
+        await _cancelled(task)
+        if task.cancelled():
+            raise Expired(f"no answer within {timeout:g} s")
+    return task.result()
+
+
+async def _cancelled(task: asyncio.Future[Any]) -> None:
+    task.cancel()
+    await asyncio.wait((task,))
+    if not task.cancelled():
+        task.exception()  # has been seen
 
 
 def stream_within(timeout: float | None, pieces: Iterator[str]) -> Iterator[str]:
@@ -110,8 +145,8 @@ async def astream_within(timeout: float | None, pieces: AsyncIterator[str]) -> A
         while True:
             left = None if deadline is None else deadline - time.monotonic()
             try:
-                piece = await asyncio.wait_for(next_piece(pieces), left)
-            except asyncio.TimeoutError:
+                piece = await await_within(left, next_piece(pieces))
+            except Expired:
                 raise TimeoutError(f"no complete answer within {timeout:g} s") from None
             if piece is END:
                 return
@@ -122,6 +157,6 @@ async def astream_within(timeout: float | None, pieces: AsyncIterator[str]) -> A
             await close()
 
 
-async def next_piece(pieces: AsyncIterator[str]) -> Any:
+async def next_piece(pieces: AsyncIterator[Any]) -> Any:
     """The next piece, or `END`; a coroutine, which is what tasks are made of."""
     return await anext(pieces, END)
