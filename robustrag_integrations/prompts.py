@@ -16,6 +16,7 @@ TASKS: tuple[Task, ...] = ("short_answer", "multiple_choice", "long_form")
 
 ABSTENTION = "I don't know"
 NO_INFORMATION = "No information found"
+MOST_EXEMPLARS = 4  # worked examples that there are for every task
 
 _FIELD = re.compile(r"\{\{|\}\}|\{([A-Za-z_]\w*)\}|[{}]")
 
@@ -154,6 +155,11 @@ _TRAVEL = (
     "The Halden Light was built in 1871 by the engineer Tomas Brevik. It stands on the island of Sorra and is open to "
     "visitors in summer."
 )
+_MUSIC = (
+    "Ilse Quant composed the opera The Glass Harbour in Lund. It was first performed in 1934, with the tenor Aron Feld "
+    "in the part of the pilot."
+)
+_WEATHER = "Fog forms when air near the ground cools until it can hold no more water."
 _COOKING = "Saffron is the most expensive spice in the world by weight. It comes from the flower of a crocus."
 
 
@@ -228,29 +234,41 @@ def _query_first(template: PromptTemplate) -> PromptTemplate:
     return replace(template, body=f"{asked}\n\n{about}\n\n{last}")
 
 
-def prompts_for(task: Task, *, exemplars: bool = False, query_first: bool = False) -> PromptSet:
+def check_exemplars(exemplars: object) -> int:
+    """How many worked examples are meant: False is none, True two.
+
+    Raises:
+        ValueError: it is no such number.
+    """
+    if not isinstance(exemplars, int) or not 0 <= exemplars <= MOST_EXEMPLARS:
+        raise ValueError(f"exemplars={exemplars!r} must be true, false or a number from 0 to {MOST_EXEMPLARS}")
+    return 2 if exemplars is True else int(exemplars)
+
+
+def prompts_for(task: Task, *, exemplars: bool | int = False, query_first: bool = False) -> PromptSet:
     """The prompts of a task: `short_answer`, `multiple_choice` or `long_form`.
 
     Args:
         task: what kind of answer is asked for.
-        exemplars: show two worked examples in the isolated prompt (one answered, one abstaining); base models without
-            instruction tuning need them, chat models do not.
+        exemplars: show worked examples in the isolated prompt: so many, at most four, of which every second abstains;
+            True for two. Base models without instruction tuning need them, chat models do not.
         query_first: put the question before the passages and keywords, so that local models read it once for all
             groups; most models were trained on the other order, which is the default.
 
     Raises:
-        ValueError: unknown task.
+        ValueError: unknown task, or more examples than there are.
     """
+    count = check_exemplars(exemplars)
     if task not in _SETS:
         raise ValueError(f"task={task!r} is unknown; use one of {', '.join(map(repr, TASKS))}")
     chosen = _SETS[task]
     if query_first:
         moved = {name: _query_first(t) for name in ("isolated", "keyword", "phrases") if (t := getattr(chosen, name))}
         chosen = replace(chosen, **moved)
-    if not exemplars:
+    if not count:
         return chosen
-    shown = _EXEMPLARS[task]
-    phrases = chosen.phrases.with_exemplars(_PHRASE_EXEMPLARS) if chosen.phrases else None
+    shown = _EXEMPLARS[task][:count]
+    phrases = chosen.phrases.with_exemplars(_PHRASE_EXEMPLARS[:count]) if chosen.phrases else None
     return replace(chosen, isolated=chosen.isolated.with_exemplars(shown), phrases=phrases)
 
 
@@ -265,14 +283,19 @@ def option_label(index: int) -> str:
 
 
 _LIGHT_CHOICES = format_choices(["1798", "1871", "1902", NO_INFORMATION])
+_OPERA_CHOICES = format_choices(["Ilse Quant", "Aron Feld", "Tomas Brevik", NO_INFORMATION])
 _EXEMPLARS: dict[str, tuple[Exemplar, ...]] = {
     "short_answer": (
         Exemplar({"context": _TRAVEL, "query": "Who built the Halden Light?"}, "Tomas Brevik"),
         Exemplar({"context": _COOKING, "query": "Who built the Halden Light?"}, ABSTENTION),
+        Exemplar({"context": _MUSIC, "query": "In which year was The Glass Harbour first performed?"}, "1934"),
+        Exemplar({"context": _WEATHER, "query": "In which year was The Glass Harbour first performed?"}, ABSTENTION),
     ),
     "multiple_choice": (
         Exemplar({"context": _TRAVEL, "query": "When was the Halden Light built?", "choices": _LIGHT_CHOICES}, "B"),
         Exemplar({"context": _COOKING, "query": "When was the Halden Light built?", "choices": _LIGHT_CHOICES}, "D"),
+        Exemplar({"context": _MUSIC, "query": "Who composed The Glass Harbour?", "choices": _OPERA_CHOICES}, "A"),
+        Exemplar({"context": _WEATHER, "query": "Who composed The Glass Harbour?", "choices": _OPERA_CHOICES}, "D"),
     ),
     "long_form": (
         Exemplar(
@@ -281,6 +304,12 @@ _EXEMPLARS: dict[str, tuple[Exemplar, ...]] = {
             "visitors can see it in summer.",
         ),
         Exemplar({"context": _COOKING, "query": "Tell me about the Halden Light."}, ABSTENTION),
+        Exemplar(
+            {"context": _MUSIC, "query": "What is The Glass Harbour?"},
+            "The Glass Harbour is an opera that Ilse Quant composed in Lund. It was first performed in 1934; the tenor "
+            "Aron Feld sang the pilot.",
+        ),
+        Exemplar({"context": _WEATHER, "query": "What is The Glass Harbour?"}, ABSTENTION),
     ),
 }
 _PHRASE_EXEMPLARS = (
@@ -289,4 +318,9 @@ _PHRASE_EXEMPLARS = (
         "built in 1871, engineer Tomas Brevik, island of Sorra, open in summer",
     ),
     Exemplar({"context": _COOKING, "query": "Tell me about the Halden Light."}, ABSTENTION),
+    Exemplar(
+        {"context": _MUSIC, "query": "What is The Glass Harbour?"},
+        "opera by Ilse Quant, composed in Lund, first performed in 1934, tenor Aron Feld as the pilot",
+    ),
+    Exemplar({"context": _WEATHER, "query": "What is The Glass Harbour?"}, ABSTENTION),
 )

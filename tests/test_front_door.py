@@ -322,6 +322,20 @@ def test_every_task_has_prompts_with_and_without_exemplars(task, exemplars: bool
     assert "CONTEXT" not in prompts.no_retrieval.render(**values).text
 
 
+@pytest.mark.parametrize("task", ["short_answer", "multiple_choice", "long_form"])
+def test_a_prompt_shows_as_many_worked_examples_as_asked_for_and_every_second_one_abstains(task) -> None:
+    for count in range(5):
+        prompts = prompts_for(task, exemplars=count)
+        for template in filter(None, (prompts.isolated, prompts.phrases)):
+            assert len(template.exemplars) == count
+            no = "D" if task == "multiple_choice" else "I don't know"
+            assert [e.answer == no for e in template.exemplars] == [False, True, False, True][:count]
+    assert prompts_for(task, exemplars=True) == prompts_for(task, exemplars=2)
+    for wrong in (5, -1, 1.0, "1", None):
+        with pytest.raises(ValueError, match="from 0 to 4"):
+            prompts_for(task, exemplars=wrong)  # type: ignore[arg-type]
+
+
 def test_an_unknown_task_is_named() -> None:
     with pytest.raises(ValueError, match="task='haiku' is unknown"):
         prompts_for("haiku")  # type: ignore[arg-type]

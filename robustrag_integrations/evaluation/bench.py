@@ -138,7 +138,7 @@ def build_defense(setup: Setup, task: str, model: Any) -> Defense:
         from robustrag_integrations.evaluation.no_retrieval import NoRetrieval
 
         return NoRetrieval(model, task=kind)
-    prompts = prompts_for(kind, exemplars=bool(settings.pop("exemplars", False)))
+    prompts = prompts_for(kind, exemplars=settings.pop("exemplars", 0))
     if setup.defense == "vanilla":
         from robustrag_integrations.defenses.vanilla import VanillaRAG
 

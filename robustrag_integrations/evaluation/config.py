@@ -248,12 +248,12 @@ def _defense(item: Section) -> DefenseSpec:
 
 def _check_setting(item: Section, name: str, key: str, value: Any) -> None:
     """Let the defence itself say what is wrong with a value; nothing heavy is loaded by that."""
-    if key == "exemplars":
-        if not isinstance(value, bool):
-            raise item.wrong(f"must be true or false, got {shown(value)}", key)
-        return
     try:
-        if key == "group_size":
+        if key == "exemplars":
+            from robustrag_integrations.prompts import check_exemplars
+
+            check_exemplars(value)
+        elif key == "group_size":
             from robustrag_integrations.passages import check_grouping
 
             check_grouping(value, None)

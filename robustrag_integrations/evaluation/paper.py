@@ -14,6 +14,7 @@ from robustrag_integrations.display import printable
 from robustrag_integrations.evaluation.intervals import Interval
 from robustrag_integrations.evaluation.summary import CertifiedScore, Line
 from robustrag_integrations.evaluation.tables import fitted_table
+from robustrag_integrations.prompts import check_exemplars
 
 _NONE = "--"
 _TASKS = {"mc": "multiple choice", "qa": "short answers", "long": "long answers"}
@@ -83,21 +84,32 @@ def _table2(lines: Sequence[Line]) -> list[_Part]:
 
 
 def _runtime(lines: Sequence[Line]) -> list[_Part]:
-    """Seconds per question and the ratio to vanilla RAG: a row per setup, a pair of columns per data set."""
+    """Seconds per question and the ratio to vanilla RAG: a row per defence, a pair of columns per data and examples."""
     clean = [line for line in lines if line.clean]
-    columns = _datasets(clean)
+    columns = sorted({(_place_of(line.task), line.dataset, line.task, _shots(line)) for line in clean})
     header = ["model", "defence"]
-    for dataset, task in columns:
-        header += [f"{dataset} ({task}) seconds", "ratio"]
+    for _, dataset, task, shots in columns:
+        header += [f"{dataset} ({task}, {shots}-shot) seconds", "ratio"]
+    rows = []
+    for model, name in dict.fromkeys((line.model, _without(line.setup, "exemplars")) for line in clean):
+        row = [model, name]
+        for _, *about in columns:
+            mine = [line for line in clean if (line.model, _without(line.setup, "exemplars")) == (model, name)]
+            row += _timed([line for line in mine if [line.dataset, line.task, _shots(line)] == about], clean)
+        rows.append(row)
+    return [_Part("Time per question, and its ratio to vanilla RAG", header, rows, keys=2)]
 
-    def cells(found: Sequence[Line]) -> list[str]:
-        if not found or found[0].seconds is None:
-            return ["", ""]
-        base = _vanilla_like(found[0], clean)
-        ratio = found[0].seconds / base if base else None
-        return [f"{found[0].seconds:.3f}", _NONE if ratio is None else f"{ratio:.2f}x"]
 
-    return _titled("Time per question, and its ratio to vanilla RAG", header, clean, columns, cells)
+def _timed(found: Sequence[Line], lines: Sequence[Line]) -> list[str]:
+    if not found or found[0].seconds is None:
+        return ["", ""]
+    base = _vanilla_like(found[0], lines)
+    return [f"{found[0].seconds:.3f}", f"{found[0].seconds / base:.2f}x" if base else _NONE]
+
+
+def _shots(line: Line) -> int:
+    """How many worked examples the prompts show."""
+    return check_exemplars(line.settings.get("exemplars", 0))
 
 
 def _by_group_size(lines: Sequence[Line]) -> list[_Part]:
@@ -177,7 +189,11 @@ def _titled(
 def _datasets(lines: Iterable[Line]) -> list[tuple[str, str]]:
     """Data sets and tasks in the paper's order: multiple choice, short answers, long ones."""
     found = dict.fromkeys((line.dataset, line.task) for line in lines)
-    return sorted(found, key=lambda known: _ORDER.index(known[1]) if known[1] in _ORDER else len(_ORDER))
+    return sorted(found, key=lambda known: _place_of(known[1]))
+
+
+def _place_of(task: str) -> int:
+    return _ORDER.index(task) if task in _ORDER else len(_ORDER)
 
 
 def _about(dataset: str, task: str) -> str:
@@ -191,7 +207,12 @@ def _named(line: Line, lines: Sequence[Line]) -> str:
 
 def _defense_name(line: Line) -> str:
     """The setup without the setting that is swept."""
-    return " ".join(part for part in line.setup.split() if not part.startswith(("group_size=", "top_k=")))
+    return _without(line.setup, "group_size", "top_k")
+
+
+def _without(setup: str, *settings: str) -> str:
+    names = tuple(f"{name}=" for name in settings)
+    return " ".join(part for part in setup.split() if not part.startswith(names))
 
 
 def _family(line: Line) -> str:
@@ -230,7 +251,6 @@ def _vanilla_like(line: Line, lines: Sequence[Line]) -> float | None:
             line.model,
             line.top_k,
         )
-        shots = other.settings.get("exemplars", False) == line.settings.get("exemplars", False)
-        if same and shots and other.defense == "vanilla":
+        if same and _shots(other) == _shots(line) and other.defense == "vanilla":
             return other.seconds
     return None

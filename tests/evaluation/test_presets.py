@@ -20,7 +20,8 @@ HEADERS = {
     "corruption": "k'  vanilla  keyword  decoding",
     "thresholds": "k'  keyword alpha=0.2 beta=2  keyword alpha=0.3 beta=3",
     "eta": "k'  decoding eta=0  decoding eta=1",
-    "runtime": "lands (qa) seconds  ratio",
+    "runtime": "lands (mc, 0-shot) seconds ratio lands (qa, 1-shot) seconds ratio lands (qa, 4-shot) seconds ratio"
+    " lives (long, 1-shot) seconds ratio",
 }
 
 
