@@ -10,6 +10,7 @@ import torch
 
 from robustrag_integrations.models.kernels import DecodingKernels
 from robustrag_integrations.models.memory import memory_explained
+from robustrag_integrations.models.slab import Slab
 
 _ROPE_WITHOUT_SWITCH = ("default", "linear", "yarn", "llama3", "proportional")
 _NO_LIMIT = 1_000_000
@@ -85,7 +86,8 @@ class CausalLM:
         """
         optional = {"position_ids": positions, "logits_to_keep": keep}
         width = (mask if isinstance(mask, torch.Tensor) else next(iter(mask.values()))).shape[-1]
-        with self.memory_explained(len(ids), max(width, getattr(cache, "capacity", 0))), DecodingKernels():
+        kernels = DecodingKernels(cache if isinstance(cache, Slab) else None)
+        with self.memory_explained(len(ids), max(width, getattr(cache, "capacity", 0))), kernels:
             output = self.model(
                 input_ids=ids,
                 attention_mask=mask,

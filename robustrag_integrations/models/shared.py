@@ -7,6 +7,7 @@ nothing that one row holds, its length included, decides which kernel another ro
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -36,6 +37,8 @@ class Row:
 class SharedBatch:
     """Rows in one slab. Columns: prefixes, then the rests of the prompts (left-padded), then what is generated.
 
+    A prefix that several rows have stands in front of all of them, once; other prefixes stand in their own rows.
+
     Args:
         lm: the model.
         rules: how it is told which tokens see which.
@@ -43,27 +46,33 @@ class SharedBatch:
         width: columns for the rests; no less than the longest has tokens.
         room: columns for what comes after the prompts: the scored strings, the answer.
         at_once: how many tokens are read in one forward pass.
+        once: whether a prefix that several rows have is kept and read once, or in every row.
     """
 
     def __init__(
-        self, lm: CausalLM, rules: MaskRules, rows: Sequence[Row], *, width: int, room: int, at_once: int
+        self, lm: CausalLM, rules: MaskRules, rows: Sequence[Row], *, width: int, room: int, at_once: int, once: bool
     ) -> None:
         self._lm, self._rules, self._at_once = lm, rules, at_once
-        self.columns = max(row.shared for row in rows)
+        shared = _most_common([row.prefix for row in rows]) if once else None
+        before = shared.tokens if shared else 0
+        own = [None if row.prefix is shared else row.prefix for row in rows]
+        start = max(prefix.tokens if prefix else 0 for prefix in own)
+        self.columns = before + start
         capacity = self.columns + width + room
         ids = torch.zeros((len(rows), width), dtype=torch.long)
         places = torch.full((len(rows), width), NOWHERE)
         keys = torch.full((len(rows), capacity), NOWHERE)
         for at, row in enumerate(rows):
-            start = width - len(row.rest)
-            ids[at, start:] = torch.tensor(row.rest)
-            places[at, start:] = torch.arange(row.shared, row.shared + len(row.rest))
-            keys[at, : row.shared] = torch.arange(row.shared)
+            padding = width - len(row.rest)
+            ids[at, padding:] = torch.tensor(row.rest)
+            places[at, padding:] = torch.arange(row.shared, row.shared + len(row.rest))
+            first = before if own[at] else 0
+            keys[at, first : first + row.shared] = torch.arange(row.shared)
         self._ids, self._places, self._keys = (t.to(lm.device) for t in (ids, places, keys))
         self._next = torch.tensor([row.shared + len(row.rest) for row in rows], device=lm.device)
-        self._slab = Slab(len(rows), capacity)
-        with torch.inference_mode(), lm.memory_explained(len(rows), capacity):
-            self._slab.load([row.prefix for row in rows], self.columns)
+        self._slab = Slab(len(rows), capacity - before, shared)
+        with torch.inference_mode(), lm.memory_explained(len(rows), capacity - before):
+            self._slab.load(own, start)
 
     @property
     def rows(self) -> int:
@@ -79,11 +88,11 @@ class SharedBatch:
 
     def key_values(self) -> KeyValues:
         """Everything that a batch of one row has read, as a prefix for other batches; shares memory with this one."""
-        return KeyValues(tuple(self._slab.pairs(self.columns)), self.columns)
+        return KeyValues(tuple(self._slab.pairs()), self.columns)
 
     def stem(self) -> Stem:
         """What a tree of continuations can grow on; the batch itself stays as it is."""
-        layers = self._slab.pairs(self.columns)
+        layers = self._slab.pairs()
         return Stem.after(self._lm, self._rules, layers, self._keys[:, : self.columns], self._next)
 
     def open(self, strings: Sequence[Sequence[int]] = ()) -> Opened:
@@ -151,7 +160,7 @@ class SharedBatch:
     def forget_last(self, columns: int) -> None:
         """Forget the last columns."""
         self.columns -= columns
-        self._slab.rewind(self.columns)
+        self._slab.forget_last(columns)
 
 
 def read_prefix(
@@ -167,9 +176,16 @@ def read_prefix(
         at_once: how many tokens are read in one forward pass.
     """
     rest = tuple(tokens[known.tokens if known else 0 :])
-    batch = SharedBatch(lm, rules, [Row(known, rest)], width=len(rest), room=0, at_once=at_once)
+    batch = SharedBatch(lm, rules, [Row(known, rest)], width=len(rest), room=0, at_once=at_once, once=False)
     batch.open()
     return batch.key_values()
+
+
+def _most_common(prefixes: Sequence[KeyValues | None]) -> KeyValues | None:
+    """The prefix of the most rows, if there is one that at least two have."""
+    counts = Counter(id(prefix) for prefix in prefixes if prefix is not None)
+    found = max((p for p in prefixes if p is not None), key=lambda p: counts[id(p)], default=None)
+    return found if found is not None and counts[id(found)] > 1 else None
 
 
 def _spelled(logits: torch.Tensor, strings: Sequence[Sequence[int]], trie: TokenTrie) -> torch.Tensor:

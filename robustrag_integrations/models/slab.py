@@ -1,14 +1,14 @@
 """Keys and values in buffers that are allocated once.
 
 The library's growing cache copies everything it holds at every token, and more so when rows share a prefix. A slab has
-room for the whole run from the start: a forward pass writes its columns in place and attends to a view.
+room for the whole run from the start: a forward pass writes its columns in place and attends to a view. Columns that
+rows share stand in front of every row's own, and are kept once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
@@ -29,13 +29,20 @@ class KeyValues:
 
 
 class _SlabLayer(CacheLayerMixin):  # type: ignore[misc]  # untyped library
-    """One layer's keys and values; columns from `length` on are free."""
+    """One layer's keys and values: the columns that rows share, then each row's own; of these, from `used` on are free.
+
+    Args:
+        rows: how many rows.
+        capacity: own columns of each.
+        shared: keys and values [1, heads, columns, width], or None.
+    """
 
     is_sliding = False  # windows are a matter of the mask: everything stays
 
-    def __init__(self, capacity: int, rows: int) -> None:
+    def __init__(self, rows: int, capacity: int, shared: tuple[torch.Tensor, torch.Tensor] | None) -> None:
         super().__init__()
-        self.capacity, self.rows, self.length = capacity, rows, 0
+        self.rows, self.capacity, self.shared = rows, capacity, shared
+        self.used = 0
 
     def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
         """Allocate the buffers. Zeros, as columns that a mask hides still must not hold NaN."""
@@ -48,91 +55,125 @@ class _SlabLayer(CacheLayerMixin):  # type: ignore[misc]  # untyped library
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Write the next columns; gives all columns so far."""
+        """Write the next columns; gives all columns so far, or behind a single new one those that rows do not share."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
-        end = self.length + key_states.shape[2]
+        end = self.used + key_states.shape[2]
         if end > self.capacity:
             self._grow(end)
-        self.keys[:, :, self.length : end] = key_states
-        self.values[:, :, self.length : end] = value_states
-        self.length = end
-        return self.keys[:, :, :end], self.values[:, :, :end]
+        self.keys[:, :, self.used : end] = key_states
+        self.values[:, :, self.used : end] = value_states
+        self.used = end
+        return (self.keys[:, :, :end], self.values[:, :, :end]) if key_states.shape[2] == 1 else self.pair(end)
+
+    def pair(self, own: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Keys and values [rows, heads, columns, width] of the shared columns and of so many own ones."""
+        keys, values = self.keys[:, :, :own], self.values[:, :, :own]
+        if self.shared is None:
+            return keys, values
+        shared_keys, shared_values = (t.expand(self.rows, -1, -1, -1) for t in self.shared)
+        return torch.cat([shared_keys, keys], dim=2), torch.cat([shared_values, values], dim=2)
 
     def crop(self, tokens_to_remove: int) -> None:
         """Forget the last columns; their number is negative, as the library has it."""
-        self.length -= abs(tokens_to_remove)
+        self.used -= abs(tokens_to_remove)
 
     def _grow(self, needed: int) -> None:
         """Trees of tokens outgrow what a run needs."""
-        keys, values, length = self.keys, self.values, self.length
+        keys, values, used = self.keys, self.values, self.used
         self.capacity = max(needed, self.capacity * 3 // 2)
         self.lazy_initialization(keys, values)
-        self.keys[:, :, :length] = keys[:, :, :length]
-        self.values[:, :, :length] = values[:, :, :length]
+        self.keys[:, :, :used] = keys[:, :, :used]
+        self.values[:, :, :used] = values[:, :, :used]
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
         """How many columns the next pass attends to, from column 0 on."""
-        return self.length + query_length, 0
+        return self.get_seq_length() + query_length, 0
 
     def get_seq_length(self) -> int:
         """How many columns are in use."""
-        return self.length
+        return self.used + (self.shared[0].shape[2] if self.shared else 0)
 
     def get_max_length(self) -> int:
         """How many columns there are."""
-        return self.capacity
+        return self.get_seq_length() - self.used + self.capacity
 
     get_max_cache_shape = get_max_length  # its name in older releases
 
 
 class Slab(Cache):  # type: ignore[misc]  # untyped library
-    """A cache of [rows, capacity] columns."""
+    """A cache of [rows, capacity] columns, and those of `shared` in front of them.
 
-    def __init__(self, rows: int, capacity: int) -> None:
-        self.capacity = capacity
-        self._new_layer = partial(_SlabLayer, capacity, rows)
-        super().__init__(layer_class_to_replicate=self._new_layer)
+    Args:
+        rows: how many rows.
+        capacity: columns for each of them.
+        shared: a prefix that is kept once for all rows. The columns of a pass of one column are attended to by
+            `DecodingKernels`, which read it once as well; for longer passes it is repeated in front of each row.
+    """
+
+    def __init__(self, rows: int, capacity: int, shared: KeyValues | None = None) -> None:
+        self.rows, self.capacity, self.shared = rows, capacity, shared
+        self._unread: tuple[torch.Tensor, torch.Tensor] | None = None
+        super().__init__(layers=[])
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Write a layer's next columns; gives those that its attention is to read."""
+        layer = self._layer(layer_idx)
+        if key_states.shape[2] == 1:
+            self.check_shared_columns_were_read()
+            self._unread = layer.shared
+        return layer.update(key_states, value_states)
 
     def load(self, prefixes: Sequence[KeyValues | None], columns: int) -> None:
-        """Write each row's prefix from column 0 on, and go on at column `columns`."""
-        known = next((p for p in prefixes if p is not None), None)
+        """Write each row's prefix from its first own column on, and go on at column `columns`."""
+        known = next((p for p in prefixes if p is not None), self.shared)
         if known is None:
             return
         for index, pair in enumerate(known.layers):
             layer = self._layer(index)
             layer.lazy_initialization(*pair)
-            layer.length = columns
+            layer.used = columns
             for row, prefix in enumerate(prefixes):
                 if prefix is not None:
                     keys, values = prefix.layers[index]
                     layer.keys[row, :, : prefix.tokens] = keys[0]
                     layer.values[row, :, : prefix.tokens] = values[0]
 
-    def rewind(self, length: int) -> None:
-        """Forget the columns from `length` on."""
+    def take_unread(self) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """The shared keys and values that the attention of the layer just updated has to read too."""
+        shared, self._unread = self._unread, None
+        return shared
+
+    def check_shared_columns_were_read(self) -> None:
+        """Raise a RuntimeError if a layer's attention went past them."""
+        if self.take_unread() is not None:
+            raise RuntimeError("its attention does not read a shared prefix once")
+
+    def forget_last(self, columns: int) -> None:
+        """Forget the last columns."""
         for layer in self.layers:
-            layer.length = min(layer.length, length)
+            layer.crop(-columns)
 
     def copy(self) -> Slab:
         """A slab of the same size that holds the same."""
-        twin = Slab(0, self.capacity)
-        twin._new_layer = self._new_layer
-        twin.layer_class_to_replicate = self._new_layer
+        twin = Slab(self.rows, self.capacity, self.shared)
         for index, layer in enumerate(self.layers):
             new = twin._layer(index)
             new.lazy_initialization(layer.keys, layer.values)
-            new.length = layer.length
-            new.keys[:, :, : layer.length] = layer.keys[:, :, : layer.length]
-            new.values[:, :, : layer.length] = layer.values[:, :, : layer.length]
+            new.used = layer.used
+            new.keys[:, :, : layer.used] = layer.keys[:, :, : layer.used]
+            new.values[:, :, : layer.used] = layer.values[:, :, : layer.used]
         return twin
 
-    def pairs(self, columns: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
-        """Per layer the keys and values [rows, heads, columns, width] of the first columns; shares memory."""
-        return [(layer.keys[:, :, :columns], layer.values[:, :, :columns]) for layer in self.layers]
+    def pairs(self) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """Per layer the keys and values [rows, heads, columns, width] of the columns in use; they may share memory."""
+        return [layer.pair(layer.used) for layer in self.layers]
 
     def _layer(self, index: int) -> _SlabLayer:
         while len(self.layers) <= index:
-            self.layers.append(self._new_layer())
+            shared = self.shared.layers[len(self.layers)] if self.shared else None
+            self.layers.append(_SlabLayer(self.rows, self.capacity, shared))
         layer: _SlabLayer = self.layers[index]
         return layer
