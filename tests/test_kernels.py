@@ -144,3 +144,12 @@ def test_only_this_thread_within_the_kernels_and_no_other_is_served_by_them() ->
         other.join()
         assert slab.take_unread() is not None
     assert torch.equal(seen[0], functional.scaled_dot_product_attention(query, key, key))
+
+
+def test_a_compiled_model_answers_as_before() -> None:
+    network, compiled = tiny_model("llama"), tiny_model("llama")
+    compiled.compile(backend="eager")
+    ours, theirs = (
+        DecodingAggregation(local(n), max_new_tokens=2).answer(QUERY, PASSAGES) for n in (network, compiled)
+    )
+    assert (ours.text, ours.radius) == (theirs.text, theirs.radius)
