@@ -10,7 +10,7 @@ from robustrag_integrations.aggregation.decoding import ONE, choose_token, fixed
 from robustrag_integrations.aggregation.keyword import KeywordThreshold, keyword_radius, tally_keywords
 from robustrag_integrations.aggregation.voting import tally_votes, vote_radius
 from robustrag_integrations.certification import benign_group_cases
-from robustrag_integrations.defenses.decoding import DEFAULT_SLACK
+from robustrag_integrations.defenses.decoding import DEFAULT_SLACK, answering_groups
 
 SETTINGS = ((0.2, 3), (0.3, 3), (0.3, 5), (0.4, 4), (0.5, 5), (0.5, 10))
 SLACK = round(DEFAULT_SLACK * ONE)
@@ -73,6 +73,40 @@ def decoding_by_eta() -> str:
     ])  # fmt: skip
 
 
+def hearing(groups: Sequence[tuple[int, float, float]], gamma: float) -> str:
+    """The radius of one step without eta, how many groups are heard, and whether they abstain together.
+
+    Args:
+        groups: how many groups each give the answer (token 0) and the start of "I don't know" (token 1) which
+            probability; the rest goes to a wrong answer (token 2).
+        gamma: from which probability of "I don't know" on a group is left out.
+    """
+    rows = np.array([[a, u, 1 - a - u, 0.0] for count, a, u in groups for _ in range(count)])
+    heard = answering_groups(rows[:, 1], gamma)
+    if not heard:
+        return "nobody is heard"
+    scores = fixed_point(rows[heard])
+    choice = choose_token(scores, 3, 0)
+    abstains = ', "I don\'t know"' if choice.token == 1 else ""
+    return f"{step_radius(scores, choice, 3, 0, SLACK, len(heard) - 1)} ({len(heard)}{abstains})"
+
+
+def decoding_by_gamma() -> str:
+    """Ten groups, of which some find nothing in their passage, or all hesitate."""
+    cases = (
+        ("10 answer (0.9)", [(10, 0.9, 0.0)]),
+        ("6 answer (0.9), 4 abstain (0.999)", [(6, 0.9, 0.0), (4, 0.0, 0.999)]),
+        ("6 answer (0.9), 4 abstain (0.95)", [(6, 0.9, 0.0), (4, 0.0, 0.95)]),
+        ("6 answer (0.9), 4 abstain (0.7)", [(6, 0.9, 0.0), (4, 0.0, 0.7)]),
+        ("3 answer (0.9), 7 abstain (0.999)", [(3, 0.9, 0.0), (7, 0.0, 0.999)]),
+        ("3 answer (0.9), 7 abstain (0.95)", [(3, 0.9, 0.0), (7, 0.0, 0.95)]),
+        ("10 hesitate: answer (0.4), abstain (0.6)", [(10, 0.4, 0.6)]),
+    )
+    gammas = (0.5, 0.9, 0.99, 1.0)
+    rows = [[name, *(hearing(groups, gamma) for gamma in gammas)] for name, groups in cases]
+    return table(["what the groups say", *(f"gamma = {g}" for g in gammas)], rows)
+
+
 def group_sizes() -> str:
     """What group size does to ten and twenty passages that all agree."""
     rows = []
@@ -97,6 +131,7 @@ TABLES = {
     "keyword-silent": silent_groups,
     "votes": votes,
     "decoding": decoding_by_eta,
+    "gamma": decoding_by_gamma,
     "group-size": group_sizes,
 }
 
