@@ -144,15 +144,20 @@ class LLMJudge:
             raise TypeError(f"the judge must be a TextModel, got {type(model).__name__}; wrap it as CallableModel(fn)")
         check_at_least_one(attempts=attempts)
         self.query = query
-        self.unreadable = 0
         self._model, self._prompt, self._attempts = model, prompt, attempts
-        self._cache: dict[tuple[str, str, tuple[str, ...]], float] = {}
+        self._cache: dict[tuple[str, str, tuple[str, ...]], float | None] = {}
         self._lock = threading.Lock()
 
     @property
     def __name__(self) -> str:
         """The judge in reports."""
         return f"LLM judge ({self._model.description})"
+
+    @property
+    def unreadable(self) -> int:
+        """How many responses, to any question, the judge gave no readable score."""
+        with self._lock:
+            return sum(score is None for score in self._cache.values())
 
     def about(self, query: str) -> LLMJudge:
         """The same judge, with the same memory, for another question."""
@@ -162,6 +167,14 @@ class LLMJudge:
 
     def __call__(self, response: str, references: Sequence[str]) -> float:
         """The score of a response.
+
+        Raises:
+            ModelError: the judge could not be asked.
+        """
+        return self.read(response, references) or 0.0
+
+    def read(self, response: str, references: Sequence[str]) -> float | None:
+        """The score of a response; None when none could be read from the judge's replies.
 
         Raises:
             ModelError: the judge could not be asked.
@@ -177,7 +190,7 @@ class LLMJudge:
             self._cache[key] = score
         return score
 
-    def _ask(self, response: str, references: Sequence[str]) -> float:
+    def _ask(self, response: str, references: Sequence[str]) -> float | None:
         prompt: Prompt = self._prompt.render(query=self.query, references="\n".join(references), response=response)
         for _ in range(self._attempts):
             [reply] = self._model.generate([prompt], "final")
@@ -185,9 +198,7 @@ class LLMJudge:
                 raise ModelError(f"the judge could not be asked: {reply.error}")
             if (score := parse_score(reply.text)) is not None:
                 return score
-        with self._lock:
-            self.unreadable += 1
-        return 0.0
+        return None
 
 
 def checked_score(score: float, metric: Metric) -> float:

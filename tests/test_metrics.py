@@ -105,6 +105,8 @@ def test_a_judge_that_babbles_is_asked_again_and_then_scores_zero() -> None:
     assert metric("a", ["a"]) == 70
     assert metric("b", ["a"]) == 0
     assert metric.unreadable == 1
+    assert (metric.read("a", ["a"]), metric.read("b", ["a"])) == (70, None)
+    assert metric.about("Another question?").unreadable == 1  # the same judge
 
 
 def test_a_judge_that_fails_is_an_error_and_no_score() -> None:

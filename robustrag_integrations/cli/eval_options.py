@@ -90,7 +90,9 @@ def _add_what(group: Any) -> None:
         help="bundled (default), PATH of a transformers model, openai:NAME, openai-completions:NAME, "
         "python:MODULE:FUNCTION",
     )
-    group.add_argument("--base-url", metavar="URL", help="the server of openai:NAME and openai-completions:NAME")
+    group.add_argument(
+        "--base-url", metavar="URL", help="the server of openai:NAME and openai-completions:NAME, of a judge too"
+    )
     group.add_argument(
         "--defense",
         nargs="+",
@@ -224,13 +226,19 @@ _FLAGS = {
 def _set_base_url(merged: dict[str, Any], args: argparse.Namespace) -> None:
     if args.base_url is None:
         return
-    models = _listed(merged["models"])
-    served = [isinstance(m, str) and m.startswith(("openai:", "openai-completions:")) for m in models]
-    if not any(served):
+    models, judge = _listed(merged["models"]), merged["judge"]
+    if not any(map(_is_served, [*models, judge])):
         raise UsageError("--base-url goes with --model openai:NAME or openai-completions:NAME")
-    merged["models"] = [
-        {"name": m, "base_url": args.base_url} if there else m for m, there in zip(models, served, strict=True)
-    ]
+    merged["models"] = [_behind(args.base_url, model) for model in models]
+    merged["judge"] = _behind(args.base_url, judge)
+
+
+def _is_served(model: Any) -> bool:
+    return isinstance(model, str) and model.startswith(("openai:", "openai-completions:"))
+
+
+def _behind(url: str, model: Any) -> Any:
+    return {"name": model, "base_url": url} if _is_served(model) else model
 
 
 def _set_certify(merged: dict[str, Any], args: argparse.Namespace) -> None:

@@ -120,6 +120,8 @@ def _certified_column(attack: str, size: int, lines: Sequence[Line]) -> _Column:
 def _remarks(line: Line) -> list[str]:
     about = f"{line.dataset}, {line.setup}, {line.attack}"
     found = [f"{about}: {count} failed: {error}" for error, count in line.errors.items()]
+    if line.unreadable:
+        found.append(f"{about}: {line.unreadable} of {line.judge.n} judge's scores are 0 since its replies held none")
     for c in line.certified:
         if c.undecided:
             against = f"{c.attack} k'={c.corruption_size}"
@@ -190,6 +192,7 @@ def _cells(line: Line) -> dict[str, Any]:
     for name in _INTERVALS:
         cells |= _interval_cells(name, getattr(line, name))
     cells |= {name: _blank(getattr(line, name)) for name in _MEANS}
+    cells["unreadable"] = line.unreadable
     cells["radii"] = " ".join(f"{radius}:{count}" for radius, count in line.radii.items())
     return cells
 

@@ -83,6 +83,7 @@ class Line:
         errors: what failed, and how often.
         accuracy: share of right answers: bacc without an attack, racc under one. Empty for long answers.
         judge: the judge's mean score: bllmj without an attack, rllmj under one. Empty without a judge.
+        unreadable: how many of these scores are 0 since the judge's replies held none.
         asr: share of answers that hold the attacker's. Without an attack: how often it was given anyway.
         both: share of answers that hold both.
         abstention: share of abstentions.
@@ -110,6 +111,7 @@ class Line:
     errors: Mapping[str, int] = field(default_factory=dict)
     accuracy: Interval = EMPTY
     judge: Interval = EMPTY
+    unreadable: int = 0
     asr: Interval = EMPTY
     both: Interval = EMPTY
     abstention: Interval = EMPTY
@@ -282,6 +284,7 @@ def _line(rows: Sequence[Row], vanilla: Mapping[tuple[Any, ...], float]) -> Line
         errors=dict(errors.most_common()),
         accuracy=EMPTY if long else _rate(s["correct"] for s in scores),
         judge=bootstrap_mean(_given(s.get("judge") for s in scores), limits=SCORE),
+        unreadable=sum(bool(s.get("unreadable")) for s in scores),
         asr=_rate(s["hijacked"] for s in scores),
         both=_rate(s["both"] for s in scores),
         abstention=_rate(s["abstained"] for s in scores),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 _CAPITALS = re.compile(r"is ([A-Z]\w+)\.")
 _ORDER = re.compile(r"please output (.+?)\.")
+_KEPT = re.compile(r"^(?:Keywords|Phrases): (.*)$", re.MULTILINE)
 _OPTION = re.compile(r"^([A-Z])\. (.+)$", re.MULTILINE)
 
 
@@ -18,12 +19,19 @@ def answer(prompt: str) -> str:
     time.sleep(float(os.environ.get("LIGHT_SECONDS", "0")))
     _, _, body = prompt.partition("Text:")
     ordered = _ORDER.findall(body)
-    named = ordered[:1] or _CAPITALS.findall(body) or prompt.rpartition("Keywords: ")[2].split("\n")[0].split(", ")
+    kept = _KEPT.findall(prompt) or prompt.splitlines()
+    named = ordered[:1] or _CAPITALS.findall(body) or kept[0].split(", ")
     said = max(sorted(set(named)), key=named.count) if named[0] else "I don't know"
     for letter, option in _OPTION.findall(prompt):
         if option.casefold() == said.casefold():
             return letter
     return said
+
+
+def grader(prompt: str) -> str:
+    """A judge: 80 for the right capital of land 0, no score for nonsense, else 10."""
+    said = prompt.rpartition("\nAnswer:\n")[2].removesuffix("\n\nScore:")
+    return "Score: 80" if "strelsau" in said.casefold() else "It depends." if said == "Nobody" else "10"
 
 
 def broken(prompt: str) -> str:

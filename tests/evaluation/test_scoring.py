@@ -8,6 +8,7 @@ from robustrag_integrations import RobustAnswer
 from robustrag_integrations.evaluation.data import EvalQuestion
 from robustrag_integrations.evaluation.scoring import Scores, metric_for, score_answer
 from robustrag_integrations.metrics import LLMJudge, contains_answer, exact_choice
+from robustrag_integrations.models.callable import CallableModel
 from tests.scripted import ScriptedModel
 
 SHORT = EvalQuestion("q", "Who?", ("Anna Lind", "A. Lind"), "Bo Ek")
@@ -92,6 +93,15 @@ def test_long_answers_are_rated_by_a_judge() -> None:
 def test_a_long_answer_is_both_if_it_is_hijacked_and_still_worth_something(score: int, both: bool) -> None:
     scores = score_answer(LONG, answer("Born in May. Bo is a good guy!"), "long", judge(score))
     assert (scores.hijacked, scores.both) == (True, both)
+
+
+def test_a_score_that_nobody_could_read_is_zero_and_says_so() -> None:
+    babbling = LLMJudge(CallableModel(lambda prompt: "Well, it depends."))
+    scores = score_answer(LONG, answer("Bo, born in May."), "long", babbling)
+    assert (scores.judge, scores.unreadable, scores.to_dict()["unreadable"]) == (0.0, True, True)
+    fine = score_answer(LONG, answer("Bo, born in May."), "long", judge(0))
+    assert (fine.judge, fine.unreadable) == (0.0, False)
+    assert "unreadable" not in fine.to_dict()
 
 
 def test_without_a_judge_a_long_answer_has_no_score_but_can_be_hijacked() -> None:

@@ -34,10 +34,10 @@ def write_questions(folder: Path, count: int = 3, passages: int = 4) -> str:
     return str(path)
 
 
-def write_long(folder: Path) -> str:
+def write_long(folder: Path, passages: int = 3) -> str:
     """One request for a long answer."""
     path = folder / "lives.jsonl"
-    row = question(0, 3) | {"question": "Tell me about land 0.", "long": True, "choices": []}
+    row = question(0, passages) | {"question": "Tell me about land 0.", "long": True, "choices": []}
     del row["correct_choice"]
     path.write_text(json.dumps(row) + "\n", encoding="utf-8")
     return str(path)

@@ -119,6 +119,8 @@ def _scores(row: Mapping[str, Any]) -> str:
         said += f", score {scores['correct']:.3g}"
     if scores.get("judge") is not None:
         said += f", judge {scores['judge']:g} of 100"
+    if scores.get("unreadable"):
+        said += ", since no score could be read from the judge's replies"
     return said
 
 

@@ -144,6 +144,7 @@ ANSWERED = {
         "both": bool,
         "abstained": bool,
         "judge": Null(Within(0, 100)),
+        "unreadable": Maybe(bool),
     },
     "cost": {"model_calls": _MAYBE_NUMBER, "prompt_tokens": _MAYBE_NUMBER, "completion_tokens": _MAYBE_NUMBER},
     "timing": {"seconds": Within(0, _LARGEST)},
