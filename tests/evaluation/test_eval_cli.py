@@ -13,7 +13,7 @@ import pytest
 from robustrag_integrations.cli import main, output
 from robustrag_integrations.cli.exits import EXIT_FAILURE, EXIT_USAGE
 from robustrag_integrations.evaluation.config import load_config, read_config
-from tests.evaluation.worlds import LIGHT, write_questions
+from tests.evaluation.worlds import LIGHT, write_paper_layout, write_questions
 
 
 @pytest.fixture
@@ -44,6 +44,29 @@ def test_a_run_ends_with_a_table_rows_and_a_spreadsheet(run) -> None:
     lines = list(csv.DictReader(Path("run.csv").read_text().splitlines()))
     assert {line["setup"] for line in lines} == {"vanilla", "voting"}
     assert float(lines[0]["bacc"]) == 1.0
+
+
+def test_a_file_in_the_papers_layout_runs_through_attacks_and_certificates(run, tmp_path) -> None:
+    data = write_paper_layout(tmp_path)
+    code, out, _ = run(
+        *("--data", data, "--model", LIGHT, "--top-k", "4", "--attack", "pia", "poison", "--rank", "first", "last"),
+        *("--defense", "no-rag", "vanilla", "keyword", "--certify", "1", "--output", "nq.jsonl"),
+        given=False,
+    )
+    assert code == 0
+    assert "data:     nq (qa)" in out
+    rows = [json.loads(line) for line in Path("nq.jsonl").read_text().splitlines()[1:]]
+    assert len(rows) == 2 * (1 + 5 + 5)
+    assert {(row["dataset"], row["task"], row["error"]) for row in rows} == {("nq", "qa", None)}
+    assert rows[0]["answers"] == ["Strelsau", "Strelsau City"]
+    poisoned = next(r for r in rows if r["setup"] == "vanilla" and r["attack"]["name"] == "poison")
+    assert "The capital of land 0 is Zenda." in poisoned["passages"][0]["text"]
+    assert [p["planted"] for p in poisoned["passages"]] == [True, False, False, False]
+    clean = {
+        r["setup"]: r for r in rows if r["attack"]["name"] == "none" and r["question_id"] == rows[0]["question_id"]
+    }
+    assert clean["vanilla"]["scores"]["correct"] == clean["keyword"]["scores"]["correct"] == 1.0
+    assert len(clean["keyword"]["certificates"]) == 1
 
 
 def test_figures_are_drawn_where_they_are_wanted(run) -> None:
