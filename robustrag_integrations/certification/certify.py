@@ -83,7 +83,32 @@ def prepare(
     return defense.certification_run(question, metric, choices)
 
 
-def certify_etas(
+@dataclass(frozen=True)
+class EtasRun:
+    """One walk for several values of eta that only has to be run.
+
+    Attributes:
+        walk: gives the certificates of the first eta, ascending, then those of the next.
+        etas: the values.
+    """
+
+    walk: CertificationRun
+    etas: tuple[float, ...]
+
+    def run(self) -> dict[float, tuple[Certification, ...]]:
+        """Per eta, one certificate per corruption size, ascending."""
+        return self._by_eta(self.walk.run())
+
+    async def arun(self) -> dict[float, tuple[Certification, ...]]:
+        """`run` without blocking the event loop."""
+        return self._by_eta(await self.walk.arun())
+
+    def _by_eta(self, found: tuple[Certification, ...]) -> dict[float, tuple[Certification, ...]]:
+        count = len(self.walk.question.sizes)
+        return {eta: found[i * count : (i + 1) * count] for i, eta in enumerate(self.etas)}
+
+
+def prepare_etas(
     defense: DecodingAggregation,
     query: str,
     passages: Iterable[str | Passage],
@@ -93,8 +118,8 @@ def certify_etas(
     corruption_sizes: Iterable[int],
     metric: Metric = contains_answer,
     **settings: Any,
-) -> dict[float, tuple[Certification, ...]]:
-    """Certify decoding aggregation for several values of eta in one walk: `DecodingAggregation.certify_etas`."""
+) -> EtasRun:
+    """`prepare` for `DecodingAggregation.certify_etas`."""
     from robustrag_integrations.defenses.decoding import DecodingSettings
 
     values = tuple(dict.fromkeys(etas))
@@ -102,9 +127,7 @@ def certify_etas(
         raise ValueError("no eta was given; name at least one, such as etas=[0.0, 1.0]")
     question = _question(defense, query, passages, reference, corruption_sizes, metric, settings)
     fixed = [DecodingSettings.of(eta=eta).eta for eta in values]
-    found = decoding_run(question, defense.settings, defense.model, metric, etas=fixed).run()
-    count = len(question.sizes)
-    return {eta: found[i * count : (i + 1) * count] for i, eta in enumerate(values)}
+    return EtasRun(decoding_run(question, defense.settings, defense.model, metric, etas=fixed), values)
 
 
 def _question(

@@ -436,9 +436,26 @@ class DecodingAggregation(Defense):
         Raises:
             TypeError, ValueError: bad input; named in the message.
         """
-        from robustrag_integrations.certification.certify import certify_etas
+        from robustrag_integrations.certification.certify import prepare_etas
 
-        return certify_etas(self, query, passages, reference, etas=etas, corruption_sizes=corruption_sizes, **settings)
+        sizes = corruption_sizes
+        return prepare_etas(self, query, passages, reference, etas=etas, corruption_sizes=sizes, **settings).run()
+
+    async def acertify_etas(
+        self,
+        query: str,
+        passages: Iterable[str | Passage],
+        reference: str | Sequence[str],
+        *,
+        etas: Iterable[float],
+        corruption_sizes: Iterable[int],
+        **settings: Any,
+    ) -> dict[float, tuple[Certification, ...]]:
+        """`certify_etas` without blocking the event loop."""
+        from robustrag_integrations.certification.certify import prepare_etas
+
+        sizes = corruption_sizes
+        return await prepare_etas(self, query, passages, reference, etas=etas, corruption_sizes=sizes, **settings).arun()
 
     def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:
         """Algorithm 4 on this defence's model and settings."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import random
 from collections.abc import Sequence
@@ -154,9 +155,9 @@ def test_several_eta_share_one_walk() -> None:
     model = ScriptedDecodingModel(near_ties(5))
     defense = DecodingAggregation(model, prompts=BARE, eta=9.0, slack=0.0, max_new_tokens=3)
     passages = [f"p{i}" for i in range(6)]
-    together = defense.certify_etas(
-        "q", passages, "a", etas=etas, corruption_sizes=[1, 2], metric=graded, max_model_calls=9999
-    )
+    asked = {"etas": etas, "corruption_sizes": [1, 2], "metric": graded, "max_model_calls": 9999}
+    together = defense.certify_etas("q", passages, "a", **asked)
+    assert asyncio.run(defense.acertify_etas("q", passages, "a", **asked)) == together
     calls = 0
     for eta in etas:
         alone = DecodingAggregation(
