@@ -125,6 +125,48 @@ def test_products_are_those_of_torch_whatever_their_shape(rows: int, bias: bool)
     assert got.is_contiguous()
 
 
+def attended(shared: KeyValues, query: Any, keys: Any, values: Any) -> Any:
+    """One step's attention to shared columns and to each row's own."""
+    slab = Slab(len(query), keys.shape[2], shared)
+    slab.update(keys[:, :, :-1], values[:, :, :-1], 0)
+    own = slab.update(keys[:, :, -1:], values[:, :, -1:], 0)
+    mask = torch.zeros(len(query), 1, 1, shared.tokens + keys.shape[2])
+    with DecodingKernels(slab):
+        return functional.scaled_dot_product_attention(query, *own, attn_mask=mask)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("rows", [2, 5, 8, 11, 17, 32])
+def test_no_row_moves_by_a_bit_when_the_others_do(rows: int, threads: int) -> None:
+    """Not when they change places, not when they hold something else."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        with torch.inference_mode():
+            generator = torch.Generator().manual_seed(rows)
+            check_rows(rows, lambda *shape: torch.randn(*shape, generator=generator))
+    finally:
+        torch.set_num_threads(before)
+
+
+def check_rows(rows: int, noise: Any) -> None:
+    weight, inputs = noise(2048, 768), noise(rows, 768)
+    shared = KeyValues(((noise(1, 2, 90, 32), noise(1, 2, 90, 32)),), 90)
+    query, keys, values = noise(rows, 2, 3, 32), noise(rows, 2, 21, 32), noise(rows, 2, 21, 32)
+    with DecodingKernels(None):
+        product = functional.linear(inputs, weight)
+    attention = attended(shared, query, keys, values)
+    for _ in range(4):
+        order = torch.randperm(rows)
+        moved = [t[order].clone() for t in (inputs, query, keys, values)]
+        for t in moved:
+            t[rows // 2 :] = noise(*t[rows // 2 :].shape)
+        with DecodingKernels(None):
+            assert torch.equal(functional.linear(moved[0], weight)[: rows // 2], product[order][: rows // 2])
+        again = attended(shared, *moved[1:])
+        assert torch.equal(again[: rows // 2], attention[order][: rows // 2])
+
+
 def test_only_this_thread_within_the_kernels_and_no_other_is_served_by_them() -> None:
     """The model is the user's: whoever else calls it at the same time gets torch's own kernels."""
     import threading
