@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from robustrag_integrations.models.time_limits import Expired, astream_within, await_within
+from robustrag_integrations.models.time_limits import astream_within, await_within
 
 
 async def test_a_cancellation_that_comes_just_when_the_result_does_is_not_lost() -> None:
@@ -64,9 +64,8 @@ async def test_a_result_and_the_callees_own_errors_come_through() -> None:
 
     for timeout in (None, 60):
         assert await await_within(timeout, gives()) == "a"
-        with pytest.raises(TimeoutError, match="my own") as caught:
+        with pytest.raises(TimeoutError, match="my own"):
             await await_within(timeout, fails(TimeoutError("my own")))
-        assert not isinstance(caught.value, Expired)
 
 
 async def test_a_result_that_comes_in_spite_of_being_cancelled_is_given() -> None:

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from robustrag_integrations.errors import ModelError
-from robustrag_integrations.models.time_limits import END, Expired, await_within, next_piece
+from robustrag_integrations.models.time_limits import END, finishes_within, next_piece
 
 try:
     import httpx
@@ -49,13 +49,14 @@ class BoundedClient(DefaultAsyncHttpxClient):  # type: ignore[misc]
         deadline = time.monotonic() + self._seconds
         sending = asyncio.ensure_future(self._send(request, deadline, stream, **more))
         try:
-            return await await_within(self._seconds, sending)
-        except Expired:
-            raise httpx.ReadTimeout(f"no complete answer within {self._seconds:g} s", request=request) from None
+            in_time = await finishes_within(self._seconds, sending)
         except asyncio.CancelledError:
             if sending.done() and not sending.cancelled() and sending.exception() is None:  # it came just then
                 await sending.result().aclose()
             raise
+        if not in_time:
+            raise httpx.ReadTimeout(f"no complete answer within {self._seconds:g} s", request=request)
+        return sending.result()
 
     async def _send(self, request: httpx.Request, deadline: float, stream: bool, **more: Any) -> httpx.Response:
         response: httpx.Response = await super().send(request, stream=True, **more)
@@ -88,11 +89,10 @@ class _Bounded(httpx.AsyncByteStream):
         pieces = self._inner.__aiter__()
         read = 0
         while True:
-            try:
-                piece = await await_within(self._deadline - time.monotonic(), next_piece(pieces))
-            except Expired:
-                raise httpx.ReadTimeout(f"no complete answer within {self._seconds:g} s") from None
-            if piece is END:
+            told = asyncio.ensure_future(next_piece(pieces))
+            if not await finishes_within(max(0.0, self._deadline - time.monotonic()), told):
+                raise httpx.ReadTimeout(f"no complete answer within {self._seconds:g} s")
+            if (piece := told.result()) is END:
                 return
             read += len(piece)
             if read > self._largest:

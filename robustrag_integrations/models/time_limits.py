@@ -17,10 +17,6 @@ Result = TypeVar("Result")
 END: Any = object()  # comes after the last piece
 
 
-class Expired(TimeoutError):
-    """The time allowed is over; a TimeoutError that is not this one is the callee's own."""
-
-
 def checked_timeout(timeout: float | None) -> float | None:
     """A time limit that makes sense.
 
@@ -60,25 +56,32 @@ def call_within(timeout: float | None, fn: Callable[..., Result], *args: Any) ->
 async def await_within(timeout: float | None, awaitable: Awaitable[Result]) -> Result:
     """Await something, and cancel it after `timeout` seconds.
 
-    As `asyncio.wait_for`, which before Python 3.12 loses a cancellation that comes just when the result does: whoever
-    cancels a stream from which pieces keep coming would be ignored.
-
     Raises:
-        Expired: the time is over.
+        TimeoutError: the time is over.
     """
     if timeout is None:
         return await awaitable
     task = asyncio.ensure_future(awaitable)
+    if not await finishes_within(timeout, task):
+        raise TimeoutError(f"no answer within {timeout:g} s")
+    return task.result()
+
+
+async def finishes_within(timeout: float | None, task: asyncio.Future[Any]) -> bool:
+    """Whether a task comes to its end in time; it is cancelled if it does not, and when the caller is.
+
+    This is what `asyncio.wait_for` does, but that one, before Python 3.12, loses a cancellation which comes just when
+    the result does: whoever cancels a stream from which pieces keep coming would be ignored.
+    """
     try:
-        done, _ = await asyncio.wait((task,), timeout=max(0.0, timeout))
+        done, _ = await asyncio.wait((task,), timeout=timeout)
+        if done:
+            return True
     except asyncio.CancelledError:
         await _cancelled(task)
         raise
-    if not done:
-        await _cancelled(task)
-        if task.cancelled():
-            raise Expired(f"no answer within {timeout:g} s")
-    return task.result()
+    await _cancelled(task)
+    return not task.cancelled()
 
 
 async def _cancelled(task: asyncio.Future[Any]) -> None:
@@ -143,12 +146,11 @@ async def astream_within(timeout: float | None, pieces: AsyncIterator[str]) -> A
     deadline = None if timeout is None else time.monotonic() + timeout
     try:
         while True:
-            left = None if deadline is None else deadline - time.monotonic()
-            try:
-                piece = await await_within(left, next_piece(pieces))
-            except Expired:
-                raise TimeoutError(f"no complete answer within {timeout:g} s") from None
-            if piece is END:
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            told = asyncio.ensure_future(next_piece(pieces))
+            if not await finishes_within(left, told):
+                raise TimeoutError(f"no complete answer within {timeout:g} s")
+            if (piece := told.result()) is END:
                 return
             yield piece
     finally:
