@@ -61,3 +61,41 @@ def test_marks_stacked_on_a_letter_are_cut_before_they_are_sorted() -> None:
     few, many = "Zo\u0301\u0316\u0301e", "Zo" + "\u0301\u0316" * 40_000 + "e"
     assert normalised(many) == normalised(few)
     assert normalised("a\u0302\u0323") == normalised("\u1ead")  # two, as Vietnamese has them, stay
+
+
+@pytest.mark.parametrize("value", ["2022-13-45", "0x_", "9" * 5000], ids=["no date", "no digits", "too many digits"])
+def test_a_config_whose_yaml_stands_for_no_value_is_refused(tmp_path, value: str) -> None:
+    pytest.importorskip("yaml")
+    from robustrag_integrations.evaluation.config import ConfigError, load_config
+
+    path = tmp_path / "config.yaml"
+    path.write_text(f"seed: {value}\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="is not YAML"):
+        load_config(str(path))
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value"),
+    [(None, "top_k", {}), (None, "top_k", True), ("timing", "seconds", 10**400), ("attack", "rank", {})],
+)
+def test_a_row_of_a_run_that_cannot_be_summed_up_is_named(part: str | None, name: str, value: object) -> None:
+    import json
+
+    from robustrag_integrations.evaluation.summary import summarise
+    from tests.report.runs import NO_ATTACK, questions, row_of, setups
+
+    row = json.loads(json.dumps(row_of(questions(1)[0], "keyword", setups()["keyword"], NO_ATTACK)))
+    assert summarise([row])
+    (row if part is None else row[part])[name] = value
+    with pytest.raises(ValueError, match=f"row 1: .*{name} must be"):
+        summarise([row])
+
+
+def test_a_log_probability_too_large_for_a_float_is_none() -> None:
+    pytest.importorskip("openai")
+    from robustrag_integrations.errors import ModelError
+    from robustrag_integrations.models.token_lists import _probability
+
+    assert _probability("a", -(10**400)) == 0.0
+    with pytest.raises(ModelError, match="as the log-probability"):
+        _probability("a", 10**400)

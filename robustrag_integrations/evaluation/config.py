@@ -383,7 +383,7 @@ def _yaml(text: str, path: str) -> Any:
         raise ImportError("YAML configs need pyyaml: pip install 'robustrag-integrations[eval]'") from error
     try:
         return yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:  # ValueError: 2022-13-45 is no date
         raise ConfigError(f"config {path!r} is not YAML: {' '.join(str(error).split())[:300]}") from error
 
 
@@ -394,7 +394,7 @@ def _toml(text: str, path: str) -> Any:
         toml = importlib.import_module("tomli")
     try:
         return toml.loads(text)
-    except (toml.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # a TOMLDecodeError is one
         raise ConfigError(f"config {path!r} is not TOML: {error}") from error
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
 from robustrag_integrations.evaluation.intervals import EMPTY, RATE, SCORE, Interval, bootstrap_mean, bootstrap_ratio
+from robustrag_integrations.evaluation.shapes import ANSWERED, ROW, Maybe, Within, misfit
 
 ROW_SCHEMA = "robustrag/eval/1"
 HEADER_SCHEMA = "robustrag/eval-run/1"
@@ -195,42 +196,19 @@ def _latest(rows: Iterable[Row]) -> list[Row]:
     return list(found.values())
 
 
-_TEXTS = ("key", "dataset", "task", "question_id", "model", "defense", "setup")
-_OF_ANSWERS: Mapping[str, Mapping[str, Any]] = {
+_OF_ALL = {name: ROW[name] for name in ("key", "dataset", "task", "question_id", "model", "defense", "setup", "top_k")}
+_OF_ANSWERS = {
     "answer": {"radius": int},
-    "scores": {
-        "correct": (int, float, type(None)),
-        "hijacked": (bool, type(None)),
-        "both": bool,
-        "abstained": bool,
-        "judge": (int, float, type(None)),
-    },
-    "cost": {},
-    "timing": {"seconds": (int, float)},
+    **{name: ANSWERED[name] for name in ("scores", "cost", "timing")},
+    "certificates": Maybe([{"attack": str, "corruption_size": int, "tau": Within(0, 100), "certified": bool}]),
 }
-_OF_CERTIFICATES = {"attack": str, "corruption_size": int, "tau": (int, float), "certified": bool}
 
 
 def _check(row: Row, number: int) -> None:
     """Raise unless a row holds what lines are made of; its file may be anybody's."""
-    wrong = [name for name in _TEXTS if not isinstance(row.get(name), str)]
-    attack = row.get("attack")
-    if not isinstance(attack, Mapping) or not all(isinstance(v, (str, int, type(None))) for v in attack.values()):
-        wrong.append("attack")
-    elif not isinstance(attack.get("name"), str):
-        wrong.append("attack.name")
-    if row.get("error") is None:
-        wrong += [fault for part, types in _OF_ANSWERS.items() for fault in _faults(row.get(part), part, types)]
-        for certificate in row.get("certificates") or ():
-            wrong += _faults(certificate, "certificates", _OF_CERTIFICATES)
-    if wrong:
-        raise ValueError(f"row {number}: {', '.join(wrong)} missing or of the wrong type")
-
-
-def _faults(part: Any, name: str, types: Mapping[str, Any]) -> list[str]:
-    if not isinstance(part, Mapping):
-        return [name]
-    return [f"{name}.{key}" for key, kind in types.items() if key not in part or not isinstance(part[key], kind)]
+    shape = {**_OF_ALL, "attack": ROW["attack"], **(_OF_ANSWERS if row.get("error") is None else {})}
+    if problem := misfit(row, shape):
+        raise ValueError(f"row {number}: {problem}")
 
 
 def _setup_key(row: Row) -> tuple[Any, ...]:

@@ -12,6 +12,7 @@ from robustrag_integrations.models.openai_replies import choice_of
 
 _BY_ID = "token_id:"
 _LARGEST_ID = 1 << 22
+_LOWEST = -1e4  # of a log-probability; below it all are 0, and whole numbers may be too large for a float
 _ROUNDING = 1e-5  # what a sum of probabilities may miss 1 by, as servers compute in float32 and print in decimal
 
 
@@ -96,9 +97,9 @@ def _top(reply: Any) -> Mapping[Any, Any]:
 
 
 def _probability(name: Any, logprob: Any) -> float:
-    if isinstance(logprob, bool) or not isinstance(logprob, (int, float)) or math.isnan(logprob) or logprob > 1e-6:
+    if isinstance(logprob, bool) or not isinstance(logprob, (int, float)) or not logprob <= 1e-6:  # NaN is not, either
         raise ModelError(f"the server gave {logprob!r:.40} as the log-probability of {name!r:.40}")
-    return math.exp(min(logprob, 0.0))
+    return math.exp(min(max(logprob, _LOWEST), 0.0))
 
 
 def _token(name: Any, vocabulary: Vocabulary) -> tuple[int | None, bool]:

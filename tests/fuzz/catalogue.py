@@ -19,6 +19,7 @@ _MODULES = {
     "files": ("bm25s", "pypdf", "langchain_text_splitters"),
     "stored": (),
     "reports": (),
+    "runs": ("yaml",),
     "served": ("openai",),
     "langchain": ("langchain_core",),
     "llamaindex": ("llama_index.core",),

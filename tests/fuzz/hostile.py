@@ -106,6 +106,17 @@ def value(source: Source, depth: int = 3) -> Any:
     return {name(source): value(source, depth - 1) for _ in range(source.below(5))}
 
 
+def spoiled(source: Source, whole: Any, one_in: int = 12) -> Any:
+    """The value with parts of it missing, or replaced by anything."""
+    if source.chance(one_in):
+        return value(source)
+    if isinstance(whole, dict):
+        return {k: spoiled(source, v, one_in) for k, v in whole.items() if not source.chance(2 * one_in)}
+    if isinstance(whole, list):
+        return [spoiled(source, v, one_in) for v in whole]
+    return whole
+
+
 def json_line(source: Source, shape: dict[str, Any]) -> str:
     """A row of this shape as JSON, with any of it replaced, missing, repeated or cut."""
     row = {key: value(source) if source.chance(4) else made for key, made in shape.items() if not source.chance(8)}

@@ -22,7 +22,7 @@ from robustrag_integrations.drawing.text import one_line, visible
 from robustrag_integrations.drawing.tree import tree_drawing
 from robustrag_integrations.evaluation.report.embedding import own_file
 from robustrag_integrations.evaluation.report.listing import details, list_line
-from robustrag_integrations.evaluation.report.shapes import _EVIDENCE, misfit
+from robustrag_integrations.evaluation.shapes import _EVIDENCE, misfit
 from tests.report.hostile import TEXTS
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from robustrag_integrations.evaluation.report import NotARunError, Run, read_run
 from robustrag_integrations.evaluation.report.page import report_page
-from robustrag_integrations.evaluation.report.shapes import misfit_in_row
+from robustrag_integrations.evaluation.shapes import misfit_in_row
 from tests.report.runs import HEADER, write_run
 
 

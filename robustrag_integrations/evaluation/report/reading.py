@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from robustrag_integrations.display import printable
 from robustrag_integrations.errors import RobustRAGError
-from robustrag_integrations.evaluation.report.shapes import misfit_in_row
+from robustrag_integrations.evaluation.shapes import misfit_in_row
 from robustrag_integrations.evaluation.summary import HEADER_SCHEMA, ROW_SCHEMA
 
 _LONGEST_LINE = 64 * 1024 * 1024  # bytes

@@ -39,6 +39,11 @@ def _stained(source: Source, whole: Any) -> Any:
     return name(source) if isinstance(whole, str) and source.chance(3) else whole
 
 
+def a_stained_row(source: Source, number: int) -> dict[str, Any]:
+    """A row of a run whose every text may be hostile."""
+    return {**_stained(source, _row()), "key": str(number)}
+
+
 class _Page(HTMLParser):
     """Reads a whole page; data must be data, and the only script the page's own."""
 
@@ -66,7 +71,7 @@ class _Page(HTMLParser):
 
 def reports(source: Source) -> None:
     """Nothing in a run's file becomes markup or script; whatever is no row is left out and said to be."""
-    rows = [json.dumps({**_stained(source, _row()), "key": str(n)}) for n in range(source.below(3))]
+    rows = [json.dumps(a_stained_row(source, n)) for n in range(source.below(3))]
     rows += source.some(lambda: json_line(source, {"schema": "robustrag/eval/1", "key": "a", "answer": {}}), 1)
     header = json.dumps(HEADER) if source.chance(2) else json_line(source, {**HEADER, "config": {"a": text(source, 2)}})
     path = scratch() / "run.jsonl"

@@ -5,24 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from openai._models import construct_type
+from openai.types import Completion
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.openai_replies import Fingerprints, StreamEnd, said_by_server, text_of
-from tests.fuzz.hostile import name, text, value
+from robustrag_integrations.models.token_lists import token_list
+from tests.fuzz.hostile import name, spoiled, text, value
 from tests.fuzz.source import Source
 from tests.fuzz.target import Target
-
-
-def spoiled(source: Source, whole: Any, one_in: int = 12) -> Any:
-    """The value with parts of it missing, or replaced by anything."""
-    if source.chance(one_in):
-        return value(source)
-    if isinstance(whole, dict):
-        return {k: spoiled(source, v, one_in) for k, v in whole.items() if not source.chance(2 * one_in)}
-    if isinstance(whole, list):
-        return [spoiled(source, v, one_in) for v in whole]
-    return whole
 
 
 def completions(source: Source) -> None:
@@ -71,8 +62,34 @@ def server_errors(source: Source) -> None:
     assert isinstance(said_by_server(_ServersError(body, value(source))), str)
 
 
+class _Words:
+    """A vocabulary of a few texts."""
+
+    def token_of(self, text: str) -> int | None:
+        return {"Paris": 1, "a": 2, " ": 3}.get(text)
+
+
+def token_lists(source: Source) -> None:
+    """What a server lists are probabilities, and what it leaves out has no more than what is left over; or an error."""
+    names = [source.pick((f"token_id:{source.below(9)}", "Paris", name(source))) for _ in range(source.below(6))]
+    values = (-0.1, -3.5, 0, -1e-7, 1e-3, float("nan"), float("-inf"), float("inf"), "-1", None, 10**400)
+    top = {n: source.pick(values) if source.chance(4) else -0.5 - source.below(100) / 10 for n in names}
+    logprobs = {"tokens": ["a"], "token_logprobs": [-0.1], "text_offset": [0], "top_logprobs": [top]}
+    choice = {"index": 0, "text": text(source, 1), "finish_reason": "length", "logprobs": logprobs}
+    body = {"id": "1", "object": "text_completion", "created": 0, "model": "m", "choices": [choice]}
+    reply = construct_type(type_=Completion, value=spoiled(source, body))
+    try:
+        found = token_list(reply, source.between(1, 4), _Words())
+    except ModelError:
+        return
+    assert all(0 <= p <= 1 for p in found.listed.values())
+    assert 0 <= found.unlisted <= 1 + 1e-4
+    assert sum(found.listed.values()) <= 1 + 1e-2
+
+
 TARGETS = (
     Target("completions", completions, 4),
     Target("server-errors", server_errors, 4),
     Target("streams", streams, 3),
+    Target("token-lists", token_lists, 4),
 )

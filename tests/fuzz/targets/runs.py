@@ -1,0 +1,88 @@
+"""What an evaluation is told and what it tells: configs, and the tables of a run in which anything may stand."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+from robustrag_integrations.evaluation.config import ConfigError, load_config, read_config
+from robustrag_integrations.evaluation.lines import lines_csv, lines_table
+from robustrag_integrations.evaluation.summary import summarise
+from tests.fuzz.checks import assert_harmless_on_a_terminal, assert_short_and_harmless
+from tests.fuzz.hostile import damaged, spoiled, text
+from tests.fuzz.scratch import scratch
+from tests.fuzz.source import Source
+from tests.fuzz.target import Target
+from tests.fuzz.targets.reports import a_stained_row
+
+_CONFIG: dict[str, Any] = {
+    "data": [{"source": "demo", "task": "qa", "limit": 3}, "questions.jsonl"],
+    "models": ["bundled", {"name": "openai:m", "base_url": "http://127.0.0.1:9/v1"}],
+    "defenses": ["vanilla", {"name": "keyword", "alpha": 0.3, "beta": 3}, {"name": "voting"}],
+    "attacks": ["injection", {"name": "poison", "ranks": ["first", 3], "repeat": 2}],
+    "corruption_sizes": [1],
+    "top_k": [10],
+    "certify": {"corruption_sizes": [1]},
+    "seed": 0,
+    "strict": False,
+}
+_YAML = (
+    "!!python/object/apply:os.system [id]", "!!python/name:os.system", "!!binary x", "!!timestamp x", "!!int x",
+    "&a [*a]", "*a", "<<: *a", "2022-13-45", "0x_", "1:1:1", "0o9", ".inf", ".nan", "- - -", "? ", "---", "%YAML 9",
+    "=", "~", "!x y", "{a: {a: {a: 1}}}", "[[[[", "|", ">", "@", "`", "1e999", "0" * 5000, "9" * 5000,
+)  # fmt: skip
+_TOML = ("[a]", "[[a]]", "a.b = 1", "2022-13-45", "07:99:00", "1979-05-27T07:32:00Z", "0x_", "inf", "nan", "'''", '"""')
+
+
+def _written(source: Source, ending: str) -> str:
+    config = spoiled(source, _CONFIG, 20)
+    if ending == ".toml":
+        lines = [f"{k} = {json.dumps(v)}" for k, v in config.items()] if isinstance(config, dict) else []
+        return "\n".join([*lines, *source.some(lambda: f"k{source.below(3)} = {source.pick(_TOML)}", 2)])
+    if ending == ".json" or not isinstance(config, dict):
+        return json.dumps(config)
+    lines = [f"{k}: {json.dumps(v)}" for k, v in config.items()]
+    lines += source.some(lambda: f"{source.pick(('seed', 'top_k', 'a', 'strict'))}: {source.pick(_YAML)}", 2)
+    return "\n".join([*lines, *source.some(lambda: source.pick((*_YAML, text(source, 2, 100))), 1)])
+
+
+def configs(source: Source) -> None:
+    """A config is read as a whole, or refused with a reason that can be shown; nothing in it is run."""
+    ending = source.pick((".yaml", ".toml", ".json"))
+    path = scratch() / f"config{ending}"
+    raw = _written(source, ending).encode("utf-8", "surrogatepass")
+    path.write_bytes(damaged(source, raw) if source.chance(5) else bytes(source.keep(raw)))
+    try:
+        read_config(load_config(str(path)))
+    except ConfigError as refused:
+        assert_short_and_harmless(str(refused))
+
+
+def tables(source: Source) -> None:
+    """A run's tables act on no terminal and hold no formula; a row that is none is refused by its number."""
+    rows = [a_stained_row(source, n) for n in range(source.between(1, 4))]
+    try:
+        lines = summarise(rows)
+    except ValueError as refused:
+        assert_short_and_harmless(str(refused))
+        return
+    assert_harmless_on_a_terminal(lines_table(lines, source.pick((None, 80, 20))))
+    header, *cells = csv.reader(io.StringIO(lines_csv(lines)))
+    for row in cells:
+        assert len(row) == len(header)
+        for cell in row:
+            assert _is_number(cell) or cell.strip()[:1] not in set("=+-@"), cell
+            assert_harmless_on_a_terminal(cell, lines=False)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+TARGETS = (Target("configs", configs, 5), Target("tables", tables, 1))
