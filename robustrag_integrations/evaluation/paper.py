@@ -95,16 +95,16 @@ def _runtime(lines: Sequence[Line]) -> list[_Part]:
         row = [model, name]
         for _, *about in columns:
             mine = [line for line in clean if (line.model, _without(line.setup, "exemplars")) == (model, name)]
-            row += _timed([line for line in mine if [line.dataset, line.task, _shots(line)] == about], clean)
+            row += _timed([line for line in mine if [line.dataset, line.task, _shots(line)] == about])
         rows.append(row)
     return [_Part("Time per question, and its ratio to vanilla RAG", header, rows, keys=2)]
 
 
-def _timed(found: Sequence[Line], lines: Sequence[Line]) -> list[str]:
+def _timed(found: Sequence[Line]) -> list[str]:
     if not found or found[0].seconds is None:
         return ["", ""]
-    base = _vanilla_like(found[0], lines)
-    return [f"{found[0].seconds:.3f}", f"{found[0].seconds / base:.2f}x" if base else _NONE]
+    ratio = found[0].latency_ratio.mean
+    return [f"{found[0].seconds:.3f}", _NONE if ratio is None else f"{ratio:.2f}x"]
 
 
 def _shots(line: Line) -> int:
@@ -240,17 +240,3 @@ def _number(line: Line, interval: Interval) -> str:
 
 def _percent(interval: Interval) -> str:
     return _NONE if interval.mean is None else f"{100 * interval.mean:.1f}"
-
-
-def _vanilla_like(line: Line, lines: Sequence[Line]) -> float | None:
-    """The seconds of vanilla RAG on the same data and model, with as many worked examples."""
-    for other in lines:
-        same = (other.dataset, other.task, other.model, other.top_k) == (
-            line.dataset,
-            line.task,
-            line.model,
-            line.top_k,
-        )
-        if same and _shots(other) == _shots(line) and other.defense == "vanilla":
-            return other.seconds
-    return None

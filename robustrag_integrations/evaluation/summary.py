@@ -95,7 +95,8 @@ class Line:
         completion_tokens: likewise.
         seconds: mean time per question. Rows whose model calls came out of a cache took no time worth measuring, and
             are left out here and in the ratio; None when all did.
-        latency_ratio: time over that of vanilla RAG on the same questions, attack and model; empty without it.
+        latency_ratio: time over that of vanilla RAG on the same questions, attack and model, with as many worked
+            examples where there is such a run; empty without any.
         certified: one entry per attacker that was certified against; clean rows only.
     """
 
@@ -220,12 +221,36 @@ def _line_key(row: Row) -> tuple[Any, ...]:
 
 
 def _vanilla_seconds(rows: Iterable[Row]) -> dict[tuple[Any, ...], float]:
-    """How long vanilla RAG took, by everything but the setup; the first vanilla setup where there are several."""
+    """How long vanilla RAG took, by everything but the setup and by the number of worked examples.
+
+    Under the number None stands the first vanilla setup, for setups whose number of examples no vanilla RAG has.
+    """
     found: dict[tuple[Any, ...], float | None] = {}
     for row in rows:
         if row["defense"] == "vanilla" and row.get("error") is None:
-            found.setdefault((*_setup_key(row), attack_of_row(row), row["question_id"]), _seconds(row))
+            for shots in (_shots(row), None):
+                found.setdefault((*_asked(row), shots), _seconds(row))
     return {key: seconds for key, seconds in found.items() if seconds is not None}
+
+
+def _times(rows: Iterable[Row], vanilla: Mapping[tuple[Any, ...], float]) -> list[tuple[float, float]]:
+    """The seconds of rows, and those of vanilla RAG on the same question."""
+    found = []
+    for row in rows:
+        base = vanilla.get((*_asked(row), _shots(row)), vanilla.get((*_asked(row), None)))
+        if base is not None and (seconds := _seconds(row)) is not None:
+            found.append((seconds, base))
+    return found
+
+
+def _asked(row: Row) -> tuple[Any, ...]:
+    return (*_setup_key(row), attack_of_row(row), row["question_id"])
+
+
+def _shots(row: Row) -> str:
+    """The number of worked examples, as a text: a file may hold anything."""
+    settings = row.get("settings")
+    return str(settings.get("exemplars") or 0) if isinstance(settings, Mapping) else "0"
 
 
 def _seconds(row: Row) -> float | None:
@@ -242,11 +267,6 @@ def _line(rows: Sequence[Row], vanilla: Mapping[tuple[Any, ...], float]) -> Line
     scores = [row["scores"] for row in done]
     costs = [row["cost"] for row in done]
     radii = [int(row["answer"]["radius"]) for row in done]
-    times = [
-        (seconds, vanilla[key])
-        for row in done
-        if (key := (*_setup_key(row), attack, row["question_id"])) in vanilla and (seconds := _seconds(row)) is not None
-    ]
     long = first["task"] == "long"
     return Line(
         dataset=first["dataset"],
@@ -272,7 +292,7 @@ def _line(rows: Sequence[Row], vanilla: Mapping[tuple[Any, ...], float]) -> Line
         prompt_tokens=_mean(c.get("prompt_tokens") for c in costs),
         completion_tokens=_mean(c.get("completion_tokens") for c in costs),
         seconds=_mean(map(_seconds, done)),
-        latency_ratio=bootstrap_ratio(times),
+        latency_ratio=bootstrap_ratio(_times(done, vanilla)),
         certified=_certified(done, SCORE if long else RATE),
     )
 

@@ -92,6 +92,17 @@ def vanilla(number: int, seconds: float, **change: object) -> dict[str, object]:
     return row(number, setup="vanilla", defense="vanilla", timing={"seconds": seconds}, **change)
 
 
+def test_latency_is_compared_with_vanilla_that_shows_as_many_worked_examples() -> None:
+    def timed(defense: str, shots: int, seconds: float) -> dict[str, object]:
+        about = {"defense": defense, "setup": f"{defense} {shots}", "key": f"{defense}{shots}"}
+        return row(1, **about, settings={"exemplars": shots}, timing={"seconds": seconds})
+
+    rows = [timed("vanilla", 1, 2.0), timed("vanilla", 4, 4.0)]
+    rows += [timed("keyword", 1, 4.0), timed("keyword", 4, 4.0), timed("keyword", 0, 3.0)]
+    found = {line.setup: line.latency_ratio.mean for line in summarise(rows)}
+    assert found == {"vanilla 1": 1.0, "vanilla 4": 1.0, "keyword 1": 2.0, "keyword 4": 1.0, "keyword 0": 1.5}
+
+
 def test_latency_is_compared_with_vanilla_on_the_same_question_and_attack() -> None:
     rows = [vanilla(1, 1.0), vanilla(2, 4.0), vanilla(1, 100.0, attack=PIA), row(1), row(2), row(3), row(9, attack=PIA)]
     found = {(line.setup, line.attack.name): line.latency_ratio for line in summarise(rows)}
