@@ -104,6 +104,7 @@ def _panel(axes: Any, panel: Panel, figure: Figure, styles: Mapping[str, int]) -
         crowded = sum(map(len, names)) > 30
         places = [x for x, _ in figure.ticks]
         axes.set_xticks(places, names, rotation=30 if crowded else 0, ha="right" if crowded else "center")
+        axes.set_xlim(min(places) - 0.5, max(places) + 0.5)  # the same in every panel
     elif (places := sorted({p.x for s in panel.series for p in s.points})) and len(places) <= 10:
         axes.set_xticks(places, [f"{x:g}" for x in places])
     if figure.percent:
