@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import importlib
 import ssl
 import time
 from collections.abc import AsyncIterator
@@ -16,10 +17,13 @@ from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.time_limits import END, finishes_within, next_piece
 
 try:
-    import httpx
     from openai import DefaultAsyncHttpxClient
 except ImportError as error:
     raise ImportError("this model needs the openai client: pip install 'robustrag-integrations[openai]'") from error
+
+# What the official client is built on: httpx, and from its version 3 on httpx2, which has the same names.
+_BASE = next(kind for kind in DefaultAsyncHttpxClient.__mro__ if kind.__name__ == "AsyncClient")
+httpx: Any = importlib.import_module(_BASE.__module__.partition(".")[0])
 
 _CONNECTIONS = httpx.Limits(max_connections=None, max_keepalive_connections=100)  # the model's own cap decides
 
@@ -39,7 +43,7 @@ class BoundedClient(DefaultAsyncHttpxClient):  # type: ignore[misc]
         self._seconds = seconds
         self._largest = largest
 
-    async def send(self, request: httpx.Request, *, stream: bool = False, **more: Any) -> httpx.Response:
+    async def send(self, request: Any, *, stream: bool = False, **more: Any) -> Any:
         """Send a request.
 
         Raises:
@@ -58,8 +62,8 @@ class BoundedClient(DefaultAsyncHttpxClient):  # type: ignore[misc]
             raise httpx.ReadTimeout(f"no complete answer within {self._seconds:g} s", request=request)
         return sending.result()
 
-    async def _send(self, request: httpx.Request, deadline: float, stream: bool, **more: Any) -> httpx.Response:
-        response: httpx.Response = await super().send(request, stream=True, **more)
+    async def _send(self, request: Any, deadline: float, stream: bool, **more: Any) -> Any:
+        response = await super().send(request, stream=True, **more)
         try:
             coding = response.headers.get("Content-Encoding", "identity").strip().lower()
             if coding not in ("", "identity"):
@@ -77,11 +81,12 @@ class BoundedClient(DefaultAsyncHttpxClient):  # type: ignore[misc]
 @functools.cache
 def _trusted() -> ssl.SSLContext:
     """The certificates that the platform trusts; reading them takes longer than many a call, so once is enough."""
-    return httpx.create_ssl_context()
+    context: ssl.SSLContext = httpx.create_ssl_context()
+    return context
 
 
-class _Bounded(httpx.AsyncByteStream):
-    def __init__(self, inner: httpx.AsyncByteStream, deadline: float, seconds: float, largest: int) -> None:
+class _Bounded(httpx.AsyncByteStream):  # type: ignore[misc]
+    def __init__(self, inner: Any, deadline: float, seconds: float, largest: int) -> None:
         self._inner, self._deadline = inner, deadline
         self._seconds, self._largest = seconds, largest
 
