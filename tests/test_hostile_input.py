@@ -63,7 +63,11 @@ def test_marks_stacked_on_a_letter_are_cut_before_they_are_sorted() -> None:
     assert normalised("a\u0302\u0323") == normalised("\u1ead")  # two, as Vietnamese has them, stay
 
 
-@pytest.mark.parametrize("value", ["2022-13-45", "0x_", "9" * 5000], ids=["no date", "no digits", "too many digits"])
+@pytest.mark.parametrize(
+    "value",
+    ["2022-13-45", "!!timestamp x", "0x_", "9" * 5000],
+    ids=["no date", "no time", "no digits", "too many digits"],
+)
 def test_a_config_whose_yaml_stands_for_no_value_is_refused(tmp_path, value: str) -> None:
     pytest.importorskip("yaml")
     from robustrag_integrations.evaluation.config import ConfigError, load_config
