@@ -18,9 +18,7 @@ def load_tokenizer(name_or_path: str) -> tuple[Any, frozenset[int]]:
     try:
         from transformers import AutoTokenizer, GenerationConfig
     except ImportError as error:
-        raise ImportError(
-            "this model needs a tokenizer: pip install 'robustrag-integrations[openai]' transformers"
-        ) from error
+        raise ImportError("this model needs a tokenizer: pip install 'robustrag-integrations[remote]'") from error
     try:
         tokenizer = AutoTokenizer.from_pretrained(name_or_path, trust_remote_code=False)
     except (OSError, ValueError) as error:
