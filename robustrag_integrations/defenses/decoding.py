@@ -455,7 +455,8 @@ class DecodingAggregation(Defense):
         from robustrag_integrations.certification.certify import prepare_etas
 
         sizes = corruption_sizes
-        return await prepare_etas(self, query, passages, reference, etas=etas, corruption_sizes=sizes, **settings).arun()
+        run = prepare_etas(self, query, passages, reference, etas=etas, corruption_sizes=sizes, **settings)
+        return await run.arun()
 
     def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:
         """Algorithm 4 on this defence's model and settings."""
