@@ -54,13 +54,12 @@ class LangChainClient:
 
     def __init__(self, url: str, timeout: float, attempts: int = 1) -> None:
         pytest.importorskip("langchain_openai", reason="needs langchain-openai")
-        import httpx
         from langchain_core.documents import Document
         from langchain_openai import ChatOpenAI
 
         from langchain_robustrag import create_robust_documents_chain
 
-        self._http, self._ahttp = httpx.Client(timeout=timeout), httpx.AsyncClient(timeout=timeout)
+        self._http, self._ahttp = _connections(timeout)
         llm = ChatOpenAI(
             model="m",
             base_url=url,
@@ -101,13 +100,12 @@ class LlamaIndexClient:
 
     def __init__(self, url: str, timeout: float, attempts: int = 1) -> None:
         pytest.importorskip("llama_index.llms.openai_like", reason="needs llama-index-llms-openai-like")
-        import httpx
         from llama_index.core.schema import NodeWithScore, TextNode
         from llama_index.llms.openai_like import OpenAILike
 
         from llamaindex_robustrag import RobustRAGSynthesizer
 
-        self._http, self._ahttp = httpx.Client(timeout=timeout), httpx.AsyncClient(timeout=timeout)
+        self._http, self._ahttp = _connections(timeout)
         llm = OpenAILike(
             model="m",
             api_base=url,
@@ -144,6 +142,14 @@ class LlamaIndexClient:
 
     def close(self) -> None:
         self._http.close()
+
+
+def _connections(timeout: float) -> tuple[Any, Any]:
+    """As the official client opens them, ours to close, without the certificates that loopback has no use for."""
+    import httpx
+
+    settings: dict[str, Any] = {"timeout": timeout, "follow_redirects": True, "verify": False}
+    return httpx.Client(**settings), httpx.AsyncClient(**settings)
 
 
 Client = CoreClient | LangChainClient | LlamaIndexClient

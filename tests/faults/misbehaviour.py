@@ -6,14 +6,37 @@ import json
 import socket
 import struct
 import threading
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from tests.openai_server import Reply
 
 NEVER = threading.Event()
 BIG = 50_000_000  # characters
+_PIECE = 5_000_000
 _PACE = 0.05  # seconds between the bytes of a server that trickles
+
+# A port on which nobody listens, for as long as this module lives: redirected there, one request of many is refused.
+_CLOSED = socket.socket()
+_CLOSED.bind(("127.0.0.1", 0))
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing that a server can do wrong.
+
+    Attributes:
+        whole: what it does when the answer is asked for in one piece.
+        streamed: what it does when the answer is asked for in pieces.
+        effect: the request `fails`, `hangs` until the client gives up, or somebody else `speaks`.
+        said: what is then said, in one piece and in many.
+    """
+
+    whole: Reply
+    streamed: Reply
+    effect: Literal["fails", "hangs", "speaks"] = "fails"
+    said: tuple[str, str] = ("", "")
 
 
 def _completion(content: str) -> bytes:
@@ -63,18 +86,26 @@ def _slow_body(handler: Any) -> None:
 
 def _slow_stream(handler: Any) -> None:
     """A stream of events in which something is always about to come."""
+    _stream_head(handler)
+    _trickle(handler, b": still thinking\n" * 10_000)
+
+
+def _stream_head(handler: Any) -> None:
     handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
     handler.wfile.flush()
-    _trickle(handler, b": still thinking\n" * 10_000)
+
+
+def _chunk(content: str, finish: str | None = None) -> bytes:
+    choice = {"index": 0, "delta": {"content": content}, "finish_reason": finish}
+    event = {"id": "1", "object": "chat.completion.chunk", "created": 0, "model": "m", "choices": [choice]}
+    return json.dumps(event).encode()
 
 
 def _reset_stream(handler: Any) -> None:
     """Two pieces of an answer, then a TCP reset."""
     handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
     for text in ("Eve", " Black"):
-        choice = {"index": 0, "delta": {"content": text}, "finish_reason": None}
-        event = {"id": "1", "object": "chat.completion.chunk", "created": 0, "model": "m", "choices": [choice]}
-        data = f"data: {json.dumps(event)}\n\n".encode()
+        data = b"data: " + _chunk(text) + b"\n\n"
         handler.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
         handler.wfile.flush()
     handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -85,42 +116,68 @@ def _big(handler: Any) -> None:
     before, after = _completion("@").split(b"@")
     _head(handler, len(before) + BIG + len(after))
     handler.wfile.write(before)
-    for _ in range(BIG // 500_000):
-        handler.wfile.write(b"a" * 500_000)
+    for _ in range(BIG // _PIECE):
+        handler.wfile.write(b"a" * _PIECE)
     handler.wfile.write(after)
 
 
-_EMPTY = b'{"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": []}'
-_TWICE = _completion("Anna Lind").replace(b'"content": "Anna Lind"', b'"content": "Anna Lind", "content": "Eve Black"')
+def _events(events: Iterable[bytes]) -> Reply:
+    """A stream of these events that ends as it should."""
 
-# What fails the request it answers, at once.
-FAILING: dict[str, Callable[[], Reply]] = {
-    "400 content filter": lambda: Reply("The response was filtered", status=400),
-    "401": lambda: Reply("no such key", status=401),
-    "404": lambda: Reply("no such model", status=404),
-    "408": lambda: Reply("too slow", status=408),
-    "429": lambda: Reply("slow down", status=429),
-    "429 Retry-After": lambda: Reply("slow down", status=429, headers={"Retry-After": "3600"}),
-    "500": lambda: Reply("out of order", status=500),
-    "502": lambda: Reply("bad gateway", status=502),
-    "503": lambda: Reply("overloaded", status=503),
-    "hung up": lambda: Reply(act=_hang_up),
-    "reset in mid-body": lambda: Reply(act=_reset),
-    "truncated JSON": lambda: Reply(body=_completion("Anna Lind")[:-30]),
-    "wrong schema": lambda: Reply(body=_completion("@").replace(b'"@"', b'{"text": ["Anna Lind"]}')),
-    "a list": lambda: Reply(body=b"[1, 2, 3]"),
-    "empty choices": lambda: Reply(body=_EMPTY),
-    "invalid UTF-8": lambda: Reply(body=_completion("@").replace(b"@", b"Anna \xff\xfe Lind")),
-}
+    def act(handler: Any) -> None:
+        _stream_head(handler)
+        for event in (*events, b"[DONE]"):
+            handler.wfile.write(b"data: " + event + b"\n\n")
 
-# What fails the request it answers when the client's patience is over.
-ENDLESS: dict[str, Callable[[], Reply]] = {
-    "hang for ever": lambda: Reply("late", wait=NEVER),
-    "slow loris, head": lambda: Reply(act=_slow_head),
-    "slow loris, body": lambda: Reply(act=_slow_body),
-}
+    return Reply(act=act)
 
-BIG_REPLY = Reply(act=_big)
-DUPLICATE_KEYS = Reply(body=_TWICE)
+
+def _status(status: int, words: str, **headers: str) -> Fault:
+    reply = Reply(words, status=status, headers=headers)
+    return Fault(reply, reply)
+
+
+def _body(change: Callable[[bytes], bytes], **more: Any) -> Fault:
+    """A well-formed answer of `@` with its bytes changed."""
+    return Fault(Reply(body=change(_completion("@"))), _events([_chunk("Eve "), change(_chunk("@", "stop"))]), **more)
+
+
+def _empty(whole: bytes) -> bytes:
+    return json.dumps({**json.loads(whole), "choices": []}).encode()
+
+
 SLOW_STREAM = Reply(act=_slow_stream)
-RESET_STREAM = Reply(act=_reset_stream)
+_REFUSED = f"http://127.0.0.1:{_CLOSED.getsockname()[1]}/v1/chat/completions"
+_HUNG_UP = Reply(act=_hang_up)
+
+LARGE, EMPTY = "50 MB", "empty choices"
+FAULTS: dict[str, Fault] = {
+    "400 content filter": _status(400, "The response was filtered"),
+    "401": _status(401, "no such key"),
+    "404": _status(404, "no such model"),
+    "408": _status(408, "too slow"),
+    "429": _status(429, "slow down"),
+    "429 Retry-After": _status(429, "slow down", **{"Retry-After": "3600"}),
+    "500": _status(500, "out of order"),
+    "502": _status(502, "bad gateway"),
+    "503": _status(503, "overloaded"),
+    "connection refused": _status(307, "", Location=_REFUSED),
+    "hung up": Fault(_HUNG_UP, _HUNG_UP),
+    "reset in mid-body": Fault(Reply(act=_reset), Reply(act=_reset_stream)),
+    "slow loris, head": Fault(Reply(act=_slow_head), Reply(act=_slow_head), "hangs"),
+    "slow loris, body": Fault(Reply(act=_slow_body), SLOW_STREAM, "hangs"),
+    "hang for ever": Fault(Reply("late", wait=NEVER), Reply("late", wait=NEVER), "hangs"),
+    "truncated JSON": _body(lambda whole: whole[:-30]),
+    "wrong schema": _body(lambda whole: whole.replace(b'"@"', b'{"text": ["Anna Lind"]}')),
+    "a list": _body(lambda whole: b"[1, 2, 3]"),
+    EMPTY: _body(_empty),
+    LARGE: Fault(
+        Reply(act=_big), _events([_chunk("a" * _PIECE)] * (BIG // _PIECE)), "speaks", said=("a" * BIG, "a" * BIG)
+    ),
+    "invalid UTF-8": _body(lambda whole: whole.replace(b"@", b"Anna \xff\xfe Lind")),
+    "duplicate keys": _body(
+        lambda whole: whole.replace(b'"content": "@"', b'"content": "Anna Lind", "content": "Black"'),
+        effect="speaks",
+        said=("Black", "Eve Black"),
+    ),
+}

@@ -1,0 +1,213 @@
+"""Every fault at every place through every client: what comes of it, and how long that takes."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from robustrag_integrations import ModelError, QuorumError
+from robustrag_integrations.defenses.common import LONGEST_RESPONSE
+from tests.faults.clients import GROUPS, Client, client_of
+from tests.faults.misbehaviour import EMPTY, FAULTS, LARGE, NEVER, SLOW_STREAM, Fault
+from tests.openai_server import LoopbackServer, Reply, obedient_reader
+
+PATIENCE = 2.0  # seconds that a client waits for a server that never answers
+UNHURRIED = 600.0  # seconds that it waits where nothing should have to be waited for
+TRUTH = "anna lind"
+RADIUS = {1: 1, 2: 1}  # by how many of the seven groups failed; the quorum is half of them
+
+Behaviour = Callable[[str], "Reply | str"]
+
+PLACES = (
+    "one group",
+    "two groups",
+    "four groups",
+    "all groups",
+    "final call",
+    "streamed final call",
+    "cancelled",
+    "cancelled stream",
+)
+HIT = {"one group": 1, "two groups": 2, "four groups": 4, "all groups": GROUPS}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one question.
+
+    Attributes:
+        answer: the text in lower case; None: there is none.
+        radius: of the answer; None where there is none, or where it came in pieces.
+        groups: the status of each; a group that has failed says why.
+        raised: the exception's type; None: nothing was.
+        causes: of a `QuorumError`, the groups that failed.
+        seconds: from the question to that; of a cancellation, from the request to stop.
+    """
+
+    answer: str | None = None
+    radius: int | None = None
+    groups: tuple[str, ...] = ()
+    raised: type[BaseException] | None = None
+    causes: tuple[int, ...] = ()
+    seconds: float = 0.0
+
+
+def expected(kind: str, name: str, place: str) -> Outcome:
+    """What must come of it; `raised` may be a type derived from the one given here.
+
+    A failed group has abstained, so that it costs radius and never the answer; there must be more than half of the
+    groups; a failed final call is an error. Three exceptions: the core refuses large answers, which the frameworks'
+    clients read to the end; a group that says something else is one liar; and those clients take a stream that ends
+    without saying why for a whole one.
+    """
+    fault = FAULTS[name]
+    fails = fault.effect != "speaks" or (kind == "core" and name == LARGE)
+    if place.startswith("cancelled"):
+        return Outcome(raised=asyncio.CancelledError)
+    if place in HIT:
+        return _of_groups(HIT[place]) if fails else _of_liars(HIT[place], fault.said[0].casefold()[:LONGEST_RESPONSE])
+    if place == "streamed final call" and name == EMPTY and kind != "core":
+        return Outcome("eve")
+    if fails:
+        return Outcome(raised=Exception if kind == "langchain" else ModelError)
+    whole, streamed = (said.casefold() for said in fault.said)
+    return Outcome(streamed) if place == "streamed final call" else Outcome(whole, 2, ("supports",) * GROUPS)
+
+
+def _of_groups(failed: int) -> Outcome:
+    if failed > 2:
+        return Outcome(raised=QuorumError, causes=tuple(range(failed)))
+    return Outcome(TRUTH, RADIUS[failed], ("failed",) * failed + ("supports",) * (GROUPS - failed))
+
+
+def _of_liars(liars: int, said: str) -> Outcome:
+    """One or two are outvoted; then both have enough votes, and this reader takes the longer keyword."""
+    winner = TRUTH if liars <= 2 else max(TRUTH, said, key=len) if liars < GROUPS else said
+    states = ["supports" if (said if n < liars else TRUTH) == winner else "outvoted" for n in range(GROUPS)]
+    return Outcome(winner, {1: 1, GROUPS: 2}.get(liars, 0), tuple(states))
+
+
+def behaviour(fault: Fault, place: str) -> Behaviour:
+    """A server that has this fault at this place, and else answers well."""
+    if place in HIT:
+        return on_groups(fault.whole, range(HIT[place]))
+    if place == "final call":
+        return in_the_end(fault.whole)
+    if place == "streamed final call":
+        return in_the_end(fault.streamed)
+    if place == "cancelled":
+        others = on_groups(Reply("late", wait=NEVER), range(1, 2))
+        return lambda prompt: fault.whole if "Note 0." in prompt else others(prompt)
+    if fault.effect == "hangs":
+        return in_the_end(fault.streamed)
+    groups = on_groups(fault.whole, range(1))
+    return lambda prompt: groups(prompt) if "Note" in prompt else SLOW_STREAM
+
+
+def on_groups(fault: Reply, numbers: range) -> Behaviour:
+    """The fault on these groups; everything else goes well."""
+    notes = [f"Note {n}." for n in numbers]
+    return lambda prompt: fault if any(note in prompt for note in notes) else obedient_reader(prompt)
+
+
+def in_the_end(fault: Reply) -> Behaviour:
+    """The fault in the final call."""
+    return lambda prompt: fault if "Note" not in prompt else obedient_reader(prompt)
+
+
+def observe(kind: str, name: str, place: str, *, asynchronous: bool, patience: float = PATIENCE) -> Outcome:
+    """Ask one question, and see what comes of it; cancellations are asynchronous always.
+
+    Args:
+        kind, name, place: the client, the fault, and where it is.
+        asynchronous: how it is asked.
+        patience: how long the client waits for a server that hangs.
+    """
+    fault = FAULTS[name]
+    if fault.effect != "hangs" or place.startswith("cancelled"):
+        patience = UNHURRIED
+    with LoopbackServer(behaviour(fault, place)) as server, client_of(kind, server.url, patience) as client:
+        if place.startswith("cancelled"):
+            return asyncio.run(closing(client, _cancelled(client, server, place)))
+        if asynchronous:
+            return asyncio.run(closing(client, _awaited(client, place)))
+        return _asked(client, place)
+
+
+def _asked(client: Client, place: str) -> Outcome:
+    began = time.perf_counter()
+    try:
+        said: Any = "".join(client.stream()) if place == "streamed final call" else client.ask()
+    except Exception as error:
+        return _failed(error, time.perf_counter() - began)
+    return _answered(said, time.perf_counter() - began)
+
+
+async def _awaited(client: Client, place: str) -> Outcome:
+    began = time.perf_counter()
+    try:
+        said: Any = await (pieces(client) if place == "streamed final call" else client.aask())
+    except Exception as error:
+        return _failed(error, time.perf_counter() - began)
+    return _answered(said, time.perf_counter() - began)
+
+
+async def _cancelled(client: Client, server: LoopbackServer, place: str) -> Outcome:
+    """Cancel once the fault and a call without end are under way, or the stream without end is."""
+    streamed = place == "cancelled stream"
+    task: asyncio.Task[Any] = asyncio.create_task(pieces(client) if streamed else client.aask())
+    while not (_in_the_end(server) if streamed else _asked_for(server, "Note 0.") and _asked_for(server, "Note 1.")):
+        await asyncio.sleep(0.01)
+        assert not task.done(), task.exception() or task.result()
+    await asyncio.sleep(0.05)
+    began = time.perf_counter()
+    task.cancel()
+    try:
+        return _answered(await task, time.perf_counter() - began)
+    except asyncio.CancelledError as error:
+        outcome = Outcome(raised=type(error), seconds=time.perf_counter() - began)
+    assert await asyncio.to_thread(server.gone.wait, 60), "the client did not hang up"
+    return outcome
+
+
+def _asked_for(server: LoopbackServer, note: str) -> bool:
+    return any(note in prompt for prompt in server.prompts)
+
+
+def _in_the_end(server: LoopbackServer) -> bool:
+    return any("Note" not in prompt for prompt in server.prompts)
+
+
+def _answered(said: Any, seconds: float) -> Outcome:
+    if isinstance(said, str):
+        return Outcome(said.casefold(), seconds=seconds)
+    return Outcome(said["text"].casefold(), said["radius"], tuple(g["status"] for g in said["groups"]), seconds=seconds)
+
+
+def _failed(error: Exception, seconds: float) -> Outcome:
+    causes = tuple(sorted(error.causes)) if isinstance(error, QuorumError) else ()
+    return Outcome(raised=type(error), causes=causes, seconds=seconds)
+
+
+async def pieces(client: Client) -> str:
+    """A streamed answer as a whole."""
+    return "".join([piece async for piece in client.astream()])
+
+
+async def closing(client: Client, asking: Awaitable[Any]) -> Any:
+    """Await, close what the client has opened in this event loop, and look for tasks that are still there."""
+    try:
+        return await asking
+    finally:
+        await client.aclose()
+        del asking
+        for _ in range(100):  # an abandoned generator is closed in a task of its own
+            if len(asyncio.all_tasks()) == 1:
+                break
+            gc.collect()
+            await asyncio.sleep(0.01)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
