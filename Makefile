@@ -28,6 +28,8 @@ test-lowest:
 	.venv-core/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	.venv-core/bin/python $(LOWEST) $(CORE_LOWEST)
 	.venv-core/bin/python -m pytest -q $(CORE_TESTS)
+	.venv-core/bin/python -m pip install --quiet --disable-pip-version-check openai==3.52.0  # another HTTP library
+	.venv-core/bin/python -m pytest -q tests/test_openai_model.py
 	$(PYTHON) -m venv .venv-langchain
 	.venv-langchain/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	.venv-langchain/bin/python $(LOWEST) langchain-core==1.0.0 langchain==1.0.0 langchain-classic==1.0.0 \
