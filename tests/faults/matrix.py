@@ -6,7 +6,7 @@ import asyncio
 import gc
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from robustrag_integrations import ModelError, QuorumError
@@ -89,6 +89,16 @@ def _of_liars(liars: int, said: str) -> Outcome:
     winner = TRUTH if liars <= 2 else max(TRUTH, said, key=len) if liars < GROUPS else said
     states = ["supports" if (said if n < liars else TRUTH) == winner else "outvoted" for n in range(GROUPS)]
     return Outcome(winner, {1: 1, GROUPS: 2}.get(liars, 0), tuple(states))
+
+
+def check(outcome: Outcome, kind: str, name: str, place: str) -> None:
+    """It is what must come of this."""
+    wanted = expected(kind, name, place)
+    if wanted.raised is not None:
+        assert outcome.raised is not None
+        assert issubclass(outcome.raised, wanted.raised)
+        assert not issubclass(outcome.raised, (AssertionError, NameError, RecursionError, MemoryError))
+    assert replace(outcome, raised=None, seconds=0) == replace(wanted, raised=None)
 
 
 def behaviour(fault: Fault, place: str) -> Behaviour:

@@ -1,0 +1,123 @@
+"""Servers that never come to an end, that go away, or that ask to wait; and callers who go away themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from robustrag_integrations import ModelError, QuorumError
+from tests.faults.clients import CLIENTS, GROUPS, client_of
+from tests.faults.leaks import nothing_left
+from tests.faults.matrix import PATIENCE, PLACES, check, closing, in_the_end, observe, on_groups, pieces
+from tests.faults.misbehaviour import FAULTS, LARGE
+from tests.openai_server import LoopbackServer, Reply, obedient_reader
+
+pytest.importorskip("openai", reason="needs the extra openai")
+pytestmark = pytest.mark.usefixtures("no_server_settings")
+
+HANGING = [name for name, fault in FAULTS.items() if fault.effect == "hangs"]
+
+
+@pytest.mark.parametrize("fault", HANGING)
+@pytest.mark.parametrize("kind", CLIENTS)
+def test_a_server_that_never_comes_to_an_end_is_given_up(kind: str, fault: str) -> None:
+    def tried(place: str, asynchronous: bool) -> None:
+        for patience in (PATIENCE, 10 * PATIENCE, 30 * PATIENCE):  # on a busy machine healthy groups may be late, too
+            try:
+                check(observe(kind, fault, place, asynchronous=asynchronous, patience=patience), kind, fault, place)
+                return
+            except AssertionError:  # noqa: PERF203 - that is what it is for
+                if patience == 30 * PATIENCE:
+                    raise
+
+    styles = (False, True)
+    with nothing_left(), ThreadPoolExecutor(len(PLACES) * len(styles)) as pool:
+        for job in [pool.submit(tried, place, style) for place in PLACES for style in styles]:
+            job.result(timeout=200)
+
+
+@pytest.mark.parametrize("kind", CLIENTS)
+def test_cancelling_while_all_groups_hang_leaves_nothing(kind: str) -> None:
+    async def cancelled(client: Any, server: LoopbackServer) -> None:
+        task = asyncio.create_task(client.aask())
+        while server.now < GROUPS:
+            await asyncio.sleep(0.01)
+            assert not task.done()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    endless = FAULTS["hang for ever"].whole
+    with nothing_left(), LoopbackServer(lambda prompt: endless) as server, client_of(kind, server.url) as client:
+        asyncio.run(closing(client, cancelled(client, server)))
+        assert server.gone.wait(60)
+
+
+@pytest.mark.parametrize("kind", CLIENTS)
+def test_groups_that_fail_before_a_stream_cost_no_piece_of_it(kind: str) -> None:
+    behaviour = on_groups(FAULTS["503"].whole, range(2))
+    with nothing_left(), LoopbackServer(behaviour) as server, client_of(kind, server.url) as client:
+        assert "".join(client.stream()).casefold() == "anna lind"
+        assert asyncio.run(closing(client, pieces(client))).casefold() == "anna lind"
+
+
+@pytest.mark.parametrize("kind", CLIENTS)
+def test_a_stream_that_is_not_read_to_its_end_hangs_up(kind: str) -> None:
+    behaviour = in_the_end(Reply(" ".join(["Anna Lind"] * 50)))
+    with nothing_left(), LoopbackServer(behaviour) as server, client_of(kind, server.url) as client:
+        begun = client.stream()
+        assert next(begun)
+        begun.close()
+
+
+@pytest.mark.parametrize("kind", CLIENTS)
+def test_a_server_that_refuses_connections_from_some_moment_on(kind: str) -> None:
+    def fails_in_the_end(prompt: str) -> Reply:
+        """Answers the groups, and refuses the final call's connection."""
+        answered.append(prompt)
+        if len(answered) == GROUPS:
+            server.refuse()
+        return Reply(obedient_reader(prompt), headers={"Connection": "close"})
+
+    answered: list[str] = []
+    with nothing_left(), LoopbackServer(fails_in_the_end) as server, client_of(kind, server.url) as client:
+        with pytest.raises(Exception) as caught:  # noqa: PT011 - each client has its own
+            client.ask()
+        assert not isinstance(caught.value, (AssertionError, AttributeError, NameError))
+        assert len(answered) == GROUPS
+        with pytest.raises(QuorumError, match="only 0 of 7"):
+            client.ask()
+        with pytest.raises(QuorumError, match=r"(?i)connect"):
+            asyncio.run(closing(client, client.aask()))
+
+
+def test_a_large_final_answer_is_refused_with_its_limit() -> None:
+    behaviour = in_the_end(FAULTS[LARGE].whole)
+    refused = pytest.raises(ModelError, match="larger than 8,388,608 bytes")
+    with LoopbackServer(behaviour) as server, client_of("core", server.url) as client, refused:
+        client.ask()
+
+
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["synchronous", "asynchronous"])
+@pytest.mark.parametrize("kind", CLIENTS)
+def test_a_retry_after_is_waited_for_and_the_group_is_saved(kind: str, asynchronous: bool) -> None:
+    """A second, which is longer than the client would wait by itself before its second try."""
+    asked: list[float] = []
+
+    def later(prompt: str) -> Reply | str:
+        if "Note 0." in prompt:
+            asked.append(time.monotonic())
+            if len(asked) == 1:
+                return Reply("slow down", status=429, headers={"Retry-After": "1"})
+        return obedient_reader(prompt)
+
+    with nothing_left(), LoopbackServer(later) as server, client_of(kind, server.url, attempts=2) as client:
+        answer = asyncio.run(closing(client, client.aask())) if asynchronous else client.ask()
+        assert len(server.requests) == GROUPS + 2
+    assert [g["status"] for g in answer["groups"]] == ["supports"] * GROUPS
+    assert answer["radius"] == 2
+    assert asked[1] - asked[0] >= 1
