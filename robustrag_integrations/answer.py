@@ -26,7 +26,8 @@ class GroupReport:
             on differently, and its own next token.
         keywords: keyword aggregation: the keywords counted for this group, sorted.
         choice: voting: the index of the option voted for.
-        margin: by how much an outvoted group lost, in the unit of `margin_unit` of the answer.
+        margin: by how much an outvoted group lost, in the unit of `margin_unit` of the answer; 0 if what it said was
+            kept and is not in the answer.
         error: why it failed.
         truncated: whether its passages were cut to fit the model's context.
     """
@@ -114,10 +115,15 @@ def radius_in_words(radius: int, groups: int) -> str:
     return f"replacing {replaced} of {groups} cannot change this answer"
 
 
+def loss_in_words(margin: float, unit: str) -> str:
+    """How an outvoted group lost; a loss by nothing is that of keywords which were kept and are not in the answer."""
+    return f"lost by {margin:g} {unit}" if margin else "kept, but not in the answer"
+
+
 def _row(group: GroupReport, unit: str) -> tuple[str, ...]:
     notes = []
     if group.status == "outvoted" and group.margin is not None:
-        notes.append(f"lost by {group.margin:g} {unit}")
+        notes.append(loss_in_words(group.margin, unit))
     if group.error:
         notes.append(group.error)
     if group.truncated:

@@ -356,6 +356,15 @@ def test_reports_say_who_supported_who_was_outvoted_and_by_how_much() -> None:
     assert "Radius:" in text
 
 
+def test_a_group_whose_words_were_kept_and_not_used_is_told_so() -> None:
+    model = ScriptedModel(lambda text: text, lambda text: "a it is")
+    answer = KeywordAggregation(model, extractor=split, prompts=BARE, beta=2).answer(
+        "q", ["a", "a", "a", "bo", "bo", "bo"]
+    )
+    assert [(g.status, g.margin) for g in answer.groups[2:4]] == [("supports", None), ("outvoted", 0)]
+    assert "kept, but not in the answer" in answer.explain()
+
+
 def test_decoding_reports_where_a_group_would_have_gone_another_way() -> None:
     def rows(text, prefix):
         path = {"good": [1, 2, 0], "evil": [1, 3, 0], "": [0, 0, 0]}[text]

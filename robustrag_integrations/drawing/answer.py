@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from robustrag_integrations.answer import radius_in_words
+from robustrag_integrations.answer import loss_in_words, radius_in_words
 from robustrag_integrations.drawing.counts import counts_table
 from robustrag_integrations.drawing.elements import Element, h
 from robustrag_integrations.drawing.gaps import gaps_chart
@@ -177,7 +177,7 @@ def _verdict(group: Mapping[str, Any], unit: str, planted: bool) -> Iterator[Ele
     cell = h("i", cls=f"cell {status}{' hit' if planted else ''}", aria_hidden="true")
     yield h("span", cell, " ", status)
     if status == "outvoted" and group["margin"] is not None:
-        yield h("span", f"lost by {group['margin']:g} {one_line(unit, 20)}", cls="note")
+        yield h("span", loss_in_words(group["margin"], one_line(unit, 20)), cls="note")
     if group["truncated"]:
         yield h("span", "passages cut to fit the model", cls="note")
 
