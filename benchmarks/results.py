@@ -69,12 +69,13 @@ def draw(ratios: Sequence[Ratio], curves: Sequence[dict[str, Any]], device: str,
     from matplotlib import pyplot
 
     names = list(dict.fromkeys(c["over"] for c in curves))
-    columns = max(len(names), 1)
-    figure = pyplot.figure(figsize=(4.2 * max(columns, 2), 1.5 + 0.32 * len(ratios) + (3.4 if names else 0)))
-    grid = figure.add_gridspec(2 if names else 1, columns, height_ratios=[len(ratios), 10] if names else [1])
-    _draw_ratios(figure.add_subplot(grid[0, :]), ratios, device)
+    heights = [1.5 + 0.32 * len(ratios)] * bool(ratios) + [3.4] * bool(names)
+    figure = pyplot.figure(figsize=(4.2 * max(len(names), 2), sum(heights) or 1.5))
+    grid = figure.add_gridspec(len(heights) or 1, max(len(names), 1), height_ratios=heights or None)
+    if ratios:
+        _draw_ratios(figure.add_subplot(grid[0, :]), ratios, device)
     for at, name in enumerate(names):
-        _draw_curves(figure.add_subplot(grid[1, at]), [c for c in curves if c["over"] == name], name)
+        _draw_curves(figure.add_subplot(grid[-1, at]), [c for c in curves if c["over"] == name], name)
     figure.tight_layout()
     figure.savefig(path, dpi=130)
     pyplot.close(figure)
@@ -90,6 +91,7 @@ def _draw_ratios(axes: Any, ratios: Sequence[Ratio], device: str) -> None:
             axes.plot(ratio.targets[device][1], at, "|", color="black", markersize=12)
     axes.set_yticks(range(len(ratios)), [r.name for r in reversed(ratios)], fontsize=8)
     axes.set_xscale("symlog", linthresh=0.1)
+    axes.set_xlim(left=-0.01)
     axes.set_title(f"measured on {device}: dot = median, line = extremes, bar = target", fontsize=9)
     axes.grid(axis="x", alpha=0.3)
 
