@@ -261,18 +261,18 @@ def test_what_a_local_model_can_be_made_to_say_is_in_r(local) -> None:
 
 
 def test_keyword_certification_of_a_local_model_keeps_to_the_shapes_of_inference(local) -> None:
-    rows: list[int] = []
-    original = local.generate
+    asked: list[tuple[str, int]] = []
+    original = local._generate
 
-    def spied(prompts, role):
-        rows.append(len(prompts))
-        return original(prompts, role)
+    def spied(prompts, role, *arguments):
+        asked.append((role, len(prompts)))
+        return original(prompts, role, *arguments)
 
-    local.generate = spied
+    local._generate = spied
     try:
-        defense = KeywordAggregation(local, extractor=split, alpha=0.4)
+        defense = KeywordAggregation(local, extractor=lambda text: {"paris", "abc"[len(text) % 3]}, alpha=0.4)
         defense.certify("Where?", [f"Fact {i}: paris" for i in range(5)], "paris", metric=graded, max_model_calls=40)
     finally:
-        del local.generate
-    assert rows[0] == 5
-    assert set(rows[1:]) <= {1}
+        del local._generate
+    assert asked[:2] == [("isolated", 5), ("final", 1)]
+    assert set(asked[1:]) == {("final", 1)}
