@@ -19,6 +19,7 @@ pytest.importorskip("transformers")
 from robustrag_integrations import DecodingAggregation, KeywordAggregation, LocalModel, ModelError  # noqa: E402
 from robustrag_integrations.models import memory  # noqa: E402
 from robustrag_integrations.models.encoding import PromptEncoder  # noqa: E402
+from robustrag_integrations.models.shared import TILE  # noqa: E402
 from robustrag_integrations.prompts import Prompt, PromptSet, PromptTemplate, prompts_for  # noqa: E402
 from tests.naive import naive_decoding_aggregation  # noqa: E402
 from tests.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
@@ -282,7 +283,8 @@ def test_keyword_aggregation_reads_its_instruction_once_for_all_groups() -> None
     with tokens_read(model) as read:
         defense.answer(QUERY, PASSAGES)
     assert read[0] % 3 == 0
-    assert read[0] // 3 <= 96 + ENCODER.frame_length(isolated(["x"])[0]) - ENCODER.encode(isolated(["x"])[0]).shared
+    own = 96 + ENCODER.frame_length(isolated(["x"])[0]) - ENCODER.encode(isolated(["x"])[0]).shared
+    assert read[0] // 3 < own + TILE
 
 
 @pytest.mark.parametrize("error", ["cuda", "cpu"])

@@ -52,10 +52,10 @@ class Batch(Protocol):
         ...
 
 
-def column_parts(columns: int, rows: int, at_once: int) -> list[slice]:
-    """Cut columns into parts of at most `at_once` tokens over all rows, as equal as can be."""
+def column_parts(columns: int, rows: int, at_once: int, tile: int = 1) -> list[slice]:
+    """Cut columns into parts of at most `at_once` tokens over all rows, as equal as can be in whole tiles."""
     parts = -(-columns * rows // max(at_once, rows)) or 1
-    step = -(-columns // parts)
+    step = -(-columns // (parts * tile)) * tile
     return [slice(start, min(start + step, columns)) for start in range(0, columns, step)]
 
 
@@ -119,15 +119,15 @@ class PlainBatch:
 
     def _score(self, first: torch.Tensor, string: Sequence[int]) -> torch.Tensor:
         """[rows] float64 probability of a whole string after the prompt; a copy reads it."""
-        logprob = first.log_softmax(-1)[:, string[0]].double()
+        probability = first.softmax(-1)[:, string[0]].double()
         if rest := list(string[1:]):
             fed = torch.tensor(string[:-1], device=self._ids.device).repeat(self.rows, 1)
             mask = torch.cat([self._mask, torch.ones_like(fed)], dim=1)
             positions = self._next_position[:, None] + torch.arange(fed.shape[1], device=fed.device)
-            logits = self._lm(fed, mask, positions, self.fork()._cache, keep=fed.shape[1]).log_softmax(-1)
+            logits = self._lm(fed, mask, positions, self.fork()._cache, keep=fed.shape[1]).softmax(-1)
             for t, token in enumerate(rest):
-                logprob = logprob + logits[:, t, token].double()
-        return logprob.exp()
+                probability = probability * logits[:, t, token].double()
+        return probability
 
 
 def _growing_cache(lm: CausalLM) -> DynamicCache:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from torch.nn.functional import pad
 
 from robustrag_integrations.models.batch import Opened, column_parts
 from robustrag_integrations.models.causal_lm import CausalLM
@@ -19,6 +20,10 @@ from robustrag_integrations.models.masks import NOWHERE, MaskRules
 from robustrag_integrations.models.packing import Stem
 from robustrag_integrations.models.slab import KeyValues, Slab
 from robustrag_integrations.models.trie import TokenTrie
+
+# Columns of a pass are a multiple of this: where several threads share out its tokens, products end in remainders
+# otherwise, whose last bits come out otherwise, and a row's rank would decide which of its tokens are among them.
+TILE = 16
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,8 @@ class SharedBatch:
         own = [None if row.prefix is shared else row.prefix for row in rows]
         start = max(prefix.tokens if prefix else 0 for prefix in own)
         self.columns = before + start
-        capacity = self.columns + width + room
+        self._tile = TILE if len(rows) > 1 else 1
+        capacity = self.columns + width + self._tile - 1 + room
         ids = torch.zeros((len(rows), width), dtype=torch.long)
         places = torch.full((len(rows), width), NOWHERE)
         keys = torch.full((len(rows), capacity), NOWHERE)
@@ -111,9 +117,10 @@ class SharedBatch:
         """
         device = self._lm.device
         tokens, depths = (torch.tensor(x, dtype=torch.long, device=device) for x in (trie.tokens, trie.depths))
-        ids = torch.cat([self._ids, tokens.repeat(self.rows, 1)], dim=1)
-        places = torch.cat([self._places, self._next[:, None] + depths], dim=1)
-        *before, last = column_parts(self._ids.shape[1], self.rows, self._at_once)
+        padding = -(self._ids.shape[1] + len(trie)) % self._tile
+        ids = pad(torch.cat([self._ids, tokens.repeat(self.rows, 1)], dim=1), (padding, 0))
+        places = pad(torch.cat([self._places, self._next[:, None] + depths], dim=1), (padding, 0), value=NOWHERE)
+        *before, last = column_parts(padding + self._ids.shape[1], self.rows, self._at_once, self._tile)
         for part in before:
             self.extend(ids[:, part], places[:, part])
         visible = trie.visible(last.stop - last.start).to(device)
@@ -189,10 +196,17 @@ def _most_common(prefixes: Sequence[KeyValues | None]) -> KeyValues | None:
 
 
 def _spelled(logits: torch.Tensor, strings: Sequence[Sequence[int]], trie: TokenTrie) -> torch.Tensor:
-    """[rows] float64 probability that one of the strings follows, every token of it."""
+    """[rows] float64 probability that one of the strings follows, every token of it.
+
+    Products, no logarithms: torch takes those of several numbers at a time, and of what is left over one by one, with
+    other last bits. A row's rank would decide which.
+    """
     found = torch.zeros(len(logits), dtype=torch.float64, device=logits.device)
-    logprobs = logits.log_softmax(-1) if strings else logits
+    probabilities = logits.softmax(-1) if strings else logits
     for string in strings:
         columns = [0, *(node + 1 for node in trie.path(string[:-1]))]
-        found += torch.stack([logprobs[:, c, t].double() for c, t in zip(columns, string, strict=True)]).sum(0).exp()
+        spelled = torch.ones_like(found)
+        for column, token in zip(columns, string, strict=True):
+            spelled = spelled * probabilities[:, column, token].double()
+        found += spelled
     return found
