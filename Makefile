@@ -21,15 +21,16 @@ lint: .venv/.dev
 LOWEST := -m pip install --quiet --disable-pip-version-check -e . --group test pytest-xdist
 CORE_LOWEST := numpy==1.26.0 spacy==3.8.16 tenacity==8.3.0 bm25s==0.3.0 pypdf==5.1.0 langchain-text-splitters==0.3.8 \
 	openai==1.60.0 opentelemetry-api==1.27.0 opentelemetry-sdk==1.27.0 matplotlib==3.9.0 tqdm==4.66.0 fpdf2
-CORE_TESTS := $(addprefix tests/test_,$(addsuffix .py,front_door drivers callable_model corpus openai_model \
-	decoding_step metrics telemetry keywords threat_model))
+CORE_TESTS := $(addprefix tests/,$(addsuffix .py,defenses/test_front_door plans/test_drivers models/test_callable_model \
+	corpus/test_corpus models/server/test_openai_model defenses/decoding/test_token_choice test_metrics plans/test_watch \
+	keywords/test_keywords docs/test_threat_model))
 test-lowest:
 	$(PYTHON) -m venv .venv-core
 	.venv-core/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	.venv-core/bin/python $(LOWEST) $(CORE_LOWEST)
 	.venv-core/bin/python -m pytest -q -n auto $(CORE_TESTS)
 	.venv-core/bin/python -m pip install --quiet --disable-pip-version-check openai==3.52.0  # another HTTP library
-	.venv-core/bin/python -m pytest -q tests/test_openai_model.py
+	.venv-core/bin/python -m pytest -q tests/models/server/test_openai_model.py
 	$(PYTHON) -m venv .venv-langchain
 	.venv-langchain/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	.venv-langchain/bin/python $(LOWEST) langchain-core==1.0.0 langchain==1.0.0 langchain-classic==1.0.0 \

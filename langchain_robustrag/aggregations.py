@@ -14,13 +14,13 @@ from typing_extensions import TypedDict
 
 from langchain_robustrag.prompts import CARRIERS, as_langchain
 from langchain_robustrag.questions import Question
-from robustrag_integrations.defenses.decoding import DecodingSettings, decoding_plan
-from robustrag_integrations.defenses.keyword import KeywordSettings, keyword_plan
-from robustrag_integrations.defenses.plan import Plan
-from robustrag_integrations.defenses.voting import VotingSettings, check_choices, voting_plan
+from robustrag_integrations.defenses.decoding.defense import DecodingSettings, decoding_plan
+from robustrag_integrations.defenses.keyword.defense import KeywordSettings, keyword_plan
+from robustrag_integrations.defenses.voting.defense import VotingSettings, check_choices, voting_plan
 from robustrag_integrations.keywords import KeywordExtractor
 from robustrag_integrations.models.base import DecodingModel
 from robustrag_integrations.passages import GroupBy, PassageGroup
+from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.prompts import NO_INFORMATION, PromptSet, Task, format_choices, prompts_for
 
 Aggregation: TypeAlias = Literal["keyword", "decoding", "voting"]

@@ -23,11 +23,11 @@ from langchain_core.runnables.config import ContextThreadPoolExecutor, merge_con
 from langchain_robustrag.language_models import is_synchronous
 from langchain_robustrag.limits import CallLimit
 from langchain_robustrag.prompts import as_text, located
-from robustrag_integrations.defenses.drivers import DecodingPerformer
-from robustrag_integrations.defenses.plan import Ask, OpenSession, Reply, Request
 from robustrag_integrations.display import printable
 from robustrag_integrations.models.base import DecodingModel, Response
 from robustrag_integrations.models.time_limits import astream_within, await_within, call_within, stream_within
+from robustrag_integrations.plans.drivers import DecodingPerformer
+from robustrag_integrations.plans.requests import Ask, OpenSession, Reply, Request
 from robustrag_integrations.prompts import Prompt
 
 NOSTREAM = "nostream"  # what LangGraph looks for

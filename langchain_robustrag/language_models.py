@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from robustrag_integrations.models.base import DecodingModel, TextModel
 
 if TYPE_CHECKING:
-    from robustrag_integrations.models.local import LocalModel
+    from robustrag_integrations.models.local.model import LocalModel
 
 _SAMPLES = "the model samples ({why}): another run may give another answer, so the radius holds for no single run"
 
@@ -108,7 +108,7 @@ def decoding_model(llm: Any) -> DecodingModel:
 
 
 def _local_model(pipeline: Any, *, chat: bool) -> LocalModel:
-    from robustrag_integrations.models.local import LocalModel
+    from robustrag_integrations.models.local.model import LocalModel
 
     return LocalModel(pipeline.model.eval(), pipeline.tokenizer, chat=chat)
 

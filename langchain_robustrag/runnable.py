@@ -36,11 +36,11 @@ from langchain_robustrag.limits import CallLimit
 from langchain_robustrag.prompts import check_inputs
 from langchain_robustrag.questions import Question, find_question
 from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.defenses.drivers import AnswerStream, AsyncAnswerStream, arun, astream, run, stream
-from robustrag_integrations.defenses.plan import Plan
-from robustrag_integrations.defenses.voting import VotingSettings
+from robustrag_integrations.defenses.voting.defense import VotingSettings
 from robustrag_integrations.errors import QuorumError
 from robustrag_integrations.models.base import DecodingModel
+from robustrag_integrations.plans.drivers import AnswerStream, AsyncAnswerStream, arun, astream, run, stream
+from robustrag_integrations.plans.requests import Plan
 
 REPORT_EVENT = "robustrag_report"
 

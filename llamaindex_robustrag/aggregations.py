@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from robustrag_integrations.defenses.base import check_query
-from robustrag_integrations.defenses.decoding import DecodingSettings, decoding_plan
-from robustrag_integrations.defenses.keyword import KeywordSettings, keyword_plan
-from robustrag_integrations.defenses.plan import Plan
-from robustrag_integrations.defenses.voting import VotingSettings, check_choices, voting_plan
+from robustrag_integrations.defenses.decoding.defense import DecodingSettings, decoding_plan
+from robustrag_integrations.defenses.keyword.defense import KeywordSettings, keyword_plan
+from robustrag_integrations.defenses.voting.defense import VotingSettings, check_choices, voting_plan
 from robustrag_integrations.models.base import TokenCodec
 from robustrag_integrations.passages import PassageGroup
+from robustrag_integrations.plans.requests import Plan
 
 AggregationSettings = KeywordSettings | DecodingSettings | VotingSettings
 Aggregation = Literal["keyword", "decoding", "voting"] | AggregationSettings

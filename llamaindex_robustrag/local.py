@@ -32,7 +32,7 @@ def local_model_of(llm: LLM, **settings: Any) -> DecodingModel:
             f"decoding aggregation needs next-token probabilities, which {type(llm).__name__} does not give; use a "
             "HuggingFaceLLM, pass local_model=LocalModel(model, tokenizer), or use aggregation='keyword'"
         )
-    from robustrag_integrations.models.local import LocalModel
+    from robustrag_integrations.models.local.model import LocalModel
 
     return LocalModel(model, tokenizer, **{"name": llm.metadata.model_name, **settings})
 

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 
 from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.defenses.drivers import (
+from robustrag_integrations.models.base import DecodingModel, TextModel
+from robustrag_integrations.plans.drivers import (
     AnswerStream,
     AsyncAnswerStream,
     AsyncPerform,
@@ -20,8 +21,7 @@ from robustrag_integrations.defenses.drivers import (
     run,
     stream,
 )
-from robustrag_integrations.defenses.plan import Plan
-from robustrag_integrations.models.base import DecodingModel, TextModel
+from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.prompts import Prompt
 
 

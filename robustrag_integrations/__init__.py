@@ -11,9 +11,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.answer import GroupReport, RobustAnswer
-from robustrag_integrations.defenses.keyword import KeywordAggregation
+from robustrag_integrations.defenses.keyword.defense import KeywordAggregation
 from robustrag_integrations.defenses.vanilla import VanillaRAG
-from robustrag_integrations.defenses.voting import MajorityVoting
+from robustrag_integrations.defenses.voting.defense import MajorityVoting
 from robustrag_integrations.errors import ModelError, QuorumError, RobustRAGError
 from robustrag_integrations.keywords import KeywordExtractor, SpacyKeywordExtractor
 from robustrag_integrations.models.callable import CallableModel
@@ -22,9 +22,9 @@ from robustrag_integrations.prompts import PromptSet, PromptTemplate, prompts_fo
 
 if TYPE_CHECKING:
     from robustrag_integrations.certification import Certification
-    from robustrag_integrations.defenses.decoding import DecodingAggregation
-    from robustrag_integrations.models.local import LocalModel
-    from robustrag_integrations.models.openai_compatible import OpenAIModel
+    from robustrag_integrations.defenses.decoding.defense import DecodingAggregation
+    from robustrag_integrations.models.local.model import LocalModel
+    from robustrag_integrations.models.server.model import OpenAIModel
 
 __version__ = "0.1.0"
 
@@ -58,9 +58,9 @@ __all__ = [
 # What needs numpy, torch or a client library is imported when it is first named.
 _LATER = {
     "Certification": "robustrag_integrations.certification",
-    "DecodingAggregation": "robustrag_integrations.defenses.decoding",
-    "LocalModel": "robustrag_integrations.models.local",
-    "OpenAIModel": "robustrag_integrations.models.openai_compatible",
+    "DecodingAggregation": "robustrag_integrations.defenses.decoding.defense",
+    "LocalModel": "robustrag_integrations.models.local.model",
+    "OpenAIModel": "robustrag_integrations.models.server.model",
 }
 
 

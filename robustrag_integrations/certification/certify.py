@@ -10,13 +10,13 @@ from robustrag_integrations.certification.findings import Findings, Question, ce
 from robustrag_integrations.certification.requests import CertificationReply, CertificationRequest
 from robustrag_integrations.certification.result import Certification
 from robustrag_integrations.defenses.base import Defense, check_query
-from robustrag_integrations.defenses.drivers import arun, run
 from robustrag_integrations.metrics import Metric, contains_answer, metric_name, references_of
 from robustrag_integrations.models.base import DecodingModel, TextModel
 from robustrag_integrations.passages import Passage
+from robustrag_integrations.plans.drivers import arun, run
 
 if TYPE_CHECKING:
-    from robustrag_integrations.defenses.decoding import DecodingAggregation, DecodingSettings
+    from robustrag_integrations.defenses.decoding.defense import DecodingAggregation, DecodingSettings
 
 CertificationPlan: TypeAlias = Generator[CertificationRequest, CertificationReply, tuple[Findings, ...]]
 
@@ -120,7 +120,7 @@ def prepare_etas(
     **settings: Any,
 ) -> EtasRun:
     """`prepare` for `DecodingAggregation.certify_etas`."""
-    from robustrag_integrations.defenses.decoding import DecodingSettings
+    from robustrag_integrations.defenses.decoding.defense import DecodingSettings
 
     values = tuple(dict.fromkeys(etas))
     if not values:
@@ -198,9 +198,9 @@ def decoding_run(
     etas: Sequence[int] = (),
 ) -> CertificationRun:
     """A certification over next-token probabilities; `etas` as for `decoding_certification_plan`."""
-    from robustrag_integrations.aggregation.decoding import ONE
-    from robustrag_integrations.certification.decoding import decoding_certification_plan
     from robustrag_integrations.certification.drive import DecodingCertifier
+    from robustrag_integrations.defenses.decoding.certificate import decoding_certification_plan
+    from robustrag_integrations.defenses.decoding.token_choice import ONE
 
     certifier = DecodingCertifier(model, metric, question.references)
     numerics = {**_numerics(model), "slack": settings.slack / ONE}

@@ -16,10 +16,10 @@ from robustrag_integrations.certification.requests import (
     OpenTrees,
     Score,
 )
-from robustrag_integrations.certification.states import PrefixStates
-from robustrag_integrations.defenses.plan import Ask
+from robustrag_integrations.defenses.decoding.states import PrefixStates
 from robustrag_integrations.metrics import Metric, checked_score
 from robustrag_integrations.models.base import DecodingModel, Distributions, TextModel
+from robustrag_integrations.plans.requests import Ask
 
 
 class _Scorer:

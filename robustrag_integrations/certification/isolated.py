@@ -9,10 +9,10 @@ from typing import Protocol
 from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import Findings, Ledger
 from robustrag_integrations.certification.requests import CertificationReply, CertificationRequest
-from robustrag_integrations.defenses.common import heard, truncation_warnings
-from robustrag_integrations.defenses.plan import Ask
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.passages import PassageGroup
+from robustrag_integrations.plans.asking import heard, truncation_warnings
+from robustrag_integrations.plans.requests import Ask
 from robustrag_integrations.prompts import Prompt
 
 NOTHING = PassageGroup(0, ())  # stands for a corrupted group where a batch must have as many rows as at inference

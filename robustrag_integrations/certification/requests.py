@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from robustrag_integrations.defenses.plan import Ask
+from robustrag_integrations.plans.requests import Ask
 from robustrag_integrations.prompts import Prompt
 
 

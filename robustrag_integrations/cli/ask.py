@@ -148,7 +148,7 @@ def _defense_name(args: argparse.Namespace) -> str:
 
 
 def _check_choices(choices: Sequence[str]) -> None:
-    from robustrag_integrations.defenses.voting import check_choices
+    from robustrag_integrations.defenses.voting.defense import check_choices
 
     try:
         check_choices(choices)
@@ -185,14 +185,14 @@ def _defense(args: argparse.Namespace, name: str, model: TextModel) -> Any:
 
         return VanillaRAG(model, task="multiple_choice" if args.choices else "short_answer")
     if name == "voting":
-        from robustrag_integrations.defenses.voting import MajorityVoting
+        from robustrag_integrations.defenses.voting.defense import MajorityVoting
 
         return MajorityVoting(model, **grouping)
     if name == "keyword":
-        from robustrag_integrations.defenses.keyword import KeywordAggregation
+        from robustrag_integrations.defenses.keyword.defense import KeywordAggregation
 
         return KeywordAggregation(model, **grouping, **given_thresholds(args, name))
-    from robustrag_integrations.defenses.decoding import DecodingAggregation
+    from robustrag_integrations.defenses.decoding.defense import DecodingAggregation
 
     if not isinstance(model, DecodingModel):
         raise UsageError(f"--defense decoding needs token probabilities, which {model.description} does not give")

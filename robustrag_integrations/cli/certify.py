@@ -225,14 +225,14 @@ def _defense(args: argparse.Namespace) -> Any:
     model: Any = load_model(args.model, args.base_url, max_context_tokens=256)
     settings = {"group_size": args.group_size, **given_thresholds(args, args.defense)}
     if args.defense == "keyword":
-        from robustrag_integrations.defenses.keyword import KeywordAggregation
+        from robustrag_integrations.defenses.keyword.defense import KeywordAggregation
 
         return KeywordAggregation(model, **settings)
     if args.defense == "voting":
-        from robustrag_integrations.defenses.voting import MajorityVoting
+        from robustrag_integrations.defenses.voting.defense import MajorityVoting
 
         return MajorityVoting(model, **settings)
-    from robustrag_integrations.defenses.decoding import DecodingAggregation
+    from robustrag_integrations.defenses.decoding.defense import DecodingAggregation
 
     return DecodingAggregation(model, **settings)
 

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 from robustrag_integrations.answer import GroupReport, RobustAnswer
 from robustrag_integrations.attacks import false_statement, inject, poisoning, prompt_injection
 from robustrag_integrations.cli.world import Question
-from robustrag_integrations.defenses.keyword import KeywordAggregation
+from robustrag_integrations.defenses.keyword.defense import KeywordAggregation
 from robustrag_integrations.defenses.vanilla import VanillaRAG
-from robustrag_integrations.defenses.voting import MajorityVoting
+from robustrag_integrations.defenses.voting.defense import MajorityVoting
 from robustrag_integrations.models.base import DecodingModel, TextModel
 from robustrag_integrations.passages import Passage
 
@@ -106,7 +106,7 @@ def defenses_of(model: TextModel, *, choices: bool) -> dict[str, Answers]:
     """Vanilla RAG and the defences that this model and question allow."""
     made: dict[str, Answers] = {"vanilla": VanillaRAG(model), "keyword": KeywordAggregation(model)}
     if isinstance(model, DecodingModel):
-        from robustrag_integrations.defenses.decoding import DecodingAggregation
+        from robustrag_integrations.defenses.decoding.defense import DecodingAggregation
 
         made["decoding"] = DecodingAggregation(model)
     if choices:

@@ -38,11 +38,11 @@ def check_thresholds(args: argparse.Namespace, defense: str) -> None:
     given = given_thresholds(args, defense)
     try:
         if defense == "keyword":
-            from robustrag_integrations.aggregation.keyword import KeywordThreshold
+            from robustrag_integrations.defenses.keyword.counting import KeywordThreshold
 
             KeywordThreshold.of(**{"alpha": 0.3, "beta": 3, **given})
         elif defense == "decoding":
-            from robustrag_integrations.defenses.decoding import DecodingSettings
+            from robustrag_integrations.defenses.decoding.defense import DecodingSettings
 
             DecodingSettings.of(**given)
     except (ValueError, TypeError) as error:

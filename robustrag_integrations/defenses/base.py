@@ -8,7 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.defenses.drivers import (
+from robustrag_integrations.models.base import TextModel
+from robustrag_integrations.passages import GroupBy, Passage, PassageGroup, check_grouping, isolate
+from robustrag_integrations.plans.drivers import (
     AnswerStream,
     AsyncAnswerStream,
     DecodingPerformer,
@@ -18,9 +20,7 @@ from robustrag_integrations.defenses.drivers import (
     run,
     stream,
 )
-from robustrag_integrations.defenses.plan import Plan
-from robustrag_integrations.models.base import TextModel
-from robustrag_integrations.passages import GroupBy, Passage, PassageGroup, check_grouping, isolate
+from robustrag_integrations.plans.requests import Plan
 
 if TYPE_CHECKING:
     from robustrag_integrations.certification.certify import CertificationRun

@@ -7,11 +7,11 @@ from collections.abc import Generator, Mapping, Sequence
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.defenses.base import TextDefense
-from robustrag_integrations.defenses.common import ask_final, report, truncation_warnings
-from robustrag_integrations.defenses.plan import Emit, Plan, Reply, Request
-from robustrag_integrations.defenses.voting import check_choices, parse_option
+from robustrag_integrations.defenses.voting.defense import check_choices, parse_option
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.passages import PassageGroup
+from robustrag_integrations.plans.asking import ask_final, report, truncation_warnings
+from robustrag_integrations.plans.requests import Emit, Plan, Reply, Request
 from robustrag_integrations.prompts import (
     ABSTENTION,
     NO_INFORMATION,

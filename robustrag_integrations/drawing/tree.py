@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from robustrag_integrations.certification.branches import END, MEANINGS, Branches, branches_of
+from robustrag_integrations.drawing.branches import END, MEANINGS, Branches, branches_of
 from robustrag_integrations.drawing.elements import Element, h
 from robustrag_integrations.drawing.text import one_line
 

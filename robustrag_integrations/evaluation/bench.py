@@ -144,14 +144,14 @@ def build_defense(setup: Setup, task: str, model: Any) -> Defense:
 
         return VanillaRAG(model, task=kind, prompts=prompts)
     if setup.defense == "voting":
-        from robustrag_integrations.defenses.voting import MajorityVoting
+        from robustrag_integrations.defenses.voting.defense import MajorityVoting
 
         return MajorityVoting(model, prompts=prompts, **settings)
     if setup.defense == "keyword":
-        from robustrag_integrations.defenses.keyword import KeywordAggregation
+        from robustrag_integrations.defenses.keyword.defense import KeywordAggregation
 
         return KeywordAggregation(model, task=kind, prompts=prompts, **settings)
-    from robustrag_integrations.defenses.decoding import DecodingAggregation
+    from robustrag_integrations.defenses.decoding.defense import DecodingAggregation
 
     return DecodingAggregation(model, task=kind, prompts=prompts, **settings)
 

@@ -258,15 +258,15 @@ def _check_setting(item: Section, name: str, key: str, value: Any) -> None:
 
             check_grouping(value, None)
         elif key == "quorum":
-            from robustrag_integrations.defenses.common import Quorum
+            from robustrag_integrations.plans.asking import Quorum
 
             Quorum(value)
         elif key in ("alpha", "beta"):
-            from robustrag_integrations.aggregation.keyword import KeywordThreshold
+            from robustrag_integrations.defenses.keyword.counting import KeywordThreshold
 
             KeywordThreshold.of(**{"alpha": 0.3, "beta": 3, key: value})
         elif name == "decoding":
-            from robustrag_integrations.defenses.decoding import DecodingSettings
+            from robustrag_integrations.defenses.decoding.defense import DecodingSettings
 
             DecodingSettings.of(**{key: value})
         else:

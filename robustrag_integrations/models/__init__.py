@@ -16,8 +16,8 @@ from robustrag_integrations.models.base import (
 from robustrag_integrations.models.callable import CallableModel
 
 if TYPE_CHECKING:
-    from robustrag_integrations.models.local import LocalModel
-    from robustrag_integrations.models.openai_compatible import OpenAIModel
+    from robustrag_integrations.models.local.model import LocalModel
+    from robustrag_integrations.models.server.model import OpenAIModel
 
 __all__ = [
     "CallableModel",
@@ -35,11 +35,11 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "LocalModel":
-        from robustrag_integrations.models.local import LocalModel
+        from robustrag_integrations.models.local.model import LocalModel
 
         return LocalModel
     if name == "OpenAIModel":
-        from robustrag_integrations.models.openai_compatible import OpenAIModel
+        from robustrag_integrations.models.server.model import OpenAIModel
 
         return OpenAIModel
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

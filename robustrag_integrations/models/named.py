@@ -80,12 +80,12 @@ class NamedModel:
         """
         limit: dict[str, Any] = {} if self.max_new_tokens is None else {"max_tokens": self.max_new_tokens}
         if self.name.startswith(COMPLETIONS):
-            from robustrag_integrations.models.remote_decoding import RemoteDecodingModel
+            from robustrag_integrations.models.server.decoding import RemoteDecodingModel
 
             model, _, tokenizer = self.name[len(COMPLETIONS) :].partition("@")
             return RemoteDecodingModel(model, self.base_url, tokenizer=tokenizer or None, **limit)
         if self.served:
-            from robustrag_integrations.models.openai_compatible import OpenAIModel
+            from robustrag_integrations.models.server.model import OpenAIModel
 
             return OpenAIModel(self.name[len(SERVED) :], self.base_url, **limit)
         if self.name.startswith(FUNCTION):
@@ -209,7 +209,7 @@ def _bundled_folder() -> Path:
 
 
 def _local(name: str, settings: Mapping[str, Any]) -> TextModel:
-    from robustrag_integrations.models.local import LocalModel
+    from robustrag_integrations.models.local.model import LocalModel
 
     _silence_transformers()
     if name == BUNDLED:

@@ -13,7 +13,7 @@ from robustrag_integrations.attacks.strategies import STRATEGIES, crafted_texts,
 from robustrag_integrations.passages import Passage
 from tests.certification.reader_attacks import SETUPS, besiege, demo_questions, reader, summary
 from tests.certification.worlds import split
-from tests.scripted import BARE, BARE_CHOICES, ScriptedModel
+from tests.defenses.scripted import BARE, BARE_CHOICES, ScriptedModel
 
 _ORDER = re.compile(r"please output (.+?)\.(?= When|$|\s)")
 

@@ -13,7 +13,7 @@ from robustrag_integrations import CallableModel, DecodingAggregation, KeywordAg
 from robustrag_integrations.certification.result import Certification
 from robustrag_integrations.models.base import DecodingSession
 from tests.certification.worlds import graded, split
-from tests.scripted import BARE, ScriptedDecodingModel, ScriptedModel
+from tests.defenses.scripted import BARE, ScriptedDecodingModel, ScriptedModel
 
 PASSAGES = [f"p{i}" for i in range(8)]
 
@@ -225,7 +225,7 @@ torch = pytest.importorskip("torch")
 @pytest.fixture(scope="module")
 def local():
     from robustrag_integrations import LocalModel
-    from tests.tiny_models import tiny_model, tiny_tokenizer
+    from tests.models.local.tiny_models import tiny_model, tiny_tokenizer
 
     return LocalModel(tiny_model("llama"), tiny_tokenizer(), max_context_tokens=24, max_new_tokens=4, chat=False)
 

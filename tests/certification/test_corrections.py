@@ -13,12 +13,12 @@ from collections import Counter
 import pytest
 
 from robustrag_integrations import DecodingAggregation, KeywordAggregation, MajorityVoting
-from robustrag_integrations.aggregation.decoding import ONE, TokenChoice
-from robustrag_integrations.aggregation.keyword import KeywordThreshold
-from robustrag_integrations.certification.keyword import keyword_span, retained_sets
-from robustrag_integrations.certification.steps import possible_tokens
+from robustrag_integrations.defenses.decoding.steps import possible_tokens
+from robustrag_integrations.defenses.decoding.token_choice import ONE, TokenChoice
+from robustrag_integrations.defenses.keyword.certificate import keyword_span, retained_sets
+from robustrag_integrations.defenses.keyword.counting import KeywordThreshold
 from tests.certification.worlds import graded, split
-from tests.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel
+from tests.defenses.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel
 
 
 def literal_retained_sets(sets, corrupted, alpha, beta, counts_of_attackers=None) -> list[frozenset[str]]:

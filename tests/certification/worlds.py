@@ -18,18 +18,18 @@ import numpy as np
 from robustrag_integrations.certification import Certification
 from robustrag_integrations.certification.certify import CertificationRun, decoding_run, text_run
 from robustrag_integrations.certification.findings import Question
-from robustrag_integrations.certification.keyword import keyword_certification_plan
-from robustrag_integrations.certification.voting import voting_certification_plan
-from robustrag_integrations.defenses.decoding import DecodingSettings, decoding_plan
-from robustrag_integrations.defenses.keyword import KeywordSettings, keyword_plan
-from robustrag_integrations.defenses.plan import Append, Ask, OpenSession, Plan, Reply, Request
-from robustrag_integrations.defenses.voting import VotingSettings, voting_plan
+from robustrag_integrations.defenses.decoding.defense import DecodingSettings, decoding_plan
+from robustrag_integrations.defenses.keyword.certificate import keyword_certification_plan
+from robustrag_integrations.defenses.keyword.defense import KeywordSettings, keyword_plan
+from robustrag_integrations.defenses.voting.certificate import voting_certification_plan
+from robustrag_integrations.defenses.voting.defense import VotingSettings, voting_plan
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.metrics import Metric, contains_answer
 from robustrag_integrations.models.base import Distributions, Opening, Response
 from robustrag_integrations.passages import Passage, PassageGroup, isolate
+from robustrag_integrations.plans.requests import Append, Ask, OpenSession, Plan, Reply, Request
 from robustrag_integrations.prompts import Prompt
-from tests.scripted import BARE, BARE_CHOICES, LetterCodec, ScriptedDecodingModel, ScriptedModel, context_of
+from tests.defenses.scripted import BARE, BARE_CHOICES, LetterCodec, ScriptedDecodingModel, ScriptedModel, context_of
 
 EVIL = "EVIL"
 SIZES = (1, 2)

@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 
 from langchain_robustrag import create_robust_documents_chain, create_robust_retrieval_chain
 from tests.langchain.library import FACTS, GIVEN, planted, questions, retriever
-from tests.serving import free_port
+from tests.models.server.serving import free_port
 
 pytest.importorskip("langchain_openai", reason="needs langchain-openai")
 

@@ -17,7 +17,7 @@ from robustrag_integrations import DecodingAggregation, LocalModel
 from robustrag_integrations.prompts import prompts_for
 from tests.llamaindex.fakes import FactReader, nodes_of
 from tests.llamaindex.library import ASKED, FACTS, PLANTED
-from tests.tiny_models import tiny_model, tiny_tokenizer
+from tests.models.local.tiny_models import tiny_model, tiny_tokenizer
 
 TEXTS = [*FACTS, PLANTED]
 STYLES = ["query", "aquery", "stream", "astream"]

@@ -12,7 +12,7 @@ from llama_index.core.chat_engine.types import BaseChatEngine
 from llamaindex_robustrag import RobustCondensePlusContextChatEngine, RobustRAGQueryEngine, RobustRAGSynthesizer
 from tests.llamaindex.fakes import index_of
 from tests.llamaindex.library import ASKED, FACTS, PLANTED
-from tests.serving import free_port
+from tests.models.server.serving import free_port
 
 pytest.importorskip("llama_index.llms.openai_like", reason="needs llama-index-llms-openai-like")
 

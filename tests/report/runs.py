@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from robustrag_integrations.attacks import plan_attack
-from robustrag_integrations.defenses.decoding import DecodingAggregation
-from robustrag_integrations.defenses.keyword import KeywordAggregation
+from robustrag_integrations.defenses.decoding.defense import DecodingAggregation
+from robustrag_integrations.defenses.keyword.defense import KeywordAggregation
 from robustrag_integrations.defenses.vanilla import VanillaRAG
-from robustrag_integrations.defenses.voting import MajorityVoting
+from robustrag_integrations.defenses.voting.defense import MajorityVoting
 from robustrag_integrations.evaluation.questions import EvalQuestion
 from robustrag_integrations.evaluation.scoring import score_answer
 from robustrag_integrations.passages import Passage
-from tests.scripted import ScriptedDecodingModel, ScriptedModel
+from tests.defenses.scripted import ScriptedDecodingModel, ScriptedModel
 
 PEOPLE = ("Ada Stone", "Ben Carver", "Cleo Marsh", "Dan Holt", "Eva Lund")
 HEADER = {

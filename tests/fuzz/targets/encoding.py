@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from robustrag_integrations.models.encoding import PromptEncoder
+from robustrag_integrations.models.local.encoding import PromptEncoder
 from robustrag_integrations.prompts import Prompt, prompts_for
 from robustrag_integrations.reader import reader_path
 from tests.fuzz.hostile import text

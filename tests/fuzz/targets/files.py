@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from robustrag_integrations.corpus import BM25Index, CorpusError, Document, read_documents, split
-from tests.documents import write_pdf
+from tests.corpus.documents import write_pdf
 from tests.fuzz.checks import assert_harmless_on_a_terminal, assert_valid_unicode
 from tests.fuzz.hostile import damaged, data, json_line, name, text
 from tests.fuzz.scratch import scratch

@@ -9,8 +9,8 @@ from openai.types import Completion
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from robustrag_integrations.errors import ModelError
-from robustrag_integrations.models.openai_replies import Fingerprints, StreamEnd, said_by_server, text_of
-from robustrag_integrations.models.token_lists import token_list
+from robustrag_integrations.models.server.replies import Fingerprints, StreamEnd, said_by_server, text_of
+from robustrag_integrations.models.server.token_lists import token_list
 from tests.fuzz.hostile import name, spoiled, text, value
 from tests.fuzz.source import Source
 from tests.fuzz.target import Target

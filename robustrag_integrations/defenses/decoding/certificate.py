@@ -1,0 +1,256 @@
+"""Certifying decoding aggregation (paper, section IV-C, Algorithm 4).
+
+The tree of all partial responses is walked level by level, once for all corruption sizes, all values of eta and all
+cases: a group's distribution after a prefix is the same whoever else is corrupted, so each prefix is scored once, and
+each case sums the rows that are its own. A case leaves the walk at its first Case 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from robustrag_integrations.certification.cases import BenignCase
+from robustrag_integrations.certification.findings import NOTHING_BENIGN, Findings, Ledger, Question, smaller_size_fails
+from robustrag_integrations.certification.isolated import NOTHING
+from robustrag_integrations.certification.requests import CertificationReply, CertificationRequest, OpenTrees
+from robustrag_integrations.defenses.decoding.defense import DecodingSettings, unsettled, who_answers
+from robustrag_integrations.defenses.decoding.sampling import sample_leaves
+from robustrag_integrations.defenses.decoding.tree import (
+    Node,
+    Rows,
+    Seat,
+    Walk,
+    expand,
+    grow,
+    judged,
+    rows_of,
+    score_leaves,
+    sessions_of,
+)
+from robustrag_integrations.metrics import Metric
+from robustrag_integrations.models.base import Opening, TokenCodec
+from robustrag_integrations.models.token_text import TokenText
+from robustrag_integrations.passages import PassageGroup
+from robustrag_integrations.plans.asking import truncation_warnings
+from robustrag_integrations.prompts import ABSTENTION
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+NOBODY_LEFT = "no untouched group takes part in decoding: one that the attacker adds decides alone"
+_AT_ONCE = 16  # prefixes scored per request, so that their distributions fit in memory
+_MOST_UNSURE = 4  # groups of which it may be open whether they answer; all their subsets are looked at
+
+
+def decoding_certification_plan(
+    question: Question,
+    settings: DecodingSettings,
+    codec: TokenCodec,
+    *,
+    metric: Metric | None = None,
+    etas: Sequence[int] = (),
+) -> Generator[CertificationRequest, CertificationReply, tuple[Findings, ...]]:
+    """Certify all corruption sizes of a question in one walk over the tree of partial responses.
+
+    `metric` is only looked at for what it says about itself: one that is `monotone` and has a `highest` score lets the
+    walk leave out what follows a partial response that has it.
+
+    Args:
+        question: what is certified.
+        settings: the defence's.
+        codec: the model's.
+        metric: what responses are scored with.
+        etas: values of eta, in units of 2**-40, in place of the settings' one; the findings are those of all sizes for
+            the first, then for the second, ...
+    """
+    chosen = tuple(etas) or (settings.eta,)
+    sizes = [
+        Findings(size, question.cases(size), settings=replace(settings, eta=eta).as_dict())
+        for eta in chosen
+        for size in question.sizes
+    ]
+    per_size = [eta for eta in chosen for _ in question.sizes]
+    walk = Walk(question, settings, codec, sizes, per_size, Ledger(question.max_model_calls), metric)
+    for found in sizes:
+        if not all(case.groups for case in found.cases):
+            found.open_ended(NOTHING_BENIGN)
+    _pass_on(walk)
+    seated = yield from _open(walk)
+    if seated:
+        seats, rows = seated
+        level = [Node(TokenText(codec, settings.stop), seats)]
+        yield from _walk(walk, level, rows)
+        if question.sample:
+            yield from sample_leaves(walk, seats, rows)
+    for index, found in enumerate(sizes):
+        if found.model_calls is None or found.estimate:
+            found.model_calls = walk.ledger.spent
+        found.evidence = {"tree": list(walk.tree.get(index, {}).values()), **found.evidence}
+    return tuple(sizes)
+
+
+def _pass_on(walk: Walk) -> None:
+    """What fails against a smaller attacker fails against a larger one."""
+    failed: dict[int, int] = {}  # corruption size by eta
+    for found, eta in zip(walk.sizes, walk.etas, strict=True):
+        if eta in failed and not found.done:
+            found.settle(smaller_size_fails(failed[eta]))
+        if found.done and found.model_calls is None:
+            found.model_calls = walk.ledger.spent
+        if eta not in failed and found.done and found.certified and found.tau == 0:
+            failed[eta] = found.size
+
+
+def _open(
+    walk: Walk,
+) -> Generator[CertificationRequest, CertificationReply, tuple[list[Seat], dict[int, Rows]] | None]:
+    """Read all untouched groups, in sessions of as many rows as inference has, and seat the cases in them."""
+    batches, places = _sessions(walk.sizes)
+    if not batches:
+        return None
+    if len(batches) > walk.ledger.left:
+        for found in walk.sizes:
+            found.give_up(f"{len(batches)} decoding sessions would have to be opened; raise max_model_calls")
+        return None
+    query, settings = walk.question.query, walk.settings
+    prompts = tuple(settings.isolated_prompts(query, batch) for batch in batches)
+    openings: Sequence[Opening] = yield OpenTrees(prompts, settings.no_retrieval_prompt(query), settings.max_new_tokens)
+    walk.ledger.spent += len(batches)
+    turnouts = [_turnout(batch, o.abstention, settings) for batch, o in zip(batches, openings, strict=True)]
+    seats = []
+    for index, found in enumerate(walk.sizes):
+        used = {place for c in found.cases for place in places.get((c.total, c.ranks), ())}
+        found.warnings = tuple(truncation_warnings([openings[s].truncated[row] for s, row in used]))
+        for number, case in enumerate(found.cases):
+            if found.done:
+                break
+            groups = places[case.total, case.ranks]
+            for rows in _may_answer(walk, found, groups, turnouts, exact=not case.corrupted):
+                if rows:
+                    seats.append(Seat(index, number, rows, case.corrupted))
+                else:
+                    yield from _nobody(walk, found, number, case)
+    _pass_on(walk)
+    return seats, {s: rows_of(o.distributions, walk.settings.slack) for s, o in enumerate(openings)}
+
+
+@dataclass(frozen=True)
+class _Turnout:
+    """Which rows of a session answer, and for which of them float noise could decide (p(abstain) next to gamma)."""
+
+    answering: frozenset[int]
+    unsure: frozenset[int]
+
+
+def _turnout(groups: Sequence[PassageGroup], abstention: NDArray[np.floating], settings: DecodingSettings) -> _Turnout:
+    answering = who_answers(groups, abstention, settings.gamma)
+    return _Turnout(frozenset(answering), frozenset(unsettled(groups, abstention, settings)))
+
+
+def _may_answer(
+    walk: Walk,
+    found: Findings,
+    groups: Sequence[tuple[int, int]],
+    turnouts: Sequence[_Turnout],
+    *,
+    exact: bool,
+) -> Iterator[tuple[tuple[int, int], ...]]:
+    """The sets of groups that may answer, as (session, row): one, or several where abstaining is a matter of noise.
+
+    Args:
+        walk: for its settings.
+        found: certified no further if there are too many such sets.
+        groups: a case's untouched groups.
+        turnouts: per session.
+        exact: whether noise plays no part.
+    """
+    unsure = [] if exact else [(s, row) for s, row in groups if row in turnouts[s].unsure]
+    if len(unsure) > _MOST_UNSURE:
+        found.open_ended(
+            f"for {len(unsure)} untouched groups the probability of abstaining is within the slack of "
+            f"gamma={walk.settings.gamma:g}: which of them answer is a matter of float noise"
+        )
+        return
+    for count in range(len(unsure) + 1):
+        for silent in combinations(unsure, count):
+            yield tuple(
+                (s, row)
+                for s, row in groups
+                if (s, row) not in silent and ((s, row) in unsure or row in turnouts[s].answering)
+            )
+
+
+def _nobody(
+    walk: Walk, found: Findings, number: int, case: BenignCase
+) -> Generator[CertificationRequest, CertificationReply, None]:
+    """J is empty: an abstention without an attacker, anything with one."""
+    if case.corrupted:
+        found.open_ended(NOBODY_LEFT)
+        return
+    [score] = yield from walk.ledger.scored([ABSTENTION])
+    found.add(ABSTENTION, score, "no group answers", number)
+
+
+_Places = dict[tuple[int, tuple[tuple[int, ...], ...]], list[tuple[int, int]]]
+
+
+def _sessions(sizes: Sequence[Findings]) -> tuple[list[list[PassageGroup]], _Places]:
+    """Distinct untouched groups packed into sessions of as many rows as inference has; where each case's groups are."""
+    batches: list[list[PassageGroup]] = []
+    seat_of: dict[tuple[int, tuple[int, ...]], tuple[int, int]] = {}
+    open_batch: dict[int, int] = {}
+    places: _Places = {}
+    for case in (case for found in sizes if not found.done for case in found.cases):
+        for ranks, group in zip(case.ranks, case.groups, strict=True):
+            if (case.total, ranks) in seat_of:
+                continue
+            at = open_batch.get(case.total)
+            if at is None or len(batches[at]) == case.total:
+                at = open_batch[case.total] = len(batches)
+                batches.append([])
+            seat_of[case.total, ranks] = (at, len(batches[at]))
+            batches[at].append(group)
+        places[case.total, case.ranks] = [seat_of[case.total, ranks] for ranks in case.ranks]
+    for total, at in [(t, a) for (t, _), (a, _) in seat_of.items()]:
+        batches[at] += [NOTHING] * (total - len(batches[at]))
+    return batches, places
+
+
+def _walk(
+    walk: Walk, level: list[Node], rows: dict[int, Rows]
+) -> Generator[CertificationRequest, CertificationReply, None]:
+    """Walk the tree breadth first; the root's rows are known."""
+    following, leaves = expand(walk, level[0], judged(walk, level[0], rows) or ())
+    yield from score_leaves(walk, leaves)
+    level = following
+    while level := _living(walk, level):
+        needed = sum(len(sessions_of(node)) for node in level)
+        if needed > walk.ledger.left:
+            last = max((s.size for node in level for s in node.seats), key=lambda i: (walk.sizes[i].size, i))
+            walk.sizes[last].give_up(
+                f"{needed} more prefixes would have to be scored, {walk.ledger.left} model calls are left; raise "
+                "max_model_calls, or eta"
+            )
+            continue
+        following, leaves = [], []
+        for start in range(0, len(level), _AT_ONCE):
+            part = level[start : start + _AT_ONCE]
+            spans = yield from grow(walk, part)
+            for node, known in zip(part, spans, strict=True):
+                children, ended = expand(walk, node, known)
+                following += children
+                leaves += ended
+        yield from score_leaves(walk, leaves)
+        level = following
+
+
+def _living(walk: Walk, level: Sequence[Node]) -> list[Node]:
+    """The nodes that some undecided case still needs."""
+    _pass_on(walk)
+    for node in level:
+        node.seats = [seat for seat in node.seats if walk.alive(seat)]
+    return [node for node in level if node.seats]

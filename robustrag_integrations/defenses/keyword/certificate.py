@@ -1,0 +1,229 @@
+"""Certifying keyword aggregation (paper, section IV-B, Algorithm 3).
+
+Two things are done differently from a literal reading. The attacker's effective count is not enumerated: since
+alpha <= 1, what is possible with fewer effective groups is possible with more, so that one power set covers all. And
+before keywords are looked at, it is checked whether the attacker alone reaches the threshold: any word can then be
+retained, and the responses have no end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations, islice
+from random import Random
+from typing import Any
+
+from robustrag_integrations.certification.cases import BenignCase
+from robustrag_integrations.certification.findings import NO_QUORUM, NOTHING_BENIGN, Findings, Ledger, Question
+from robustrag_integrations.certification.findings import smaller_size_fails as _smaller
+from robustrag_integrations.certification.isolated import ask_cases, responses_to
+from robustrag_integrations.certification.requests import CertificationReply, CertificationRequest
+from robustrag_integrations.certification.result import Estimate
+from robustrag_integrations.defenses.keyword.counting import KeywordThreshold, tally_keywords
+from robustrag_integrations.defenses.keyword.defense import KeywordSettings
+from robustrag_integrations.errors import ModelError
+from robustrag_integrations.models.base import Response
+from robustrag_integrations.plans.asking import Quorum, final_text
+from robustrag_integrations.plans.requests import Ask
+from robustrag_integrations.prompts import ABSTENTION
+
+_WAVE = 32  # final prompts asked at once, after the first and likeliest
+
+
+@dataclass(frozen=True)
+class KeywordSpan:
+    """Which keywords can be retained next to m' corrupted groups.
+
+    Attributes:
+        always: W_A, retained whatever the attacker does; sorted.
+        contested: W_C, retained or not as the attacker likes; those said most often first.
+        unbounded: whether the attacker alone can have any word retained.
+        mu: the threshold with all of the attacker's groups answering.
+        counts: c(w) over the untouched groups.
+    """
+
+    always: tuple[str, ...]
+    contested: tuple[str, ...]
+    unbounded: bool
+    mu: Fraction
+    counts: dict[str, int]
+
+
+def keyword_span(
+    keyword_sets: Sequence[Collection[str] | None], corrupted: int, threshold: KeywordThreshold
+) -> KeywordSpan:
+    """Sort the untouched groups' keywords by what the attacker can do to them (Algorithm 3, lines 1-13).
+
+    With e of m' corrupted groups answering, a keyword said c(w) times stays if c(w) >= mu(n + e) and can stay if
+    c(w) + e >= mu(n + e). Both sets grow apart with e, so that e = m' covers all others.
+    """
+    tally = tally_keywords(keyword_sets, threshold)
+    mu = threshold.at(tally.answering + corrupted)
+    ranked = sorted(tally.counts, key=lambda w: (-tally.counts[w], w))
+    return KeywordSpan(
+        tuple(sorted(w for w in ranked if tally.counts[w] >= mu)),
+        tuple(w for w in ranked if mu > tally.counts[w] >= mu - corrupted),
+        corrupted > 0 and corrupted >= mu,
+        mu,
+        tally.counts,
+    )
+
+
+def retained_sets(span: KeywordSpan) -> Iterator[tuple[str, ...]]:
+    """All 2^|W_C| keyword sets that can be retained, likeliest to fail first: none contested, all, one left out, ..."""
+    contested, size = span.contested, len(span.contested)
+    by_size = sorted(range(size + 1), key=lambda n: (min(n, size - n), 0 < n <= size // 2))
+    for count in by_size:
+        for chosen in combinations(contested, count):
+            yield tuple(sorted((*span.always, *chosen)))
+
+
+def quorum_can_be_missed(responses: Sequence[Response], corrupted: int, quorum: Quorum) -> bool:
+    """Whether no answer comes at all when every corrupted group fails."""
+    return sum(r.text is not None for r in responses) < quorum.needed(len(responses) + corrupted)
+
+
+def keyword_certification_plan(
+    question: Question, settings: KeywordSettings, *, same_batches: bool = False
+) -> Generator[CertificationRequest, CertificationReply, tuple[Findings, ...]]:
+    """Certify all corruption sizes of a question, the smallest first; final calls are shared between them."""
+    sizes = [Findings(size, question.cases(size)) for size in question.sizes]
+    ledger = Ledger(question.max_model_calls)
+
+    def prompts_of(groups: Sequence[Any]) -> Any:
+        return settings.isolated_prompts(question.query, groups)
+
+    told = yield from ask_cases(sizes, prompts_of, ledger, same_batches=same_batches)
+    keywords = {response: settings.keywords_of(response) for response in set(told.values())}
+    finals: dict[tuple[str, ...], str | None] = {(): ABSTENTION}
+    failed: int | None = None
+    for found in sizes:
+        if failed is not None:
+            found.settle(_smaller(failed))
+        for number, case in enumerate(found.cases):
+            if found.done:
+                break
+            responses = responses_to(case, told, same_batches=same_batches)
+            sets = [keywords[r] for r in responses]
+            yield from _certify_case(question, settings, found, number, case, responses, sets, finals, ledger)
+        found.model_calls = ledger.spent
+        if failed is None and found.certified and found.tau == 0:
+            failed = found.size
+    return tuple(sizes)
+
+
+def _certify_case(
+    question: Question,
+    settings: KeywordSettings,
+    found: Findings,
+    number: int,
+    case: BenignCase,
+    responses: Sequence[Response],
+    keyword_sets: Sequence[frozenset[str] | None],
+    finals: dict[tuple[str, ...], str | None],
+    ledger: Ledger,
+) -> Generator[CertificationRequest, CertificationReply, None]:
+    if not case.groups:
+        found.open_ended(NOTHING_BENIGN)
+        return
+    if quorum_can_be_missed(responses, case.corrupted, settings.quorum):
+        found.add(None, 0.0, NO_QUORUM, number)
+        return
+    span = keyword_span(keyword_sets, case.corrupted, settings.threshold)
+    if not found.evidence:
+        found.evidence = _evidence(span, case)
+    if span.unbounded:
+        found.evidence = _evidence(span, case)
+        found.open_ended(
+            f"{case.corrupted} corrupted groups reach the threshold of {float(span.mu):g} alone: "
+            "any word can be retained"
+        )
+        return
+    unknown = _count_unknown(span, finals, ledger.left)
+    if unknown <= ledger.left:
+        yield from _try_all(question, settings, found, number, retained_sets(span), finals, ledger, span)
+        return
+    drawn = list(_sampled(span, question.sample, Random(f"{question.seed}/{found.size}/{number}")))
+    found.give_up(
+        f"the attacker decides on {len(span.contested)} keywords, 2^{len(span.contested)} sets, and {ledger.left} "
+        "model calls are left; raise max_model_calls, or alpha and beta"
+    )
+    if drawn:
+        trial = Findings(found.size, found.cases)
+        ledger.limit += len(drawn)
+        yield from _try_all(question, settings, trial, number, iter(drawn), finals, ledger, span)
+        found.responses.update(trial.responses)
+        value = min(r.score for r in found.responses.values())
+        found.estimate = Estimate(value, len(drawn), question.seed)
+
+
+def _try_all(
+    question: Question,
+    settings: KeywordSettings,
+    found: Findings,
+    number: int,
+    sets: Iterator[tuple[str, ...]],
+    finals: dict[tuple[str, ...], str | None],
+    ledger: Ledger,
+    span: KeywordSpan,
+) -> Generator[CertificationRequest, CertificationReply, None]:
+    """Ask for each keyword set's answer, in waves, until one scores 0 (Algorithm 3, lines 13-17)."""
+    wave = 2
+    while not found.done and (retained := list(islice(sets, wave))):
+        new = [r for r in dict.fromkeys(retained) if r not in finals]
+        if new:
+            prompts = tuple(settings.final_prompt(question.query, r) for r in new)
+            replies = yield Ask(prompts, "final")
+            ledger.spent += len(new)
+            finals.update((r, _text_of(s)) for r, s in zip(new, replies, strict=True))
+        texts = [finals[r] for r in retained]
+        scores = yield from ledger.scored(t for t in texts if t is not None)
+        known = iter(scores)
+        for keywords, text in zip(retained, texts, strict=True):
+            cause = _cause(keywords, span)
+            found.add(text, next(known) if text is not None else 0.0, cause, number)
+        wave = _WAVE
+
+
+def _text_of(response: Response) -> str | None:
+    """What inference makes of a final response; None where it raises."""
+    try:
+        return final_text(response)
+    except ModelError:
+        return None
+
+
+def _cause(retained: Sequence[str], span: KeywordSpan) -> str:
+    kept = ", ".join(retained) if retained else "nothing"
+    missing = [w for w in span.contested if w not in retained]
+    return f"retained: {kept}" + (f"; suppressed: {', '.join(missing)}" if missing else "")
+
+
+def _count_unknown(span: KeywordSpan, finals: dict[tuple[str, ...], str | None], left: int) -> int:
+    """How many keyword sets have no answer yet; more than `left` is told without counting."""
+    size = len(span.contested)
+    if size > 60 or 2**size - len(finals) > left:
+        return left + 1
+    return sum(retained not in finals for retained in retained_sets(span))
+
+
+def _sampled(span: KeywordSpan, size: int, random: Random) -> Iterator[tuple[str, ...]]:
+    """Keyword sets drawn evenly, each contested keyword in or out."""
+    for _ in range(size):
+        chosen = [w for w in span.contested if random.random() < 0.5]
+        yield tuple(sorted((*span.always, *chosen)))
+
+
+def _evidence(span: KeywordSpan, case: BenignCase) -> dict[str, Any]:
+    ranked = sorted(span.counts.items(), key=lambda item: (-item[1], item[0]))
+    return {
+        "counts": dict(ranked[:200]),
+        "threshold": float(span.mu),
+        "corrupted_groups": case.corrupted,
+        "untouched_groups": len(case.groups),
+        "always_retained": list(span.always),
+        "contested": list(span.contested[:200]),
+        "keyword_sets": 2 ** min(len(span.contested), 60),
+    }

@@ -1,0 +1,1 @@
+"""Majority voting over options: counting, plan, certificate and front door (paper, section III-B)."""

@@ -1,0 +1,71 @@
+"""Certifying a majority vote (paper, section IV-A, the warm-up example, without its slack).
+
+The options are known, so R is always finite: an option is possible if it wins with all corrupted groups voting for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any
+
+from robustrag_integrations.certification.findings import NO_QUORUM, NOTHING_BENIGN, Findings, Ledger, Question
+from robustrag_integrations.certification.findings import smaller_size_fails as _smaller
+from robustrag_integrations.certification.isolated import ask_cases, responses_to
+from robustrag_integrations.certification.requests import CertificationReply, CertificationRequest
+from robustrag_integrations.defenses.keyword.certificate import quorum_can_be_missed
+from robustrag_integrations.defenses.voting.counting import tally_votes
+from robustrag_integrations.defenses.voting.defense import VotingSettings
+from robustrag_integrations.prompts import ABSTENTION
+
+
+def possible_winners(votes: Sequence[int | None], options: int, corrupted: int) -> list[int | None]:
+    """The options that can win next to m' corrupted groups; None among them if it can be that nobody votes.
+
+    All corrupted groups voting for an option is the best they can do for it.
+    """
+    winners = {tally_votes([*votes, *[option] * corrupted], options).winner for option in range(options)}
+    if all(vote is None for vote in votes):
+        winners.add(None)
+    return sorted(winners, key=lambda w: -1 if w is None else w)
+
+
+def voting_certification_plan(
+    question: Question, choices: Sequence[str], settings: VotingSettings, *, same_batches: bool = False
+) -> Generator[CertificationRequest, CertificationReply, tuple[Findings, ...]]:
+    """Certify all corruption sizes of a multiple-choice question, the smallest first."""
+    sizes = [Findings(size, question.cases(size)) for size in question.sizes]
+    ledger = Ledger(question.max_model_calls)
+
+    def prompts_of(groups: Sequence[Any]) -> Any:
+        return settings.isolated_prompts(question.query, groups, choices)
+
+    told = yield from ask_cases(sizes, prompts_of, ledger, same_batches=same_batches)
+    failed: int | None = None
+    for found in sizes:
+        if failed is not None:
+            found.settle(_smaller(failed))
+        for number, case in enumerate(found.cases):
+            if found.done:
+                break
+            if not case.groups:
+                found.open_ended(NOTHING_BENIGN)
+                break
+            responses = responses_to(case, told, same_batches=same_batches)
+            if quorum_can_be_missed(responses, case.corrupted, settings.quorum):
+                found.add(None, 0.0, NO_QUORUM, number)
+                break
+            votes = [settings.vote_of(r, choices) for r in responses]
+            winners = possible_winners(votes, len(choices), case.corrupted)
+            texts = [ABSTENTION if w is None else choices[w] for w in winners]
+            scores = yield from ledger.scored(texts)
+            counts = tally_votes(votes, len(choices)).counts
+            if not found.evidence:
+                shown = {choice: counts[i] for i, choice in enumerate(choices)}
+                found.evidence = {"counts": shown, "corrupted_groups": case.corrupted}
+            for winner, text, score in zip(winners, texts, scores, strict=True):
+                own = 0 if winner is None else counts[winner]
+                found.add(text, score, f"{own} untouched votes and up to {case.corrupted} corrupted ones", number)
+        found.model_calls = ledger.spent
+        if failed is None and found.certified and found.tau == 0:
+            failed = found.size
+    return tuple(sizes)

@@ -1,0 +1,1 @@
+"""Transformers models that run in this process."""

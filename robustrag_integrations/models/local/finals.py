@@ -1,0 +1,304 @@
+"""Many final prompts of one question, each answered as if it had been asked alone.
+
+Keyword certification asks the same final question with many sets of keywords. The prompts share most of their tokens
+and most of their answers. A trie holds their tokens once; known answers are drafts behind each prompt; and one forward
+pass tells how every prompt is answered. Greedy decoding goes on from there, one token of every unfinished answer per
+pass. A token stands only where its lead is far beyond the float noise that this brings, as measured in every tree on a
+prompt that was asked alone; a prompt with a single token in doubt is asked alone as well. So are all prompts where more
+than noise is measured. The responses are those of inference.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Protocol
+
+import torch
+
+from robustrag_integrations.models.base import FinalAnswers, Response, TokenCodec
+from robustrag_integrations.models.local.encoding import Encoded
+from robustrag_integrations.models.local.packing import Stem, TokenTree
+from robustrag_integrations.models.noise import reckoned_noise
+from robustrag_integrations.models.token_text import TokenText
+from robustrag_integrations.prompts import Prompt
+
+_DRAFTS = 2  # known answers that are tried behind every prompt
+_AHEAD = 16  # tokens of a known answer that are tried at once
+_LEAVES = 32  # prompts in one tree, at most
+_NODES = 3072  # tokens in one tree that the prompts do not share, about; masks grow with the square
+_LONGEST = 4096  # tokens of a prompt; longer ones are asked alone
+
+
+class AskAlone(Protocol):
+    """Inference itself: the response to one prompt. `watch` sees the [1, V] logits of every step."""
+
+    def __call__(
+        self, prompt: Prompt, cancelled: threading.Event, watch: Callable[[torch.Tensor], None], /
+    ) -> Response:
+        """Ask."""
+        ...
+
+
+@dataclass(frozen=True)
+class FinalRules:
+    """What turns tokens into a final answer, as at inference."""
+
+    codec: TokenCodec
+    stop: tuple[str, ...]
+    max_new_tokens: int
+
+
+@dataclass(frozen=True)
+class _Anchor:
+    """A prompt that was asked alone: its tokens, its answer's, and the logits [T, V] they were chosen from."""
+
+    ids: tuple[int, ...]
+    answer: tuple[int, ...]
+    logits: torch.Tensor
+
+
+@dataclass
+class _Leaf:
+    """An answer in the making."""
+
+    encoded: Encoded
+    text: TokenText
+    node: int = -1  # the node whose logits decide the next token
+    taken: list[int] = field(default_factory=list)  # every token chosen, one that ends the text included
+    finished: bool = False
+    in_doubt: bool = False
+
+
+class PackedFinals(FinalAnswers):
+    """Answers final prompts in packs.
+
+    Args:
+        stem: what the trees of prompts grow on: one row that has read nothing.
+        encode: a prompt's tokens as at inference.
+        ask_alone: inference.
+        rules: what turns tokens into an answer.
+    """
+
+    def __init__(self, stem: Stem, encode: Callable[[Prompt], Encoded], ask_alone: AskAlone, rules: FinalRules) -> None:
+        self._encode, self._ask_alone, self._rules = encode, ask_alone, rules
+        self._tree = TokenTree(stem)
+        self._trunk: tuple[int, ...] = ()  # tokens of the nodes that the tree keeps
+        self._anchor: _Anchor | None = None
+        self._drafts: Counter[tuple[int, ...]] = Counter()
+        self._trusted = True
+        self._measured = 0.0
+        self._counts = Counter[str]()
+
+    @property
+    def profile(self) -> dict[str, Any]:
+        """How many prompts were answered how, and the noise of the logits, as a share of the largest one."""
+        if not self._counts["packed"]:
+            return {}
+        return {
+            "finals_packed": self._counts["packed"],
+            "finals_alone": self._counts["alone"],
+            "noise_measured": self._measured,
+            "noise_reckoned_with": reckoned_noise(self._measured),
+        }
+
+    def answer(self, prompts: Sequence[Prompt]) -> list[Response]:
+        """One response per prompt, those of asking each alone."""
+        return self._answer(prompts, threading.Event())
+
+    async def aanswer(self, prompts: Sequence[Prompt]) -> list[Response]:
+        """`answer` in a thread; cancelling it stops the decoding at the next token."""
+        cancelled = threading.Event()
+        try:
+            return await asyncio.to_thread(self._answer, prompts, cancelled)
+        finally:
+            cancelled.set()
+
+    def _answer(self, prompts: Sequence[Prompt], cancelled: threading.Event) -> list[Response]:
+        told: list[Response | None] = [None] * len(prompts)
+        if self._anchor is None and prompts:
+            told[0] = self._alone(prompts[0], cancelled)
+        encoded = {i: self._encode(p) for i, p in enumerate(prompts) if told[i] is None}
+        left = {i: e for i, e in encoded.items() if len(e.ids) <= _LONGEST}
+        for part in _parts(left, self._rules.max_new_tokens):
+            if self._trusted:
+                for i, response in zip(part, self._pack([left[i] for i in part], cancelled), strict=True):
+                    told[i] = response
+        return [r if r is not None else self._alone(p, cancelled) for r, p in zip(told, prompts, strict=True)]
+
+    def _alone(self, prompt: Prompt, cancelled: threading.Event) -> Response:
+        steps: list[torch.Tensor] = []
+        response = self._ask_alone(Prompt(prompt.text, prompt.context, prompt.fixed), cancelled, steps.append)
+        logits = torch.cat(steps)
+        answer = tuple(map(int, logits.argmax(-1)))
+        self._drafts[answer] += 1
+        self._counts["alone"] += 1
+        if self._anchor is None:
+            self._anchor = _Anchor(self._encode(prompt).ids, answer, logits)
+            self._trusted = len(self._anchor.ids) <= _LONGEST
+        return response
+
+    def _pack(self, encoded: Sequence[Encoded], cancelled: threading.Event) -> list[Response | None]:
+        """Responses in the order of the prompts; None where one has to be asked alone."""
+        rules, anchor = self._rules, self._anchor
+        assert anchor is not None  # noqa: S101 - one is asked first
+        prompts = [e.ids for e in encoded]
+        trunk = _shared([ids[:-1] for ids in (*prompts, anchor.ids)])
+        self._tree.cut(len(_shared([trunk, self._trunk])))
+        pack = _Pack(self._tree, trunk)
+        leaves = [_Leaf(e, TokenText(rules.codec, rules.stop), pack.path(e.ids)) for e in encoded]
+        answers = [answer for answer, _ in self._drafts.most_common()]
+        for leaf in leaves:
+            for draft in _drafts_after(answers, ()):
+                pack.want(leaf.node, draft)
+        checked = pack.want(pack.path(anchor.ids), anchor.answer[:-1])
+        self._trunk = trunk
+        pack.read()
+        self._measured = max(self._measured, pack.noise(checked, anchor.logits))
+        noise = reckoned_noise(self._measured)
+        self._trusted = noise is not None
+        while self._trusted and not cancelled.is_set() and any(not leaf.finished for leaf in leaves):
+            for leaf in leaves:
+                self._advance(pack, leaf, 2 * (noise or 1.0))
+            for leaf in leaves:
+                if not leaf.finished:
+                    leaf.node = _go_on(pack, leaf, answers)
+            pack.read()
+        self._tree.cut(len(self._trunk))
+        return [self._response(leaf) for leaf in leaves]
+
+    def _advance(self, pack: _Pack, leaf: _Leaf, enough: float) -> None:
+        """Take the tokens that are known and whose lead is enough."""
+        while not leaf.finished:
+            token, lead = pack.next[leaf.node]
+            if not lead >= enough:  # not a number is not enough either
+                leaf.finished = leaf.in_doubt = True
+                return
+            leaf.taken.append(token)
+            ended = self._rules.codec.is_end(token)
+            if not ended:
+                leaf.text.add(token)
+            leaf.finished = ended or leaf.text.stopped or len(leaf.taken) == self._rules.max_new_tokens
+            following = pack.child(leaf.node, token)
+            if following not in pack.next:
+                return
+            leaf.node = following
+
+    def _response(self, leaf: _Leaf) -> Response | None:
+        if leaf.in_doubt or not leaf.finished:
+            return None
+        self._drafts[tuple(leaf.taken)] += 1
+        self._counts["packed"] += 1
+        leaf.text.finish()
+        return Response(leaf.text.shown, truncated=leaf.encoded.truncated)
+
+
+class _Pack:
+    """One tree of prompts and answers, read in few forward passes.
+
+    `next` has, for every node that was wanted and read, the best next token and its lead over the second best, as a
+    share of the largest logit (taken as at least 1).
+    """
+
+    def __init__(self, tree: TokenTree, trunk: Sequence[int]) -> None:
+        self._tree = tree
+        self._children: dict[tuple[int, int], int] = {(i - 1, t): i for i, t in enumerate(trunk[: tree.size])}
+        self._parents: list[int] = []
+        self._tokens: list[int] = []
+        self._wanted: dict[int, None] = {}
+        self.next: dict[int, tuple[int, float]] = {}
+        self._logits = torch.empty(0)
+        self._row: dict[int, int] = {}
+        self.path(trunk)
+
+    def child(self, node: int, token: int) -> int:
+        """The node of a token after another node; -1 if there is none."""
+        return self._children.get((node, token), -1)
+
+    def path(self, tokens: Sequence[int]) -> int:
+        """Add a path from the root and give its end."""
+        node = -1
+        for token in tokens:
+            known = self._children.get((node, token))
+            node = self._add(node, token) if known is None else known
+        return node
+
+    def want(self, node: int, tokens: Sequence[int]) -> list[int]:
+        """Add a path below a node, and ask what follows the node and each token of the path.
+
+        A node that was read already, without asking what follows it, is read anew.
+        """
+        nodes = [node]
+        for token in tokens:
+            known = self.child(nodes[-1], token)
+            fresh = known >= self._tree.size or known in self.next
+            nodes.append(known if fresh else self._add(nodes[-1], token))
+        self._wanted.update((n, None) for n in nodes if n not in self.next)
+        return nodes
+
+    def read(self) -> None:
+        """Read what was added, in one forward pass."""
+        if not self._tokens:
+            return
+        first, wanted = self._tree.size, list(self._wanted)
+        self._logits = self._tree.extend(self._parents, self._tokens, [n - first for n in wanted])[0]
+        self._row = {node: row for row, node in enumerate(wanted)}
+        best = self._logits.topk(2, dim=-1)
+        largest = self._logits.abs().amax(-1).clamp(min=1)
+        leads = (best.values[:, 0] - best.values[:, 1]) / largest
+        for node, token, lead in zip(wanted, best.indices[:, 0].tolist(), leads.tolist(), strict=True):
+            self.next[node] = (token, lead)
+        self._parents, self._tokens, self._wanted = [], [], {}
+
+    def noise(self, nodes: Sequence[int], expected: torch.Tensor) -> float:
+        """How far the logits of nodes just read are from the expected [nodes, V], as a share of each node's largest."""
+        got = self._logits[[self._row[n] for n in nodes]]
+        largest = expected.abs().amax(-1).clamp(min=1)
+        return float(((got - expected).abs().amax(-1) / largest).amax().nan_to_num(nan=torch.inf))
+
+    def _add(self, parent: int, token: int) -> int:
+        node = self._children[parent, token] = self._tree.size + len(self._tokens)
+        self._parents.append(parent)
+        self._tokens.append(token)
+        return node
+
+
+def _drafts_after(answers: Sequence[tuple[int, ...]], taken: Sequence[int]) -> list[tuple[int, ...]]:
+    """What may be said after these tokens of an answer, as far as it is known; the last token needs no reading."""
+    known = (a[:-1][len(taken) :] for a in answers if a[: len(taken)] == tuple(taken))
+    return [tokens[:_AHEAD] for tokens in islice(known, _DRAFTS)] or [()]
+
+
+def _go_on(pack: _Pack, leaf: _Leaf, answers: Sequence[tuple[int, ...]]) -> int:
+    """Have the token just taken read, and what may follow; gives its node."""
+    node = leaf.node
+    for draft in _drafts_after(answers, leaf.taken):
+        node = pack.want(leaf.node, (leaf.taken[-1], *draft))[1]
+    return node
+
+
+def _shared(sequences: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The longest beginning that all have."""
+    first, last = min(sequences), max(sequences)
+    length = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
+    return first[:length]
+
+
+def _parts(prompts: Mapping[int, Encoded], max_new_tokens: int) -> Iterator[list[int]]:
+    """Prompts that fit into one tree with their answers, in order."""
+    trunk = len(_shared([e.ids for e in prompts.values()])) if prompts else 0
+    part: list[int] = []
+    nodes = 0
+    for i, encoded in prompts.items():
+        own = len(encoded.ids) - trunk + max(_DRAFTS * _AHEAD, max_new_tokens)
+        if part and (len(part) == _LEAVES or nodes + own > _NODES):
+            yield part
+            part, nodes = [], 0
+        part.append(i)
+        nodes += own
+    if part:
+        yield part

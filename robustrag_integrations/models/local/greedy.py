@@ -1,0 +1,123 @@
+"""Greedy answers: many prompts in one batch, or one prompt token by token, from drafts where those are certain."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import torch
+
+from robustrag_integrations.models.base import TokenCodec
+from robustrag_integrations.models.local.batch import Batch
+from robustrag_integrations.models.local.drafts import MOST_NODES, InDoubt, drafted_tokens
+from robustrag_integrations.models.local.encoding import Encoded
+from robustrag_integrations.models.local.packing import known_noise
+from robustrag_integrations.models.local.reading import PromptReader
+from robustrag_integrations.models.local.shared import SharedBatch
+from robustrag_integrations.models.local.trie import TokenTrie
+from robustrag_integrations.models.token_text import TokenText
+
+Watch = Callable[[torch.Tensor], None]  # sees the [rows, V] logits of every step
+
+
+@dataclass(frozen=True)
+class GreedyWriter:
+    """Writes answers with the most probable token at each step.
+
+    Attributes:
+        reader: lays out prompts.
+        codec: tokens to text.
+        stop: strings that end an answer.
+        max_new_tokens: the longest answer.
+    """
+
+    reader: PromptReader
+    codec: TokenCodec
+    stop: tuple[str, ...]
+    max_new_tokens: int
+
+    def together(
+        self, prompts: Sequence[Encoded], longest: Sequence[int], cancelled: threading.Event, watch: Watch | None = None
+    ) -> list[str]:
+        """Answer all prompts as one batch, until the last answer is complete; a complete one stays in the batch.
+
+        Args:
+            prompts: what to answer.
+            longest: per prompt, how many tokens it could have had, whatever its passage.
+            cancelled: stops the writing at the next token.
+            watch: sees the logits of every step.
+        """
+        batch = self.reader.batch(prompts, longest, self.max_new_tokens)
+        texts = [TokenText(self.codec, self.stop) for _ in prompts]
+        done = [False] * len(texts)
+        logits = batch.open().logits
+        for step in range(self.max_new_tokens):
+            if watch is not None:
+                watch(logits)
+            tokens = logits.argmax(-1).tolist()
+            for row, token in enumerate(tokens):
+                if not done[row]:
+                    done[row] = self.codec.is_end(token) or _added_last(texts[row], token)
+            if all(done) or cancelled.is_set() or step == self.max_new_tokens - 1:
+                break
+            logits = batch.append(tokens)
+        for text in texts:
+            text.finish()
+        return [text.shown for text in texts]
+
+    def pieces(
+        self, prompt: Encoded, drafts: Sequence[Sequence[int]], cancelled: threading.Event | None = None
+    ) -> Iterator[str]:
+        """The answer to one prompt in pieces, each given before the token after it is computed.
+
+        Args:
+            prompt: what to answer.
+            drafts: tokens of answers that may come.
+            cancelled: stops the writing at the next token.
+        """
+        text = TokenText(self.codec, self.stop)
+        for token in islice(self._tokens(prompt, drafts), self.max_new_tokens):
+            if self.codec.is_end(token):
+                break
+            if piece := text.add(token):
+                yield piece
+            if text.stopped or (cancelled is not None and cancelled.is_set()):
+                break
+        if piece := text.finish():
+            yield piece
+
+    def _tokens(self, prompt: Encoded, drafts: Sequence[Sequence[int]]) -> Iterator[int]:
+        """The greedy tokens after a prompt, without end."""
+        given = 0
+        if drafts and known_noise(self.reader.lm):
+            batch = self.reader.batch([prompt], [len(prompt.ids)], MOST_NODES + self.max_new_tokens)
+            if isinstance(batch, SharedBatch):
+                try:
+                    for token in drafted_tokens(batch, self._trie(drafts)):
+                        yield token
+                        given += 1
+                except InDoubt:
+                    pass
+        plain = self.reader.batch([prompt], [len(prompt.ids)], self.max_new_tokens)
+        yield from islice(_plain_tokens(plain), given, None)
+
+    def _trie(self, drafts: Sequence[Sequence[int]]) -> TokenTrie:
+        trie = TokenTrie()
+        for tokens in drafts:
+            trie.add(tokens[: self.max_new_tokens - 1], MOST_NODES)
+        return trie
+
+
+def _plain_tokens(batch: Batch) -> Iterator[int]:
+    """The greedy tokens of a batch of one row, without end."""
+    logits = batch.open().logits
+    while True:
+        yield (token := int(logits.argmax(-1)[0]))
+        logits = batch.append([token])
+
+
+def _added_last(text: TokenText, token: int) -> bool:
+    text.add(token)
+    return text.stopped

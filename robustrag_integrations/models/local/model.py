@@ -1,0 +1,385 @@
+"""Local transformers models: greedy text, and next-token probabilities for decoding aggregation.
+
+Numerics are part of the threat model: padding, batch size and kernels must not let one passage move another group's
+numbers. Every batch of isolated prompts therefore has a shape that depends on the settings, the query and the number
+of groups alone; rows are never dropped; and a mask is always used, whatever the rows' lengths.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import threading
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from robustrag_integrations.errors import ModelError
+from robustrag_integrations.models.base import (
+    DecodingModel,
+    DecodingSession,
+    DecodingTree,
+    Distributions,
+    FinalAnswers,
+    Opening,
+    Response,
+    Role,
+    TextModel,
+    TokenCodec,
+)
+from robustrag_integrations.models.local.encoding import Encoded, PromptEncoder
+from robustrag_integrations.prompts import Prompt
+
+try:
+    import numpy as np
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    from robustrag_integrations.models.local.batch import Batch
+    from robustrag_integrations.models.local.branching import LocalTree
+    from robustrag_integrations.models.local.causal_lm import CausalLM
+    from robustrag_integrations.models.local.finals import FinalRules, PackedFinals
+    from robustrag_integrations.models.local.greedy import GreedyWriter, Watch
+    from robustrag_integrations.models.local.packing import known_noise
+    from robustrag_integrations.models.local.reading import PromptReader
+except ImportError as error:
+    raise ImportError("LocalModel needs torch and transformers: pip install 'robustrag-integrations[local]'") from error
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_SMALLEST_BUDGET = 16  # tokens of context below which a prompt makes no sense
+
+
+class LocalModel(TextModel, DecodingModel):
+    """A transformers causal language model, used greedily and left as it is.
+
+    Args:
+        model: a causal language model in evaluation mode.
+        tokenizer: its fast tokenizer.
+        max_context_tokens: how many tokens of passages each group may have; longer ones are cut, with a warning. Every
+            group is padded to this width, so set it near what your passages need.
+        max_new_tokens: the longest isolated or final answer, in tokens (decoding aggregation has a setting of its own).
+        stop: strings that end a text; default an empty line for base models, none for chat models.
+        chat: whether to use the tokenizer's chat template; None: if it has one.
+        name: the model's name in reports.
+        share_prefixes: whether what prompts have in common is computed once; where the model's architecture does not
+            allow it, it is not (see `why_not_shared`).
+        prefix_cache_bytes: how many bytes of keys and values of such prefixes are kept from one call to the next, the
+            most recently used ones; 0 shares within a call only.
+        prefill_tokens: how many tokens are read in one forward pass; more are read in several, which bounds the memory
+            that activations take.
+
+    Raises:
+        TypeError: not a torch model.
+        ValueError: the model is in training mode, or a number is out of range.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        max_context_tokens: int = 512,
+        max_new_tokens: int = 64,
+        stop: Sequence[str] | None = None,
+        chat: bool | None = None,
+        name: str | None = None,
+        share_prefixes: bool = True,
+        prefix_cache_bytes: int = 2**28,
+        prefill_tokens: int = 8192,
+    ) -> None:
+        if not isinstance(model, torch.nn.Module) or not hasattr(model, "config"):
+            raise TypeError(f"model must be a transformers causal language model, got {type(model).__name__}")
+        if model.training:
+            raise ValueError("the model is in training mode, where dropout makes answers random; call model.eval()")
+        _check_whole("max_context_tokens", max_context_tokens, 1)
+        _check_whole("max_new_tokens", max_new_tokens, 1)
+        _check_whole("prefix_cache_bytes", prefix_cache_bytes, 0)
+        _check_whole("prefill_tokens", prefill_tokens, 1)
+        self._model = model
+        self._tokenizer = tokenizer
+        self._max_context_tokens = max_context_tokens
+        self._max_new_tokens = max_new_tokens
+        self._chat = bool(getattr(tokenizer, "chat_template", None)) if chat is None else chat
+        self._stop = tuple(stop) if stop is not None else (() if self._chat else ("\n\n",))
+        self._encoder = PromptEncoder(tokenizer, chat=self._chat)
+        self._lm = CausalLM(model)
+        self._reader = PromptReader(
+            self._lm, share=share_prefixes, keep_bytes=prefix_cache_bytes, at_once=prefill_tokens
+        )
+        self._abstentions = self._encoder.abstentions()
+        self._codec = _Codec(tokenizer, model)
+        self._writer = GreedyWriter(self._reader, self._codec, self._stop, max_new_tokens)
+        self._name = name or getattr(model.config, "name_or_path", "") or type(model).__name__
+
+    @classmethod
+    def from_pretrained(
+        cls, name_or_path: str, *, device: str | None = None, dtype: str | None = None, **settings: Any
+    ) -> LocalModel:
+        """Load a model and its tokenizer; remote code is never run and pickled weights are refused.
+
+        Args:
+            name_or_path: a folder, or a name on the model hub.
+            device: default `cuda` when there is one, else `cpu`.
+            dtype: default `float32` on the CPU, the checkpoint's own on an accelerator.
+            settings: the constructor's keyword arguments.
+
+        Raises:
+            ModelError: there is no such model.
+        """
+        place = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        precision = dtype or ("float32" if place == "cpu" else "auto")
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(name_or_path, trust_remote_code=False)
+            model, loaded = AutoModelForCausalLM.from_pretrained(
+                name_or_path,
+                dtype=precision,
+                trust_remote_code=False,
+                use_safetensors=True,
+                output_loading_info=True,
+            )
+        except (OSError, ValueError) as error:
+            raise ModelError(
+                f"cannot load the model {name_or_path!r}: {error}. Give a folder with config.json, tokenizer.json and "
+                "model.safetensors, or the name of a model that can be downloaded from here"
+            ) from error
+        if missing := sorted(loaded["missing_keys"]):
+            raise ModelError(
+                f"the model {name_or_path!r} lacks {len(missing)} of its weights ({missing[0]}, ...) and would answer "
+                "at random; its config.json may belong to another checkpoint"
+            )
+        return cls(model.to(place).eval(), tokenizer, **{"name": str(name_or_path), **settings})
+
+    @classmethod
+    def bundled(cls, **settings: Any) -> LocalModel:
+        """The small reader that ships with the package: for demonstrations and tests, offline."""
+        from robustrag_integrations.reader import reader_path
+
+        defaults = {"name": "bundled reader", "max_context_tokens": 256, "max_new_tokens": 24}
+        return cls.from_pretrained(str(reader_path()), **{**defaults, **settings})
+
+    @property
+    def description(self) -> str:
+        """The model's name."""
+        return self._name
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Says so when an instruct model runs without its chat template."""
+        if self._chat or not _has_a_frame(self._tokenizer):
+            return ()
+        return (
+            "the tokenizer has a chat template and chat=False leaves it out: an instruct model then reads prompts that "
+            "it was not trained on; leave chat=False out, or take the base model",
+        )
+
+    @property
+    def codec(self) -> TokenCodec:
+        """Its tokens as text."""
+        return self._codec
+
+    @property
+    def shares_batches(self) -> bool:
+        """Prompts of one call are one batch."""
+        return True
+
+    @property
+    def numerics(self) -> dict[str, str]:
+        """Precision and device of the weights, and how prompts are read."""
+        weight = next(self._model.parameters())
+        return {
+            "dtype": str(weight.dtype).removeprefix("torch."),
+            "device": str(weight.device),
+            "attention": str(getattr(self._model.config, "_attn_implementation", None)),
+            "prefixes": f"not shared: {self.why_not_shared}" if self.why_not_shared else "shared",
+        }
+
+    def count_tokens(self, text: str) -> int:
+        """How many tokens a text is, special ones apart."""
+        readable = text.encode("utf-8", "replace").decode("utf-8")
+        return len(self._tokenizer(readable, add_special_tokens=False)["input_ids"])
+
+    @property
+    def why_not_shared(self) -> str | None:
+        """Why what prompts have in common is computed for each of them; None if it is computed once."""
+        return self._reader.why_not_shared
+
+    def forget_prefixes(self) -> None:
+        """Drop the kept prefixes: frees their memory, and is needed after changes to the model other than weights."""
+        self._reader.prefixes.clear()
+
+    def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
+        """Answer all prompts in one batch, greedily."""
+        return self._generate(prompts, role, threading.Event())
+
+    async def agenerate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
+        """`generate` in a thread; cancelling it stops the decoding at the next token."""
+        cancelled = threading.Event()
+        try:
+            return await asyncio.to_thread(self._generate, prompts, role, cancelled)
+        finally:
+            cancelled.set()
+
+    def stream(self, prompt: Prompt) -> Iterator[str]:
+        """The greedy answer to one prompt, token by token."""
+        [encoded], _ = self._encode([prompt], "final", self._max_new_tokens)
+        yield from self._writer.pieces(encoded, self._drafts(prompt))
+
+    def truncates(self, prompt: Prompt) -> bool:
+        """Whether the passages of a prompt are too long for the context window."""
+        [encoded], _ = self._encode([prompt], "final", self._max_new_tokens)
+        return encoded.truncated
+
+    async def astream(self, prompt: Prompt) -> AsyncIterator[str]:
+        """`stream` in a thread."""
+        pieces = self.stream(prompt)
+        while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
+            yield piece
+
+    def open_session(self, prompts: Sequence[Prompt], no_retrieval: Prompt, max_new_tokens: int) -> DecodingSession:
+        """Read all groups and the no-retrieval prompt as one batch of a shape that no passage controls."""
+        encoded, longest = self._encode([*prompts, no_retrieval], "isolated", max_new_tokens)
+        batch = self._reader.batch(encoded, longest, max(max_new_tokens, self._spelling_room()))
+        return _LocalSession(batch, self._abstentions, tuple(e.truncated for e in encoded[:-1]))
+
+    def finals(self) -> FinalAnswers:
+        """What answers a certification's final prompts: in packs where float noise cannot change an answer."""
+        stem = self._reader.stem() if known_noise(self._lm) else None
+        if stem is None:
+            return super().finals()
+        rules = FinalRules(self._codec, self._stop, self._max_new_tokens)
+        return PackedFinals(stem, self._encode_final, self._ask_alone, rules)
+
+    def _encode_final(self, prompt: Prompt) -> Encoded:
+        [encoded] = self._encoder.encode_all([prompt], self._budget([prompt], "final", self._max_new_tokens))
+        return encoded
+
+    def _ask_alone(self, prompt: Prompt, cancelled: threading.Event, watch: Watch) -> Response:
+        [response] = self._generate([prompt], "final", cancelled, watch)
+        return response
+
+    def _generate(
+        self,
+        prompts: Sequence[Prompt],
+        role: Role,
+        cancelled: threading.Event,
+        watch: Watch | None = None,
+    ) -> list[Response]:
+        """Answer all prompts in one batch; `watch` sees the [rows, V] logits of every step."""
+        if not prompts:
+            return []
+        encoded, longest = self._encode(prompts, role, self._max_new_tokens)
+        if len(prompts) == 1 and (drafts := self._drafts(prompts[0])):
+            texts = ["".join(self._writer.pieces(encoded[0], drafts, cancelled))]
+        else:
+            texts = self._writer.together(encoded, longest, cancelled, watch)
+        return [Response(text, truncated=e.truncated) for text, e in zip(texts, encoded, strict=True)]
+
+    def _drafts(self, prompt: Prompt) -> list[tuple[int, ...]]:
+        return self._encoder.answers(prompt.drafts, end=self._stop[0] if self._stop else "")
+
+    def _encode(self, prompts: Sequence[Prompt], role: Role, max_new_tokens: int) -> tuple[list[Encoded], list[int]]:
+        """Prompts as tokens, and how many tokens each could have had with any other passage.
+
+        For isolated prompts that comes from the settings and from what surrounds the passages; for a final prompt,
+        a batch of its own, from its length.
+
+        Raises:
+            ValueError: the query leaves no room for passages in the context window.
+        """
+        budget = self._budget(prompts, role, max_new_tokens)
+        encoded = self._encoder.encode_all(prompts, budget)
+        longest = [
+            self._encoder.frame_length(p) + budget if role == "isolated" and p.context else len(e.ids)
+            for p, e in zip(prompts, encoded, strict=True)
+        ]
+        return encoded, longest
+
+    def _budget(self, prompts: Sequence[Prompt], role: Role, max_new_tokens: int) -> int:
+        """How many tokens of passages each prompt may have."""
+        frame = max(map(self._encoder.frame_length, prompts))
+        room = self._lm.window - 1 - frame - max_new_tokens - max(map(len, self._abstentions))
+        with_context = any(p.context is not None for p in prompts)
+        if room < (_SMALLEST_BUDGET if with_context else 0):
+            raise ValueError(
+                f"the query and instructions take {frame} tokens and the answer up to {max_new_tokens} of the model's "
+                f"window of {self._lm.window}; that leaves no room for passages: shorten the query or max_new_tokens"
+            )
+        return min(room, self._max_context_tokens) if role == "isolated" else room
+
+    def _spelling_room(self) -> int:
+        """Columns that scoring the abstention strings takes."""
+        return sum(len(tokens) - 1 for tokens in self._abstentions)
+
+
+def _has_a_frame(tokenizer: Any) -> bool:
+    """Whether the tokenizer's chat template puts anything around a message."""
+    if not getattr(tokenizer, "chat_template", None):
+        return False
+    try:
+        shown = tokenizer.apply_chat_template(
+            [{"role": "user", "content": "?"}], add_generation_prompt=True, tokenize=False
+        )
+    except Exception:  # a template that wants something else is a template all the same
+        return True
+    return str(shown).strip() != "?"
+
+
+def _check_whole(name: str, number: object, least: int) -> None:
+    if isinstance(number, bool) or not isinstance(number, int) or number < least:
+        raise ValueError(f"{name}={number!r} must be a whole number of at least {least}")
+
+
+class _Codec:
+    """A tokenizer's decoder, and which tokens end a text."""
+
+    def __init__(self, tokenizer: Any, model: Any) -> None:
+        self._tokenizer = tokenizer
+        ends = {tokenizer.eos_token_id}
+        for config in (model.config, getattr(model, "generation_config", None)):
+            listed = getattr(config, "eos_token_id", None)
+            ends.update(listed if isinstance(listed, (list, tuple)) else [listed])
+        self._ends = frozenset(e for e in ends if e is not None)
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """The text of generated tokens."""
+        text: str = self._tokenizer.decode(list(tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return text
+
+    def is_end(self, token: int) -> bool:
+        """Whether the token ends a text."""
+        return token in self._ends
+
+
+class _LocalSession(DecodingSession):
+    """A decoding session on a local model; the last row is the no-retrieval prompt."""
+
+    def __init__(self, batch: Batch, abstentions: Sequence[Sequence[int]], truncated: tuple[bool, ...]) -> None:
+        self._batch = batch
+        opened = batch.open(abstentions)
+        self.opening = Opening(_numpy(opened.spelled[:-1]), _distributions(opened.logits), truncated)
+
+    def append(self, token: int) -> Distributions:
+        """Append the token to every row."""
+        return _distributions(self._batch.append([token] * self._batch.rows))
+
+    def fork(self) -> DecodingSession:
+        """A copy with a cache of its own: later tokens run through the same shapes, so the numbers are the same."""
+        twin = copy.copy(self)
+        twin._batch = self._batch.fork()
+        return twin
+
+    def tree(self) -> DecodingTree | None:
+        """Many continuations per forward pass, where the noise that this brings is known."""
+        stem = self._batch.stem()
+        return LocalTree(stem) if stem is not None and known_noise(stem.lm) else None
+
+
+def _distributions(logits: torch.Tensor) -> Distributions:
+    probabilities = _numpy(logits.softmax(-1))
+    return Distributions(probabilities[:-1], probabilities[-1])
+
+
+def _numpy(tensor: torch.Tensor) -> NDArray[np.floating]:
+    array: NDArray[np.floating] = tensor.cpu().numpy()
+    return array

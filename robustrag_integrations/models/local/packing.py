@@ -1,0 +1,134 @@
+"""Many continuations in one forward pass: a tree of tokens in which each sees its ancestors only.
+
+The numbers differ from those of plain inference by float noise, since the kernels see other shapes. Whoever uses a tree
+measures that noise against inference, and asks again in the shapes of inference wherever it could make a difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from transformers import DynamicCache
+
+from robustrag_integrations.models.local.causal_lm import CausalLM
+from robustrag_integrations.models.local.masks import MaskRules
+from robustrag_integrations.models.noise import LOGIT_NOISE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["LOGIT_NOISE", "Stem", "TokenTree", "known_noise"]
+
+
+def known_noise(lm: CausalLM) -> bool:
+    """Whether float noise of this model is of the size that the margins are made for: all in float32, full precision.
+
+    In half precision noise is as large as the differences between tokens.
+    """
+    return torch.get_float32_matmul_precision() == "highest" and all(
+        p.dtype == torch.float32 for p in lm.model.parameters()
+    )
+
+
+@dataclass(frozen=True)
+class Stem:
+    """What a tree grows on.
+
+    Attributes:
+        lm: the language model.
+        rules: how it is told which tokens see which.
+        cache: keys and values of what was read; the tree appends to it.
+        places: [rows, L] positions of the cached columns; NOWHERE for padding.
+        next_positions: [rows], the position of the token that comes next.
+    """
+
+    lm: CausalLM
+    rules: MaskRules
+    cache: Any
+    places: torch.Tensor
+    next_positions: torch.Tensor
+
+    @classmethod
+    def nothing(cls, lm: CausalLM, rules: MaskRules) -> Stem:
+        """One row that has read nothing."""
+        places = torch.zeros((1, 0), dtype=torch.long, device=lm.device)
+        return cls(lm, rules, DynamicCache(), places, places.new_zeros(1))
+
+    @classmethod
+    def after(
+        cls,
+        lm: CausalLM,
+        rules: MaskRules,
+        layers: Sequence[tuple[torch.Tensor, torch.Tensor]],
+        places: torch.Tensor,
+        next_positions: torch.Tensor,
+    ) -> Stem:
+        """Rows that have been read: per layer their keys and values [rows, heads, L, width]. They are left as they are,
+        and must stay so.
+        """
+        cache = DynamicCache()
+        for index, (keys, values) in enumerate(layers):
+            cache.update(keys, values, index)
+        return cls(lm, rules, cache, places, next_positions)
+
+
+class TokenTree:
+    """A growing tree of tokens, the same for all rows of a stem. Nodes are numbered as they come; -1 is the root."""
+
+    def __init__(self, stem: Stem) -> None:
+        self._stem = stem
+        self._lines: list[NDArray[np.int32]] = []  # per node, its ancestors and itself
+
+    @property
+    def size(self) -> int:
+        """How many nodes there are."""
+        return len(self._lines)
+
+    @torch.inference_mode()
+    def extend(
+        self, parents: Sequence[int], tokens: Sequence[int], wanted: Sequence[int] | None = None
+    ) -> torch.Tensor:
+        """Add nodes in one forward pass.
+
+        Args:
+            parents: each new node's parent, an older node or an earlier one of these.
+            tokens: as many.
+            wanted: of which of the new nodes (0 for the first) the logits are wanted; None for all.
+
+        Returns:
+            [rows, wanted, V] float32 logits of what follows each node.
+        """
+        old, stem = self.size, self._stem
+        self._add(parents)
+        device, rows = stem.lm.device, len(stem.next_positions)
+        depths = torch.tensor([len(line) - 1 for line in self._lines], device=device)
+        columns = stem.next_positions[:, None] + depths
+        places = columns[:, old:]
+        visible = torch.from_numpy(self._sees(old)).to(device)
+        mask = stem.rules.mask(places, torch.cat([stem.places, columns], dim=1), visible)
+        ids = torch.tensor(list(tokens), device=device).expand(rows, -1)
+        keep = len(tokens) if wanted is None else torch.tensor(list(wanted), device=device)
+        return stem.lm(ids, mask, places, stem.cache, keep=keep)
+
+    def cut(self, size: int) -> None:
+        """Forget all nodes but the first `size`."""
+        if size < self.size:
+            self._stem.cache.crop(size - self.size)
+            del self._lines[size:]
+
+    def _add(self, parents: Sequence[int]) -> None:
+        nothing = np.empty(0, dtype=np.int32)
+        for node, parent in enumerate(parents, self.size):
+            before = self._lines[parent] if parent >= 0 else nothing
+            self._lines.append(np.append(before, np.int32(node)))
+
+    def _sees(self, first: int) -> NDArray[np.bool_]:
+        """[nodes from `first` on, nodes] which sees which."""
+        sees = np.zeros((self.size - first, self.size), dtype=np.bool_)
+        for row, line in zip(sees, self._lines[first:], strict=True):
+            row[line] = True
+        return sees

@@ -1,0 +1,145 @@
+"""How a model's prompts are read: with shared prefixes where its architecture allows it, plainly elsewhere."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+
+from robustrag_integrations.models.local.batch import Batch, PlainBatch
+from robustrag_integrations.models.local.causal_lm import CausalLM
+from robustrag_integrations.models.local.encoding import Encoded
+from robustrag_integrations.models.local.masks import MaskRules, NoExplicitMasks
+from robustrag_integrations.models.local.packing import Stem
+from robustrag_integrations.models.local.prefixes import PrefixStore
+from robustrag_integrations.models.local.shared import Row, SharedBatch, read_prefix
+from robustrag_integrations.models.local.slab import KeyValues
+
+_TOLERANCE = {torch.float64: 1e-3, torch.float32: 1e-3}  # of the spread of the logits; half precision below
+_HALF_TOLERANCE = 0.1
+
+
+@dataclass(frozen=True)
+class _Way:
+    """How prefixes are shared.
+
+    Attributes:
+        rules: how the model is told which tokens see which.
+        once: whether decoding steps read a shared prefix once for all rows, or once for each.
+    """
+
+    rules: MaskRules
+    once: bool
+
+
+class PromptReader:
+    """Turns encoded prompts into a batch.
+
+    Whether prefixes can be shared is found out at the first batch: from the model's configuration, and by reading a few
+    tokens both ways.
+
+    Args:
+        lm: the model.
+        share: whether to share prefixes at all.
+        keep_bytes: bytes of prefixes kept from one call to the next.
+        at_once: how many tokens are read in one forward pass.
+    """
+
+    def __init__(self, lm: CausalLM, *, share: bool, keep_bytes: int, at_once: int) -> None:
+        self.lm, self.at_once = lm, at_once
+        self.prefixes = PrefixStore(lm, keep_bytes)
+        self._found: _Way | str | None = None if share else "switched off"
+        self._lock = threading.Lock()
+
+    @property
+    def why_not_shared(self) -> str | None:
+        """Why prefixes are not shared; None if they are."""
+        found = self._way()
+        return found if isinstance(found, str) else None
+
+    def batch(self, prompts: Sequence[Encoded], longest: Sequence[int], room: int) -> Batch:
+        """Lay out prompts as rows.
+
+        Args:
+            prompts: what to read.
+            longest: per prompt, how many tokens it could have had, whatever its passage; shapes follow from these.
+            room: how many tokens may come after the prompts.
+        """
+        way = self._way()
+        if isinstance(way, str):
+            return PlainBatch(self.lm, [p.ids for p in prompts], 1 + max(longest), self.at_once)
+        read: dict[tuple[int, ...], KeyValues] = {}
+        rows = [Row(self._prefix(way.rules, p, read), p.ids[p.shared :]) for p in prompts]
+        width = max(most - row.shared for most, row in zip(longest, rows, strict=True))
+        return SharedBatch(self.lm, way.rules, rows, width=width, room=room, at_once=self.at_once, once=way.once)
+
+    def stem(self) -> Stem | None:
+        """A row that has read nothing, for trees of tokens to grow on; None where prefixes are not shared either."""
+        way = self._way()
+        return None if isinstance(way, str) else Stem.nothing(self.lm, way.rules)
+
+    def _prefix(self, rules: MaskRules, prompt: Encoded, read: dict[tuple[int, ...], KeyValues]) -> KeyValues | None:
+        """The keys and values of how a prompt begins: what all questions share, then what this question's groups do.
+
+        `read` has those of the batch's other prompts.
+        """
+        known: KeyValues | None = None
+        for tokens in prompt.prefixes:
+            begun, ids = known, prompt.ids[:tokens]
+            if ids not in read:
+                compute = partial(read_prefix, self.lm, rules, ids, begun, self.at_once)
+                read[ids] = self.prefixes.get(ids, compute)
+            known = read[ids]
+        return known
+
+    def _way(self) -> _Way | str:
+        with self._lock:
+            if self._found is None:
+                self._found = _examine(self.lm)
+            return self._found
+
+
+def _examine(lm: CausalLM) -> _Way | str:
+    """The best way of sharing prefixes that gives what plain reading gives; else why there is none."""
+    try:
+        rules = MaskRules.of(lm)
+    except NoExplicitMasks as reason:
+        return str(reason)
+    if _attends_in_our_kernels(lm) and _what_is_wrong(lm, _Way(rules, once=True)) is None:
+        return _Way(rules, once=True)
+    way = _Way(rules, once=False)
+    return _what_is_wrong(lm, way) or way
+
+
+def _attends_in_our_kernels(lm: CausalLM) -> bool:
+    """Whether a prefix may be read once for all rows: only in single precision, as scores are kept in its dtype."""
+    return lm.dtype == torch.float32 and getattr(lm.config, "_attn_implementation", None) == "sdpa"
+
+
+def _what_is_wrong(lm: CausalLM, way: _Way) -> str | None:
+    try:
+        gap, spread = _disagreement(lm, way)
+    except (AttributeError, IndexError, KeyError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
+        return f"it cannot read with explicit masks: {type(error).__name__}: {error}"[:300]
+    if not gap <= _TOLERANCE.get(lm.dtype, _HALF_TOLERANCE) * spread:
+        return f"reading a shared prefix gave other logits than plain reading (by {gap:.2g} of {spread:.2g})"
+    return None
+
+
+@torch.inference_mode()
+def _disagreement(lm: CausalLM, way: _Way) -> tuple[float, float]:
+    """How far logits differ between reading two short prompts with a shared prefix and plainly, and their spread."""
+    vocabulary = lm.model.get_input_embeddings().weight.shape[0]
+    tokens = [(7 * i + 3) % vocabulary for i in range(16)]
+    prompts = [tokens[:9], [*tokens[:6], *tokens[10:16]]]
+    prefix = read_prefix(lm, way.rules, tokens[:6], read_prefix(lm, way.rules, tokens[:4], None, 8), 8)
+    rows = [Row(prefix, tuple(p[6:])) for p in prompts]
+    shared = SharedBatch(lm, way.rules, rows, width=7, room=2, at_once=6, once=way.once)
+    got = [shared.open([tokens[:2]]).logits, shared.append([tokens[5]] * 2)]
+    plain = PlainBatch(lm, prompts, 14, 1000)
+    wanted = [plain.open().logits, plain.append([tokens[5]] * 2)]
+    gap = max(float((g - w).abs().max()) for g, w in zip(got, wanted, strict=True))
+    return gap, float(wanted[0].max() - wanted[0].min())

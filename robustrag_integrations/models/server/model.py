@@ -1,0 +1,166 @@
+"""Models behind an OpenAI-compatible server: api.openai.com, vLLM, SGLang, llama.cpp, `transformers serve`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from robustrag_integrations.checks import check_at_least_one
+from robustrag_integrations.models.base import Response, Role
+from robustrag_integrations.models.callable import CallableModel
+from robustrag_integrations.models.server.connection import Connection, OpenAIError
+from robustrag_integrations.models.server.replies import Fingerprints, StreamEnd, text_of
+from robustrag_integrations.prompts import Prompt
+
+Api = Literal["chat", "completions"]
+
+_OWNED = ("model", "messages", "prompt", "stream", "n", "temperature", "seed")
+
+
+class OpenAIModel(CallableModel):
+    """A model behind an OpenAI-compatible server, through the official client.
+
+    Every request asks for temperature 0 and a seed. Whether the server then answers twice the same is up to the
+    server; the answer's warnings say so, and say when the server's `system_fingerprint` has changed. The client tries
+    again after a failed connection, a time-out, 408, 409, 429 and 5xx, and waits as long as Retry-After says, up to a
+    minute or two (a client may refuse to wait longer, and fails then).
+
+    Args:
+        model: the model's name on the server.
+        base_url: the server, up to and with `/v1`; None for OPENAI_BASE_URL or api.openai.com.
+        api_key: None for the environment's OPENAI_API_KEY. A server given as `base_url` may need none.
+        api: `"chat"`, or `"completions"` for base models, whose answers end at an empty line unless `options` holds
+            another `stop`.
+        seed: the seed every request carries; None for none.
+        temperature: above 0 the model samples, which is warned of; None leaves it out, for models that refuse it.
+        max_tokens: the longest response, in tokens.
+        system: a system message before every prompt; chat only.
+        options: further fields of the request, for example `{"reasoning_effort": "low"}`; fields that the server knows
+            and the client does not go under `extra_body`.
+        timeout: seconds for one try, from connecting to the last byte.
+        attempts: how often a request is tried in all.
+        max_concurrency: how many requests may be under way at a time.
+        name: the model's name in reports.
+
+    Raises:
+        ModelError: no API key is set, and none of one's own servers is named either.
+        ValueError: a number is out of range.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        *,
+        api: Api = "chat",
+        seed: int | None = 0,
+        temperature: float | None = 0.0,
+        max_tokens: int = 256,
+        system: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        timeout: float = 60.0,
+        attempts: int = 3,
+        max_concurrency: int = 10,
+        name: str | None = None,
+    ) -> None:
+        if not isinstance(model, str) or not model.strip():
+            raise ValueError(f"model={model!r} must be the name of a model on the server")
+        check_at_least_one(max_tokens=max_tokens, attempts=attempts)
+        if not timeout > 0:
+            raise ValueError(f"timeout={timeout!r} must be above 0 seconds")
+        if api not in ("chat", "completions"):
+            raise ValueError(f"api={api!r} must be 'chat' or 'completions'")
+        if api == "completions" and system is not None:
+            raise ValueError(f"system={system!r} is for api='chat'; completions have no messages")
+        super().__init__(
+            async_fn=self._aask,
+            async_stream_fn=self._apieces,
+            max_concurrency=max_concurrency,
+            attempts=1,  # the client tries again by itself
+            samples=temperature != 0.0,
+            name=name or model,
+        )
+        self._connection = Connection(model, base_url, api_key, timeout=timeout, attempts=attempts)
+        self._chats = api == "chat"
+        limit = "max_completion_tokens" if self._chats and not self._connection.own_server else "max_tokens"
+        extra = {} if self._chats else {"stop": ["\n\n"]}
+        self._fields = _common_fields(model, {limit: max_tokens}, seed, temperature, {**extra, **(options or {})})
+        self._seed = seed
+        self._system = system
+        self._fingerprints = Fingerprints()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Says that nobody can make a server deterministic from here, and whether it changed."""
+        seed = "" if self._seed is None else f" and seed {self._seed}"
+        asked = super().warnings or (
+            f"the model runs on a server: temperature 0{seed} was asked for, but the radius holds only if it answers "
+            "the same prompt the same way each time",
+        )
+        return (*asked, *self._fingerprints.warnings)
+
+    @property
+    def fingerprints(self) -> tuple[str, ...]:
+        """The configurations that the server said it answered with (`system_fingerprint`), in order of appearance."""
+        return self._fingerprints.seen
+
+    def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
+        """Ask all prompts at once, `max_concurrency` at a time over all threads; an interrupt cancels the requests."""
+        return self._connection.loop.run(self.agenerate(prompts, role))
+
+    def stream(self, prompt: Prompt) -> Iterator[str]:
+        """The answer in pieces; closing the iterator hangs up."""
+        return self._connection.loop.iterate(self.astream(prompt))
+
+    def close(self) -> None:
+        """Close the connections of synchronous calls, and end their thread."""
+        self._connection.close()
+
+    async def aclose(self) -> None:
+        """Close the connections that this event loop's calls have used."""
+        await self._connection.aclose()
+
+    def _calls(self) -> Any:
+        client = self._connection.client()
+        return client.chat.completions if self._chats else client.completions
+
+    def _request(self, prompt: str, **more: Any) -> dict[str, Any]:
+        if not self._chats:
+            return {"prompt": prompt, **self._fields, **more}
+        first = [] if self._system is None else [{"role": "system", "content": self._system}]
+        return {"messages": [*first, {"role": "user", "content": prompt}], **self._fields, **more}
+
+    async def _aask(self, prompt: str) -> str:
+        try:
+            reply = await self._calls().create(**self._request(prompt))
+        except OpenAIError as error:
+            raise self._connection.failure(error) from None
+        self._fingerprints.note(reply)
+        return text_of(reply)
+
+    async def _apieces(self, prompt: str) -> AsyncIterator[str]:
+        end = StreamEnd()
+        try:
+            async with await self._calls().create(**self._request(prompt, stream=True)) as chunks:
+                async for chunk in chunks:
+                    self._fingerprints.note(chunk)
+                    yield end.piece_of(chunk)
+        except OpenAIError as error:
+            raise self._connection.failure(error) from None
+        end.check()
+
+
+def _common_fields(
+    model: str,
+    limit: Mapping[str, int],
+    seed: int | None,
+    temperature: float | None,
+    options: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The fields that all requests have in common."""
+    given = {"temperature": temperature, "seed": seed}
+    fields = {name: value for name, value in given.items() if value is not None}
+    if owned := sorted(options.keys() & set(_OWNED)):
+        raise ValueError(f"options may not hold {', '.join(owned)}; these are arguments of their own, or fixed")
+    return {"model": model, **limit, **fields, **options}

@@ -1,0 +1,121 @@
+"""What all plans do alike: ask every group in isolation, count failures as abstentions, hold the quorum."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from robustrag_integrations.answer import GroupReport
+from robustrag_integrations.display import printable
+from robustrag_integrations.errors import ModelError, QuorumError
+from robustrag_integrations.models.base import Response
+from robustrag_integrations.passages import PassageGroup
+from robustrag_integrations.plans.requests import Ask, Emit, Reply, Request, responses_of
+from robustrag_integrations.prompts import ABSTENTION, Prompt
+
+LONGEST_RESPONSE = 100_000  # characters of one response that are looked at
+
+
+@dataclass(frozen=True)
+class Quorum:
+    """How many groups must have been asked with success: a share of all groups, at least one."""
+
+    share: float = 0.5
+
+    def __post_init__(self) -> None:
+        if isinstance(self.share, bool) or not isinstance(self.share, (int, float)) or not 0 <= self.share <= 1:
+            raise ValueError(f"quorum={self.share!r} must be a share of the groups in [0, 1]")
+
+    def needed(self, groups: int) -> int:
+        """The smallest number of successes that is enough."""
+        return max(1, math.ceil(self.share * groups - 1e-9)) if groups else 0
+
+    def radius(self, responses: Sequence[Response]) -> int:
+        """How many groups an attacker can make fail before the quorum is missed and no answer comes at all."""
+        return _succeeded(responses) - self.needed(len(responses))
+
+
+def ask_groups(
+    groups: Sequence[PassageGroup], prompts: Sequence[Prompt], quorum: Quorum
+) -> Generator[Request, Reply, list[Response]]:
+    """Ask every group its own prompt (paper, Algorithm 1, line 5).
+
+    A group with nothing to read abstains, whatever the model makes of its prompt; it is asked all the same, so that how
+    many prompts there are is never up to a passage.
+
+    Returns:
+        One response per group.
+
+    Raises:
+        QuorumError: too many groups failed.
+    """
+    told = responses_of((yield Ask(tuple(prompts), "isolated"))) if prompts else ()
+    responses = heard(groups, told)
+    needed = quorum.needed(len(responses))
+    if _succeeded(responses) < needed:
+        causes = {i: r.error or "no text" for i, r in enumerate(responses) if r.text is None}
+        raise QuorumError(_succeeded(responses), len(responses), needed, causes)
+    return responses
+
+
+def heard(groups: Sequence[PassageGroup], told: Sequence[Response]) -> list[Response]:
+    """What counts of what the model said: nothing for a group with nothing to read, else a bounded length."""
+    return [Response("") if g.is_empty else _bounded(r) for g, r in zip(groups, told, strict=True)]
+
+
+def final_text(response: Response) -> str:
+    """The answer's text from the final call: without whitespace around it; the abstention's words if it said nothing.
+
+    Raises:
+        ModelError: the call failed.
+    """
+    if response.text is None:
+        raise ModelError(f"the final call failed: {response.error}")
+    return response.text.strip() or ABSTENTION
+
+
+def ask_final(prompt: Prompt, *, shown: bool = True) -> Generator[Request, Reply, tuple[str, bool]]:
+    """Ask the one question whose answer is the user's; `shown` if it is so word for word.
+
+    Returns:
+        What the model said, without whitespace around it (the abstention's words if it said nothing), and whether the
+        prompt's passages were cut to fit.
+
+    Raises:
+        ModelError: the call failed.
+    """
+    [response] = responses_of((yield Ask((prompt,), "final", shown)))
+    text = final_text(response)
+    if shown and not (response.text or "").strip():
+        yield Emit(text)
+    return text, response.truncated
+
+
+def report(group: PassageGroup, response: Response | None = None, /, **findings: Any) -> GroupReport:
+    """A group's report with its passages' names filled in; it abstained or failed unless the findings say otherwise."""
+    if response is not None:
+        findings = {"response": response.text, "truncated": response.truncated, **findings}
+        if response.text is None:
+            findings = {"status": "failed", "error": printable(response.error or "failed", 300), **findings}
+    ids = tuple([p.id or "" for p in group.passages])
+    sources = tuple(dict.fromkeys([p.source for p in group.passages if p.source is not None]))
+    return GroupReport(group.index, ids, sources, **findings)
+
+
+def truncation_warnings(truncated: Sequence[bool]) -> list[str]:
+    """Says how many groups were cut to fit."""
+    if not any(truncated):
+        return []
+    return [f"the passages of {sum(truncated)} of {len(truncated)} groups were cut to fit the model's context"]
+
+
+def _succeeded(responses: Sequence[Response]) -> int:
+    return sum(r.text is not None for r in responses)
+
+
+def _bounded(response: Response) -> Response:
+    if response.text is None or len(response.text) <= LONGEST_RESPONSE:
+        return response
+    return Response(response.text[:LONGEST_RESPONSE], response.error, response.truncated)

@@ -1,0 +1,318 @@
+"""From files to ranked passages: what is read, what is refused, and that hostile files stay data."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from robustrag_integrations import Passage
+from robustrag_integrations.corpus import BM25Index, CorpusError, Document, read_documents, readers, split
+from tests.corpus.documents import write_pdf
+
+
+def rows(path: Path, *objects: object) -> Path:
+    path.write_text("\n".join(o if isinstance(o, str) else json.dumps(o) for o in objects), encoding="utf-8")
+    return path
+
+
+def texts(*paths: Path) -> list[str]:
+    return [d.text for d in read_documents(map(str, paths)).documents]
+
+
+# Reading
+
+
+def test_text_markdown_pdf_and_jsonl_are_read(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("Änne runs the mill.", encoding="utf-8-sig")
+    (tmp_path / "b.md").write_text("# Mill\n\nIt is old.", encoding="utf-8")
+    write_pdf(tmp_path / "c.pdf", "The first page.", "The second page.")
+    rows(tmp_path / "d.jsonl", {"text": "one"}, "", {"text": "two"})
+    (tmp_path / "e.csv").write_text("not,read")
+    found = texts(tmp_path)
+    assert found[:2] == ["Änne runs the mill.", "# Mill\n\nIt is old."]
+    assert [word in found[2] for word in ("first page", "second page")] == [True, True]
+    assert found[3:] == ["one", "two"]
+
+
+def test_a_file_is_the_source_of_its_text_and_of_rows_that_name_none(tmp_path: Path) -> None:
+    path = rows(
+        tmp_path / "d.jsonl",
+        {"text": "a", "source": "Gazette", "id": "x"},
+        {"text": "b", "source": ""},
+        {"text": "c", "id": 7},
+    )
+    documents = read_documents([str(path)]).documents
+    assert [(d.source, d.id) for d in documents] == [
+        ("Gazette", "x"),
+        ("d.jsonl", "d.jsonl:2"),
+        ("d.jsonl", "7"),
+    ]
+
+
+def test_a_title_stands_above_a_text_that_does_not_name_it(tmp_path: Path) -> None:
+    path = rows(tmp_path / "d.jsonl", {"title": "Mill", "text": "It is old."}, {"title": "Mill", "text": "The mill."})
+    assert texts(path) == ["Mill\nIt is old.", "The mill."]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"text": "cut off', "not JSON"),
+        ("[1, 2]", "needs an object"),
+        ('"text"', "needs an object"),
+        ('{"text": null}', "needs an object"),
+        ('{"content": "x"}', "needs an object"),
+        ('{"text": "x", "source": 3}', '"source" must be a string'),
+        ('{"text": "x", "title": ["t"]}', '"title" must be a string'),
+        ("[" * 200_000, "JSON|nested"),
+        ('{"text": "x", "n": ' + "9" * 5000 + "}", "not JSON"),
+        ("\x1b[2Jboo", "not JSON"),
+    ],
+)
+def test_a_bad_row_is_named_by_its_line(tmp_path: Path, line: str, said: str) -> None:
+    path = rows(tmp_path / "d.jsonl", {"text": "fine"}, line)
+    with pytest.raises(CorpusError, match=rf"d\.jsonl, line 2: .*({said})") as caught:
+        texts(path)
+    assert "\x1b" not in str(caught.value)
+
+
+def test_half_a_surrogate_pair_in_json_becomes_a_replacement_character(tmp_path: Path) -> None:
+    path = tmp_path / "d.jsonl"
+    path.write_text('{"text": "a\\ud83d b \\ud83d\\ude00", "source": "\\udc00"}')
+    [document] = read_documents([str(path)]).documents
+    assert (document.text, document.source) == ("a\ufffd b \U0001f600", "\ufffd")
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        ("a.txt", b"\x7fELF\x00\x00\x01", "not text"),
+        ("a.txt", "mühle".encode("latin-1"), "not UTF-8"),
+        ("a.md", "mill".encode("utf-16"), "not text|not UTF-8"),
+        ("a.jsonl", b"\xff\xfe\x00", "not text"),
+        ("a.pdf", b"", "not a PDF"),
+        ("a.pdf", b"%PDF-1.7\nnothing more", "not a PDF"),
+        ("a.pdf", b"<html>no</html>", "not a PDF"),
+        ("a.csv", b"a,b", "unknown kind of file"),
+        ("noending", b"a", "unknown kind of file"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named_with_the_reason(tmp_path: Path, name: str, data: bytes, said: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(data)
+    with pytest.raises(CorpusError, match=rf"{name}.*({said})"):
+        texts(path)
+
+
+def test_a_cut_off_pdf_is_refused_or_read_but_never_crashes(tmp_path: Path) -> None:
+    whole = write_pdf(tmp_path / "whole.pdf", "The mill is old.").read_bytes()
+    for keep in range(0, len(whole), max(1, len(whole) // 40)):
+        (tmp_path / "cut.pdf").write_bytes(whole[:keep])
+        try:
+            read = texts(tmp_path / "cut.pdf")[0]
+        except CorpusError:
+            continue
+        assert "mill" in read
+
+
+def test_an_encrypted_pdf_says_so_and_one_without_a_password_is_read(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match=r"locked\.pdf is encrypted"):
+        texts(write_pdf(tmp_path / "locked.pdf", "secret", password="x"))
+    with pytest.raises(CorpusError, match=r"aes\.pdf is encrypted"):
+        texts(Path(__file__).parent / "aes.pdf")
+    assert "open" in texts(write_pdf(tmp_path / "printing-only.pdf", "open", password=""))[0]
+
+
+def test_a_pdf_without_text_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="text recognition"):
+        texts(write_pdf(tmp_path / "scan.pdf", ""))
+
+
+def test_a_file_beyond_the_limit_is_refused_without_being_read(tmp_path: Path) -> None:
+    path = tmp_path / "huge.txt"
+    with open(path, "wb") as file:
+        file.truncate(1 << 36)  # sparse: 64 GiB that take no room
+    with pytest.raises(CorpusError, match=r"huge\.txt is larger than 64 MiB"):
+        texts(path)
+
+
+def test_a_pdf_that_unfolds_beyond_the_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readers, "LARGEST_TEXT", 100)
+    with pytest.raises(CorpusError, match="holds more than"):
+        texts(write_pdf(tmp_path / "bomb.pdf", "word " * 50))
+
+
+# Folders
+
+
+def test_a_bad_file_in_a_folder_is_skipped_and_reported(tmp_path: Path) -> None:
+    (tmp_path / "good.txt").write_text("fine")
+    rows(tmp_path / "bad.jsonl", "{")
+    reading = read_documents([str(tmp_path)])
+    assert [d.text for d in reading.documents] == ["fine"]
+    [skipped] = reading.skipped
+    assert "bad.jsonl, line 1" in skipped.reason
+
+
+def test_a_folder_with_nothing_to_read_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "picture.png").write_bytes(b"x")
+    with pytest.raises(CorpusError, match="no text in"):
+        texts(tmp_path)
+    (tmp_path / "blank.txt").write_text(" \n")
+    with pytest.raises(CorpusError, match="no text in"):
+        texts(tmp_path)
+
+
+def test_links_and_hidden_files_in_a_folder_are_left_out(tmp_path: Path) -> None:
+    outside = tmp_path / "outside.txt"
+    outside.write_text("a secret")
+    docs = tmp_path / "docs"
+    (docs / "deep" / "deeper").mkdir(parents=True)
+    (docs / ".hidden").mkdir()
+    (docs / ".hidden" / "a.txt").write_text("hidden")
+    (docs / ".a.txt").write_text("hidden")
+    (docs / "deep" / "deeper" / "a.txt").write_text("found")
+    (docs / "loop").symlink_to(docs)
+    (docs / "self.txt").symlink_to(docs / "self.txt")
+    (docs / "out.txt").symlink_to(outside)
+    assert texts(docs) == ["found"]
+
+
+def test_a_link_that_was_named_is_followed_and_a_circle_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("linked")
+    (tmp_path / "b.txt").symlink_to(tmp_path / "a.txt")
+    assert texts(tmp_path / "b.txt") == ["linked"]
+    (tmp_path / "c.txt").symlink_to(tmp_path / "c.txt")
+    with pytest.raises(CorpusError, match="cannot open"):
+        texts(tmp_path / "c.txt")
+
+
+def test_a_file_given_twice_is_read_once(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("once")
+    assert texts(tmp_path / "a.txt", tmp_path, tmp_path / "a.txt") == ["once"]
+
+
+def test_what_is_no_plain_file_is_refused_instead_of_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.txt")
+    with pytest.raises(CorpusError, match="neither a folder nor a plain file"):
+        texts(tmp_path / "pipe.txt")
+    (tmp_path / "a.txt").write_text("fine")
+    assert texts(tmp_path) == ["fine"]
+
+
+def test_a_missing_path_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match=r"cannot open .*nowhere: No such file"):
+        texts(tmp_path / "nowhere")
+    with pytest.raises(CorpusError, match="null"):
+        read_documents(["a\0b.txt"])
+
+
+def test_a_hostile_file_name_is_shown_harmlessly(tmp_path: Path) -> None:
+    name = "\x1b[31m\u202e{x}.txt"
+    (tmp_path / name).write_bytes(b"\x00")
+    with pytest.raises(CorpusError) as caught:
+        texts(tmp_path / name)
+    assert not {"\x1b", "\u202e"} & set(str(caught.value))
+    (tmp_path / os.fsdecode(b"\xff.txt")).write_text("bytes")
+    documents = read_documents([str(tmp_path)]).documents
+    assert [d.source for d in documents] == ["\ufffd.txt"]
+
+
+def test_documents_are_named_by_their_path_below_what_they_have_in_common(tmp_path: Path) -> None:
+    (tmp_path / "notes" / "old").mkdir(parents=True)
+    for name in ("notes/old/a.txt", "notes/a.txt", "b.txt"):
+        (tmp_path / name).write_text("x")
+    together = read_documents([str(tmp_path / "notes"), str(tmp_path / "b.txt")]).documents
+    assert [d.id for d in together] == ["notes/a.txt", "notes/old/a.txt", "b.txt"]
+    assert [d.source for d in read_documents([str(tmp_path / "notes")]).documents] == ["a.txt", "old/a.txt"]
+
+
+# Splitting
+
+
+def test_a_short_document_stays_whole_and_a_long_one_is_numbered() -> None:
+    found = split([Document("short", "a", "s"), Document("One is. " * 20, "b", "t"), Document("  ", "c", "u")], 60)
+    assert (found[0].id, found[0].text) == ("a", "short")
+    assert [p.id for p in found[1:]] == ["b#1", "b#2", "b#3"]
+    assert {p.source for p in found[1:]} == {"t"}
+
+
+def test_passages_end_at_sentences_where_they_can() -> None:
+    found = split([Document("The mill is old and dark. " * 10, "a", "s")], 60)
+    assert all(p.text.endswith("dark.") for p in found)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(st.sampled_from("ab. \n#{}\u3000é\x1b|<"), max_size=600), st.integers(50, 120))
+def test_splitting_keeps_every_character_that_can_be_seen(text: str, size: int) -> None:
+    found = split([Document(text, "a", "s")], size)
+    assert "".join("".join(p.text.split()) for p in found) == "".join(text.split())
+    assert all(len(p.text) <= size for p in found)
+
+
+def test_a_long_word_without_a_place_to_cut_is_cut_all_the_same() -> None:
+    found = split([Document("x" * 300_000, "a", "s")])
+    assert sum(len(p.text) for p in found) == 300_000
+    assert max(len(p.text) for p in found) <= 600
+
+
+def test_passages_too_small_to_read_are_refused() -> None:
+    with pytest.raises(ValueError, match="chunk_size=10"):
+        split([], 10)
+
+
+# Retrieval
+
+
+def index(*texts: str, sources: str = "") -> BM25Index:
+    return BM25Index([Passage(t, id=str(i), source=sources[i : i + 1] or None) for i, t in enumerate(texts)])
+
+
+def found(passages: list[Passage]) -> str:
+    return "".join(p.id or "?" for p in passages)
+
+
+def test_the_passage_that_shares_the_rarest_words_comes_first() -> None:
+    corpus = index("the mill is old", "the mill of Arlen is old", "a boat", "the old boat")
+    assert found(corpus.search("Who runs the mill of Arlen?", 3)) == "10"
+    assert found(corpus.search("mill", 1)) == "0"
+
+
+def test_equal_passages_keep_their_order() -> None:
+    corpus = index(*["mill"] * 8, "boat")
+    assert found(corpus.search("mill", 5)) == "01234"
+
+
+@pytest.mark.parametrize("query", ["zebra", "the of and", "", "?!", "\x00\x1b[2J", "\ud83d"])
+def test_a_query_that_shares_no_word_finds_nothing(query: str) -> None:
+    assert index("the mill", "a boat").search(query, 5) == []
+
+
+@pytest.mark.parametrize("texts", [[], ["the"], ["", " "], ["?!"]])
+def test_a_corpus_without_words_finds_nothing(texts: list[str]) -> None:
+    assert index(*texts).search("mill", 5) == []
+
+
+def test_one_source_cannot_crowd_out_the_others() -> None:
+    corpus = index("mill mill", "mill mill", "mill mill mill", "mill and boat and more", "mill", sources="aaabc")
+    assert set(found(corpus.search("mill", 3))) <= set("0124")
+    spread = corpus.search("mill", 3, per_source=1)
+    assert sorted(p.source or "" for p in spread) == ["a", "b", "c"]
+    assert len(corpus.search("mill", 2, per_source=2)) <= 4
+    assert len({p.source for p in corpus.search("mill", 2, per_source=2)}) == 2
+
+
+def test_words_of_other_scripts_and_single_letters_are_found() -> None:
+    hits = index("Œuvre Straße", "мельница", "vitamin C", "水 風").search("мельница c 水", 5)
+    assert sorted(found(hits)) == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize("arguments", [{"k": 0}, {"k": 3, "per_source": 0}])
+def test_numbers_below_one_are_refused(arguments: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        index("mill").search("mill", **arguments)

@@ -1,0 +1,377 @@
+"""Bad input gets a clear error or a documented behaviour; hostile input gets no special treatment."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from robustrag_integrations import (
+    CallableModel,
+    KeywordAggregation,
+    MajorityVoting,
+    Passage,
+    VanillaRAG,
+    isolate,
+)
+from robustrag_integrations.abstention import is_abstention
+from robustrag_integrations.defenses.decoding.defense import DecodingAggregation
+from robustrag_integrations.defenses.voting.defense import parse_option
+from robustrag_integrations.prompts import Exemplar, PromptTemplate, format_choices, prompts_for
+from tests.defenses.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel
+
+
+def split(text: str) -> set[str]:
+    return set(text.split())
+
+
+ECHO = ScriptedModel(lambda text: text)
+
+
+def keyword(**settings) -> KeywordAggregation:
+    return KeywordAggregation(ECHO, **{"extractor": split, "prompts": BARE, **settings})
+
+
+def uniform(text, prefix):
+    return [0.7, 0.1, 0.1, 0.1]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"alpha": 1.5}, r"alpha=1.5 must lie in \[0, 1\]"),
+        ({"alpha": -0.1}, "alpha=-0.1"),
+        ({"alpha": "many"}, "alpha='many'"),
+        ({"alpha": float("nan")}, "alpha=nan"),
+        ({"beta": 0}, "beta=0"),
+        ({"beta": 2.5}, "beta=2.5"),
+        ({"group_size": 0}, "group_size=0"),
+        ({"group_size": True}, "group_size=True"),
+        ({"group_size": 2, "group_by": "source"}, "exclude each other"),
+        ({"group_by": "author"}, "group by 'author'"),
+        ({"task": "multiple_choice"}, "use MajorityVoting"),
+        ({"task": "poem"}, "task='poem'"),
+        ({"min_words": 0}, "min_words=0"),
+        ({"quorum": 2}, "quorum=2"),
+        ({"extractor": {"a"}}, "extractor must be a function"),
+    ],
+)
+def test_keyword_settings_out_of_range_are_named(settings: dict, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        keyword(**settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"gamma": 1.1}, r"gamma=1.1 must be a probability in \[0, 1\]"),
+        ({"gamma": -0.1}, "gamma=-0.1"),
+        ({"eta": -1}, "eta=-1"),
+        ({"eta": float("inf")}, "eta=inf"),
+        ({"max_new_tokens": 0}, "max_new_tokens=0"),
+        ({"stop": "\n"}, "stop must be a list"),
+        ({"stop": [""]}, "stop must be a list"),
+        ({"slack": -1}, "slack=-1"),
+        ({"task": "multiple_choice"}, "use MajorityVoting"),
+    ],
+)
+def test_decoding_settings_out_of_range_are_named(settings: dict, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        DecodingAggregation(ScriptedDecodingModel(uniform), **settings)
+
+
+def test_a_model_without_probabilities_is_sent_to_keyword_aggregation() -> None:
+    with pytest.raises(TypeError, match="KeywordAggregation"):
+        DecodingAggregation(CallableModel(lambda p: "a"))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"CallableModel\(fn\)"):
+        KeywordAggregation(lambda p: "a")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("query", ["", "   ", None, 3])
+def test_a_query_must_be_text_with_something_in_it(query) -> None:
+    with pytest.raises((TypeError, ValueError), match="query"):
+        keyword().answer(query, ["a"])
+
+
+@pytest.mark.parametrize("passages", ["one text", Passage("a"), b"bytes"])
+def test_a_single_passage_must_be_in_a_list(passages) -> None:
+    with pytest.raises(TypeError, match="wrap it"):
+        keyword().answer("q", passages)
+
+
+def test_a_passage_that_is_not_text_is_named_by_its_place() -> None:
+    with pytest.raises(TypeError, match=r"passages\[1\] must be a str or a Passage, got int: 7"):
+        keyword().answer("q", ["a", 7])
+    with pytest.raises(TypeError, match="NoneType"):
+        Passage(None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "defense",
+    [
+        keyword(),
+        DecodingAggregation(ScriptedDecodingModel(uniform), prompts=BARE),
+        VanillaRAG(ECHO, prompts=BARE),
+    ],
+)
+@pytest.mark.parametrize("passages", [[], ["", "  \n"]])
+def test_nothing_to_read_is_an_abstention_without_a_radius(defense, passages) -> None:
+    answer = defense.answer("q", passages)
+    assert (answer.text, answer.radius, answer.abstained) == ("I don't know", 0, True)
+    assert "".join(defense.stream("q", passages)) == answer.text
+
+
+def test_an_empty_passage_abstains_whatever_the_model_says_about_it() -> None:
+    answer = KeywordAggregation(ScriptedModel(lambda text: "a"), extractor=split, prompts=BARE).answer(
+        "q", ["x", " ", "y"]
+    )
+    assert [g.status for g in answer.groups] == ["supports", "abstained", "supports"]
+
+
+def test_repeated_ids_are_kept_apart_and_warned_of() -> None:
+    answer = keyword().answer("q", [Passage("a", id="x"), Passage("a", id="x"), Passage("a", id="y")])
+    assert len(answer.groups) == 3
+    assert any("same id" in w for w in answer.warnings)
+
+
+def test_passages_without_a_source_share_one_group_and_are_warned_of() -> None:
+    passages = [Passage("a", source="s1"), Passage("b"), Passage("c"), Passage("d", source="s2")]
+    answer = keyword(group_by="source").answer("q", passages)
+    assert [g.passage_ids for g in answer.groups] == [("p0",), ("p1", "p2"), ("p3",)]
+    assert any("2 of 4 passages have no source" in w for w in answer.warnings)
+
+
+def test_groups_are_adjacent_passages_and_the_last_may_be_smaller() -> None:
+    groups = isolate(["a", "b", "c", "d", "e"], group_size=2)
+    assert [[p.text for p in g.passages] for g in groups] == [["a", "b"], ["c", "d"], ["e"]]
+    by_length = isolate(["aa", "b", "cc", "d"], by=lambda p: len(p.text))
+    assert [g.text for g in by_length] == ["aa\n\ncc", "b\n\nd"]
+
+
+def test_a_threshold_that_one_group_reaches_alone_is_warned_of() -> None:
+    weak = keyword(alpha=0.2).answer("q", ["a"] * 4)
+    assert weak.radius == 0
+    assert any("one group alone" in w for w in weak.warnings)
+    assert not any("one group alone" in w for w in keyword().answer("q", ["a"] * 8).warnings)
+
+
+def test_nothing_agreed_on_is_an_abstention_without_a_second_call() -> None:
+    model = ScriptedModel(lambda text: text)
+    answer = KeywordAggregation(model, extractor=split, prompts=BARE, alpha=0.5, beta=9).answer("q", ["a", "b", "c"])
+    assert answer.abstained
+    assert [role for role, _ in model.asked] == ["isolated"] * 3
+
+
+def test_long_form_asks_for_phrases_and_drops_single_words() -> None:
+    model = ScriptedModel(lambda text: "born in 1871, engineer")
+    defense = KeywordAggregation(model, task="long_form", extractor=lambda t: set(t.split(", ")))
+    answer = defense.answer("Tell me about Brevik.", ["x"] * 5)
+    assert "short phrases" in model.asked[0][1]
+    assert answer.evidence["retained"] == ["born in 1871"]
+    more = KeywordAggregation(model, task="long_form", extractor=lambda t: set(t.split(", ")), min_words=1)
+    assert "engineer" in more.answer("Tell me.", ["x"] * 5).evidence["retained"]
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        (None, "needs choices"),
+        ("AB", "list of str"),
+        (["one"], "2 to 26"),
+        ([str(i) for i in range(27)], "2 to 26"),
+        (["a", " "], r"choices\[1\] is empty"),
+        (["Paris", "paris "], "are the same"),
+        (["a", 3], "list of str"),
+    ],
+)
+def test_bad_choices_are_named(choices, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        MajorityVoting(ECHO).answer("q", ["x"], choices=choices)
+    with pytest.raises(ValueError, match="use MajorityVoting"):
+        keyword().answer("q", ["x"], choices=["a", "b"])
+
+
+def test_twenty_six_options_and_no_information_fit() -> None:
+    choices = [f"option {i}" for i in range(26)]
+    assert format_choices([*choices, "none"]).endswith("Z. option 25\n0. none")
+    voting = MajorityVoting(ScriptedModel(lambda text: text), prompts=BARE_CHOICES)
+    answer = voting.answer("q", ["Z", "Z", "0", "A"], choices=choices)
+    assert (answer.text, answer.choice) == ("option 25", 25)
+    assert answer.groups[2].status == "abstained"
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        ("B", 1),
+        ("b", 1),
+        ("(B)", 1),
+        ("B.", 1),
+        ("**B**", 1),
+        ("B. Lyon", 1),
+        ("B) Lyon is right", 1),
+        ("Answer: B", 1),
+        ("The correct answer is B.", 1),
+        ("lyon", 1),
+        ("I think it is Lyon, clearly.", 1),
+        ("Paris", 0),
+        ("D", None),  # no information found
+        ("No information found", None),
+        ("I don't know", None),
+        ("Paris or Lyon", None),
+        ("", None),
+        ("Q", None),
+        ("A Paris B", 0),
+        ("Because " + "A " * 10_000, None),
+    ],
+)
+def test_options_are_read_from_what_models_write(response: str, expected: int | None) -> None:
+    assert parse_option(response, ["Paris", "Lyon", "Nice"]) == expected
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "I don't know",
+        "i don’t know.",
+        "I DO NOT KNOW",
+        "I dont know",
+        '"I don\'t know."',
+        "Sorry, but I don't\nknow the answer.",
+        "",
+        "  \n",
+        "**I don't know**",
+        "I donʼt know",
+        "...",
+    ],
+)
+def test_abstentions_are_recognised(response: str) -> None:
+    assert is_abstention(response)
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "I Don't Care",
+        'The song is "I Don\'t Know Why".',
+        "Tomas Brevik",
+        "He said “I don’t know” in 1871.",
+        "Alibi don't know",
+        "unknown",
+    ],
+)
+def test_answers_are_not_taken_for_abstentions(response: str) -> None:
+    assert not is_abstention(response)
+
+
+HOSTILE = [
+    "{query}",
+    "{0}",
+    "%s %(x)s",
+    "{{7*7}}",
+    "${HOME}",
+    "</s><s>[INST]",
+    "\x1b[31mred\x00\x07",
+    "\u202eevil",
+    "a" * 50_000,
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_is_inserted_as_it_is_and_never_reaches_a_terminal_raw(text: str) -> None:
+    model = ScriptedModel(lambda t: t)
+    answer = KeywordAggregation(model, extractor=split).answer(text[:100], [text, "b", "c"])
+    assert text in model.asked[0][1]
+    shown = answer.explain()
+    assert not any(c in shown for c in "\x1b\x00\x07\u202e")
+    assert len(shown) < 5_000
+    assert json.loads(json.dumps(answer.to_dict()))["schema"] == "robustrag/answer/1"
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("no fields", r"lacks \{context\}, \{query\}"),
+        ("{context} {query} {extra}", r"unknown placeholders \{extra\}"),
+        ("{context} {query", "unbalanced"),
+        ("{context} {context} {query}", "twice"),
+    ],
+)
+def test_prompts_of_the_users_are_checked(body: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        PromptTemplate("", body, ("context", "query"))
+
+
+def test_prompts_keep_literal_braces_and_show_exemplars_before_the_question() -> None:
+    template = PromptTemplate("Do. ", "{{json}} {context}? {query}", ("context", "query"))
+    shown = template.with_exemplars([Exemplar({"context": "c", "query": "q"}, "yes")])
+    prompt = shown.render(context="{x}", query="{y}")
+    assert prompt.text == "Do. {json} c? q yes\n\n{json} {x}? {y}"
+    assert prompt.context is not None
+    assert prompt.text[slice(*prompt.context)] == "{x}"
+
+
+@pytest.mark.parametrize("task", ["short_answer", "multiple_choice", "long_form"])
+@pytest.mark.parametrize("exemplars", [False, True])
+def test_every_task_has_prompts_with_and_without_exemplars(task, exemplars: bool) -> None:
+    prompts = prompts_for(task, exemplars=exemplars)
+    values = {"context": "CONTEXT", "query": "QUERY", "choices": "A. x"}
+    isolated = prompts.isolated.render(**values)
+    assert ("Halden" in isolated.text) == exemplars
+    assert isolated.text.count("CONTEXT") == 1
+    assert "CONTEXT" not in prompts.no_retrieval.render(**values).text
+
+
+@pytest.mark.parametrize("task", ["short_answer", "multiple_choice", "long_form"])
+def test_a_prompt_shows_as_many_worked_examples_as_asked_for_and_every_second_one_abstains(task) -> None:
+    for count in range(5):
+        prompts = prompts_for(task, exemplars=count)
+        for template in filter(None, (prompts.isolated, prompts.phrases)):
+            assert len(template.exemplars) == count
+            no = "D" if task == "multiple_choice" else "I don't know"
+            assert [e.answer == no for e in template.exemplars] == [False, True, False, True][:count]
+    assert prompts_for(task, exemplars=True) == prompts_for(task, exemplars=2)
+    for wrong in (5, -1, 1.0, "1", None):
+        with pytest.raises(ValueError, match="from 0 to 4"):
+            prompts_for(task, exemplars=wrong)  # type: ignore[arg-type]
+
+
+def test_an_unknown_task_is_named() -> None:
+    with pytest.raises(ValueError, match="task='haiku' is unknown"):
+        prompts_for("haiku")  # type: ignore[arg-type]
+
+
+def test_an_extractor_that_returns_a_string_is_refused() -> None:
+    with pytest.raises(TypeError, match="must return a set of str"):
+        keyword(extractor=lambda text: text).answer("q", ["a", "b"])
+
+
+def test_reports_say_who_supported_who_was_outvoted_and_by_how_much() -> None:
+    answer = keyword().answer("q", ["a", "a", "a", "a", "evil", "I don't know"])
+    assert [g.status for g in answer.groups] == ["supports"] * 4 + ["outvoted", "abstained"]
+    assert answer.groups[4].margin == 1
+    text = answer.explain()
+    assert "outvoted" in text
+    assert "lost by 1 groups" in text
+    assert "Radius:" in text
+
+
+def test_a_group_whose_words_were_kept_and_not_used_is_told_so() -> None:
+    model = ScriptedModel(lambda text: text, lambda text: "a it is")
+    answer = KeywordAggregation(model, extractor=split, prompts=BARE, beta=2).answer(
+        "q", ["a", "a", "a", "bo", "bo", "bo"]
+    )
+    assert [(g.status, g.margin) for g in answer.groups[2:4]] == [("supports", None), ("outvoted", 0)]
+    assert "kept, but not in the answer" in answer.explain()
+
+
+def test_decoding_reports_where_a_group_would_have_gone_another_way() -> None:
+    def rows(text, prefix):
+        path = {"good": [1, 2, 0], "evil": [1, 3, 0], "": [0, 0, 0]}[text]
+        return [1.0 if t == path[len(prefix)] else 0.0 for t in range(4)]
+
+    answer = DecodingAggregation(ScriptedDecodingModel(rows), prompts=BARE).answer("q", ["good"] * 4 + ["evil"])
+    assert (answer.text, answer.radius) == ("ab", 1)
+    assert answer.groups[4].status == "outvoted"
+    assert answer.groups[4].response == "ac …"
+    assert answer.groups[4].margin == 3.0

@@ -1,0 +1,105 @@
+"""What fuzzing has found: inputs that once broke something, each with what must happen instead."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def test_half_a_surrogate_pair_in_one_passage_does_not_cost_the_answer() -> None:
+    pytest.importorskip("torch")
+    from robustrag_integrations import DecodingAggregation, KeywordAggregation, LocalModel
+
+    model = LocalModel.bundled()
+    truth = [f"The mayor of Velbury is Anna Lind. Note {n}." for n in range(4)]
+    for defense in (KeywordAggregation(model), DecodingAggregation(model)):
+        planted = defense.answer("Who is the mayor of Velbury?", [*truth, "broken \ud800 half"])
+        plain = defense.answer("Who is the mayor of Velbury?", [*truth, "broken \ufffd half"])
+        assert planted.text == plain.text
+        assert planted.groups[4].status == plain.groups[4].status
+
+
+def test_lone_surrogates_leave_the_context_where_it_is() -> None:
+    pytest.importorskip("transformers")
+    from transformers import AutoTokenizer
+
+    from robustrag_integrations.models.local.encoding import PromptEncoder
+    from robustrag_integrations.prompts import Prompt
+    from robustrag_integrations.reader import reader_path
+
+    encoder = PromptEncoder(AutoTokenizer.from_pretrained(str(reader_path())), chat=False)
+    halves, whole = "\ud83d\ude00 " * 50, "\ufffd\ufffd " * 50
+    for text in (halves, whole):
+        assert encoder.encode(Prompt(f"A {text} B", (2, 2 + len(text))), 8).truncated
+    same = [encoder.encode(Prompt(f"A {text} B", (2, 2 + len(text))), 8).ids for text in (halves, whole)]
+    assert same[0] == same[1]
+
+
+def test_a_run_whose_row_lacks_a_field_is_drawn_without_that_row(tmp_path) -> None:
+    import json
+
+    from robustrag_integrations.evaluation.report import read_run
+    from robustrag_integrations.evaluation.report.page import report_page
+    from tests.report.runs import NO_ATTACK, questions, row_of, setups
+
+    whole = row_of(questions(1)[0], "keyword", setups()["keyword"], NO_ATTACK)
+    places = [("group", name) for name in whole["answer"]["groups"][0]]
+    places += [("certificate", name) for name in whole["certificates"][0]]
+    places += [(None, name) for name in whole]
+    path = tmp_path / "run.jsonl"
+    for place, name in places:
+        broken = json.loads(json.dumps(whole))
+        part = {None: broken, "group": broken["answer"]["groups"][0], "certificate": broken["certificates"][0]}[place]
+        del part[name]
+        path.write_text(f"{json.dumps({**whole, 'key': 'whole'})}\n{json.dumps(broken)}\n", encoding="utf-8")
+        report_page(read_run(path))
+
+
+def test_marks_stacked_on_a_letter_are_cut_before_they_are_sorted() -> None:
+    """Sorting n of them takes time n squared, and a response may be long."""
+    from robustrag_integrations.metrics import normalised
+
+    few, many = "Zo\u0301\u0316\u0301e", "Zo" + "\u0301\u0316" * 40_000 + "e"
+    assert normalised(many) == normalised(few)
+    assert normalised("a\u0302\u0323") == normalised("\u1ead")  # two, as Vietnamese has them, stay
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["2022-13-45", "!!timestamp x", "0x_", "9" * 5000],
+    ids=["no date", "no time", "no digits", "too many digits"],
+)
+def test_a_config_whose_yaml_stands_for_no_value_is_refused(tmp_path, value: str) -> None:
+    pytest.importorskip("yaml")
+    from robustrag_integrations.evaluation.config import ConfigError, load_config
+
+    path = tmp_path / "config.yaml"
+    path.write_text(f"seed: {value}\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="is not YAML"):
+        load_config(str(path))
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value"),
+    [(None, "top_k", {}), (None, "top_k", True), ("timing", "seconds", 10**400), ("attack", "rank", {})],
+)
+def test_a_row_of_a_run_that_cannot_be_summed_up_is_named(part: str | None, name: str, value: object) -> None:
+    import json
+
+    from robustrag_integrations.evaluation.summary import summarise
+    from tests.report.runs import NO_ATTACK, questions, row_of, setups
+
+    row = json.loads(json.dumps(row_of(questions(1)[0], "keyword", setups()["keyword"], NO_ATTACK)))
+    assert summarise([row])
+    (row if part is None else row[part])[name] = value
+    with pytest.raises(ValueError, match=f"row 1: .*{name} must be"):
+        summarise([row])
+
+
+def test_a_log_probability_too_large_for_a_float_is_none() -> None:
+    pytest.importorskip("openai")
+    from robustrag_integrations.errors import ModelError
+    from robustrag_integrations.models.server.token_lists import _probability
+
+    assert _probability("a", -(10**400)) == 0.0
+    with pytest.raises(ModelError, match="as the log-probability"):
+        _probability("a", 10**400)

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import pytest
+
+from robustrag_integrations import DecodingAggregation, KeywordAggregation, MajorityVoting
+from tests.certification.worlds import graded, split
+from tests.defenses.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel
+
+pytest.importorskip("matplotlib")
+from robustrag_integrations.drawing.files import draw, save_picture
+
+PASSAGES = [f"p{i}" for i in range(8)]
+
+
+def texts(figure) -> str:
+    import io
+
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    drawn = [t.get_text() for t in figure.findobj(match=lambda a: hasattr(a, "get_text"))]
+    return " ".join(drawn)
+
+
+def test_a_tally_shows_its_words_threshold_and_what_the_attacker_adds(tmp_path) -> None:
+    model = ScriptedModel(lambda t: "paris $x$ rome" if t in ("p0", "p1", "p2") else "paris", lambda p: "paris")
+    found = KeywordAggregation(model, extractor=split, alpha=0.5, prompts=BARE).certify(
+        "What $ is it?", PASSAGES, "paris"
+    )
+    shown = texts(draw(found))
+    assert "paris" in shown
+    assert "threshold" in shown
+    assert "1 corrupted group can add" in shown
+    assert save_picture(found, tmp_path / "tally.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_a_tree_shows_tokens_and_branches(tmp_path) -> None:
+    def row(text, prefix):
+        if len(prefix) == 3:
+            return [1.0, 0, 0, 0]
+        return [0, 0.7, 0.25, 0.05] if text else [0, 0, 0, 1.0]
+
+    defense = DecodingAggregation(ScriptedDecodingModel(row), prompts=BARE, eta=2.5, slack=0.0, max_new_tokens=4)
+    found = defense.certify("q", PASSAGES, "a", metric=graded)
+    shown = texts(draw(found))
+    assert "the attacker chooses between these" in shown
+    assert "<end>" in shown
+    assert save_picture(found, tmp_path / "tree.svg").read_text().lstrip().startswith("<?xml")
+
+
+def test_votes_are_drawn_and_nothing_is_refused_with_a_reason() -> None:
+    voting = MajorityVoting(ScriptedModel(lambda t: "A"), prompts=BARE_CHOICES)
+    assert "right" in texts(draw(voting.certify("q", PASSAGES, "right", choices=["right", "left"])))
+    empty = voting.certify("q", ["p"], "right", choices=["right", "left"])
+    with pytest.raises(ValueError, match="no untouched group"):
+        draw(empty)

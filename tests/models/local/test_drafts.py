@@ -1,0 +1,132 @@
+"""Final answers verified from drafts: the text of plain decoding, in fewer forward passes."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given, settings
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from robustrag_integrations import KeywordAggregation, LocalModel  # noqa: E402
+from robustrag_integrations.defenses.keyword.defense import KeywordSettings  # noqa: E402
+from robustrag_integrations.models.local import drafts as drafts_module  # noqa: E402
+from robustrag_integrations.models.local.drafts import MOST_NODES  # noqa: E402
+from robustrag_integrations.models.local.trie import TokenTrie  # noqa: E402
+from robustrag_integrations.prompts import Prompt, prompts_for  # noqa: E402
+from tests.models.local.test_shared_prefixes import PASSAGES, QUERY, TOKENIZER, tokens_read  # noqa: E402
+from tests.models.local.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
+
+ARCHITECTURES = ["llama", "mistral", "qwen3", "gemma3", "gpt2"]
+KEYWORDS = prompts_for("short_answer").keyword
+assert KEYWORDS is not None
+FINAL = KEYWORDS.render(keywords="Brevik, Tomas", query=QUERY)
+
+
+def local(network: Any = None, **changes: Any) -> LocalModel:
+    return LocalModel(network or tiny_model("llama"), TOKENIZER, **{"max_new_tokens": 12, "stop": (), **changes})
+
+
+def drafted(prompt: Prompt, *texts: str) -> Prompt:
+    return replace(prompt, drafts=texts)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_the_text_is_that_of_plain_decoding_whatever_the_drafts_say(architecture: str) -> None:
+    model = local(tiny_model(architecture))
+    [plain] = model.generate([FINAL], "final")
+    assert plain.text is not None
+    half = plain.text[: len(plain.text) // 2]
+    for texts in ([plain.text], [half], [half + " and more", "nonsense", plain.text], ["\n"], ["x" * 900, "</s>"]):
+        [said] = model.generate([drafted(FINAL, *texts)], "final")
+        assert said == plain
+        assert "".join(model.stream(drafted(FINAL, *texts))) == plain.text
+
+
+def test_a_draft_that_holds_saves_the_forward_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, steps = local(), []
+    model.generate([FINAL], "final")
+    with tokens_read(model) as slow:
+        plain = model._ask_alone(FINAL, threading.Event(), steps.append)
+    said = [int(logits.argmax()) for logits in steps]
+    monkeypatch.setattr(model._encoder, "answers", lambda texts, end="": [(9, 9), tuple(said)])
+    with tokens_read(model) as fast:
+        assert model.generate([drafted(FINAL, "a draft")], "final") == [plain]
+    assert len(slow) == 12
+    assert len(fast) == 1
+    monkeypatch.setattr(model._encoder, "answers", lambda texts, end="": [(*said[:5], 9, 9)])
+    with tokens_read(model) as half:
+        assert model.generate([drafted(FINAL, "a draft")], "final") == [plain]
+    assert len(half) == 1 + (12 - 6)
+
+
+@given(st.lists(st.text(alphabet="abTomas Brevik\n.é", max_size=30), max_size=4))
+@settings(max_examples=15, deadline=None)
+def test_hostile_drafts_change_nothing(texts: list[str]) -> None:
+    model = local(max_new_tokens=5)
+    assert model.generate([drafted(FINAL, *texts)], "final") == model.generate([FINAL], "final")
+
+
+def test_a_token_without_a_clear_lead_is_decoded_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = local()
+    [plain] = model.generate([FINAL], "final")
+    monkeypatch.setattr(drafts_module, "CLEAR_LEAD", 1e9)  # nothing is clear
+    prompt = drafted(FINAL, plain.text or "")
+    with tokens_read(model) as read:
+        assert model.generate([prompt], "final") == [plain]
+    assert len(read) == 1 + 12
+    assert "".join(model.stream(prompt)) == plain.text
+
+
+def test_half_precision_does_without_drafts() -> None:
+    model = local(tiny_model("llama", dtype=torch.bfloat16))
+    [plain] = model.generate([FINAL], "final")
+    with tokens_read(model) as read:
+        assert model.generate([drafted(FINAL, plain.text or "")], "final") == [plain]
+    assert len(read) == 12
+
+
+@pytest.mark.parametrize("chat", [False, True])
+def test_keyword_aggregation_verifies_its_answer_from_the_isolated_ones(chat: bool) -> None:
+    network, tokenizer = tiny_model("llama"), tiny_tokenizer(chat=chat)
+    stop = None if chat else ["\n\n"]
+    model = LocalModel(network, tokenizer, max_new_tokens=6, max_context_tokens=64, stop=stop, chat=chat)
+    passages = [PASSAGES[0]] * 3
+    defense = KeywordAggregation(model, extractor=lambda text: set(text.split()))
+    with tokens_read(model):
+        answer = defense.answer(QUERY, passages)
+    keywords = KeywordSettings.of(extractor=lambda text: set(text.split()))
+    [plain] = model.generate([keywords.final_prompt(QUERY, answer.evidence["retained"])], "final")
+    assert answer.text == (plain.text or "").strip()
+    stream = defense.stream(QUERY, passages)
+    assert "".join(stream) == answer.text
+
+
+def test_the_first_piece_comes_before_anything_else_is_computed() -> None:
+    model = local()
+    [plain] = model.generate([FINAL], "final")
+    for prompt in (FINAL, drafted(FINAL, plain.text or "")):
+        with tokens_read(model) as read:
+            stream = model.stream(prompt)
+            assert next(stream)
+            assert len(read) <= 2  # one word may be two tokens
+            stream.close()
+
+
+def test_a_trie_holds_common_beginnings_once_and_keeps_within_its_size() -> None:
+    trie = TokenTrie([(1, 2, 3), (1, 2, 4), (5,)])
+    assert trie.tokens == [1, 2, 3, 4, 5]
+    assert trie.depths == [0, 1, 2, 2, 0]
+    assert trie.path((1, 2, 4)) == [0, 1, 3]
+    assert trie.child(0, 9) is None
+    seen = trie.visible(2).int().tolist()
+    assert seen[:2] == [[1, 0, 0, 0, 0, 0, 0], [1, 1, 0, 0, 0, 0, 0]]
+    assert seen[5] == [1, 1, 1, 1, 0, 1, 0]  # the 4: its ancestors and itself, not the 3
+    assert seen[6] == [1, 1, 0, 0, 0, 0, 1]
+    trie.add(range(10, 500), MOST_NODES)
+    assert len(trie) == MOST_NODES

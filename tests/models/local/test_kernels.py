@@ -1,0 +1,197 @@
+"""Kernels of decoding steps: what torch's own give, for fewer bytes read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from torch.nn import functional  # noqa: E402
+
+from robustrag_integrations import DecodingAggregation, LocalModel  # noqa: E402
+from robustrag_integrations.models.local.kernels import DecodingKernels  # noqa: E402
+from robustrag_integrations.models.local.slab import KeyValues, Slab  # noqa: E402
+from robustrag_integrations.prompts import prompts_for  # noqa: E402
+from tests.models.local.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
+
+QUERY = "Who built the Halden Light?"
+PASSAGES = ["The Halden Light was built by Tomas Brevik in 1871.", "Brevik built it.", "It stands on Sorra."]
+PROMPTS = prompts_for("short_answer")
+TOKENIZER = tiny_tokenizer()
+ONCE = {"llama", "mistral", "qwen3", "gemma3", "phi3", "gpt2", "neox"}  # Gemma 2 caps its scores
+
+
+def local(network: Any, **changes: Any) -> LocalModel:
+    return LocalModel(network, TOKENIZER, max_context_tokens=96, max_new_tokens=6, stop=(), **changes)
+
+
+def session(model: LocalModel) -> Any:
+    isolated = [PROMPTS.isolated.render(context=text, query=QUERY) for text in PASSAGES]
+    return model.open_session(isolated, PROMPTS.no_retrieval.render(query=QUERY), 6)
+
+
+def steps(model: LocalModel) -> list[np.ndarray]:
+    opened = session(model)
+    told = [opened.opening.distributions, opened.append(40), opened.append(41)]
+    return [np.vstack([t.groups, t.no_retrieval]) for t in told]
+
+
+@pytest.mark.parametrize("architecture", [*sorted(ONCE), "gemma2"])
+def test_the_prefix_is_kept_once_for_all_rows_where_attention_can_be_told(architecture: str) -> None:
+    network = tiny_model(architecture)
+    model = local(network)
+    slab = session(model)._batch._slab
+    assert (slab.shared is not None) == (architecture in ONCE)
+    for ours, plain in zip(steps(model), steps(local(network, share_prefixes=False)), strict=True):
+        assert np.abs(ours - plain).max() < 1e-5
+
+
+def test_in_half_precision_every_row_has_its_prefix() -> None:
+    model = local(tiny_model("llama", dtype=torch.bfloat16))
+    assert model.why_not_shared is None
+    assert session(model)._batch._slab.shared is None
+
+
+def test_an_attention_that_cannot_be_told_reads_the_prefix_in_every_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    from transformers import AttentionInterface
+
+    def own_attention(
+        module: Any, query: Any, key: Any, value: Any, attention_mask: Any, scaling: float, **rest: Any
+    ) -> tuple[Any, None]:
+        groups = query.shape[1] // key.shape[1]
+        keys, values = (t.repeat_interleave(groups, dim=1) for t in (key, value))
+        scores = query @ keys.mT * scaling
+        if attention_mask is None:
+            attention_mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril(keys.shape[2] - query.shape[2])
+        if attention_mask.dtype == torch.bool:
+            attention_mask = torch.zeros_like(scores).masked_fill(~attention_mask, -1e9)
+        scores = scores + attention_mask
+        return (scores.softmax(-1) @ values).transpose(1, 2).contiguous(), None
+
+    monkeypatch.setitem(AttentionInterface._global_mapping, "sdpa", own_attention)
+    model = local(tiny_model("llama"))
+    assert model.why_not_shared is None
+    assert session(model)._batch._slab.shared is None
+    assert DecodingAggregation(model, max_new_tokens=3).answer(QUERY, PASSAGES).text
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_attention_with_columns_in_common_is_attention(packed: bool) -> None:
+    torch.manual_seed(0)
+    rows, groups, per, width, before, own = 7, 2, 3, 8, 21, 5
+    shared = [torch.randn(1, groups, before, width) for _ in range(2)]
+    new = [torch.randn(rows, groups, 1, width) for _ in range(2)]
+    slab = Slab(rows, own, KeyValues(((shared[0], shared[1]),), before))
+    first = [torch.randn(rows, groups, own - 1, width) for _ in range(2)]
+    whole = slab.update(*first, 0)
+    assert whole[0].shape[2] == before + own - 1
+    keys, values = slab.update(*new, 0)
+    assert keys.shape[2] == own
+    query = torch.randn(rows, groups, per, width)
+    mask = torch.zeros(rows, 1, 1, before + own).masked_fill(torch.rand(rows, 1, 1, before + own) < 0.3, -1e9)
+    wanted = functional.scaled_dot_product_attention(query, *slab.pairs()[0], attn_mask=mask)
+    if not packed:  # a head of queries for each head, the keys repeated
+        query = query.reshape(rows, groups * per, 1, width)
+        keys, values = (t.repeat_interleave(per, dim=1) for t in (keys, values))
+    with DecodingKernels(slab):
+        got = functional.scaled_dot_product_attention(query, keys, values, attn_mask=mask)
+    assert torch.allclose(got.reshape(wanted.shape), wanted, atol=1e-5)
+
+
+def test_shared_columns_that_nobody_reads_are_an_error() -> None:
+    one = torch.zeros(1, 1, 3, 4)
+    slab = Slab(2, 4, KeyValues(((one, one),), 3))
+    new = torch.zeros(2, 1, 1, 4)
+    with pytest.raises(RuntimeError, match="does not read a shared prefix"), DecodingKernels(slab):
+        slab.update(new, new, 0)
+
+
+@pytest.mark.parametrize("rows", [1, 4, 5, 11, 32, 33])
+@pytest.mark.parametrize("bias", [True, False])
+def test_products_are_those_of_torch_whatever_their_shape(rows: int, bias: bool) -> None:
+    torch.manual_seed(0)
+    layer = torch.nn.Linear(48, 80, bias=bias)
+    inputs = torch.randn(rows, 1, 48)
+    with torch.inference_mode():
+        wanted = layer(inputs)
+        with DecodingKernels(None):
+            got = layer(inputs)
+    assert got.shape == wanted.shape
+    assert torch.allclose(got, wanted, atol=1e-5)
+    assert got.is_contiguous()
+
+
+def attended(shared: KeyValues, query: Any, keys: Any, values: Any) -> Any:
+    """One step's attention to shared columns and to each row's own."""
+    slab = Slab(len(query), keys.shape[2], shared)
+    slab.update(keys[:, :, :-1], values[:, :, :-1], 0)
+    own = slab.update(keys[:, :, -1:], values[:, :, -1:], 0)
+    mask = torch.zeros(len(query), 1, 1, shared.tokens + keys.shape[2])
+    with DecodingKernels(slab):
+        return functional.scaled_dot_product_attention(query, *own, attn_mask=mask)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("rows", [2, 5, 8, 11, 17, 32])
+def test_no_row_moves_by_a_bit_when_the_others_do(rows: int, threads: int) -> None:
+    """Not when they change places, not when they hold something else."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        with torch.inference_mode():
+            generator = torch.Generator().manual_seed(rows)
+            check_rows(rows, lambda *shape: torch.randn(*shape, generator=generator))
+    finally:
+        torch.set_num_threads(before)
+
+
+def check_rows(rows: int, noise: Any) -> None:
+    weight, inputs = noise(2048, 768), noise(rows, 768)
+    shared = KeyValues(((noise(1, 2, 90, 32), noise(1, 2, 90, 32)),), 90)
+    query, keys, values = noise(rows, 2, 3, 32), noise(rows, 2, 21, 32), noise(rows, 2, 21, 32)
+    with DecodingKernels(None):
+        product = functional.linear(inputs, weight)
+    attention = attended(shared, query, keys, values)
+    for _ in range(4):
+        order = torch.randperm(rows)
+        moved = [t[order].clone() for t in (inputs, query, keys, values)]
+        for t in moved:
+            t[rows // 2 :] = noise(*t[rows // 2 :].shape)
+        with DecodingKernels(None):
+            assert torch.equal(functional.linear(moved[0], weight)[: rows // 2], product[order][: rows // 2])
+        again = attended(shared, *moved[1:])
+        assert torch.equal(again[: rows // 2], attention[order][: rows // 2])
+
+
+def test_only_this_thread_within_the_kernels_and_no_other_is_served_by_them() -> None:
+    """The model is the user's: whoever else calls it at the same time gets torch's own kernels."""
+    import threading
+
+    seen: list[torch.Tensor] = []
+    one = torch.randn(1, 1, 3, 4)
+    slab = Slab(1, 4, KeyValues(((one, one),), 3))
+    query, key = torch.randn(1, 1, 1, 4), torch.randn(1, 1, 2, 4)
+
+    def elsewhere() -> None:
+        seen.append(functional.scaled_dot_product_attention(query, key, key))
+
+    with DecodingKernels(slab):
+        slab.update(query, query, 0)
+        other = threading.Thread(target=elsewhere)
+        other.start()
+        other.join()
+        assert slab.take_unread() is not None
+    assert torch.equal(seen[0], functional.scaled_dot_product_attention(query, key, key))
+
+
+def test_a_compiled_model_answers_as_before() -> None:
+    network, compiled = tiny_model("llama"), tiny_model("llama")
+    compiled.compile(backend="eager")
+    ours, theirs = (
+        DecodingAggregation(local(n), max_new_tokens=2).answer(QUERY, PASSAGES) for n in (network, compiled)
+    )
+    assert (ours.text, ours.radius) == (theirs.text, theirs.radius)

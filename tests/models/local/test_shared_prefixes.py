@@ -1,0 +1,323 @@
+"""Shared prefixes: computed once, kept within bounds, the same numbers as reading every prompt in full."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from robustrag_integrations import DecodingAggregation, KeywordAggregation, LocalModel, ModelError  # noqa: E402
+from robustrag_integrations.models.local import memory  # noqa: E402
+from robustrag_integrations.models.local.encoding import PromptEncoder  # noqa: E402
+from robustrag_integrations.models.local.shared import TILE  # noqa: E402
+from robustrag_integrations.prompts import Prompt, PromptSet, PromptTemplate, prompts_for  # noqa: E402
+from tests.models.local.naive import naive_decoding_aggregation  # noqa: E402
+from tests.models.local.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
+
+QUERY = "Who built the Halden Light?"
+PASSAGES = ["The Halden Light was built by Tomas Brevik in 1871.", "Brevik built it.", "It stands on Sorra. " * 4]
+ARCHITECTURES = ["llama", "mistral", "qwen3", "gemma2", "gemma3", "phi3", "gpt2", "neox"]
+PROMPTS = prompts_for("short_answer")
+TOKENIZER = tiny_tokenizer()
+ENCODER = PromptEncoder(TOKENIZER, chat=False)
+
+
+def local(architecture: str = "llama", *, network: Any = None, **changes: Any) -> LocalModel:
+    chosen = {"max_context_tokens": 96, "max_new_tokens": 6, "stop": (), **changes}
+    return LocalModel(network or tiny_model(architecture), TOKENIZER, **chosen)
+
+
+def isolated(texts: Sequence[str], prompts: PromptSet = PROMPTS, query: str = QUERY) -> list[Prompt]:
+    return [prompts.isolated.render(context=t, query=query) for t in texts]
+
+
+def numbers(model: LocalModel, prompts: PromptSet = PROMPTS, query: str = QUERY) -> list[np.ndarray]:
+    """Abstention scores and distributions of two steps, a row per passage, and one more where there is one."""
+    session = model.open_session(isolated(PASSAGES, prompts, query), prompts.no_retrieval.render(query=query), 6)
+    steps = (session.opening.distributions, session.append(40))
+    return [session.opening.abstention, *(np.vstack([s.groups, s.no_retrieval]) for s in steps)]
+
+
+def next_token(network: Any) -> Callable[[str, list[int]], list[float]]:
+    """One plain forward pass over the whole prompt, without a cache."""
+
+    def plain(passage: str, answer: list[int]) -> list[float]:
+        [prompt] = isolated([passage]) if passage else [PROMPTS.no_retrieval.render(query=QUERY)]
+        with torch.no_grad():
+            logits = network(torch.tensor([[*ENCODER.encode(prompt).ids, *answer]])).logits[0, -1]
+        return logits.float().softmax(-1).tolist()
+
+    return plain
+
+
+@contextmanager
+def tokens_read(model: LocalModel) -> Iterator[list[int]]:
+    """How many tokens each forward pass reads."""
+    found: list[int] = []
+    hook = model._model.register_forward_pre_hook(
+        lambda module, args, kwargs: found.append(kwargs["input_ids"].numel()), with_kwargs=True
+    )
+    yield found
+    hook.remove()
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_tokens_answers_and_certificates_are_those_of_the_plain_algorithm(architecture: str) -> None:
+    network = tiny_model(architecture)
+    model, plain = local(network=network), local(network=network, share_prefixes=False)
+    assert model.why_not_shared is None
+    assert plain.numerics["prefixes"] == "not shared: switched off"
+    for ours, theirs in zip(numbers(model), numbers(plain), strict=True):
+        assert np.abs(ours - theirs).max() < 1e-5
+    defenses = [DecodingAggregation(m, max_new_tokens=5, eta=0.1, stop=()) for m in (model, plain)]
+    ours, theirs = (d.answer(QUERY, PASSAGES) for d in defenses)
+    slow = naive_decoding_aggregation(
+        PASSAGES, lambda p: 0.0, next_token(network), 0.99, 0.1, 5, TOKENIZER.eos_token_id
+    )
+    assert ours.evidence["tokens"] == theirs.evidence["tokens"] == slow
+    assert (ours.text, ours.radius) == (theirs.text, theirs.radius)
+    certificates = [d.certify(QUERY, PASSAGES, ours.text or "x", corruption_size=1) for d in defenses]
+    assert len({(c.tau, c.certified) for c in certificates}) == 1
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_isolated_answers_are_what_transformers_generates(architecture: str) -> None:
+    network = tiny_model(architecture)
+    for text, response in zip(PASSAGES, local(network=network).generate(isolated(PASSAGES), "isolated"), strict=True):
+        ids = torch.tensor([ENCODER.encode(isolated([text])[0]).ids])
+        out = network.generate(
+            ids, attention_mask=torch.ones_like(ids), max_new_tokens=6, do_sample=False, use_cache=False
+        )
+        assert TOKENIZER.decode(out[0, ids.shape[1] :], skip_special_tokens=True).strip() == response.text.strip()
+
+
+def test_the_next_question_does_not_pay_for_the_instruction_again() -> None:
+    model, prompts = local(), prompts_for("short_answer", exemplars=True)
+    assert model.why_not_shared is None
+    with tokens_read(model) as first:
+        numbers(model, prompts)
+    with tokens_read(model) as second:
+        numbers(model, prompts, "And who paid for it all?")
+    shared = ENCODER.encode(isolated(PASSAGES, prompts)[0]).shared
+    assert shared > 100
+    assert first[0] == shared
+    assert len(first) == len(second) + 2  # the instruction with its examples, and the one without passages
+    assert max(second) < first[-2] + 40
+
+
+def test_a_kept_prefix_gives_the_same_bits_as_a_computed_one() -> None:
+    model = local()
+    cold, warm = numbers(model), numbers(model)
+    model.forget_prefixes()
+    for bits in (warm, numbers(model), numbers(local(prefix_cache_bytes=0))):
+        assert all(np.array_equal(a, b) for a, b in zip(cold, bits, strict=True))
+
+
+def test_kept_prefixes_stay_within_their_bytes_and_the_oldest_goes_first() -> None:
+    sets = [replace(PROMPTS, isolated=replace(PROMPTS.isolated, instruction=f"Task {i}. " * 8)) for i in range(4)]
+    one = local()
+    numbers(one, sets[0])
+    room = one._reader.prefixes.nbytes
+    model = local(prefix_cache_bytes=room)
+    for prompts in sets:
+        numbers(model, prompts)
+        assert 0 < model._reader.prefixes.nbytes <= room
+    with tokens_read(model) as again:
+        numbers(model, sets[3])
+    with tokens_read(model) as forgotten:
+        numbers(model, sets[0])
+    assert len(again) == 2  # a prefill and a step: the last one is still there
+    assert len(forgotten) == 3
+    model.forget_prefixes()
+    assert model._reader.prefixes.nbytes == 0
+
+
+def test_without_room_to_keep_prefixes_they_are_still_shared_within_a_call() -> None:
+    model = local(prefix_cache_bytes=0)
+    numbers(model)
+    with tokens_read(model) as read:
+        numbers(model)
+    assert len(read) == 4  # two prefixes, a prefill and a step
+    assert model._reader.prefixes.nbytes == 0
+
+
+def test_a_prefix_of_other_weights_is_not_used() -> None:
+    network = tiny_model("llama")
+    model = local(network=network)
+    numbers(model)
+    with torch.no_grad():
+        network.model.layers[0].self_attn.k_proj.weight.mul_(-1)
+    fresh = local(network=network)
+    assert all(np.array_equal(a, b) for a, b in zip(numbers(model), numbers(fresh), strict=True))
+
+
+@pytest.mark.parametrize("chat", [False, True])
+@given(hostile=st.text(max_size=60) | st.sampled_from(["\n\n", " ", "\n \n\n", ":", "</s>", "\u0301e", "\ud800"]))
+@settings(max_examples=40, deadline=None)
+def test_no_passage_moves_where_its_prompt_stops_being_shared(chat: bool, hostile: str) -> None:
+    encoder = PromptEncoder(tiny_tokenizer(chat=chat), chat=chat)
+    [normal, attacked] = (encoder.encode(p, 40) for p in isolated(["A plain passage.", hostile]))
+    assert attacked.prefixes == normal.prefixes
+    assert normal.shared > 20
+    assert attacked.ids[: normal.shared] == normal.ids[: normal.shared]
+
+
+def test_prompts_with_a_shared_beginning_are_tokenised_as_a_whole() -> None:
+    for text in PASSAGES:
+        [prompt] = isolated([text])
+        assert list(ENCODER.encode(prompt).ids) == TOKENIZER(prompt.text)["input_ids"]
+
+
+def test_with_the_query_first_groups_share_it_too() -> None:
+    first = prompts_for("short_answer", exemplars=True, query_first=True)
+    prompts = isolated(PASSAGES, first)
+    assert prompts[0].text.endswith(f"Question: {QUERY}\n\nText:\n{PASSAGES[0]}\n\nAnswer:")
+    template, question = ENCODER.encode(prompts[0]).prefixes
+    assert TOKENIZER.decode(ENCODER.encode(prompts[0]).ids[template:question]).count(QUERY) == 1
+    network = tiny_model("llama")
+    shared, plain = (numbers(local(network=network, share_prefixes=s), first) for s in (True, False))
+    assert all(np.abs(a - b).max() < 1e-5 for a, b in zip(shared, plain, strict=True))
+    assert prompts_for("multiple_choice", query_first=True).isolated.body.index("{choices}") < 40
+    assert prompts_for("long_form", query_first=True).phrases.body.startswith("Request: {query}")
+
+
+def test_a_template_that_ends_in_the_passage_leaves_a_token_to_read() -> None:
+    ends = PromptSet(
+        isolated=PromptTemplate("Answer {x}: ".replace("{x}", QUERY), "{context}", ("context",)),
+        no_retrieval=PromptTemplate("Answer: ", "{query}", ("query",)),
+    )
+    texts = ["", "A passage."]
+    session = local().open_session(
+        [ends.isolated.render(context=t) for t in texts], ends.no_retrieval.render(query=QUERY), 4
+    )
+    assert np.isfinite(session.opening.distributions.groups).all()
+
+
+@pytest.mark.parametrize(
+    ("architecture", "others", "reason"),
+    [
+        ("lfm2", {}, "layers of the kind 'conv'"),
+        ("llama", {"attn_implementation": "flex_attention"}, "takes no explicit mask"),
+    ],
+)
+def test_an_architecture_that_cannot_share_is_read_plainly_and_says_why(
+    architecture: str, others: dict[str, Any], reason: str
+) -> None:
+    network = tiny_model(architecture)
+    if others:
+        network.config._attn_implementation = others["attn_implementation"]
+    model = local(network=network)
+    assert reason in (model.why_not_shared or "")
+    assert reason in model.numerics["prefixes"]
+    if not others:
+        abstention, *steps = numbers(model)
+        expected = next_token(network)(PASSAGES[0], [])
+        assert np.abs(steps[0][0] - expected).max() < 1e-4
+        assert abstention.shape == (3,)
+        assert DecodingAggregation(model, max_new_tokens=3).answer(QUERY, PASSAGES).text
+
+
+def test_a_model_that_reads_masks_its_own_way_is_found_out() -> None:
+    network = tiny_model("llama")
+    forward = network.forward
+
+    def other_forward(input_ids: Any, attention_mask: Any, position_ids: Any, past_key_values: Any, **rest: Any) -> Any:
+        if attention_mask.ndim == 4:
+            attention_mask = torch.zeros_like(attention_mask)
+        return forward(input_ids, attention_mask, position_ids, past_key_values, **rest)
+
+    network.forward = other_forward
+    assert "gave other logits than plain reading" in (local(network=network).why_not_shared or "")
+
+
+def test_rows_stay_below_the_length_at_which_positions_are_encoded_otherwise() -> None:
+    factors = {"short_factor": [1.0] * 8, "long_factor": [4.0] * 8, "rope_theta": 1e4}
+    rope = {"rope_type": "longrope", "original_max_position_embeddings": 256, **factors}
+    network = tiny_model("phi3", rope_parameters=rope, original_max_position_embeddings=256)
+    model = local(network=network, max_context_tokens=900)
+    before, after = (
+        model.open_session(isolated(["Brevik built it.", t]), PROMPTS.no_retrieval.render(query=QUERY), 6).opening
+        for t in ("short", "long " * 2000)
+    )
+    assert after.truncated == (False, True)
+    assert np.array_equal(before.distributions.groups[0], after.distributions.groups[0])
+
+
+def test_reading_in_parts_changes_nothing_but_noise_and_leaves_other_rows_alone() -> None:
+    network = tiny_model("mistral")
+    whole, parts = local(network=network), local(network=network, prefill_tokens=64)
+    with tokens_read(parts) as read:
+        in_parts = numbers(parts)
+    assert max(read) <= 64 + 3 * 8 + 8
+    for a, b in zip(numbers(whole), in_parts, strict=True):
+        assert np.abs(a - b).max() < 1e-5
+    texts = [*PASSAGES[:2], "attack " * 80]
+    session = parts.open_session(isolated(texts), PROMPTS.no_retrieval.render(query=QUERY), 6)
+    assert np.array_equal(session.opening.distributions.groups[:2], in_parts[1][:2])
+
+
+def test_fifty_groups_of_long_passages_are_read_in_bounded_parts() -> None:
+    model = local(max_context_tokens=200, prefill_tokens=1024)
+    groups = [f"The Halden Light, account {i}. " * 10 for i in range(50)]
+    with tokens_read(model) as read:
+        answer = DecodingAggregation(model, max_new_tokens=3).answer(QUERY, groups)
+    assert len(answer.groups) == 50
+    assert max(read) <= 1024 + 51 * 12
+
+
+def test_keyword_aggregation_reads_its_instruction_once_for_all_groups() -> None:
+    model = local(stop=("\n\n",))
+    assert model.why_not_shared is None
+    defense = KeywordAggregation(model, extractor=lambda t: set(t.split()))
+    defense.answer(QUERY, PASSAGES)
+    with tokens_read(model) as read:
+        defense.answer(QUERY, PASSAGES)
+    assert read[0] % 3 == 0
+    own = 96 + ENCODER.frame_length(isolated(["x"])[0]) - ENCODER.encode(isolated(["x"])[0]).shared
+    assert read[0] // 3 < own + TILE
+
+
+@pytest.mark.parametrize("error", ["cuda", "cpu"])
+def test_out_of_memory_says_what_would_fit(error: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = local()
+    numbers(model)
+    raised = {
+        "cuda": torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
+        "cpu": RuntimeError("[enforce fail at alloc_cpu.cpp:124] . DefaultCPUAllocator: can't allocate memory"),
+    }[error]
+    per_token = model._lm.bytes_per_token()
+    assert per_token == 2 * 2 * 2 * 16 * 4  # keys and values, layers, heads, width, bytes
+    monkeypatch.setattr(memory, "free_bytes", lambda device: 1000 * per_token)
+
+    def fail(*args: Any, **kwargs: Any) -> Any:
+        raise raised
+
+    monkeypatch.setattr(model._model.model.layers[1], "forward", fail)
+    prompts = isolated(["word " * 50] * 20)
+    with pytest.raises(ModelError, match=r"20 prompts of up to 1\d+ tokens: keys and values of") as told:
+        model.generate(prompts, "isolated")
+    fits = re.search(r"(\d+) prompts of that length would fit, or 20 of (\d+) tokens", str(told.value))
+    assert fits
+    assert 1 <= int(fits[1]) < 20
+    assert int(fits[2]) == 800 // 20
+    monkeypatch.setattr(memory, "free_bytes", lambda device: 10**12)
+    with pytest.raises(ModelError, match="lower prefill_tokens"):
+        DecodingAggregation(model).answer(QUERY, PASSAGES)
+    monkeypatch.setattr(memory, "free_bytes", lambda device: None)
+    with pytest.raises(ModelError, match="lower max_context_tokens"):
+        KeywordAggregation(model).answer(QUERY, PASSAGES)
+
+
+def test_the_free_memory_of_this_machine_is_known() -> None:
+    assert (memory.free_bytes(torch.device("cpu")) or 0) > 2**20
+    assert memory.free_bytes(torch.device("meta")) is None

@@ -1,0 +1,321 @@
+"""OpenAI-compatible servers, through the official client, against a real HTTP server on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from robustrag_integrations import KeywordAggregation, ModelError, OpenAIModel, QuorumError
+from robustrag_integrations.prompts import Prompt
+from tests.models.server.openai_server import LoopbackServer, Reply, obedient_reader
+from tests.models.server.serving import transformers_server
+
+pytestmark = pytest.mark.usefixtures("no_server_settings")
+
+QUESTION = "Who runs the mill?"
+PASSAGES = [f"The mill is run by Anna Lind. Note {n}." for n in range(5)]
+
+
+@contextmanager
+def served(reply: Callable[[str], str | Reply], **settings) -> Iterator[tuple[LoopbackServer, OpenAIModel]]:
+    with LoopbackServer(reply) as server:
+        model = OpenAIModel("m", server.url, **{"attempts": 1, **settings})
+        try:
+            yield server, model
+        finally:
+            model.close()
+
+
+def defense(model: OpenAIModel, **settings) -> KeywordAggregation:
+    return KeywordAggregation(model, **settings)
+
+
+def test_an_answer_comes_with_its_radius_and_the_groups_words() -> None:
+    with served(obedient_reader) as (server, model):
+        answer = defense(model).answer(QUESTION, PASSAGES)
+    assert answer.text.casefold() == "anna lind"
+    assert answer.radius == 1
+    assert [g.response for g in answer.groups] == ["Anna Lind"] * 5
+    assert len(server.requests) == 6
+
+
+def test_every_request_asks_for_temperature_zero_and_the_seed() -> None:
+    with served(obedient_reader, seed=7, max_tokens=33, system="Be brief.") as (server, model):
+        defense(model).answer(QUESTION, PASSAGES)
+    for request in server.requests:
+        assert (request["temperature"], request["seed"], request["max_tokens"]) == (0.0, 7, 33)
+        assert request["model"] == "m"
+        assert [m["role"] for m in request["messages"]] == ["system", "user"]
+
+
+def test_no_group_sees_another_groups_passage() -> None:
+    with served(obedient_reader) as (server, model):
+        defense(model).answer(QUESTION, PASSAGES)
+    notes = [[n for n in range(5) if f"Note {n}." in prompt] for prompt in server.prompts]
+    assert sorted(notes) == [[], [0], [1], [2], [3], [4]]
+
+
+async def test_sync_async_and_streams_give_the_same_answer() -> None:
+    with served(obedient_reader) as (_, model):
+        made = defense(model)
+        expected = await asyncio.to_thread(made.answer, QUESTION, PASSAGES)
+        stream = made.astream(QUESTION, PASSAGES)
+        pieces = [piece async for piece in stream]
+        sync_stream = made.stream(QUESTION, PASSAGES)
+        sync_pieces = await asyncio.to_thread(list, sync_stream)
+        assert await made.aanswer(QUESTION, PASSAGES) == expected
+        await model.aclose()
+    assert stream.answer == sync_stream.answer == expected
+    assert "".join(pieces) == "".join(sync_pieces) == expected.text
+    assert len(pieces) > 1
+
+
+def test_one_model_serves_one_event_loop_after_another() -> None:
+    async def ask(model: OpenAIModel) -> str:
+        answer = await defense(model).aanswer(QUESTION, PASSAGES)
+        await model.aclose()
+        return answer.text
+
+    with served(obedient_reader) as (_, model):
+        assert len({asyncio.run(ask(model)) for _ in range(3)}) == 1
+
+
+@pytest.mark.parametrize(
+    ("failure", "said"),
+    [
+        (Reply("blocked by policy", status=400), "blocked by policy"),
+        (Reply("half a sen", finish="content_filter"), "content filter"),
+        (Reply(None), "no text"),
+        (Reply(body=b'{"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": []}'), "choices"),
+        (Reply(body=b'{"choices": [{"mess'), ""),
+        (Reply("gone", status=404), "gone"),
+        (Reply("overloaded", status=503), "overloaded"),
+    ],
+    ids=["400", "content filter", "no content", "no choices", "broken JSON", "404", "503"],
+)
+def test_a_failure_of_one_group_is_an_abstention_of_that_group(failure: Reply, said: str) -> None:
+    def reply(prompt: str) -> str | Reply:
+        return failure if "Note 3." in prompt else obedient_reader(prompt)
+
+    with served(reply) as (_, model):
+        answer = defense(model).answer(QUESTION, PASSAGES)
+    assert answer.text.casefold() == "anna lind"
+    assert [g.status for g in answer.groups] == ["supports"] * 3 + ["failed", "supports"]
+    assert said in (answer.groups[3].error or "")
+
+
+def test_a_prompt_that_no_json_can_hold_costs_its_own_group_only() -> None:
+    with served(obedient_reader) as (_, model):
+        answer = defense(model).answer(QUESTION, [*PASSAGES[:4], "half a pair: \ud83d"])
+    assert answer.text.casefold() == "anna lind"
+    assert answer.groups[4].status == "failed"
+
+
+def test_failing_groups_below_the_quorum_raise_with_their_causes() -> None:
+    with served(lambda prompt: Reply("out of order", status=500)) as (_, model), pytest.raises(QuorumError) as caught:
+        defense(model).answer(QUESTION, PASSAGES)
+    assert "out of order" in caught.value.causes[0]
+
+
+def test_a_server_error_is_tried_again_as_often_as_asked() -> None:
+    failed: set[str] = set()
+
+    def reply(prompt: str) -> str | Reply:
+        if prompt in failed:
+            return obedient_reader(prompt)
+        failed.add(prompt)
+        return Reply("later", status=429, headers={"Retry-After": "0.01"})
+
+    with served(reply, attempts=2) as (server, model):
+        answer = defense(model).answer(QUESTION, PASSAGES[:3])
+    assert [g.status for g in answer.groups] == ["supports"] * 3
+    assert len(server.requests) == 2 * 4
+
+
+def test_a_server_that_asks_for_an_hour_is_not_waited_for() -> None:
+    with served(lambda prompt: Reply("later", status=429, headers={"Retry-After": "3600"}), attempts=2) as (_, model):
+        [response] = model.generate([Prompt("x")], "isolated")
+    assert "later" in (response.error or "")
+
+
+def test_the_completions_api_gets_the_bare_prompt_and_ends_at_an_empty_line() -> None:
+    with served(obedient_reader, api="completions", seed=3) as (server, model):
+        answer = defense(model).answer(QUESTION, PASSAGES)
+        pieces = list(defense(model).stream(QUESTION, PASSAGES))
+    assert answer.text.casefold() == "anna lind" == "".join(pieces).casefold()
+    assert len(pieces) > 1
+    for request in server.requests:
+        assert "messages" not in request
+        assert (request["temperature"], request["seed"], request["stop"]) == (0.0, 3, ["\n\n"])
+
+
+def test_a_server_that_changes_between_calls_is_noted_on_the_answer() -> None:
+    served_so_far: list[str] = []
+
+    def reply(prompt: str) -> Reply:
+        served_so_far.append(prompt)
+        return Reply(obedient_reader(prompt), fingerprint="fp_b" if len(served_so_far) > 5 else "fp_a")
+
+    with served(reply, max_concurrency=1) as (_, model):
+        answer = defense(model).answer(QUESTION, PASSAGES)
+        assert model.fingerprints == ("fp_a", "fp_b")
+    assert any("fp_a, fp_b" in w for w in answer.warnings)
+    with served(lambda prompt: Reply(obedient_reader(prompt), fingerprint="fp_a")) as (_, model):
+        assert not any("fp_a" in w for w in defense(model).answer(QUESTION, PASSAGES).warnings)
+
+
+def test_a_compressed_answer_that_nobody_asked_for_is_refused() -> None:
+    bomb = Reply(body=gzip.compress(b" " * 1000), headers={"Content-Encoding": "gzip"})
+    with served(lambda prompt: bomb) as (server, model):
+        [response] = model.generate([Prompt("x")], "isolated")
+    assert "compressed" in (response.error or "")
+    assert server.headers[0]["accept-encoding"] == "identity"
+
+
+def test_a_server_that_is_not_there_is_named_as_the_cause() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        port = unused.getsockname()[1]
+    model = OpenAIModel("m", f"http://127.0.0.1:{port}/v1", attempts=1)
+    with pytest.raises(QuorumError, match="Connection error"):
+        defense(model).answer(QUESTION, PASSAGES)
+
+
+def test_a_response_that_takes_too_long_fails_its_own_group() -> None:
+    never = threading.Event()
+
+    def reply(prompt: str) -> str | Reply:
+        return Reply("late", wait=never) if "Note 0." in prompt else obedient_reader(prompt)
+
+    with served(reply, timeout=0.5) as (_, model):
+        answer = defense(model).answer(QUESTION, PASSAGES)
+        never.set()
+    assert answer.groups[0].status == "failed"
+    assert "timed out" in (answer.groups[0].error or "")
+    assert answer.text.casefold() == "anna lind"
+
+
+async def test_cancelling_an_answer_hangs_up_on_the_server() -> None:
+    never = threading.Event()
+    with served(lambda prompt: Reply("late", wait=never)) as (server, model):
+        task = asyncio.create_task(defense(model).aanswer(QUESTION, PASSAGES))
+        while server.now < 5:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert await asyncio.to_thread(server.gone.wait, 10)
+        deadline = time.monotonic() + 10
+        while server.now and time.monotonic() < deadline:
+            await asyncio.sleep(0.01)
+        assert server.now == 0
+        await model.aclose()
+
+
+def test_no_more_requests_are_under_way_than_allowed() -> None:
+    def reply(prompt: str) -> str:
+        time.sleep(0.02)
+        return obedient_reader(prompt)
+
+    with served(reply, max_concurrency=2) as (server, model):
+        defense(model).answer(QUESTION, PASSAGES)
+    assert server.most == 2
+
+
+@pytest.mark.parametrize(
+    ("final", "said"),
+    [
+        (Reply("Anna", cut=True), "broke off"),
+        (Reply("Anna", finish="content_filter"), "content filter"),
+        (Reply("out of order", status=500), "out of order"),
+    ],
+)
+async def test_a_stream_that_fails_raises_instead_of_ending_early(final: Reply, said: str) -> None:
+    def reply(prompt: str) -> str | Reply:
+        return final if "Keywords:" in prompt else obedient_reader(prompt)
+
+    with served(reply) as (_, model):
+        with pytest.raises(ModelError, match=said):
+            await asyncio.to_thread(list, defense(model).stream(QUESTION, PASSAGES))
+        with pytest.raises(ModelError, match=said):
+            async for _piece in defense(model).astream(QUESTION, PASSAGES):
+                pass
+        await model.aclose()
+
+
+def test_the_key_comes_from_the_environment_and_never_shows_in_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
+    with served(lambda prompt: Reply("bad key: sk-very-secret", status=401)) as (server, model):
+        with pytest.raises(QuorumError) as caught:
+            defense(model).answer(QUESTION, PASSAGES)
+        assert server.headers[0]["authorization"] == "Bearer sk-very-secret"
+    assert "sk-very-secret" not in str(caught.value) + repr(vars(caught.value)) + repr(model) + model.description
+    assert "bad key: ***" in str(caught.value)
+
+
+def test_a_server_of_ones_own_needs_no_key_and_the_public_one_does() -> None:
+    with served(obedient_reader) as (server, model):
+        assert model.generate([Prompt("a mill is run by Bo Ek.")], "isolated")[0].text == "Bo Ek"
+    assert "sk-" not in server.headers[0]["authorization"]
+    with pytest.raises(ModelError, match="OPENAI_API_KEY"):
+        OpenAIModel("gpt-4o-mini")
+
+
+def test_answers_say_what_a_remote_model_means_for_the_radius() -> None:
+    assert any("temperature 0 and seed 0" in w for w in OpenAIModel("m", "http://127.0.0.1:9/v1").warnings)
+    sampling = OpenAIModel("m", "http://127.0.0.1:9/v1", temperature=0.7)
+    assert any("samples" in w for w in sampling.warnings)
+    assert not sampling.deterministic
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"model": " "},
+        {"max_tokens": 0},
+        {"max_tokens": True},
+        {"attempts": 0},
+        {"timeout": 0},
+        {"max_concurrency": 0},
+        {"options": {"temperature": 1}},
+        {"options": {"n": 3}},
+        {"api": "responses"},
+        {"system": "Be brief.", "api": "completions"},
+    ],
+    ids=str,
+)
+def test_a_setting_that_makes_no_sense_is_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        OpenAIModel(**{"model": "m", "base_url": "http://127.0.0.1:9/v1", **wrong})
+
+
+def test_further_fields_of_the_request_reach_the_server() -> None:
+    options = {"reasoning_effort": "low", "extra_body": {"top_k": 1}}
+    with served(obedient_reader, options=options, temperature=None, seed=None) as (server, model):
+        model.generate([Prompt("x")], "isolated")
+    assert (server.requests[0]["reasoning_effort"], server.requests[0]["top_k"]) == ("low", 1)
+    assert not server.requests[0].keys() & {"temperature", "seed"}
+
+
+@pytest.mark.skipif(
+    not all(map(find_spec, ("fastapi", "uvicorn", "torch"))), reason="needs transformers' extra `serving`"
+)
+def test_a_real_server_of_transformers_answers(tmp_path: Path) -> None:
+    from tests.models.local.tiny_models import tiny_model, tiny_tokenizer
+
+    tiny_model("llama").save_pretrained(tmp_path / "model")
+    tiny_tokenizer(chat=True).save_pretrained(tmp_path / "model")
+    with transformers_server(tmp_path / "model", tmp_path) as address:
+        model = OpenAIModel(str(tmp_path / "model"), address, max_tokens=5, timeout=120)
+        [first, again] = [model.generate([Prompt("Hello?")], "isolated")[0] for _ in range(2)]
+        assert first.error is None
+        assert first.text == again.text
+        assert "".join(model.stream(Prompt("Hello?"))) == first.text

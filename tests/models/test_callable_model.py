@@ -1,0 +1,267 @@
+"""Any function as a model: concurrency, retries, time-outs, cancellation, and failures that cost one group only."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+from robustrag_integrations import CallableModel, KeywordAggregation, ModelError, QuorumError
+from tests.defenses.scripted import BARE
+
+
+def split(text: str) -> set[str]:
+    return set(text.split())
+
+
+def defense(model: CallableModel, **settings) -> KeywordAggregation:
+    return KeywordAggregation(model, extractor=split, prompts=BARE, **settings)
+
+
+class Gauge:
+    """Counts how many calls are under way at once."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.most = 0
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self.now -= 1
+
+
+def test_groups_are_asked_at_once_up_to_the_cap() -> None:
+    gauge = Gauge()
+
+    def llm(prompt: str) -> str:
+        with gauge:
+            time.sleep(0.05)
+        return "a"
+
+    answer = defense(CallableModel(llm, max_concurrency=3)).answer("q", ["x"] * 9)
+    assert answer.evidence["counts"] == {"a": 9}
+    assert gauge.most == 3
+
+
+async def test_asynchronous_groups_are_asked_at_once_up_to_the_cap_over_all_answers() -> None:
+    gauge = Gauge()
+
+    async def llm(prompt: str) -> str:
+        with gauge:
+            await asyncio.sleep(0.02)
+        return "a"
+
+    model = CallableModel(async_fn=llm, max_concurrency=4)
+    answers = await asyncio.gather(*(defense(model).aanswer(f"q{i}", ["x"] * 5) for i in range(4)))
+    assert [a.query for a in answers] == [f"q{i}" for i in range(4)]
+    assert gauge.most == 4
+
+
+async def test_a_synchronous_function_does_not_block_the_event_loop() -> None:
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            await asyncio.sleep(0.005)
+            ticks += 1
+
+    def llm(prompt: str) -> str:
+        time.sleep(0.1)
+        return "a"
+
+    ticking = asyncio.create_task(tick())
+    await defense(CallableModel(llm)).aanswer("q", ["x"] * 3)
+    ticking.cancel()
+    assert ticks >= 3
+
+
+async def test_synchronous_answers_work_inside_a_running_loop_with_an_asynchronous_function() -> None:
+    async def llm(prompt: str) -> str:
+        await asyncio.sleep(0)
+        return "a"
+
+    assert defense(CallableModel(async_fn=llm)).answer("q", ["x"] * 3).evidence["counts"] == {"a": 3}
+
+
+def test_a_transient_failure_is_tried_again_and_another_is_not() -> None:
+    tries: dict[str, int] = {}
+
+    def llm(prompt: str) -> str:
+        tries[prompt] = tries.get(prompt, 0) + 1
+        if prompt.startswith("flaky") and tries[prompt] < 3:
+            raise ConnectionError("reset by peer")
+        if prompt.startswith("refused"):
+            raise RuntimeError("content filter")
+        return "a"
+
+    answer = defense(CallableModel(llm, retry_wait=0.001)).answer("q", ["flaky", "refused", "fine", "good"])
+    assert tries["flaky|q"] == 3
+    assert tries["refused|q"] == 1
+    assert [g.status for g in answer.groups] == ["supports", "failed", "supports", "supports"]
+    assert answer.groups[1].error == "RuntimeError: content filter"
+
+
+def test_a_call_that_hangs_is_given_up_and_its_group_abstains() -> None:
+    release = threading.Event()
+
+    def llm(prompt: str) -> str:
+        if prompt.startswith("hang"):
+            release.wait(20)
+        return "a"
+
+    answer = defense(CallableModel(llm, timeout=0.2, attempts=1)).answer("q", ["hang", "x", "x"])
+    release.set()
+    assert [g.status for g in answer.groups] == ["failed", "supports", "supports"]
+    assert "no answer within 0.2 s" in (answer.groups[0].error or "")
+
+
+async def test_an_asynchronous_call_that_hangs_is_cancelled() -> None:
+    cancelled = asyncio.Event()
+
+    async def llm(prompt: str) -> str:
+        if prompt.startswith("hang"):
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                cancelled.set()
+                raise
+        return "a"
+
+    answer = await defense(CallableModel(async_fn=llm, timeout=0.1, attempts=1)).aanswer("q", ["hang", "x", "x"])
+    assert cancelled.is_set()
+    assert answer.groups[0].status == "failed"
+
+
+async def test_cancelling_an_answer_cancels_its_calls_and_leaves_no_task() -> None:
+    started, cancelled = 0, 0
+
+    async def llm(prompt: str) -> str:
+        nonlocal started, cancelled
+        started += 1
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            cancelled += 1
+            raise
+        return "a"
+
+    before = asyncio.all_tasks()
+    asking = asyncio.create_task(defense(CallableModel(async_fn=llm)).aanswer("q", ["x"] * 5))
+    while started < 5:
+        await asyncio.sleep(0.001)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert cancelled == 5
+    assert asyncio.all_tasks() == before
+
+
+def test_no_thread_is_left_behind() -> None:
+    before = set(threading.enumerate())
+    defense(CallableModel(lambda p: "a")).answer("q", ["x"] * 6)
+    deadline = time.monotonic() + 5
+    while set(threading.enumerate()) - before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not set(threading.enumerate()) - before
+
+
+def test_below_the_quorum_the_whole_call_raises_with_the_causes() -> None:
+    def llm(prompt: str) -> str:
+        if prompt.startswith("bad"):
+            raise RuntimeError("status 500")
+        return "a"
+
+    with pytest.raises(QuorumError, match=r"1 of 4 groups.*status 500.*quorum") as caught:
+        defense(CallableModel(llm)).answer("q", ["bad", "bad", "bad", "x"])
+    assert sorted(caught.value.causes) == [0, 1, 2]
+    assert defense(CallableModel(llm), quorum=0.25).answer("q", ["bad", "bad", "bad", "x"]).text == "a"
+
+
+def test_a_failure_of_the_final_call_is_raised() -> None:
+    def llm(prompt: str) -> str:
+        if prompt.startswith("kept"):
+            raise RuntimeError("gone")
+        return "a"
+
+    with pytest.raises(ModelError, match="final call failed: RuntimeError: gone"):
+        defense(CallableModel(llm)).answer("q", ["x"] * 3)
+
+
+def test_something_that_is_not_text_fails_its_group() -> None:
+    answer = defense(CallableModel(lambda p: 3 if p.startswith("odd") else "a")).answer("q", ["odd", "x", "x"])
+    assert "must return a str, got int" in (answer.groups[0].error or "")
+
+
+def test_streaming_functions_stream_the_final_answer_only() -> None:
+    streamed: list[str] = []
+
+    def pieces(prompt: str):
+        streamed.append(prompt)
+        yield from ["  The ", "answer", " ", ""]
+
+    stream = defense(CallableModel(lambda p: "a", stream_fn=pieces)).stream("q", ["x"] * 3)
+    with pytest.raises(RuntimeError, match="to its end"):
+        _ = stream.answer
+    assert list(stream) == ["The", " answer"]
+    assert stream.answer.text == "The answer"
+    assert streamed == ["kept[a] q"]
+
+
+async def test_asynchronous_streaming_functions_stream_the_final_answer_only() -> None:
+    async def pieces(prompt: str):
+        for piece in ("one ", "two"):
+            yield piece
+
+    model = CallableModel(lambda p: "a", async_stream_fn=pieces)
+    stream = defense(model).astream("q", ["x"] * 3)
+    assert [p async for p in stream] == ["one", " two"]
+    assert stream.answer.text == "one two"
+
+
+def test_a_stream_that_breaks_raises_a_model_error() -> None:
+    def pieces(prompt: str):
+        yield "one"
+        raise ConnectionError("reset")
+
+    stream = defense(CallableModel(lambda p: "a", stream_fn=pieces)).stream("q", ["x"] * 3)
+    with pytest.raises(ModelError, match="ConnectionError: reset"):
+        list(stream)
+
+
+def test_a_model_that_samples_is_warned_of() -> None:
+    answer = defense(CallableModel(lambda p: "a", samples=True)).answer("q", ["x"] * 5)
+    assert any("samples" in w for w in answer.warnings)
+    assert not any("samples" in w for w in defense(CallableModel(lambda p: "a")).answer("q", ["x"] * 5).warnings)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "needs fn"),
+        ({"fn": "gpt"}, "must be a function"),
+        ({"fn": len, "max_concurrency": 0}, "max_concurrency=0"),
+        ({"fn": len, "attempts": 0}, "attempts=0"),
+        ({"fn": len, "timeout": 0}, "timeout=0"),
+        ({"fn": len, "timeout": -1.0}, "timeout=-1.0"),
+    ],
+)
+def test_bad_settings_are_named(arguments: dict, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        CallableModel(**arguments)
+
+
+def test_a_coroutine_function_in_the_wrong_place_is_explained() -> None:
+    async def llm(prompt: str) -> str:
+        return "a"
+
+    with pytest.raises(TypeError, match="async_fn="):
+        CallableModel(llm)
