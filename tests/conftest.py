@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.models.server.serving import reader_folder, reader_server
+from tests.helpers.serving import reader_folder, reader_server
 
 __all__ = ["reader_folder", "reader_server"]
 

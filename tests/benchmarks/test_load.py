@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.load import DOCUMENTS, STYLES, measure
-from tests.faults.leaks import nothing_left
+from tests.helpers.leaks import nothing_left
 
 QUESTIONS = 75  # in each of the four styles
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.certification.worlds import Cell, Count, Tally, decoding_world, explore, keyword_world, voting_world
+from tests.helpers.worlds import Cell, Count, Tally, decoding_world, explore, keyword_world, voting_world
 
 MAKERS = {"keyword": keyword_world, "voting": voting_world, "decoding": decoding_world}
 SHARES = {"keyword": 0.4, "voting": 0.5, "decoding": 0.1}
@@ -68,7 +68,7 @@ def shards(attacks: int, seed: str) -> list[Shard]:
 
 def fingerprint() -> str:
     """A hash of the code under test and of the worlds: lines of the log count only for the code that wrote them."""
-    files = sorted([*(ROOT / "robustrag_integrations").rglob("*.py"), Path(__file__).with_name("worlds.py")])
+    files = sorted([*(ROOT / "robustrag_integrations").rglob("*.py"), ROOT / "tests" / "helpers" / "worlds.py"])
     whole = hashlib.sha256(b"".join(path.read_bytes() for path in files))
     return whole.hexdigest()[:16]
 

@@ -12,8 +12,8 @@ from robustrag_integrations.attacks.adaptive import adaptive, adaptive_substitut
 from robustrag_integrations.attacks.strategies import STRATEGIES, crafted_texts, obeys
 from robustrag_integrations.passages import Passage
 from tests.certification.reader_attacks import SETUPS, besiege, demo_questions, reader, summary
-from tests.certification.worlds import split
-from tests.defenses.scripted import BARE, BARE_CHOICES, ScriptedModel
+from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedModel
+from tests.helpers.worlds import split
 
 _ORDER = re.compile(r"please output (.+?)\.(?= When|$|\s)")
 

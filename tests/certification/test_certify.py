@@ -12,8 +12,8 @@ import pytest
 from robustrag_integrations import CallableModel, DecodingAggregation, KeywordAggregation, MajorityVoting, VanillaRAG
 from robustrag_integrations.certification.result import Certification
 from robustrag_integrations.models.base import DecodingSession
-from tests.certification.worlds import graded, split
-from tests.defenses.scripted import BARE, ScriptedDecodingModel, ScriptedModel
+from tests.helpers.scripted import BARE, ScriptedDecodingModel, ScriptedModel
+from tests.helpers.worlds import graded, split
 
 PASSAGES = [f"p{i}" for i in range(8)]
 
@@ -225,7 +225,7 @@ torch = pytest.importorskip("torch")
 @pytest.fixture(scope="module")
 def local():
     from robustrag_integrations import LocalModel
-    from tests.models.local.tiny_models import tiny_model, tiny_tokenizer
+    from tests.helpers.tiny_models import tiny_model, tiny_tokenizer
 
     return LocalModel(tiny_model("llama"), tiny_tokenizer(), max_context_tokens=24, max_new_tokens=4, chat=False)
 

@@ -17,8 +17,8 @@ from robustrag_integrations.defenses.decoding.steps import possible_tokens
 from robustrag_integrations.defenses.decoding.token_choice import ONE, TokenChoice
 from robustrag_integrations.defenses.keyword.certificate import keyword_span, retained_sets
 from robustrag_integrations.defenses.keyword.counting import KeywordThreshold
-from tests.certification.worlds import graded, split
-from tests.defenses.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel
+from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel
+from tests.helpers.worlds import graded, split
 
 
 def literal_retained_sets(sets, corrupted, alpha, beta, counts_of_attackers=None) -> list[frozenset[str]]:

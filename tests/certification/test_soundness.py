@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from tests.certification.worlds import Tally, decoding_world, explore, keyword_world, voting_world
+from tests.helpers.worlds import Tally, decoding_world, explore, keyword_world, voting_world
 
 
 @pytest.mark.parametrize(

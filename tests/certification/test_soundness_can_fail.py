@@ -11,7 +11,7 @@ from robustrag_integrations.certification import findings
 from robustrag_integrations.defenses.decoding import steps
 from robustrag_integrations.defenses.keyword import certificate as keyword
 from robustrag_integrations.defenses.voting import certificate as voting
-from tests.certification.worlds import Tally, decoding_world, explore, keyword_world, voting_world
+from tests.helpers.worlds import Tally, decoding_world, explore, keyword_world, voting_world
 
 
 def violations(make, worlds: int) -> int:

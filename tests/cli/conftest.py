@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from robustrag_integrations.cli import main, output
-from tests.models.server.openai_server import LoopbackServer, obedient_reader
+from tests.helpers.openai_server import LoopbackServer, obedient_reader
 
 
 @pytest.fixture(autouse=True)

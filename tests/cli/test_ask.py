@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from robustrag_integrations.cli import main, output
-from tests.corpus.documents import write_pdf
-from tests.models.server.openai_server import LoopbackServer, Reply, obedient_reader
+from tests.helpers.documents import write_pdf
+from tests.helpers.openai_server import LoopbackServer, Reply, obedient_reader
 
 QUESTION = "Who runs the mill?"
 LIE = "The mill is run by Bo Ek. "
@@ -232,7 +232,7 @@ def test_a_public_model_without_a_key_exits_with_1(command, docs: Path) -> None:
     ],
 )
 def test_a_broken_model_exits_with_1(command, docs: Path, tmp_path: Path, file: str, data: bytes) -> None:
-    from tests.models.local.tiny_models import tiny_model, tiny_tokenizer
+    from tests.helpers.tiny_models import tiny_model, tiny_tokenizer
 
     tiny_model("llama").save_pretrained(tmp_path / "model")
     tiny_tokenizer().save_pretrained(tmp_path / "model")
@@ -253,7 +253,7 @@ def test_a_folder_that_holds_no_model_exits_with_1(command, docs: Path) -> None:
 
 @pytest.mark.parametrize("defense", ["keyword", "decoding", "vanilla"])
 def test_a_local_model_is_loaded_without_noise(docs: Path, tmp_path: Path, capfd, monkeypatch, defense: str) -> None:
-    from tests.models.local.tiny_models import tiny_model, tiny_tokenizer
+    from tests.helpers.tiny_models import tiny_model, tiny_tokenizer
 
     tiny_model("llama").save_pretrained(tmp_path / "model")
     tiny_tokenizer().save_pretrained(tmp_path / "model")

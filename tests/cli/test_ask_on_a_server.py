@@ -8,9 +8,9 @@ import pytest
 
 pytest.importorskip("torch", reason="needs the extra local")
 
-from tests.models.local.tiny_models import tiny_model, tiny_tokenizer
-from tests.models.server.logprob_server import LogprobServer
-from tests.models.server.openai_server import LoopbackServer, Reply
+from tests.helpers.logprob_server import LogprobServer
+from tests.helpers.openai_server import LoopbackServer, Reply
+from tests.helpers.tiny_models import tiny_model, tiny_tokenizer
 
 
 def test_decoding_on_a_server_answers_with_the_tokenizer_that_is_named(command, docs: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from robustrag_integrations.cli import certify, main
 from robustrag_integrations.metrics import contains_answer
-from tests.defenses.scripted import ScriptedModel
+from tests.helpers.scripted import ScriptedModel
 
 ROWS = [
     {

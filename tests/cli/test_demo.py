@@ -13,7 +13,7 @@ from robustrag_integrations.cli import world
 from robustrag_integrations.cli.demonstration import Outcome, attacks_on, says, summary
 from robustrag_integrations.corpus import BM25Index, split
 from tests.cli.conftest import Result
-from tests.models.server.openai_server import LoopbackServer
+from tests.helpers.openai_server import LoopbackServer
 
 QUESTION = "Who is the mayor of Arlen?"
 

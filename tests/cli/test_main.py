@@ -11,7 +11,7 @@ import pytest
 
 from robustrag_integrations import __version__
 from robustrag_integrations.cli import ask as ask_command
-from tests.models.server.openai_server import LoopbackServer
+from tests.helpers.openai_server import LoopbackServer
 
 
 def process(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from robustrag_integrations import Passage
 from robustrag_integrations.corpus import BM25Index, CorpusError, Document, read_documents, readers, split
-from tests.corpus.documents import write_pdf
+from tests.helpers.documents import write_pdf
 
 
 def rows(path: Path, *objects: object) -> Path:

@@ -1,4 +1,4 @@
-"""The real plans against the paper's pseudocode, written naively in `naive.py`."""
+"""The real plans against the paper's pseudocode, written naively in `naive_algorithms.py`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pytest
 from robustrag_integrations import KeywordAggregation
 from robustrag_integrations.defenses.decoding.defense import DecodingAggregation
 from robustrag_integrations.defenses.keyword.counting import KeywordThreshold, keyword_radius, tally_keywords
-from tests.defenses.scripted import BARE, ScriptedDecodingModel, ScriptedModel
-from tests.models.local.naive import (
+from tests.helpers.naive_algorithms import (
     UNKNOWN,
     enumerated_keyword_radius,
     naive_decoding_aggregation,
     naive_keyword_aggregation,
 )
+from tests.helpers.scripted import BARE, ScriptedDecodingModel, ScriptedModel
 
 
 def split(text: str) -> set[str]:

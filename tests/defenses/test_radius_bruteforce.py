@@ -20,7 +20,7 @@ from robustrag_integrations.defenses.voting.defense import VotingSettings, votin
 from robustrag_integrations.errors import QuorumError
 from robustrag_integrations.passages import Passage, PassageGroup
 from robustrag_integrations.plans.drivers import DecodingPerformer, TextPerformer, run
-from tests.defenses.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel
+from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel
 
 FAILS = "!fails"
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from robustrag_integrations import DecodingAggregation, KeywordAggregation, MajorityVoting
-from tests.certification.worlds import graded, split
-from tests.defenses.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel
+from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel
+from tests.helpers.worlds import graded, split
 
 pytest.importorskip("matplotlib")
 from robustrag_integrations.drawing.files import draw, save_picture

@@ -15,7 +15,7 @@ from robustrag_integrations.attacks.planning import Rank
 from robustrag_integrations.attacks.plugins import attack_of
 from robustrag_integrations.certification import benign_group_cases
 from robustrag_integrations.evaluation.data import EvalQuestion
-from tests.defenses.scripted import BARE, BARE_CHOICES, ScriptedModel
+from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedModel
 
 QUESTION = EvalQuestion("q", "Who runs the mill?", ("Anna Lind",), "Bo Ek", choices=("Anna Lind", "Bo Ek"))
 CANNED = [name for name in ATTACKS if name not in ("none", "adaptive")]

@@ -12,7 +12,7 @@ from robustrag_integrations import CallableModel
 from robustrag_integrations.evaluation.cache import METER, CacheError, CallCache, Meter, metered
 from robustrag_integrations.models.base import DecodingModel, Response, Role
 from robustrag_integrations.prompts import Prompt
-from tests.defenses.scripted import ScriptedModel
+from tests.helpers.scripted import ScriptedModel
 
 
 def prompts(*texts: str) -> list[Prompt]:

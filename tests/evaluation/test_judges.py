@@ -13,7 +13,7 @@ from robustrag_integrations.cli import main, output
 from robustrag_integrations.evaluation.report import read_run, write_report
 from tests.evaluation import light
 from tests.evaluation.worlds import LIGHT, write_long
-from tests.models.server.openai_server import LoopbackServer, Reply
+from tests.helpers.openai_server import LoopbackServer, Reply
 
 GRADER = "python:tests.evaluation.light:grader"
 BOTH = "both.json"  # a config; the light model's phrases are single words

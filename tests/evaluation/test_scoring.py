@@ -9,7 +9,7 @@ from robustrag_integrations.evaluation.data import EvalQuestion
 from robustrag_integrations.evaluation.scoring import Scores, metric_for, score_answer
 from robustrag_integrations.metrics import LLMJudge, contains_answer, exact_choice
 from robustrag_integrations.models.callable import CallableModel
-from tests.defenses.scripted import ScriptedModel
+from tests.helpers.scripted import ScriptedModel
 
 SHORT = EvalQuestion("q", "Who?", ("Anna Lind", "A. Lind"), "Bo Ek")
 CHOICE = EvalQuestion(

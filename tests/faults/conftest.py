@@ -9,7 +9,7 @@ import pytest
 
 from tests.faults.clients import client_of
 from tests.faults.matrix import closing, pieces
-from tests.models.server.openai_server import LoopbackServer, obedient_reader
+from tests.helpers.openai_server import LoopbackServer, obedient_reader
 
 
 @functools.cache

@@ -13,7 +13,7 @@ from robustrag_integrations import ModelError, QuorumError
 from robustrag_integrations.plans.asking import LONGEST_RESPONSE
 from tests.faults.clients import GROUPS, Client, client_of
 from tests.faults.misbehaviour import EMPTY, FAULTS, LARGE, NEVER, SLOW_STREAM, Fault
-from tests.models.server.openai_server import LoopbackServer, Reply, obedient_reader
+from tests.helpers.openai_server import LoopbackServer, Reply, obedient_reader
 
 PATIENCE = 2.0  # seconds that a client waits for a server that never answers
 UNHURRIED = 600.0  # seconds that it waits where nothing should have to be waited for

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tests.models.server.openai_server import Reply
+from tests.helpers.openai_server import Reply
 
 NEVER = threading.Event()
 BIG = 50_000_000  # characters

@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.faults.clients import CLIENTS, client_of
 from tests.faults.matrix import HIT, PATIENCE, PLACES, Outcome, observe
 from tests.faults.misbehaviour import FAULTS
-from tests.models.server.openai_server import LoopbackServer, obedient_reader
+from tests.helpers.openai_server import LoopbackServer, obedient_reader
 
 NAMES = {"core": "core", "langchain": "LangChain", "llamaindex": "LlamaIndex"}
 LIBRARIES = ("openai", "langchain-openai", "llama-index-llms-openai-like")

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from tests.faults.clients import CLIENTS
-from tests.faults.leaks import nothing_left
 from tests.faults.matrix import PLACES, check, expected, observe
 from tests.faults.misbehaviour import FAULTS, LARGE
 from tests.faults.table import HEADINGS, cells
+from tests.helpers.leaks import nothing_left
 
 pytest.importorskip("openai", reason="needs the extra openai")
 pytestmark = pytest.mark.usefixtures("no_server_settings")

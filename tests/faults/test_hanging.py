@@ -11,10 +11,10 @@ import pytest
 
 from robustrag_integrations import ModelError, QuorumError
 from tests.faults.clients import CLIENTS, GROUPS, client_of
-from tests.faults.leaks import nothing_left
 from tests.faults.matrix import PATIENCE, PLACES, check, closing, in_the_end, observe, on_groups, pieces
 from tests.faults.misbehaviour import FAULTS, LARGE
-from tests.models.server.openai_server import LoopbackServer, Reply, obedient_reader
+from tests.helpers.leaks import nothing_left
+from tests.helpers.openai_server import LoopbackServer, Reply, obedient_reader
 
 pytest.importorskip("openai", reason="needs the extra openai")
 pytestmark = pytest.mark.usefixtures("no_server_settings")

@@ -9,8 +9,8 @@ import pytest
 from langchain_core.documents import Document
 
 from langchain_robustrag import create_robust_documents_chain, create_robust_retrieval_chain
+from tests.helpers.serving import free_port
 from tests.langchain.library import FACTS, GIVEN, planted, questions, retriever
-from tests.models.server.serving import free_port
 
 pytest.importorskip("langchain_openai", reason="needs langchain-openai")
 

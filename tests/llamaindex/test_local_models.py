@@ -15,9 +15,9 @@ from llama_index.llms.huggingface import HuggingFaceLLM
 from llamaindex_robustrag import RobustRAGSynthesizer, TextModelLLM, local_model_of
 from robustrag_integrations import DecodingAggregation, LocalModel
 from robustrag_integrations.prompts import prompts_for
+from tests.helpers.tiny_models import tiny_model, tiny_tokenizer
 from tests.llamaindex.fakes import FactReader, nodes_of
 from tests.llamaindex.library import ASKED, FACTS, PLANTED
-from tests.models.local.tiny_models import tiny_model, tiny_tokenizer
 
 TEXTS = [*FACTS, PLANTED]
 STYLES = ["query", "aquery", "stream", "astream"]

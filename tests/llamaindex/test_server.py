@@ -10,9 +10,9 @@ from llama_index.core import VectorStoreIndex
 from llama_index.core.chat_engine.types import BaseChatEngine
 
 from llamaindex_robustrag import RobustCondensePlusContextChatEngine, RobustRAGQueryEngine, RobustRAGSynthesizer
+from tests.helpers.serving import free_port
 from tests.llamaindex.fakes import index_of
 from tests.llamaindex.library import ASKED, FACTS, PLANTED
-from tests.models.server.serving import free_port
 
 pytest.importorskip("llama_index.llms.openai_like", reason="needs llama-index-llms-openai-like")
 

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from robustrag_integrations import CallableModel, KeywordAggregation, ModelError, QuorumError
-from tests.defenses.scripted import BARE
+from tests.helpers.scripted import BARE
 
 
 def split(text: str) -> set[str]:

@@ -14,7 +14,7 @@ import pytest
 from robustrag_integrations import KeywordAggregation, MajorityVoting, QuorumError
 from robustrag_integrations.defenses.decoding.defense import DecodingAggregation
 from robustrag_integrations.plans import watch as telemetry
-from tests.defenses.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel
+from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel
 
 SECRETS = ("passage-secret", "query-secret", "reply-secret", "error-secret")
 QUERY = "query-secret?"

@@ -15,7 +15,7 @@ from robustrag_integrations.defenses.voting.defense import MajorityVoting
 from robustrag_integrations.evaluation.questions import EvalQuestion
 from robustrag_integrations.evaluation.scoring import score_answer
 from robustrag_integrations.passages import Passage
-from tests.defenses.scripted import ScriptedDecodingModel, ScriptedModel
+from tests.helpers.scripted import ScriptedDecodingModel, ScriptedModel
 
 PEOPLE = ("Ada Stone", "Ben Carver", "Cleo Marsh", "Dan Holt", "Eva Lund")
 HEADER = {

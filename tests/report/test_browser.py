@@ -12,7 +12,7 @@ import pytest
 from robustrag_integrations.defenses.keyword.defense import KeywordAggregation
 from robustrag_integrations.drawing.notebook import answer_html, certificate_html
 from robustrag_integrations.evaluation.report import Size, read_run, write_report
-from tests.defenses.scripted import ScriptedModel
+from tests.helpers.scripted import ScriptedModel
 from tests.report.browser import Browser, Visit, running_browser
 from tests.report.hostile import TEXTS
 from tests.report.runs import names_in, questions, reads, write_run

@@ -16,8 +16,8 @@ from robustrag_integrations.defenses.decoding.steps import certain_tokens, possi
 from robustrag_integrations.defenses.decoding.token_choice import ONE, TokenChoice
 from robustrag_integrations.models.base import DecodingSession, DecodingTree, Distributions
 from robustrag_integrations.models.noise import LEAST_NOISE, SAFETY, reckoned_noise
-from tests.certification.worlds import graded
-from tests.defenses.scripted import BARE, ScriptedDecodingModel
+from tests.helpers.scripted import BARE, ScriptedDecodingModel
+from tests.helpers.worlds import graded
 
 MEASURED = LEAST_NOISE / 2
 RECKONED = SAFETY * MEASURED

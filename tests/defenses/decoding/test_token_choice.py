@@ -14,7 +14,7 @@ from robustrag_integrations.defenses.decoding.token_choice import (
     step_radius,
 )
 from robustrag_integrations.models.token_text import TokenText, spelt
-from tests.defenses.scripted import ScriptedDecodingModel
+from tests.helpers.scripted import ScriptedDecodingModel
 
 
 def scores(*rows: list[float]) -> np.ndarray:

@@ -10,12 +10,12 @@ from functools import cache
 from pathlib import Path
 
 from robustrag_integrations.corpus import BM25Index, CorpusError, Document, read_documents, split
-from tests.corpus.documents import write_pdf
 from tests.fuzz.checks import assert_harmless_on_a_terminal, assert_valid_unicode
 from tests.fuzz.hostile import damaged, data, json_line, name, text
 from tests.fuzz.scratch import scratch
 from tests.fuzz.source import Source
 from tests.fuzz.target import Target
+from tests.helpers.documents import write_pdf
 
 _SHAPE = {"text": "The mill is old.", "source": "Gazette", "title": "Mill", "id": "7"}
 

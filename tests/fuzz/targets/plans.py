@@ -6,11 +6,11 @@ import re
 
 from robustrag_integrations import KeywordAggregation, MajorityVoting, Passage, VanillaRAG
 from robustrag_integrations.prompts import PromptSet, PromptTemplate
-from tests.defenses.scripted import ScriptedModel
 from tests.fuzz.checks import assert_harmless_on_a_terminal, assert_json
 from tests.fuzz.hostile import name, text
 from tests.fuzz.source import Source
 from tests.fuzz.target import Target
+from tests.helpers.scripted import ScriptedModel
 
 _WORD = re.compile(r"\S+")
 _PROMPTS = PromptSet(

@@ -19,8 +19,8 @@ from robustrag_integrations.models.local import drafts as drafts_module  # noqa:
 from robustrag_integrations.models.local.drafts import MOST_NODES  # noqa: E402
 from robustrag_integrations.models.local.trie import TokenTrie  # noqa: E402
 from robustrag_integrations.prompts import Prompt, prompts_for  # noqa: E402
+from tests.helpers.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
 from tests.models.local.test_shared_prefixes import PASSAGES, QUERY, TOKENIZER, tokens_read  # noqa: E402
-from tests.models.local.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
 
 ARCHITECTURES = ["llama", "mistral", "qwen3", "gemma3", "gpt2"]
 KEYWORDS = prompts_for("short_answer").keyword

@@ -16,7 +16,7 @@ from robustrag_integrations import DecodingAggregation, LocalModel  # noqa: E402
 from robustrag_integrations.models.local.kernels import DecodingKernels  # noqa: E402
 from robustrag_integrations.models.local.slab import KeyValues, Slab  # noqa: E402
 from robustrag_integrations.prompts import prompts_for  # noqa: E402
-from tests.models.local.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
+from tests.helpers.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
 
 QUERY = "Who built the Halden Light?"
 PASSAGES = ["The Halden Light was built by Tomas Brevik in 1871.", "Brevik built it.", "It stands on Sorra."]

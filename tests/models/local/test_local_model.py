@@ -21,7 +21,7 @@ from robustrag_integrations.defenses.decoding.defense import DecodingAggregation
 from robustrag_integrations.models.local.encoding import PromptEncoder  # noqa: E402
 from robustrag_integrations.passages import Passage, PassageGroup  # noqa: E402
 from robustrag_integrations.prompts import ABSTENTION, Prompt, prompts_for  # noqa: E402
-from tests.models.local.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
+from tests.helpers.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
 
 QUERY = "Who built the Halden Light?"
 BENIGN = ["The Halden Light was built by Tomas Brevik in 1871.", "Brevik built it.", "It stands on Sorra. " * 4]

@@ -21,8 +21,8 @@ from robustrag_integrations.models.local import memory  # noqa: E402
 from robustrag_integrations.models.local.encoding import PromptEncoder  # noqa: E402
 from robustrag_integrations.models.local.shared import TILE  # noqa: E402
 from robustrag_integrations.prompts import Prompt, PromptSet, PromptTemplate, prompts_for  # noqa: E402
-from tests.models.local.naive import naive_decoding_aggregation  # noqa: E402
-from tests.models.local.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
+from tests.helpers.naive_algorithms import naive_decoding_aggregation  # noqa: E402
+from tests.helpers.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
 
 QUERY = "Who built the Halden Light?"
 PASSAGES = ["The Halden Light was built by Tomas Brevik in 1871.", "Brevik built it.", "It stands on Sorra. " * 4]

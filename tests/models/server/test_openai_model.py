@@ -16,8 +16,8 @@ import pytest
 
 from robustrag_integrations import KeywordAggregation, ModelError, OpenAIModel, QuorumError
 from robustrag_integrations.prompts import Prompt
-from tests.models.server.openai_server import LoopbackServer, Reply, obedient_reader
-from tests.models.server.serving import transformers_server
+from tests.helpers.openai_server import LoopbackServer, Reply, obedient_reader
+from tests.helpers.serving import transformers_server
 
 pytestmark = pytest.mark.usefixtures("no_server_settings")
 
@@ -309,7 +309,7 @@ def test_further_fields_of_the_request_reach_the_server() -> None:
     not all(map(find_spec, ("fastapi", "uvicorn", "torch"))), reason="needs transformers' extra `serving`"
 )
 def test_a_real_server_of_transformers_answers(tmp_path: Path) -> None:
-    from tests.models.local.tiny_models import tiny_model, tiny_tokenizer
+    from tests.helpers.tiny_models import tiny_model, tiny_tokenizer
 
     tiny_model("llama").save_pretrained(tmp_path / "model")
     tiny_tokenizer(chat=True).save_pretrained(tmp_path / "model")

@@ -26,10 +26,10 @@ from robustrag_integrations.defenses.decoding.token_choice import (
 from robustrag_integrations.models.server.decoding import RemoteDecodingModel
 from robustrag_integrations.models.server.token_lists import token_list
 from robustrag_integrations.prompts import Prompt
-from tests.faults.leaks import nothing_left
-from tests.models.local.tiny_models import tiny_model, tiny_tokenizer
-from tests.models.server.logprob_server import LogprobServer, Meddle
-from tests.models.server.openai_server import LoopbackServer, Reply
+from tests.helpers.leaks import nothing_left
+from tests.helpers.logprob_server import LogprobServer, Meddle
+from tests.helpers.openai_server import LoopbackServer, Reply
+from tests.helpers.tiny_models import tiny_model, tiny_tokenizer
 
 pytestmark = pytest.mark.usefixtures("no_server_settings")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from tests.models.server.openai_server import LoopbackServer, Reply
+from tests.helpers.openai_server import LoopbackServer, Reply
 
 Meddle = Callable[[dict[str, Any], dict[str, float]], "dict[str, Any] | Reply | None"]
 

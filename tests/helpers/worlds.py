@@ -29,7 +29,7 @@ from robustrag_integrations.models.base import Distributions, Opening, Response
 from robustrag_integrations.passages import Passage, PassageGroup, isolate
 from robustrag_integrations.plans.requests import Append, Ask, OpenSession, Plan, Reply, Request
 from robustrag_integrations.prompts import Prompt
-from tests.defenses.scripted import BARE, BARE_CHOICES, LetterCodec, ScriptedDecodingModel, ScriptedModel, context_of
+from tests.helpers.scripted import BARE, BARE_CHOICES, LetterCodec, ScriptedDecodingModel, ScriptedModel, context_of
 
 EVIL = "EVIL"
 SIZES = (1, 2)
