@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from robustrag_integrations.display import printable, table
+from robustrag_integrations.words import loss_in_words, radius_in_words
 
 GroupStatus = Literal["supports", "outvoted", "abstained", "failed"]
 
@@ -105,19 +106,6 @@ class RobustAnswer:
         from robustrag_integrations.drawing.notebook import answer_html
 
         return answer_html(self.to_dict())
-
-
-def radius_in_words(radius: int, groups: int) -> str:
-    """What a radius says about an answer from this many groups."""
-    if radius == 0:
-        return "no guarantee: replacing one group might change the answer"
-    replaced = "any one group" if radius == 1 else f"any {radius} groups"
-    return f"replacing {replaced} of {groups} cannot change this answer"
-
-
-def loss_in_words(margin: float, unit: str) -> str:
-    """How an outvoted group lost; a loss by nothing is that of keywords which were kept and are not in the answer."""
-    return f"lost by {margin:g} {unit}" if margin else "kept, but not in the answer"
 
 
 def _row(group: GroupReport, unit: str) -> tuple[str, ...]:

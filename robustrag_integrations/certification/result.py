@@ -8,6 +8,7 @@ from typing import Any
 
 from robustrag_integrations.certification.cases import Attack
 from robustrag_integrations.display import printable, table
+from robustrag_integrations.words import standing_in_words
 
 SCHEMA = "robustrag/certification/1"
 
@@ -140,12 +141,3 @@ class Certification:
         from robustrag_integrations.drawing.notebook import certificate_html
 
         return certificate_html(self.to_dict())
-
-
-def standing_in_words(tau: float, certified: bool) -> str:
-    """What tau means; one that was not decided is never called a guarantee."""
-    if not certified:
-        return "not decided: no proof, and no attack found"
-    if tau > 0:
-        return "proven: no such attacker can do worse"
-    return "no guarantee against this attacker"

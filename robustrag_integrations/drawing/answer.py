@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from robustrag_integrations.answer import loss_in_words, radius_in_words
 from robustrag_integrations.drawing.counts import counts_table
 from robustrag_integrations.drawing.elements import Element, h
 from robustrag_integrations.drawing.gaps import gaps_chart
 from robustrag_integrations.drawing.steps import steps_table
 from robustrag_integrations.drawing.text import one_line, visible
+from robustrag_integrations.words import loss_in_words, radius_in_words
 
 
 @dataclass(frozen=True)

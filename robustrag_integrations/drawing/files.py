@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from robustrag_integrations.certification.result import Certification
 from robustrag_integrations.display import printable
 from robustrag_integrations.drawing.branches import END, MEANINGS, branches_of
 
@@ -17,8 +17,20 @@ _COLOURS = {"top": _KEPT, "fallback": "#3f74c4", "either": _CONTESTED, "open": _
 _MOST_WORDS = 25
 
 
-def save_picture(found: Certification, path: str | Path) -> Path:
+class AsData(Protocol):
+    """Anything that can be written as a dictionary, such as a `Certification`."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its content in JSON's types."""
+        ...
+
+
+def save_picture(found: AsData | Mapping[str, Any], path: str | Path) -> Path:
     """Draw a certificate's evidence to an SVG, PNG or PDF file.
+
+    Args:
+        found: a `Certification`, or what its `to_dict()` gives.
+        path: the file; its ending is the format.
 
     Raises:
         ValueError: the certificate holds nothing to draw, since no step was analysed.
@@ -30,14 +42,15 @@ def save_picture(found: Certification, path: str | Path) -> Path:
     return target
 
 
-def draw(found: Certification) -> Figure:
+def draw(found: AsData | Mapping[str, Any]) -> Figure:
     """The picture of a certificate as a matplotlib figure; see `save_picture`."""
-    if found.evidence.get("tree"):
-        return _tree(found)
-    if found.evidence.get("counts"):
-        return _tally(found)
+    data = found if isinstance(found, Mapping) else found.to_dict()
+    if data["evidence"].get("tree"):
+        return _tree(data)
+    if data["evidence"].get("counts"):
+        return _tally(data)
     raise ValueError(
-        f"this certificate has nothing to draw: {found.stopped or 'no group said anything'}. Pictures are made of "
+        f"this certificate has nothing to draw: {data['stopped'] or 'no group said anything'}. Pictures are made of "
         "keyword counts, votes and decoding trees"
     )
 
@@ -51,9 +64,9 @@ def _figure(width: float, height: float) -> tuple[Figure, Any]:
     return figure, figure.add_subplot()
 
 
-def _tally(found: Certification) -> Figure:
+def _tally(found: Mapping[str, Any]) -> Figure:
     """Counts over the untouched groups, what the attacker can add to each, and the threshold."""
-    evidence = found.evidence
+    evidence = found["evidence"]
     counts = list(evidence["counts"].items())[:_MOST_WORDS]
     corrupted = evidence.get("corrupted_groups", 0)
     always, contested = set(evidence.get("always_retained", ())), set(evidence.get("contested", ()))
@@ -86,9 +99,9 @@ def _tally(found: Certification) -> Figure:
     return figure
 
 
-def _tree(found: Certification) -> Figure:
+def _tree(found: Mapping[str, Any]) -> Figure:
     """Prefixes from left to right; a branch is what the attacker can choose between, a red node leaves them free."""
-    tree = branches_of(found.evidence["tree"])
+    tree = branches_of(found["evidence"]["tree"])
     leaves = max(tree.heights.values()) + 1
     figure, axes = _figure(2.0 + 1.1 * (tree.depth or 1), 1.4 + 0.45 * leaves)
     for prefix, following in tree.children.items():
@@ -108,9 +121,9 @@ def _tree(found: Certification) -> Figure:
     return figure
 
 
-def _title(found: Certification) -> str:
-    attacker = f"{found.attack}({found.corruption_size})"
-    return f"{_literal(found.query, 70)}\n{found.defense}, {attacker}: tau = {found.tau:g}"
+def _title(found: Mapping[str, Any]) -> str:
+    attacker = f"{found['attack']}({found['corruption_size']})"
+    return f"{_literal(found['query'], 70)}\n{found['defense']}, {attacker}: tau = {found['tau']:g}"
 
 
 def _literal(text: str, limit: int) -> str:

@@ -53,3 +53,9 @@ def test_votes_are_drawn_and_nothing_is_refused_with_a_reason() -> None:
     empty = voting.certify("q", ["p"], "right", choices=["right", "left"])
     with pytest.raises(ValueError, match="no untouched group"):
         draw(empty)
+
+
+def test_a_dictionary_is_drawn_like_the_certificate_it_was_made_of() -> None:
+    voting = MajorityVoting(ScriptedModel(lambda t: "A"), prompts=BARE_CHOICES)
+    found = voting.certify("q", PASSAGES, "right", choices=["right", "left"])
+    assert texts(draw(found.to_dict())) == texts(draw(found))

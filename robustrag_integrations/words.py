@@ -1,0 +1,25 @@
+"""What numbers of an answer or a certificate mean, in words: one wording for terminals, notebooks and pages."""
+
+from __future__ import annotations
+
+
+def radius_in_words(radius: int, groups: int) -> str:
+    """What a radius says about an answer from this many groups."""
+    if radius == 0:
+        return "no guarantee: replacing one group might change the answer"
+    replaced = "any one group" if radius == 1 else f"any {radius} groups"
+    return f"replacing {replaced} of {groups} cannot change this answer"
+
+
+def loss_in_words(margin: float, unit: str) -> str:
+    """How an outvoted group lost; a margin of 0 means that its keywords were kept but are not in the answer."""
+    return f"lost by {margin:g} {unit}" if margin else "kept, but not in the answer"
+
+
+def standing_in_words(tau: float, certified: bool) -> str:
+    """What tau means; an undecided one is never called a guarantee."""
+    if not certified:
+        return "not decided: no proof, and no attack found"
+    if tau > 0:
+        return "proven: no such attacker can do worse"
+    return "no guarantee against this attacker"
