@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from robustrag_integrations.attacks.adaptive import AdaptiveAttack, adaptive, adaptive_substitution
 from robustrag_integrations.attacks.canned import false_statement, inject, poisoning, prompt_injection
 from robustrag_integrations.attacks.families import ATTACKS
 from robustrag_integrations.attacks.planning import AttackedRetrieval, plan_attack, ranks_to_sweep
 from robustrag_integrations.attacks.scene import Attack, Scene
+from robustrag_integrations.attacks.search import AdaptiveAttack, adaptive, adaptive_substitution
 
 __all__ = [
     "ATTACKS",

@@ -166,7 +166,7 @@ def _searched(
     tries: int,
 ) -> AttackedRetrieval:
     """What the adaptive attacker settles on; prompt injection at the top when no try did any harm."""
-    from robustrag_integrations.attacks.adaptive import adaptive
+    from robustrag_integrations.attacks.search import adaptive
 
     if defense is None:
         raise ValueError("attack 'adaptive' tries its texts on the defence; give plan_attack(..., defense=...)")

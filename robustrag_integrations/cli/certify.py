@@ -21,8 +21,8 @@ from robustrag_integrations.cli.thresholds import (
     given_thresholds,
 )
 from robustrag_integrations.display import printable, table
-from robustrag_integrations.evaluation.data import EvalQuestion
-from robustrag_integrations.evaluation.journal import Journal, JournalError
+from robustrag_integrations.evaluation.data.datasets import EvalQuestion
+from robustrag_integrations.evaluation.run.journal import Journal, JournalError
 
 _DESCRIPTION = """\
 Certify answers: for every question, the score that no attacker of a given strength can

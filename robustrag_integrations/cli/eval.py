@@ -15,7 +15,7 @@ from robustrag_integrations.cli.eval_options import EPILOG, add_options, given_c
 from robustrag_integrations.cli.exits import EXIT_ANSWERED, EXIT_FAILURE, UsageError
 from robustrag_integrations.cli.output import complain, show, show_json, terminal_width
 from robustrag_integrations.display import printable
-from robustrag_integrations.evaluation.presets import PRESETS
+from robustrag_integrations.evaluation.run.presets import PRESETS
 
 _DESCRIPTION = """\
 Evaluate defences: ask every question of a data set, cleanly and under attack, score the
@@ -35,11 +35,11 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the evaluation and print its summary."""
-    from robustrag_integrations.evaluation.cache import CacheError
-    from robustrag_integrations.evaluation.config import ConfigError, read_config
-    from robustrag_integrations.evaluation.data import DatasetError
-    from robustrag_integrations.evaluation.journal import JournalError
-    from robustrag_integrations.evaluation.runner import evaluate
+    from robustrag_integrations.evaluation.data.datasets import DatasetError
+    from robustrag_integrations.evaluation.run.cache import CacheError
+    from robustrag_integrations.evaluation.run.config import ConfigError, read_config
+    from robustrag_integrations.evaluation.run.journal import JournalError
+    from robustrag_integrations.evaluation.run.runner import evaluate
 
     try:
         mapping = given_config(args)
@@ -76,13 +76,13 @@ def _engine(args: argparse.Namespace) -> Any:
     cached = args.cache or args.preset is None or PRESETS[args.preset].cached
     cache = None if args.no_cache or not cached else args.cache or default_cache()
     if args.engine == "ray":
-        from robustrag_integrations.evaluation.engines.ray import RayEngine
+        from robustrag_integrations.evaluation.run.engines.ray import RayEngine
 
         return RayEngine(cache=cache, workers=args.workers, address=args.ray_address)
     for flag, value in (("--workers", args.workers), ("--ray-address", args.ray_address)):
         if value is not None:
             raise UsageError(f"{flag} goes with --engine ray")
-    from robustrag_integrations.evaluation.engines.local import LocalEngine
+    from robustrag_integrations.evaluation.run.engines.local import LocalEngine
 
     return LocalEngine(cache=cache, concurrency=args.concurrency)
 
@@ -107,9 +107,9 @@ def _report(args: argparse.Namespace, config: Any, rows: Sequence[Mapping[str, A
     """The summary: on standard output, and into the files that were asked for."""
     from dataclasses import asdict
 
-    from robustrag_integrations.evaluation.lines import lines_csv, lines_table
-    from robustrag_integrations.evaluation.paper import layout_table
-    from robustrag_integrations.evaluation.summary import summarise
+    from robustrag_integrations.evaluation.score.summary import summarise
+    from robustrag_integrations.evaluation.show.lines import lines_csv, lines_table
+    from robustrag_integrations.evaluation.show.paper import layout_table
 
     lines = summarise(rows)
     if args.csv:
@@ -118,7 +118,7 @@ def _report(args: argparse.Namespace, config: Any, rows: Sequence[Mapping[str, A
         except OSError as error:
             raise UsageError(f"cannot write --csv {args.csv!r}: {error.strerror}") from error
     if args.plots:
-        from robustrag_integrations.evaluation.plots import save_plots
+        from robustrag_integrations.evaluation.show.plots import save_plots
 
         for path in save_plots(lines, args.plots):
             complain(f"plot: {path}")

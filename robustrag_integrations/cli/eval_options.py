@@ -8,8 +8,8 @@ from typing import Any
 
 from robustrag_integrations.cli.arguments import existing, some_text, whole_number
 from robustrag_integrations.cli.exits import UsageError
-from robustrag_integrations.evaluation.config import DEFAULTS, DEFENSES, MODES, TASKS, load_config
-from robustrag_integrations.evaluation.presets import PRESETS
+from robustrag_integrations.evaluation.run.config import DEFAULTS, DEFENSES, MODES, TASKS, load_config
+from robustrag_integrations.evaluation.run.presets import PRESETS
 
 EPILOG = """\
 a first run:

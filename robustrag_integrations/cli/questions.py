@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from robustrag_integrations.cli.exits import UsageError
-from robustrag_integrations.evaluation.data import DatasetError, EvalQuestion, load_dataset
+from robustrag_integrations.evaluation.data.datasets import DatasetError, EvalQuestion, load_dataset
 
 
 def read_answered(data: str, top_k: int | None, limit: int | None) -> tuple[EvalQuestion, ...]:

@@ -53,7 +53,7 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the page, and say where it is and what is not on it."""
     from robustrag_integrations.drawing.answer import Limits
-    from robustrag_integrations.evaluation.report import Size, read_run, write_report
+    from robustrag_integrations.evaluation.show.report import Size, read_run, write_report
 
     target = _target(args.data, args.output)
     progress = Progress()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from robustrag_integrations.evaluation.world import asked_about, read_world, world_folder
+from robustrag_integrations.evaluation.data.world import asked_about, read_world, world_folder
 
 __all__ = ["Question", "read_questions", "read_world", "world_folder"]
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from robustrag_integrations import DecodingAggregation, KeywordAggregation, LocalModel, MajorityVoting
-from robustrag_integrations.attacks.adaptive import AdaptiveAttack, adaptive, adaptive_substitution
+from robustrag_integrations.attacks.search import AdaptiveAttack, adaptive, adaptive_substitution
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.prompts import prompts_for
 

@@ -37,9 +37,9 @@ def test_lone_surrogates_leave_the_context_where_it_is() -> None:
 def test_a_run_whose_row_lacks_a_field_is_drawn_without_that_row(tmp_path) -> None:
     import json
 
-    from robustrag_integrations.evaluation.report import read_run
-    from robustrag_integrations.evaluation.report.page import report_page
-    from tests.report.runs import NO_ATTACK, questions, row_of, setups
+    from robustrag_integrations.evaluation.show.report import read_run
+    from robustrag_integrations.evaluation.show.report.page import report_page
+    from tests.evaluation.runs import NO_ATTACK, questions, row_of, setups
 
     whole = row_of(questions(1)[0], "keyword", setups()["keyword"], NO_ATTACK)
     places = [("group", name) for name in whole["answer"]["groups"][0]]
@@ -70,7 +70,7 @@ def test_marks_stacked_on_a_letter_are_cut_before_they_are_sorted() -> None:
 )
 def test_a_config_whose_yaml_stands_for_no_value_is_refused(tmp_path, value: str) -> None:
     pytest.importorskip("yaml")
-    from robustrag_integrations.evaluation.config import ConfigError, load_config
+    from robustrag_integrations.evaluation.run.config import ConfigError, load_config
 
     path = tmp_path / "config.yaml"
     path.write_text(f"seed: {value}\n", encoding="utf-8")
@@ -85,8 +85,8 @@ def test_a_config_whose_yaml_stands_for_no_value_is_refused(tmp_path, value: str
 def test_a_row_of_a_run_that_cannot_be_summed_up_is_named(part: str | None, name: str, value: object) -> None:
     import json
 
-    from robustrag_integrations.evaluation.summary import summarise
-    from tests.report.runs import NO_ATTACK, questions, row_of, setups
+    from robustrag_integrations.evaluation.score.summary import summarise
+    from tests.evaluation.runs import NO_ATTACK, questions, row_of, setups
 
     row = json.loads(json.dumps(row_of(questions(1)[0], "keyword", setups()["keyword"], NO_ATTACK)))
     assert summarise([row])

@@ -20,10 +20,10 @@ from robustrag_integrations.drawing.notebook import INLINE, answer_html, certifi
 from robustrag_integrations.drawing.steps import steps_table
 from robustrag_integrations.drawing.text import one_line, visible
 from robustrag_integrations.drawing.tree import tree_drawing
-from robustrag_integrations.evaluation.report.embedding import own_file
-from robustrag_integrations.evaluation.report.listing import details, list_line
-from robustrag_integrations.evaluation.shapes import _EVIDENCE, misfit
-from tests.report.hostile import TEXTS
+from robustrag_integrations.evaluation.score.shapes import _EVIDENCE, misfit
+from robustrag_integrations.evaluation.show.report.embedding import own_file
+from robustrag_integrations.evaluation.show.report.listing import details, list_line
+from tests.evaluation.hostile import TEXTS
 
 
 class _Markup(HTMLParser):

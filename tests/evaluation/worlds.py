@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from robustrag_integrations.evaluation.config import EvalConfig, read_config
+from robustrag_integrations.evaluation.run.config import EvalConfig, read_config
 
 CITIES = ("Strelsau", "Zenda", "Hentzau", "Tarlen", "Ruritz", "Modenstein")
 LIGHT = "python:tests.evaluation.light:answer"

@@ -7,16 +7,16 @@ from functools import cache
 from html.parser import HTMLParser
 from typing import Any
 
-from robustrag_integrations.evaluation.report import NotARunError, read_run
-from robustrag_integrations.evaluation.report.embedding import own_file
-from robustrag_integrations.evaluation.report.page import report_page
+from robustrag_integrations.evaluation.show.report import NotARunError, read_run
+from robustrag_integrations.evaluation.show.report.embedding import own_file
+from robustrag_integrations.evaluation.show.report.page import report_page
+from tests.evaluation.runs import HEADER, NO_ATTACK, questions, row_of, setups
 from tests.fuzz.checks import assert_short_and_harmless, assert_valid_unicode
 from tests.fuzz.hostile import damaged, json_line, name, text, value
 from tests.fuzz.scratch import scratch
 from tests.fuzz.source import Source
 from tests.fuzz.target import Target
 from tests.fuzz.targets.pages import TAGS
-from tests.report.runs import HEADER, NO_ATTACK, questions, row_of, setups
 
 _OWN = "html head meta link title style body a header main h2 form label input button nav footer select option script"
 _FRAME = frozenset(_OWN.split())

@@ -7,9 +7,9 @@ import io
 import json
 from typing import Any
 
-from robustrag_integrations.evaluation.config import ConfigError, load_config, read_config
-from robustrag_integrations.evaluation.lines import lines_csv, lines_table
-from robustrag_integrations.evaluation.summary import summarise
+from robustrag_integrations.evaluation.run.config import ConfigError, load_config, read_config
+from robustrag_integrations.evaluation.score.summary import summarise
+from robustrag_integrations.evaluation.show.lines import lines_csv, lines_table
 from tests.fuzz.checks import assert_harmless_on_a_terminal, assert_short_and_harmless
 from tests.fuzz.hostile import damaged, spoiled, text
 from tests.fuzz.scratch import scratch

@@ -7,7 +7,7 @@ from typing import Any
 
 from robustrag_integrations.cli import certify
 from robustrag_integrations.cli.exits import UsageError
-from robustrag_integrations.evaluation.data import DatasetError, load_dataset
+from robustrag_integrations.evaluation.data.datasets import DatasetError, load_dataset
 from tests.fuzz.checks import assert_harmless_on_a_terminal, assert_short_and_harmless, assert_valid_unicode
 from tests.fuzz.hostile import damaged, data, json_line, text
 from tests.fuzz.scratch import scratch

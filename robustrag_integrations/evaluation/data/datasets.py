@@ -1,0 +1,150 @@
+"""Data sets: questions with a clean retrieval and right answers (paper, section V, "Datasets").
+
+One loader serves the whole project. It reads the paper's files (RealtimeQA, NQ and Bio share a layout), the project's
+own layout, both as a JSON list or as one JSON object per line, gzipped or not, and the fictional world that ships.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+
+from robustrag_integrations.evaluation.data.files import BadRow, DatasetError, RawRow, read_rows
+from robustrag_integrations.evaluation.data.questions import TASKS, EvalQuestion, EvalTask, for_task, question_of
+
+__all__ = ["TASKS", "BadRow", "Dataset", "DatasetError", "EvalQuestion", "EvalTask", "load_dataset"]
+
+DEMO = "demo"
+DEMO_TOP_K = 10
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Questions to evaluate on.
+
+    Attributes:
+        name: `demo`, or the file's name without its endings.
+        task: `qa` (short answers), `mc` (multiple choice) or `long` (long answers).
+        questions: in the order of the file.
+        bad_rows: the rows that were left out, as far as the file was read.
+        top_k: how many passages the retrieval returns when it finds enough: what was asked for; None when a file
+            gives each question as many as it has.
+    """
+
+    name: str
+    task: EvalTask
+    questions: tuple[EvalQuestion, ...]
+    bad_rows: tuple[BadRow, ...] = ()
+    top_k: int | None = None
+
+
+def load_dataset(
+    source: str,
+    *,
+    task: EvalTask | None = None,
+    top_k: int | None = None,
+    limit: int | None = None,
+    strict: bool = False,
+) -> Dataset:
+    """Read a data set.
+
+    Args:
+        source: `demo` for the questions about the fictional world, or a file; see `questions.question_of` for its
+            layouts.
+        task: what is asked; None for what the first question asks: `long` if it says so, else `qa`.
+        top_k: how many passages each question gets; None for all that a file gives, 10 for `demo`.
+        limit: how many questions are read; None for all. Reading stops there.
+        strict: stop at the first bad row, in place of leaving it out.
+
+    Raises:
+        DatasetError: the file cannot be read, holds no question at all, or (strict) a row is bad.
+        ValueError: an argument makes no sense.
+        ImportError: `demo` needs bm25s.
+    """
+    _check(task, top_k, limit)
+    if source == DEMO:
+        from robustrag_integrations.evaluation.data.world import world_rows
+
+        top_k = top_k or DEMO_TOP_K
+        rows: Iterable[RawRow | BadRow] = world_rows(top_k)
+    else:
+        rows = read_rows(source)
+    found, bad, task = _collect(rows, source, task, limit, strict)
+    if not found:
+        raise DatasetError(f"{source}: there is no question in it{f' ({bad[0]})' if bad else ''}")
+    cut = tuple(replace(q, passages=q.passages[:top_k]) for q in found)
+    return Dataset(_name(source), task, cut, tuple(bad), top_k)
+
+
+def _collect(
+    rows: Iterable[RawRow | BadRow], source: str, task: EvalTask | None, limit: int | None, strict: bool
+) -> tuple[list[EvalQuestion], list[BadRow], EvalTask]:
+    found: list[EvalQuestion] = []
+    bad: list[BadRow] = []
+    seen = _Seen()
+    for row in rows:
+        try:
+            if isinstance(row, BadRow):
+                raise _BadRowError(row)
+            question, task = _parsed(row, task)
+            found.append(seen.told_apart(question, row))
+        except _BadRowError as error:
+            if strict:
+                raise DatasetError(f"{source}, {error.row}") from error
+            bad.append(error.row)
+        if len(found) == limit:
+            break
+    return found, bad, task or "qa"
+
+
+class _BadRowError(Exception):
+    def __init__(self, row: BadRow) -> None:
+        self.row = row
+
+
+def _parsed(row: RawRow, task: EvalTask | None) -> tuple[EvalQuestion, EvalTask]:
+    """The row as a question of the task; the task is the first question's when nobody has said."""
+    try:
+        question, long = question_of(row.value, row.line)
+        task = task or ("long" if long else "qa")
+        return for_task(question, task), task
+    except ValueError as error:
+        raise _BadRowError(row.bad(str(error))) from error
+
+
+class _Seen:
+    """The questions so far, by id."""
+
+    def __init__(self) -> None:
+        self._places: dict[tuple[str, str], str] = {}
+        self._ids: set[str] = set()
+
+    def told_apart(self, question: EvalQuestion, row: RawRow) -> EvalQuestion:
+        """The question with an id that no other has. The same question under the same id is a bad row."""
+        known, place = (question.id, question.question), f"{row.unit} {row.line}"
+        if known in self._places:
+            raise _BadRowError(
+                row.bad(f"its id {question.id!r} and its question are those of {self._places[known]} already")
+            )
+        self._places[known] = place
+        name = question.id if question.id not in self._ids else f"{question.id}#{row.line}"
+        while name in self._ids:
+            name += "+"
+        self._ids.add(name)
+        return replace(question, id=name)
+
+
+def _name(source: str) -> str:
+    name = PurePath(source).name
+    for ending in (".gz", ".json", ".jsonl"):
+        name = name.removesuffix(ending)
+    return name or source
+
+
+def _check(task: EvalTask | None, top_k: int | None, limit: int | None) -> None:
+    if task is not None and task not in TASKS:
+        raise ValueError(f"task={task!r} is unknown; use one of {', '.join(map(repr, TASKS))}")
+    for name, number in (("top_k", top_k), ("limit", limit)):
+        if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
+            raise ValueError(f"{name}={number!r} must be a whole number of at least 1, or None")

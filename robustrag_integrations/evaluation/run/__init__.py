@@ -1,0 +1,1 @@
+"""Making rows: the configuration, the plan, the runner with its engines, the cache of model calls, and the journal."""

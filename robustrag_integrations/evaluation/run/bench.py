@@ -1,0 +1,245 @@
+"""Making rows: load the models once, build the defences, attack, answer, score, certify."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.attacks.planning import AttackedRetrieval, plan_attack
+from robustrag_integrations.defenses.base import Defense
+from robustrag_integrations.display import printable
+from robustrag_integrations.evaluation.run.cache import METER, CallCache, Meter, MeteredModel, metered
+from robustrag_integrations.evaluation.run.config import CertifySpec, ConfigError
+from robustrag_integrations.evaluation.run.planning import Job, Setup
+from robustrag_integrations.evaluation.score.scoring import metric_for, score_answer
+from robustrag_integrations.evaluation.score.summary import ROW_SCHEMA
+from robustrag_integrations.metrics import LLMJudge, Metric, contains_answer
+from robustrag_integrations.models.named import NamedModel
+from robustrag_integrations.prompts import Task, prompts_for
+
+if TYPE_CHECKING:
+    from robustrag_integrations.certification import Certification
+
+_TASKS: Mapping[str, Task] = {"qa": "short_answer", "mc": "multiple_choice", "long": "long_form"}
+
+logger = logging.getLogger(__name__)
+
+
+class Bench:
+    """What a worker holds: models, defences, and the cache of calls.
+
+    Args:
+        cache: the folder of the cache; None for no cache.
+    """
+
+    def __init__(self, cache: str | None = None) -> None:
+        self._cache = None if cache is None else CallCache(cache)
+        self._models: dict[NamedModel, MeteredModel] = {}
+        self._defenses: dict[tuple[Setup, str], Defense] = {}
+        self._judges: dict[NamedModel, LLMJudge] = {}
+        self._locks: dict[NamedModel, asyncio.Lock] = {}
+        self._loading = threading.Lock()
+
+    def prepare(self, jobs: Iterable[Job]) -> None:
+        """Load every model and build every defence that the jobs need.
+
+        Raises:
+            ModelError: a model cannot be loaded.
+            ConfigError: a defence cannot use its model.
+        """
+        for job in jobs:
+            self._defense(job)
+            if job.certify is not None and not self._model(job.setup.model).deterministic:
+                raise ConfigError(
+                    f"certify: the model {job.setup.model.name!r} samples, so that no certificate would hold; leave "
+                    "certify out, or use a model at temperature 0"
+                )
+            if job.judge is not None:
+                self._judge(job.judge)
+
+    async def row(self, job: Job) -> dict[str, Any]:
+        """Make one row. What goes wrong in it is in the row; cancelling stops its model calls.
+
+        Models in this process run one row at a time, since they would only take the processor from each other.
+        """
+        if not job.setup.model.local:
+            return await self._row(job)
+        async with self._locks.setdefault(job.setup.model, asyncio.Lock()):
+            return await self._row(job)
+
+    def row_now(self, job: Job) -> dict[str, Any]:
+        """`row` for workers that do one thing at a time."""
+        return asyncio.run(self._row(job))
+
+    async def _row(self, job: Job) -> dict[str, Any]:
+        row = _blank(job)
+        try:
+            await self._fill(job, row)
+        except Exception as error:
+            logger.info("a row failed: %s (question %s of %s)", type(error).__name__, job.question.id, job.dataset)
+            row["error"] = {"type": type(error).__name__, "message": printable(str(error), 500)}
+        return row
+
+    async def _fill(self, job: Job, row: dict[str, Any]) -> None:
+        defense = self._defense(job)
+        judge = None if job.judge is None else self._judge(job.judge)
+        choices = job.question.choices if job.task == "mc" else None
+        attacked = await asyncio.to_thread(_attacked, job, defense, judge, choices)
+        row["target"] = attacked.target
+        row["passages"] = [
+            {"text": p.text, "source": p.source, "planted": planted}
+            for p, planted in zip(attacked.passages, attacked.planted, strict=True)
+        ]
+        answer = await _timed(row, defense.aanswer(job.question.question, attacked.passages, choices=choices))
+        row["answer"] = answer.to_dict()
+        scores = await asyncio.to_thread(score_answer, job.question, answer, job.task, judge, target=attacked.target)
+        row["scores"] = scores.to_dict()
+        if job.certify is not None:
+            metric = metric_for(job.task, job.question, judge)
+            row["certificates"] = await _certificates(job, job.certify, defense, metric, choices)
+
+    def _model(self, name: NamedModel) -> MeteredModel:
+        with self._loading:
+            if name not in self._models:
+                self._models[name] = metered(name.load(), name.fingerprint(), self._cache)
+            return self._models[name]
+
+    def _judge(self, name: NamedModel) -> LLMJudge:
+        if name not in self._judges:
+            self._judges[name] = LLMJudge(self._model(name))
+        return self._judges[name]
+
+    def _defense(self, job: Job) -> Defense:
+        known = (job.setup, job.task)
+        if known not in self._defenses:
+            model = self._model(job.setup.model)
+            try:
+                self._defenses[known] = build_defense(job.setup, job.task, model)
+            except (ValueError, TypeError) as error:
+                raise ConfigError(f"defenses: {job.setup.label} on {job.setup.model.name!r}: {error}") from error
+        return self._defenses[known]
+
+
+def build_defense(setup: Setup, task: str, model: Any) -> Defense:
+    """The defence of a setup for a task.
+
+    Raises:
+        TypeError, ValueError: it cannot use this model, or a setting makes no sense.
+    """
+    settings = dict(setup.settings)
+    kind = _TASKS[task]
+    if setup.defense == "no-rag":
+        from robustrag_integrations.evaluation.run.no_retrieval import NoRetrieval
+
+        return NoRetrieval(model, task=kind)
+    prompts = prompts_for(kind, exemplars=settings.pop("exemplars", 0))
+    if setup.defense == "vanilla":
+        from robustrag_integrations.defenses.vanilla import VanillaRAG
+
+        return VanillaRAG(model, task=kind, prompts=prompts)
+    if setup.defense == "voting":
+        from robustrag_integrations.defenses.voting.defense import MajorityVoting
+
+        return MajorityVoting(model, prompts=prompts, **settings)
+    if setup.defense == "keyword":
+        from robustrag_integrations.defenses.keyword.defense import KeywordAggregation
+
+        return KeywordAggregation(model, task=kind, prompts=prompts, **settings)
+    from robustrag_integrations.defenses.decoding.defense import DecodingAggregation
+
+    return DecodingAggregation(model, task=kind, prompts=prompts, **settings)
+
+
+async def _timed(row: dict[str, Any], answering: Awaitable[RobustAnswer]) -> RobustAnswer:
+    """The answer; what it took goes into the row."""
+    meter = Meter()
+    outer = METER.set(meter)
+    start = time.perf_counter()
+    try:
+        answer = await answering
+    finally:
+        METER.reset(outer)
+    row["timing"] = {"seconds": round(time.perf_counter() - start, 6), "cached_calls": meter.cached}
+    row["cost"] = {
+        "model_calls": answer.model_calls,
+        "prompt_tokens": meter.prompt_tokens,
+        "completion_tokens": meter.completion_tokens,
+    }
+    return answer
+
+
+def _attacked(job: Job, defense: Defense, judge: LLMJudge | None, choices: Sequence[str] | None) -> AttackedRetrieval:
+    attack = job.attack
+    rated = job.task != "long" or judge is not None
+    return plan_attack(
+        attack.name,
+        job.question,
+        job.question.passages,
+        rank=attack.rank,  # type: ignore[arg-type]
+        corruption_size=attack.corruption_size,
+        mode=attack.mode,  # type: ignore[arg-type]
+        seed=attack.seed,
+        repeat=attack.repeat,
+        top_k=job.setup.top_k,
+        defense=defense,
+        choices=choices,
+        metric=metric_for(job.task, job.question, judge) if rated else contains_answer,
+    )
+
+
+async def _certificates(
+    job: Job, spec: CertifySpec, defense: Defense, metric: Metric, choices: Sequence[str] | None
+) -> list[dict[str, Any]]:
+    """One certificate per kind of attacker and corruption size."""
+    found: list[Certification] = []
+    for attack in spec.attacks:
+        found += await defense.acertify_sizes(
+            job.question.question,
+            job.question.passages,
+            job.question.answers,
+            corruption_sizes=spec.corruption_sizes,
+            metric=metric,
+            attack=attack,
+            choices=choices,
+            top_k=job.setup.top_k,
+            max_model_calls=spec.max_model_calls,
+            sample=spec.sample,
+            seed=spec.seed,
+        )
+    return [certificate.to_dict() for certificate in found]
+
+
+def _blank(job: Job) -> dict[str, Any]:
+    """A row with all that is known before it is made."""
+    question, setup, attack = job.question, job.setup, job.attack
+    return {
+        "schema": ROW_SCHEMA,
+        "key": job.key,
+        "dataset": job.dataset,
+        "task": job.task,
+        "question_id": question.id,
+        "question": question.question,
+        "answers": list(question.answers),
+        "incorrect": question.incorrect,
+        "target": None,
+        "choices": list(question.choices),
+        "top_k": setup.top_k,
+        "model": setup.model.name,
+        "defense": setup.defense,
+        "settings": dict(setup.settings),
+        "setup": setup.label,
+        "attack": {k: v for k, v in asdict(attack).items() if k != "tasks"},
+        "passages": [],
+        "answer": None,
+        "scores": None,
+        "certificates": [],
+        "cost": None,
+        "timing": None,
+        "error": None,
+    }

@@ -1,0 +1,332 @@
+"""A cache of model calls on disk, so that nothing is asked twice: not by another setting, not by the next run.
+
+An entry's key is the hash of everything that decides the text: the model's fingerprint, the role, the prompt and, for
+models that run prompts as one batch, the batch's shape. Entries carry a checksum; a damaged one is made again. Failed
+calls and models that sample are never kept. Decoding sessions are not kept either: their numbers take more space than
+they save time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import sqlite3
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from robustrag_integrations.errors import RobustRAGError
+from robustrag_integrations.evaluation.run.journal import canonical
+from robustrag_integrations.models.base import (
+    AskedAlone,
+    DecodingModel,
+    DecodingSession,
+    DecodingTree,
+    Distributions,
+    FinalAnswers,
+    Response,
+    Role,
+    TextModel,
+    TokenCodec,
+)
+from robustrag_integrations.prompts import Prompt
+
+_FILE = "calls.sqlite3"
+_PATIENCE = 30.0  # seconds to wait for another process that writes
+
+
+class CacheError(RobustRAGError):
+    """The cache's folder cannot be used; the message names it and what to do."""
+
+
+@dataclass
+class Meter:
+    """What one answer has cost. Cached calls count like others, so that a resumed run reports the same.
+
+    Attributes:
+        prompt_tokens: tokens of all prompts as they are rendered, before any are cut to fit; None when the model does
+            not count.
+        completion_tokens: tokens of all responses.
+        cached: how many responses came from the cache.
+    """
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached: int = 0
+
+    def add(self, prompt: int, completion: int) -> None:
+        """Count some tokens."""
+        self.prompt_tokens = (self.prompt_tokens or 0) + prompt
+        self.completion_tokens = (self.completion_tokens or 0) + completion
+
+
+METER: ContextVar[Meter | None] = ContextVar("robustrag_meter", default=None)
+
+
+class CallCache:
+    """Responses by key, in one SQLite file that threads and processes may share.
+
+    Args:
+        folder: made when it is not there. It holds prompts' responses, in plain text.
+
+    Raises:
+        CacheError: the folder cannot be written.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self._path = Path(folder) / _FILE
+        self._lock = threading.Lock()
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CacheError(
+                f"cannot use the cache folder {str(folder)!r}: {error.strerror}; give another --cache, or --no-cache"
+            ) from error
+        try:
+            self._db = self._open()
+        except sqlite3.OperationalError as error:
+            raise CacheError(f"cannot open the cache {str(self._path)!r}: {error}; give another --cache") from error
+        except sqlite3.DatabaseError:  # no database any more: put it aside and start anew
+            os.replace(self._path, self._path.with_suffix(".damaged"))
+            self._db = self._open()
+
+    def get(self, keys: Sequence[str]) -> list[Mapping[str, Any] | None]:
+        """The entries of these keys; None where there is none, or a damaged one."""
+        found: list[Mapping[str, Any] | None] = []
+        with self._lock:
+            for key in keys:
+                try:
+                    row = self._db.execute("SELECT value, sum FROM calls WHERE key = ?", (key,)).fetchone()
+                except sqlite3.Error:
+                    row = None
+                found.append(_checked(key, row))
+        return found
+
+    def put(self, entries: Mapping[str, Mapping[str, Any]]) -> None:
+        """Keep entries. A cache that cannot be written costs time, never the run."""
+        rows = []
+        for key, value in entries.items():
+            text = canonical(value)
+            rows.append((key, text, _sum(key, text)))
+        with self._lock, contextlib.suppress(sqlite3.Error), self._db:
+            self._db.executemany("INSERT OR REPLACE INTO calls VALUES (?, ?, ?)", rows)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    def _open(self) -> sqlite3.Connection:
+        db = sqlite3.connect(self._path, timeout=_PATIENCE, check_same_thread=False)
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = NORMAL")
+            db.execute("CREATE TABLE IF NOT EXISTS calls (key TEXT PRIMARY KEY, value TEXT, sum TEXT) WITHOUT ROWID")
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+
+def _sum(key: str, text: str) -> str:
+    return hashlib.sha256(f"{key} {text}".encode()).hexdigest()[:16]
+
+
+def _checked(key: str, row: Any) -> Mapping[str, Any] | None:
+    if row is None or not all(isinstance(part, str) for part in row) or _sum(key, row[0]) != row[1]:
+        return None
+    try:
+        value = json.loads(row[0])
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) and isinstance(value.get("text"), str) else None
+
+
+class MeteredModel(TextModel):
+    """A text model whose calls are counted, and looked up before they are made.
+
+    Args:
+        model: what is asked.
+        fingerprint: what decides its answers.
+        cache: where calls are kept; None for nowhere.
+    """
+
+    def __init__(self, model: TextModel, fingerprint: str, cache: CallCache | None) -> None:
+        self._model = model
+        self._fingerprint = fingerprint
+        self._cache = cache if model.deterministic else None
+        self._tokens: Callable[[str], int] | None = getattr(model, "count_tokens", None)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The model's."""
+        return self._model.warnings
+
+    @property
+    def description(self) -> str:
+        """The model's."""
+        return self._model.description
+
+    @property
+    def deterministic(self) -> bool:
+        """The model's."""
+        return self._model.deterministic
+
+    @property
+    def shares_batches(self) -> bool:
+        """The model's."""
+        return self._model.shares_batches
+
+    def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
+        """Answer from the cache what is there, and ask the model for the rest."""
+        keys, known = self._look_up(prompts, role)
+        wanted = self._missing(known)
+        made = self._model.generate([prompts[i] for i in wanted], role) if wanted else []
+        return self._merged(prompts, keys, known, dict(zip(wanted, made, strict=True)))
+
+    async def agenerate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
+        """`generate` without blocking the event loop."""
+        keys, known = self._look_up(prompts, role)
+        wanted = self._missing(known)
+        made = await self._model.agenerate([prompts[i] for i in wanted], role) if wanted else []
+        return self._merged(prompts, keys, known, dict(zip(wanted, made, strict=True)))
+
+    def finals(self) -> FinalAnswers:
+        """The model's own way where it has one: it reports how it went, and must go the same way each time."""
+        return self._model.finals() if self._model.shares_batches else AskedAlone(self)
+
+    def truncates(self, prompt: Prompt) -> bool:
+        """Whether the model would cut the passages."""
+        return self._model.truncates(prompt)
+
+    def stream(self, prompt: Prompt) -> Iterator[str]:
+        """The model's stream, neither counted nor kept."""
+        return self._model.stream(prompt)
+
+    def astream(self, prompt: Prompt) -> AsyncIterator[str]:
+        """The model's stream, neither counted nor kept."""
+        return self._model.astream(prompt)
+
+    def _look_up(self, prompts: Sequence[Prompt], role: Role) -> tuple[list[str], list[Mapping[str, Any] | None]]:
+        if self._cache is None or not prompts:
+            return [""] * len(prompts), [None] * len(prompts)
+        keys = _keys(self._fingerprint, prompts, role, self._batching())
+        return keys, self._cache.get(keys)
+
+    def _batching(self) -> str:
+        """What of a batch decides a row: nothing, its shape, or everything.
+
+        In float32 a row's numbers depend on the number of rows and on the width, never on what other rows hold.
+        """
+        if not self._model.shares_batches:
+            return "none"
+        numerics = self._model.numerics if isinstance(self._model, DecodingModel) else {}
+        return "shape" if numerics.get("dtype") == "float32" else "all"
+
+    def _missing(self, known: Sequence[object]) -> list[int]:
+        """Which prompts to ask; all of them when they share a batch, so that its shape is that of inference."""
+        missing = [i for i, entry in enumerate(known) if entry is None]
+        return list(range(len(known))) if missing and self._model.shares_batches else missing
+
+    def _merged(
+        self,
+        prompts: Sequence[Prompt],
+        keys: Sequence[str],
+        known: Sequence[Mapping[str, Any] | None],
+        made: Mapping[int, Response],
+    ) -> list[Response]:
+        new = {keys[i]: {"text": r.text, "truncated": r.truncated} for i, r in made.items() if r.text is not None}
+        if self._cache is not None and new:
+            self._cache.put(new)
+        responses = [made[i] if i in made else _response(known[i] or {}) for i in range(len(prompts))]
+        if meter := METER.get():
+            meter.cached += len(prompts) - len(made)
+            if self._tokens:
+                said = [r.text or "" for r in responses]
+                meter.add(sum(self._tokens(p.text) for p in prompts), sum(map(self._tokens, said)))
+        return responses
+
+
+class MeteredLocalModel(MeteredModel, DecodingModel):
+    """A metered model that gives next-token probabilities as well; its sessions are counted and not kept."""
+
+    def __init__(self, model: Any, fingerprint: str, cache: CallCache | None) -> None:
+        super().__init__(model, fingerprint, cache)
+        self._decoder: DecodingModel = model
+
+    @property
+    def codec(self) -> TokenCodec:
+        """The model's."""
+        return self._decoder.codec
+
+    @property
+    def numerics(self) -> dict[str, str]:
+        """The model's."""
+        return self._decoder.numerics
+
+    def open_session(self, prompts: Sequence[Prompt], no_retrieval: Prompt, max_new_tokens: int) -> DecodingSession:
+        """The model's session; its tokens are counted."""
+        session = self._decoder.open_session(prompts, no_retrieval, max_new_tokens)
+        meter = METER.get()
+        if meter is None or self._tokens is None:
+            return session
+        meter.add(sum(self._tokens(p.text) for p in (*prompts, no_retrieval)), 1)
+        return _MeteredSession(session, meter)
+
+
+class _MeteredSession(DecodingSession):
+    """Counts the tokens that an answer decides on."""
+
+    def __init__(self, session: DecodingSession, meter: Meter) -> None:
+        self._session, self._meter = session, meter
+        self.opening = session.opening
+
+    def append(self, token: int) -> Distributions:
+        self._meter.add(0, 1)
+        return self._session.append(token)
+
+    def sharpen(self) -> Distributions | None:
+        return self._session.sharpen()
+
+    def fork(self) -> DecodingSession | None:
+        return self._session.fork()
+
+    def tree(self) -> DecodingTree | None:
+        return self._session.tree()
+
+
+def metered(model: TextModel, fingerprint: str, cache: CallCache | None) -> MeteredModel:
+    """The model with counting and caching around it."""
+    kind = MeteredLocalModel if isinstance(model, DecodingModel) else MeteredModel
+    return kind(model, fingerprint, cache)
+
+
+def _response(entry: Mapping[str, Any]) -> Response:
+    return Response(str(entry["text"]), truncated=entry.get("truncated") is True)
+
+
+def _keys(fingerprint: str, prompts: Sequence[Prompt], role: Role, batching: str) -> list[str]:
+    """A key per prompt: of the prompt alone, of the prompt and the batch's shape, or of its place in a whole batch."""
+    batch: Any = None
+    whole = batching == "all" or (batching == "shape" and len({_frame(p) for p in prompts}) > 1)
+    if whole:
+        batch = [(p.text, p.context) for p in prompts]
+    elif batching == "shape":
+        batch = len(prompts)
+    about = hashlib.sha256(canonical([fingerprint, role, batch]).encode()).hexdigest()
+    return [
+        hashlib.sha256(canonical([about, p.text, p.context, place if whole else None]).encode()).hexdigest()
+        for place, p in enumerate(prompts)
+    ]
+
+
+def _frame(prompt: Prompt) -> str:
+    """The prompt without its passages."""
+    if prompt.context is None:
+        return prompt.text
+    start, end = prompt.context
+    return f"{prompt.text[:start]}\0{prompt.text[end:]}"

@@ -1,0 +1,407 @@
+"""What an evaluation runs: data sets x models x defences x settings x attacks, checked before anything is loaded.
+
+A config is a mapping (from YAML, TOML or flags). Every error names the key, the value that is there, and what to write
+in its place.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from robustrag_integrations.checks import check_at_least_one
+from robustrag_integrations.errors import RobustRAGError
+from robustrag_integrations.evaluation.run.sections import Section, shown
+from robustrag_integrations.models.named import NamedModel
+
+DEFENSES = ("vanilla", "keyword", "decoding", "voting", "no-rag")
+MODES = ("injection", "modification")
+RANKS = ("first", "middle", "last", "random", "sweep")
+TASKS = ("qa", "mc", "long")
+LAYOUTS = ("paper-table1", "paper-table2", "group-size", "top-k", "corruption", "thresholds", "eta", "runtime")
+
+SETTINGS: Mapping[str, tuple[str, ...]] = {
+    "no-rag": (),
+    "vanilla": ("exemplars",),
+    "keyword": ("alpha", "beta", "min_words", "quorum", "group_size", "exemplars"),
+    "decoding": ("gamma", "eta", "slack", "max_new_tokens", "group_size", "exemplars"),
+    "voting": ("quorum", "group_size", "exemplars"),
+}
+TASKS_OF: Mapping[str, tuple[str, ...]] = {
+    "no-rag": TASKS,
+    "vanilla": TASKS,
+    "keyword": ("qa", "long"),
+    "decoding": ("qa", "long"),
+    "voting": ("mc",),
+}
+
+
+class ConfigError(RobustRAGError, ValueError):
+    """The configuration makes no sense; the message names the key, the value and the fix."""
+
+
+@dataclass(frozen=True)
+class DataSpec:
+    """A data set: `demo` or a file, asked as one task, or as what it is when `task` is None."""
+
+    source: str
+    task: str | None = None
+    limit: int | None = None
+
+
+@dataclass(frozen=True)
+class DefenseSpec:
+    """A defence with the values each of its settings takes; several values of a setting are so many setups.
+
+    Attributes:
+        name: one of `DEFENSES`.
+        settings: values by the setting's name.
+        tasks: the tasks it is used for.
+        label: its name in tables; None to make one.
+    """
+
+    name: str
+    settings: Mapping[str, tuple[Any, ...]]
+    tasks: tuple[str, ...]
+    label: str | None = None
+
+
+@dataclass(frozen=True)
+class AttackSpec:
+    """An attack as it is run: `none` for the clean retrieval.
+
+    Attributes:
+        name: of the registry, or `module:function`.
+        mode: `injection` pushes the last passages out, `modification` replaces passages.
+        rank: where the first planted passage stands: a name of `RANKS` (`sweep`: every rank in turn) or a 0-based rank.
+        corruption_size: k', how many passages are planted.
+        seed: of what is random in it.
+        repeat: how often the planted text is repeated; None for the attack's own default.
+        tasks: the tasks it is run on.
+    """
+
+    name: str
+    mode: str = "injection"
+    rank: str | int = "first"
+    corruption_size: int = 1
+    seed: int = 0
+    repeat: int | None = None
+    tasks: tuple[str, ...] = TASKS
+
+
+CLEAN = AttackSpec("none", corruption_size=0)
+
+
+@dataclass(frozen=True)
+class CertifySpec:
+    """What clean rows are certified against; see `Defense.certify_sizes`."""
+
+    corruption_sizes: tuple[int, ...] = (1,)
+    attacks: tuple[str, ...] = ("injection",)
+    max_model_calls: int = 1000
+    sample: int = 0
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class EvalConfig:
+    """What is evaluated. How it is run (engine, concurrency, cache) is no part of it and changes no row.
+
+    Attributes:
+        data: the data sets.
+        models: the models under test.
+        defenses: the defences, each with its settings.
+        attacks: what each setup is attacked with; the clean run always comes first.
+        top_k: how many passages are retrieved; several are so many setups.
+        tasks: with several, every data set is asked as each of these that it allows.
+        certify: what clean rows are certified against; None for no certificates.
+        judge: the model that grades long answers; None for no grades.
+        seed: of everything random.
+        strict: whether a bad row of the data stops the run.
+        layout: the table of the paper that the summary follows; None for the plain table.
+        given: the mapping it was read from, defaults filled in.
+    """
+
+    data: tuple[DataSpec, ...]
+    models: tuple[NamedModel, ...]
+    defenses: tuple[DefenseSpec, ...]
+    attacks: tuple[AttackSpec, ...]
+    top_k: tuple[int, ...] = (10,)
+    tasks: tuple[str, ...] = ()
+    certify: CertifySpec | None = None
+    judge: NamedModel | None = None
+    seed: int = 0
+    strict: bool = False
+    layout: str | None = None
+    given: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+
+DEFAULTS: Mapping[str, Any] = {
+    "data": ["demo"],
+    "models": ["bundled"],
+    "defenses": ["vanilla", "keyword"],
+    "attacks": ["pia", "poison"],
+    "ranks": ["first"],
+    "corruption_sizes": [1],
+    "modes": ["injection"],
+    "repeat": None,
+    "top_k": [10],
+    "tasks": [],
+    "limit": None,
+    "certify": None,
+    "judge": None,
+    "seed": 0,
+    "strict": False,
+    "layout": None,
+}
+
+
+def load_config(path: str) -> dict[str, Any]:
+    """The mapping in a `.yaml`, `.yml`, `.toml` or `.json` file.
+
+    Raises:
+        ConfigError: it cannot be read, or holds no mapping.
+        ImportError: YAML needs pyyaml, TOML before Python 3.11 tomli.
+    """
+    ending = Path(path).suffix.lower()
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise ConfigError(f"cannot read the config {path!r}: {reason}") from error
+    readers = {".yaml": _yaml, ".yml": _yaml, ".toml": _toml, ".json": _json}
+    if ending not in readers:
+        raise ConfigError(f"config {path!r}: write it as .yaml, .toml or .json; {ending or 'no ending'!r} is not known")
+    found = readers[ending](text, path)
+    if found is None:
+        return {}
+    if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
+        raise ConfigError(f"config {path!r} must hold keys and values, such as 'defenses: [vanilla, keyword]'")
+    return found
+
+
+def read_config(given: Mapping[str, Any]) -> EvalConfig:
+    """Check a mapping and make the configuration; keys that are not given have `DEFAULTS`.
+
+    Raises:
+        ConfigError: a key is unknown, a value has the wrong type or range, or values do not go together.
+    """
+    filled = {**DEFAULTS, **given}
+    top = Section(filled, "", ConfigError)
+    top.known(DEFAULTS)
+    seed = top.number("seed", 0, 999_999_999)
+    limit = top.optional("limit", lambda: top.number("limit", 1, 10_000_000))
+    config = EvalConfig(
+        data=tuple(_data(item, limit) for item in top.items("data", "source")),
+        models=tuple(_model(item) for item in top.items("models", "name")),
+        defenses=tuple(_defense(item) for item in top.items("defenses", "name")),
+        attacks=_attacks(top, seed),
+        top_k=top.numbers("top_k", 1, 1000),
+        tasks=top.names("tasks", TASKS),
+        certify=top.optional("certify", lambda: _certify(top, seed)),
+        judge=top.optional("judge", lambda: _model(top.items("judge", "name")[0])),
+        seed=seed,
+        strict=top.flag("strict"),
+        layout=top.optional("layout", lambda: top.name("layout", LAYOUTS)),
+        given=filled,
+    )
+    _check_together(config)
+    return config
+
+
+def _data(item: Section, limit: int | None) -> DataSpec:
+    item.known(("source", "task", "limit"))
+    own = item.optional("limit", lambda: item.number("limit", 1, 10_000_000))
+    return DataSpec(item.text("source"), item.optional("task", lambda: item.name("task", TASKS)), own or limit)
+
+
+def _model(item: Section) -> NamedModel:
+    item.known(("name", "base_url", "max_context_tokens", "max_new_tokens"))
+    try:
+        return NamedModel(
+            item.text("name"),
+            item.optional("base_url", lambda: item.text("base_url")),
+            item.optional("max_context_tokens", lambda: item.number("max_context_tokens", 1, 10_000_000)),
+            item.optional("max_new_tokens", lambda: item.number("max_new_tokens", 1, 1_000_000)),
+        )
+    except ConfigError:
+        raise
+    except ValueError as error:
+        raise item.wrong(str(error)) from error
+
+
+def _defense(item: Section) -> DefenseSpec:
+    name = item.name("name", DEFENSES)
+    known = (*SETTINGS[name], "name", "tasks", "label")
+    item.known(known, of=f" of the defence {name!r}")
+    settings = {key: item.values(key) for key in SETTINGS[name] if key in item}
+    for key, values in settings.items():
+        for value in values:
+            _check_setting(item, name, key, value)
+    tasks = item.names("tasks", TASKS_OF[name]) if "tasks" in item else ()
+    return DefenseSpec(name, settings, tasks or TASKS_OF[name], item.optional("label", lambda: item.text("label")))
+
+
+def _check_setting(item: Section, name: str, key: str, value: Any) -> None:
+    """Let the defence itself say what is wrong with a value; nothing heavy is loaded by that."""
+    try:
+        if key == "exemplars":
+            from robustrag_integrations.prompts import check_exemplars
+
+            check_exemplars(value)
+        elif key == "group_size":
+            from robustrag_integrations.passages import check_grouping
+
+            check_grouping(value, None)
+        elif key == "quorum":
+            from robustrag_integrations.plans.asking import Quorum
+
+            Quorum(value)
+        elif key in ("alpha", "beta"):
+            from robustrag_integrations.defenses.keyword.counting import KeywordThreshold
+
+            KeywordThreshold.of(**{"alpha": 0.3, "beta": 3, key: value})
+        elif name == "decoding":
+            from robustrag_integrations.defenses.decoding.defense import DecodingSettings
+
+            DecodingSettings.of(**{key: value})
+        else:
+            check_at_least_one(**{key: value})
+    except (ValueError, TypeError) as error:
+        raise item.wrong(str(error), key) from error
+
+
+def _attacks(top: Section, seed: int) -> tuple[AttackSpec, ...]:
+    """The clean run, and every attack at every rank and corruption size; a rank is nothing to one of size 0."""
+    from robustrag_integrations.attacks.plugins import attack_of
+
+    listed = [CLEAN]
+    for item in top.items("attacks", "name"):
+        item.known(("name", "ranks", "corruption_sizes", "modes", "repeat", "seed", "tasks"))
+        name = item.text("name")
+        where = {key: item if key in item else top for key in ("ranks", "corruption_sizes", "modes", "repeat")}
+        if name == "none":
+            continue
+        _check_attack(item, name)
+        repeat = where["repeat"].optional("repeat", partial(where["repeat"].number, "repeat", 1, 1000))
+        chosen = item.number("seed", 0, 999_999_999) if "seed" in item else seed
+        tasks = item.names("tasks", TASKS) if "tasks" in item else TASKS
+        searches = attack_of(name).needs_defense  # it finds its own places
+        listed += [
+            AttackSpec(name, mode, rank, size, chosen, repeat, tasks)
+            for mode in where["modes"].names("modes", MODES, least=1)
+            for size in where["corruption_sizes"].numbers("corruption_sizes", 1, 100)
+            for rank in (("first",) if searches else _ranks(where["ranks"]))
+        ]
+    return tuple(dict.fromkeys(listed))
+
+
+def _check_attack(item: Section, name: str) -> None:
+    from robustrag_integrations.attacks.families import ATTACKS
+    from robustrag_integrations.attacks.plugins import attack_of
+
+    if name not in ATTACKS and ":" not in name:
+        raise item.unknown("name", name, ATTACKS, "or module:function for one of your own")
+    try:
+        attack_of(name)
+    except (ValueError, TypeError) as error:
+        raise item.wrong(str(error), "name") from error
+
+
+def _ranks(section: Section) -> tuple[str | int, ...]:
+    found: list[str | int] = []
+    for value in section.values("ranks"):
+        if (isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1000) or value in RANKS:
+            found.append(value)
+        else:
+            raise section.wrong(f"{shown(value)} must be one of {', '.join(RANKS)}, or a rank from 0 on", "ranks")
+    return tuple(found)
+
+
+def _certify(top: Section, seed: int) -> CertifySpec | None:
+    value = top["certify"]
+    if value is False:
+        return None
+    given = {} if value is True else value if isinstance(value, Mapping) else {"corruption_sizes": value}
+    section = Section(given, "certify", ConfigError)
+    section.known(("corruption_sizes", "attacks", "max_model_calls", "sample", "seed"))
+    default = CertifySpec(seed=seed)
+    return CertifySpec(
+        tuple(sorted(section.numbers("corruption_sizes", 0, 100))) if "corruption_sizes" in section else (1,),
+        section.names("attacks", MODES, least=1) if "attacks" in section else default.attacks,
+        section.number("max_model_calls", 1, 10_000_000) if "max_model_calls" in section else default.max_model_calls,
+        section.number("sample", 0, 1_000_000) if "sample" in section else 0,
+        section.number("seed", 0, 999_999_999) if "seed" in section else seed,
+    )
+
+
+def _check_together(config: EvalConfig) -> None:
+    """What each value allows alone and the others do not."""
+    for defense in config.defenses:
+        for model in config.models:
+            if defense.name == "decoding" and not model.gives_probabilities:
+                raise ConfigError(
+                    f"defenses: decoding needs token probabilities, and {model.name!r} is behind a server's chat API; "
+                    "use keyword, a folder with the model, or openai-completions:NAME if the server tells them"
+                )
+    tasks: set[str | None] = {*config.tasks} or {spec.task for spec in config.data}
+    if None not in tasks:
+        for defense in config.defenses:
+            if not tasks & set(defense.tasks):
+                raise no_task(defense, sorted(map(str, tasks)))
+    if config.certify and max(config.certify.corruption_sizes) > max(config.top_k):
+        raise ConfigError(
+            f"certify: corruption_sizes {max(config.certify.corruption_sizes)} is more than the {max(config.top_k)} "
+            "passages that top_k retrieves; lower it, or raise top_k"
+        )
+    sizes = [a.corruption_size for a in config.attacks]
+    if max(sizes) > max(config.top_k):
+        raise ConfigError(f"corruption_sizes: {max(sizes)} is more than the {max(config.top_k)} passages of top_k")
+
+
+def no_task(defense: DefenseSpec, tasks: Sequence[str]) -> ConfigError:
+    """The error that a defence is for none of the tasks that the data is asked as."""
+    fix = (
+        "it votes on choices: ask with task: mc"
+        if defense.name == "voting"
+        else "for multiple choice use voting, or ask with task: qa"
+    )
+    return ConfigError(
+        f"defenses: {defense.name!r} is for the tasks {', '.join(defense.tasks)}, and the data is asked as "
+        f"{', '.join(tasks)}; {fix}"
+    )
+
+
+def _yaml(text: str, path: str) -> Any:
+    try:
+        import yaml
+    except ImportError as error:
+        raise ImportError("YAML configs need pyyaml: pip install 'robustrag-integrations[eval]'") from error
+    try:
+        return yaml.safe_load(text)
+    except Exception as error:  # of any kind: for 2022-13-45, which is no date, it is not the parser's own
+        raise ConfigError(f"config {path!r} is not YAML: {' '.join(str(error).split())[:300]}") from error
+
+
+def _toml(text: str, path: str) -> Any:
+    try:
+        toml: Any = importlib.import_module("tomllib")
+    except ImportError:  # Python 3.10
+        toml = importlib.import_module("tomli")
+    try:
+        return toml.loads(text)
+    except (ValueError, RecursionError) as error:  # a TOMLDecodeError is one
+        raise ConfigError(f"config {path!r} is not TOML: {error}") from error
+
+
+def _json(text: str, path: str) -> Any:
+    import json
+
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"config {path!r} is not JSON: {error}") from error

@@ -1,0 +1,46 @@
+"""Rows made in this process, several at a time in one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from robustrag_integrations.evaluation.run.bench import Bench
+from robustrag_integrations.evaluation.run.planning import Job
+
+
+@dataclass(frozen=True)
+class LocalEngine:
+    """Makes rows in this process.
+
+    Attributes:
+        cache: the folder of the cache of model calls; None for none.
+        concurrency: how many rows are made at a time. Models in this process run one row at a time all the same.
+    """
+
+    cache: str | None = None
+    concurrency: int = 1
+
+    def run(self, jobs: Sequence[Job], on_row: Callable[[dict[str, Any]], None]) -> None:
+        """Make the rows, and hand over each as soon as it is made.
+
+        An exception (an interrupt, or one that `on_row` raises) cancels what is under way.
+        """
+        bench = Bench(self.cache)
+        bench.prepare(jobs)
+        asyncio.run(self._run(bench, iter(jobs), on_row))
+
+    async def _run(self, bench: Bench, jobs: Iterator[Job], on_row: Callable[[dict[str, Any]], None]) -> None:
+        async def work() -> None:
+            for job in jobs:
+                on_row(await bench.row(job))
+
+        workers = [asyncio.create_task(work()) for _ in range(self.concurrency)]
+        try:
+            await asyncio.gather(*workers)
+        finally:
+            for worker in workers:
+                worker.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)

@@ -1,0 +1,304 @@
+"""From a configuration to the rows that have to be made, in their one order, each with the key it is known by."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from robustrag_integrations.attacks.planning import ranks_to_sweep
+from robustrag_integrations.attacks.plugins import attack_of
+from robustrag_integrations.evaluation.data.datasets import Dataset, DatasetError, load_dataset
+from robustrag_integrations.evaluation.data.questions import EvalQuestion, EvalTask
+from robustrag_integrations.evaluation.run.config import (
+    AttackSpec,
+    CertifySpec,
+    ConfigError,
+    DataSpec,
+    DefenseSpec,
+    EvalConfig,
+    no_task,
+)
+from robustrag_integrations.evaluation.run.journal import canonical
+from robustrag_integrations.evaluation.score.summary import ROW_SCHEMA
+from robustrag_integrations.models.named import NamedModel
+
+_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
+    "keyword": {"alpha": 0.3, "beta": 3, "group_size": 1},
+    "decoding": {"gamma": 0.99, "eta": 0.0, "group_size": 1},
+    "voting": {"group_size": 1},
+}
+
+
+@dataclass(frozen=True)
+class Setup:
+    """One defence with one choice of settings on one model.
+
+    Attributes:
+        label: its name in tables, unique among the setups of a task and a model.
+        model: what is asked.
+        defense: the defence's name.
+        settings: the chosen settings, and the defaults of those that matter most, as (name, value) pairs.
+        top_k: how many passages are retrieved.
+    """
+
+    label: str
+    model: NamedModel
+    defense: str
+    settings: tuple[tuple[str, Any], ...]
+    top_k: int
+
+
+@dataclass(frozen=True)
+class Job:
+    """One row to make.
+
+    Attributes:
+        key: what it is known by; equal keys mean equal rows, up to timing.
+        dataset: the data set's name.
+        task: `qa`, `mc` or `long`.
+        question: the question with its clean retrieval.
+        setup: what answers it.
+        attack: what is done to the retrieval first.
+        certify: what the clean answer is certified against; None for nothing.
+        judge: who grades a long answer; None for nobody.
+    """
+
+    key: str
+    dataset: str
+    task: EvalTask
+    question: EvalQuestion
+    setup: Setup
+    attack: AttackSpec
+    certify: CertifySpec | None
+    judge: NamedModel | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All rows of a run, and what the user should know before it starts.
+
+    Attributes:
+        jobs: in canonical order: data set, setup, attack, question.
+        notes: what was left out, in words.
+    """
+
+    jobs: tuple[Job, ...]
+    notes: tuple[str, ...]
+
+
+def make_plan(config: EvalConfig) -> Plan:
+    """Load the data and list the jobs.
+
+    Raises:
+        ConfigError: nothing is left to do, or a defence fits none of the data.
+        DatasetError: a data set cannot be used.
+        ModelError: a model's files cannot be read.
+    """
+    notes: list[str] = []
+    datasets = _datasets(config, notes)
+    _check_defenses(config, datasets)
+    planner = _Planner(config, notes)
+    jobs: list[Job] = []
+    for dataset in datasets:
+        notes += _data_notes(dataset)
+        for setup in setups_of(config, dataset.task):
+            for attack in _at_ranks(config.attacks, setup.top_k):
+                jobs += planner.jobs(dataset, setup, attack)
+    if not jobs:
+        raise ConfigError("; ".join(["there is nothing to do: no question, defence and attack fit together", *notes]))
+    unique = {job.key: job for job in jobs}
+    return Plan(tuple(unique.values()), tuple(dict.fromkeys(notes)))
+
+
+def _at_ranks(attacks: Iterable[AttackSpec], top_k: int) -> Iterator[AttackSpec]:
+    """The attacks, `sweep` spelt out: one for every rank from which the planted passages fit."""
+    for attack in attacks:
+        if attack.rank == "sweep":
+            yield from (replace(attack, rank=rank) for rank in ranks_to_sweep(top_k, attack.corruption_size))
+        else:
+            yield attack
+
+
+def setups_of(config: EvalConfig, task: str) -> tuple[Setup, ...]:
+    """The setups of a task: models, then defences and their settings, then numbers of passages."""
+    drafts = [
+        (spec, chosen, top_k)
+        for spec in config.defenses
+        if task in spec.tasks
+        for chosen in _choices(spec)
+        for top_k in config.top_k
+    ]
+    labels = _labels(drafts, several_sizes=len(config.top_k) > 1)
+    return tuple(
+        Setup(label, model, spec.name, tuple(sorted({**_DEFAULTS.get(spec.name, {}), **chosen}.items())), top_k)
+        for model in config.models
+        for (spec, chosen, top_k), label in zip(drafts, labels, strict=True)
+    )
+
+
+def _choices(spec: DefenseSpec) -> Iterator[dict[str, Any]]:
+    """Every combination of the settings' values."""
+    for values in itertools.product(*spec.settings.values()):
+        yield dict(zip(spec.settings, values, strict=True))
+
+
+def _labels(drafts: Sequence[tuple[DefenseSpec, dict[str, Any], int]], *, several_sizes: bool) -> list[str]:
+    """A short name for each, which says what it does differently from others of its defence."""
+    named: list[str] = []
+    for spec, chosen, top_k in drafts:
+        base = spec.label or spec.name
+        others = [c for s, c, _ in drafts if (s.label or s.name) == base]
+        differing = [k for k in chosen if any(c.get(k) != chosen[k] for c in others)]
+        said = [f"{k}={chosen[k]:g}" if isinstance(chosen[k], float) else f"{k}={chosen[k]}" for k in differing]
+        named.append(" ".join([base, *said, *([f"top_k={top_k}"] if several_sizes else [])]))
+    seen: dict[str, int] = {}
+    for at, name in enumerate(named):
+        seen[name] = seen.get(name, 0) + 1
+        if seen[name] > 1:
+            named[at] = f"{name} ({seen[name]})"
+    return named
+
+
+def _datasets(config: EvalConfig, notes: list[str]) -> list[Dataset]:
+    loaded: list[Dataset] = []
+    for spec in config.data:
+        found = _as_tasks(spec, config) if config.tasks else [_load(spec, spec.task, config)]
+        if not found:
+            notes.append(f"{spec.source}: none of its questions can be asked as {', '.join(config.tasks)}; left out")
+        loaded += found
+    names: dict[tuple[str, str], int] = {}
+    for at, dataset in enumerate(loaded):
+        known = (dataset.name, dataset.task)
+        names[known] = names.get(known, 0) + 1
+        if names[known] > 1:
+            loaded[at] = replace(dataset, name=f"{dataset.name}#{names[known]}")
+    return loaded
+
+
+def _as_tasks(spec: DataSpec, config: EvalConfig) -> list[Dataset]:
+    """The data set as each of the tasks it allows: a long form of its own, else short answers and choices."""
+    own = _load(spec, None, config)
+    wanted = [task for task in config.tasks if spec.task in (None, task)]
+    found = []
+    for task in wanted:
+        if task == own.task:
+            found.append(own)
+        elif task == "mc" and any(q.choices for q in own.questions):
+            try:
+                found.append(_load(spec, "mc", config))
+            except DatasetError:  # choices, but nobody knows which of them is right
+                continue
+    return found
+
+
+def _load(spec: DataSpec, task: Any, config: EvalConfig) -> Dataset:
+    return load_dataset(spec.source, task=task, top_k=max(config.top_k), limit=spec.limit, strict=config.strict)
+
+
+def _check_defenses(config: EvalConfig, datasets: Iterable[Dataset]) -> None:
+    tasks = sorted({dataset.task for dataset in datasets})
+    for spec in config.defenses:
+        if not config.tasks and not set(tasks) & set(spec.tasks):
+            raise no_task(spec, tasks)
+
+
+def _data_notes(dataset: Dataset) -> Iterator[str]:
+    if dataset.bad_rows:
+        first = "; ".join(map(str, dataset.bad_rows[:3]))
+        more = f"; and {len(dataset.bad_rows) - 3} more" if len(dataset.bad_rows) > 3 else ""
+        yield f"{dataset.name}: {len(dataset.bad_rows)} rows are no questions and were left out ({first}{more})"
+
+
+class _Planner:
+    """Makes the jobs; what many of them share is computed once."""
+
+    def __init__(self, config: EvalConfig, notes: list[str]) -> None:
+        self._config, self._notes = config, notes
+        named = [*config.models, *([config.judge] if config.judge else [])]
+        self._prints = {model: model.fingerprint() for model in dict.fromkeys(named)}
+        self._shown: dict[tuple[int, int], tuple[EvalQuestion, str]] = {}
+
+    def jobs(self, dataset: Dataset, setup: Setup, attack: AttackSpec) -> Iterator[Job]:
+        """One job per question that the attack can be run on."""
+        clean = attack.corruption_size == 0
+        if not clean and (setup.defense == "no-rag" or dataset.task not in attack.tasks):
+            return
+        if attack.corruption_size > setup.top_k:
+            self._notes.append(
+                f"{setup.label}: {setup.top_k} passages cannot hold {attack.corruption_size} planted ones; left out"
+            )
+            return
+        target = attack_of(attack.name).target
+        untargeted = 0
+        for question in dataset.questions:
+            if not clean and target(question) is None:
+                untargeted += 1
+            else:
+                yield self._job(dataset, setup, attack, question)
+        if untargeted:
+            self._notes.append(
+                f"{dataset.name}: {untargeted} questions have no incorrect answer for {attack.name}; left out"
+            )
+
+    def _job(self, dataset: Dataset, setup: Setup, attack: AttackSpec, question: EvalQuestion) -> Job:
+        shown, digest = self._cut(question, setup.top_k)
+        config = self._config
+        judge = config.judge if dataset.task == "long" else None
+        certified = attack.corruption_size == 0 and setup.defense in _DEFAULTS and (dataset.task != "long" or judge)
+        certify = _certify(config.certify, setup.top_k) if certified else None
+        about = {
+            "schema": ROW_SCHEMA,
+            "data": [dataset.name, dataset.task, digest],
+            "setup": [setup.defense, setup.settings, setup.top_k, _extractor(setup.defense)],
+            "model": [setup.model.name, self._prints[setup.model]],
+            "attack": [asdict(replace(attack, tasks=())), _plugin_code(attack.name)],
+            "judge": [judge.name, self._prints[judge]] if judge else None,
+            "certify": asdict(certify) if certify else None,
+        }
+        key = hashlib.sha256(canonical(about).encode()).hexdigest()[:24]
+        return Job(key, dataset.name, dataset.task, shown, setup, attack, certify, judge)
+
+    def _cut(self, question: EvalQuestion, top_k: int) -> tuple[EvalQuestion, str]:
+        """The question with its `top_k` best passages, and a hash of all of it."""
+        known = (id(question), top_k)
+        if known not in self._shown:
+            shown = replace(question, passages=question.passages[:top_k])
+            rest = {name: value for name, value in vars(shown).items() if name != "passages"}
+            listed = [(p.text, p.source) for p in shown.passages]
+            self._shown[known] = (shown, hashlib.sha256(canonical([rest, listed]).encode()).hexdigest())
+        return self._shown[known]
+
+
+def _certify(spec: CertifySpec | None, top_k: int) -> CertifySpec | None:
+    """What can be certified for this many passages."""
+    sizes = tuple(size for size in spec.corruption_sizes if size <= top_k) if spec else ()
+    return replace(spec, corruption_sizes=sizes) if spec and sizes else None
+
+
+@lru_cache(maxsize=1)
+def _keyword_fingerprint() -> str:
+    from robustrag_integrations.keywords import SpacyKeywordExtractor
+    from robustrag_integrations.keywords.fingerprint import extractor_fingerprint
+
+    return str(extractor_fingerprint(SpacyKeywordExtractor()))
+
+
+def _extractor(defense: str) -> str | None:
+    return _keyword_fingerprint() if defense == "keyword" else None
+
+
+@lru_cache(maxsize=64)
+def _plugin_code(name: str) -> str | None:
+    """A hash of the file that an attack of the user's own is written in."""
+    if ":" not in name:
+        return None
+    import inspect
+
+    written: Any = attack_of(name).write
+    file = inspect.getsourcefile(inspect.unwrap(written))
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else None

@@ -1,0 +1,184 @@
+"""Running an evaluation: what is missing is made, what is there already is kept, and nothing is lost on the way."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any, Protocol
+
+from robustrag_integrations.errors import RobustRAGError
+from robustrag_integrations.evaluation.run.config import EvalConfig
+from robustrag_integrations.evaluation.run.engines.local import LocalEngine
+from robustrag_integrations.evaluation.run.journal import Journal, JournalError
+from robustrag_integrations.evaluation.run.planning import Job, Plan, make_plan
+from robustrag_integrations.evaluation.score.summary import HEADER_SCHEMA, ROW_SCHEMA
+
+MOST_FAILURES = 20  # rows failed one after the other, after which a run stops
+
+Row = dict[str, Any]
+
+
+class RunStopped(RobustRAGError):
+    """Everything fails; the message says why. What was made is kept."""
+
+
+class Engine(Protocol):
+    """Who makes rows."""
+
+    def run(self, jobs: Sequence[Job], on_row: Callable[[Row], None]) -> None:
+        """Make a row for each job and hand it over, in any order."""
+        ...
+
+
+class Watcher(Protocol):
+    """Who is told how a run goes on."""
+
+    def start(self, total: int, known: int, notes: Sequence[str]) -> None:
+        """The run has so many rows, of which some are known already."""
+        ...
+
+    def row(self, row: Row) -> None:
+        """A row is made, and kept."""
+        ...
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run that has come to its end.
+
+    Attributes:
+        rows: in canonical order.
+        made: how many were made by this run.
+        failed: how many rows have an error; running again tries these once more.
+    """
+
+    rows: tuple[Row, ...]
+    made: int
+    failed: int
+
+
+def evaluate(
+    config: EvalConfig,
+    *,
+    output: str | None = None,
+    engine: Engine | None = None,
+    watcher: Watcher | None = None,
+) -> Finished:
+    """Run an evaluation.
+
+    Args:
+        config: what is evaluated; see `config.read_config`.
+        output: the JSONL file that rows are appended to as they are made. Rows that are in it already are not made
+            again. At the end it is put into canonical order, so that an interrupted run that was resumed leaves the
+            same file as one that was not, up to `timing`. None keeps the rows in memory only.
+        engine: who makes the rows; None for this process, one at a time.
+        watcher: who is told of progress.
+
+    Raises:
+        ConfigError: the configuration does not fit the data or the models.
+        DatasetError: a data set cannot be read.
+        ModelError: a model cannot be loaded.
+        JournalError: the output cannot be used.
+        RunStopped: the last 20 rows have all failed.
+        KeyboardInterrupt: as it comes; all rows made so far are on disk.
+    """
+    plan = make_plan(config)
+    engine = engine or LocalEngine()
+    with contextlib.ExitStack() as stack:
+        journal = None if output is None else stack.enter_context(Journal(output))
+        known = _known(journal)
+        todo = [job for job in plan.jobs if known.get(job.key, _NO_ROW)["error"] is not None]
+        if watcher is not None:
+            watcher.start(len(plan.jobs), len(plan.jobs) - len(todo), plan.notes)
+        if journal is not None and not journal.rows:
+            journal.append(_header(config))
+        made = _Made(journal, known, watcher)
+        if todo:
+            engine.run(todo, made.add)
+        rows = _in_order(plan, known)
+        if journal is not None:
+            wanted = [_header(config), *rows, *_foreign(plan, known)]
+            if made.count or wanted != list(journal.rows):
+                journal.replace(wanted)
+    return Finished(tuple(rows), made.count, sum(row["error"] is not None for row in rows))
+
+
+_NO_ROW: Mapping[str, Any] = {"error": "not made yet"}
+
+
+class _Made:
+    """Takes rows as they come: to disk first, then into memory; a row that comes twice counts once."""
+
+    def __init__(self, journal: Journal | None, known: dict[str, Row], watcher: Watcher | None) -> None:
+        self._journal, self._known, self._watcher = journal, known, watcher
+        self._failures = 0
+        self.count = 0
+
+    def add(self, row: Row) -> None:
+        """Keep a row.
+
+        Raises:
+            RunStopped: nothing but failures for too long.
+        """
+        if self._known.get(row["key"], _NO_ROW)["error"] is None:
+            return
+        if self._journal is not None:
+            self._journal.append(row)
+        self._known[row["key"]] = row
+        self.count += 1
+        if self._watcher is not None:
+            self._watcher.row(row)
+        self._failures = 0 if row["error"] is None else self._failures + 1
+        if self._failures >= MOST_FAILURES:
+            error = row["error"]
+            raise RunStopped(
+                f"the last {MOST_FAILURES} rows have all failed; the latest said: {error['type']}: {error['message']}"
+            )
+
+
+def _known(journal: Journal | None) -> dict[str, Row]:
+    """The rows of a journal by key; the last one counts, but an error never takes the place of an answer.
+
+    Raises:
+        JournalError: it is the file of something else.
+    """
+    if journal is None or not journal.rows:
+        return {}
+    if journal.rows[0].get("schema") != HEADER_SCHEMA:
+        raise JournalError(
+            f"{str(journal.path)!r} does not begin like a run of robustrag eval; it is left as it is, give another file"
+        )
+    found: dict[str, Row] = {}
+    for number, row in enumerate(journal.rows[1:], 2):
+        if row.get("schema") != ROW_SCHEMA or not isinstance(row.get("key"), str) or "error" not in row:
+            raise JournalError(f"{journal.path}, line {number} is no row of an evaluation; give another file")
+        if row["error"] is None or found.get(row["key"], _NO_ROW)["error"] is not None:
+            found[row["key"]] = row
+    return found
+
+
+def _in_order(plan: Plan, known: Mapping[str, Row]) -> list[Row]:
+    """The plan's rows in its order, under the labels that this run's setups have."""
+    return [{**known[job.key], "setup": job.setup.label} for job in plan.jobs if job.key in known]
+
+
+def _foreign(plan: Plan, known: Mapping[str, Row]) -> Iterable[Row]:
+    """Rows of earlier configurations in the same file; they stay, behind this run's."""
+    mine = {job.key for job in plan.jobs}
+    return (row for key, row in known.items() if key not in mine)
+
+
+def _header(config: EvalConfig) -> dict[str, Any]:
+    return {"schema": HEADER_SCHEMA, "config": dict(config.given), "versions": _versions()}
+
+
+def _versions() -> dict[str, str]:
+    names = ("robustrag-integrations", "numpy", "spacy", "torch", "transformers")
+    found = {"python": platform.python_version()}
+    for name in names:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found

@@ -1,0 +1,347 @@
+"""From the rows of a run to one line per setup and attack: the paper's measures (section V, "Evaluation metrics").
+
+Every rate comes with a 95% bootstrap interval and the number of questions behind it. Failed rows are in no rate; they
+are counted and shown. Certified scores come from certificates that were decided; one that was not counts as 0, and what
+was sampled for it stays apart as an estimate.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
+
+from robustrag_integrations.evaluation.score.intervals import (
+    EMPTY,
+    RATE,
+    SCORE,
+    Interval,
+    bootstrap_mean,
+    bootstrap_ratio,
+)
+from robustrag_integrations.evaluation.score.shapes import ANSWERED, ROW, Maybe, Within, misfit
+
+ROW_SCHEMA = "robustrag/eval/1"
+HEADER_SCHEMA = "robustrag/eval-run/1"
+
+Row = Mapping[str, Any]
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True)
+class AttackSpec:
+    """What was attacked with; `none` for clean rows, the other fields then mean nothing."""
+
+    name: str = "none"
+    mode: str = "injection"
+    rank: str = "first"
+    corruption_size: int = 0
+    seed: int = 0
+    repeat: int | None = None
+
+    def __str__(self) -> str:
+        if self.name == "none":
+            return "none"
+        extras = [] if self.mode == "injection" else [self.mode]
+        extras += [] if self.repeat is None else [f"x{self.repeat}"]
+        extras += [] if self.seed == 0 else [f"seed {self.seed}"]
+        place = "" if self.name == "adaptive" else f" @{self.rank}"  # it searches for its places
+        where = f"{self.name}{place} k'={self.corruption_size}"
+        return f"{where} ({', '.join(extras)})" if extras else where
+
+
+@dataclass(frozen=True)
+class CertifiedScore:
+    """What certificates guarantee against one attacker.
+
+    Attributes:
+        attack: `injection` or `modification`.
+        corruption_size: k'.
+        score: the mean tau: cacc, or cllmj (0 to 100) for long answers. An undecided certificate counts as 0.
+        guaranteed: how many certificates are decided with a tau above 0.
+        undecided: how many were cut short by a limit.
+        estimate: the mean over undecided certificates of the lowest sampled score. It guarantees nothing.
+    """
+
+    attack: str
+    corruption_size: int
+    score: Interval
+    guaranteed: int
+    undecided: int
+    estimate: Interval
+
+
+@dataclass(frozen=True)
+class Line:
+    """One setup on one data set under one attack.
+
+    Attributes:
+        dataset: the data set's name.
+        task: `qa`, `mc` or `long`.
+        model: the model's name.
+        setup: a label of defence and settings.
+        defense: the defence's name.
+        top_k: passages per question.
+        attack: what was attacked with.
+        settings: the defence's settings.
+        n: questions answered.
+        failed: questions without an answer because something failed.
+        errors: what failed, and how often.
+        accuracy: share of right answers: bacc without an attack, racc under one. Empty for long answers.
+        judge: the judge's mean score: bllmj without an attack, rllmj under one. Empty without a judge.
+        unreadable: how many of these scores are 0 since the judge's replies held none.
+        asr: share of answers that hold the attacker's. Without an attack: how often it was given anyway.
+        both: share of answers that hold both.
+        abstention: share of abstentions.
+        radius: the mean radius.
+        radii: how many answers have which radius.
+        model_calls: mean number of model calls per question.
+        prompt_tokens: their mean number per question; None where nobody counts.
+        completion_tokens: likewise.
+        seconds: mean time per question. Rows whose model calls came out of a cache took no time worth measuring, and
+            are left out here and in the ratio; None when all did.
+        latency_ratio: time over that of vanilla RAG on the same questions, attack and model, with as many worked
+            examples where there is such a run; empty without any.
+        certified: one entry per attacker that was certified against; clean rows only.
+    """
+
+    dataset: str
+    task: str
+    model: str
+    setup: str
+    defense: str
+    top_k: int | None
+    attack: AttackSpec
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    n: int = 0
+    failed: int = 0
+    errors: Mapping[str, int] = field(default_factory=dict)
+    accuracy: Interval = EMPTY
+    judge: Interval = EMPTY
+    unreadable: int = 0
+    asr: Interval = EMPTY
+    both: Interval = EMPTY
+    abstention: Interval = EMPTY
+    radius: Interval = EMPTY
+    radii: Mapping[int, int] = field(default_factory=dict)
+    model_calls: float | None = None
+    prompt_tokens: float | None = None
+    completion_tokens: float | None = None
+    seconds: float | None = None
+    latency_ratio: Interval = EMPTY
+    certified: tuple[CertifiedScore, ...] = ()
+
+    @property
+    def clean(self) -> bool:
+        """Whether nobody attacked."""
+        return self.attack.name == "none"
+
+    @property
+    def bacc(self) -> Interval:
+        """Benign accuracy; empty under attack."""
+        return self.accuracy if self.clean else EMPTY
+
+    @property
+    def racc(self) -> Interval:
+        """Robust accuracy; empty without an attack."""
+        return EMPTY if self.clean else self.accuracy
+
+    @property
+    def bllmj(self) -> Interval:
+        """The judge's mean score without an attack."""
+        return self.judge if self.clean else EMPTY
+
+    @property
+    def rllmj(self) -> Interval:
+        """The judge's mean score under attack."""
+        return EMPTY if self.clean else self.judge
+
+    def certified_against(self, attack: str, size: int) -> CertifiedScore | None:
+        """What certificates guarantee against this attacker; None where nobody asked."""
+        return next((c for c in self.certified if (c.attack, c.corruption_size) == (attack, size)), None)
+
+
+def summarise(rows: Iterable[Row]) -> tuple[Line, ...]:
+    """One line per data set, task, model, setup, top_k and attack, in the order in which they first appear.
+
+    Args:
+        rows: of a run, as read from its file; a header is passed over. Of rows with the same key the last one without
+            an error counts, as in a run that was resumed.
+
+    Raises:
+        ValueError: a row has another schema, or lacks something; the message says which row and what.
+    """
+    kept = _latest(rows)
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in kept:
+        groups.setdefault(_line_key(row), []).append(row)
+    vanilla = _vanilla_seconds(kept)
+    return tuple(_line(group, vanilla) for group in groups.values())
+
+
+def attack_of_row(row: Row) -> AttackSpec:
+    """The attack of a row."""
+    given = row["attack"]
+    if given["name"] == "none":
+        return AttackSpec()
+    known = {f.name: given[f.name] for f in fields(AttackSpec) if f.name in given}
+    return AttackSpec(**{**known, "rank": str(given.get("rank", AttackSpec.rank))})
+
+
+def _latest(rows: Iterable[Row]) -> list[Row]:
+    found: dict[str, Row] = {}
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, Mapping) or row.get("schema") not in (ROW_SCHEMA, HEADER_SCHEMA):
+            raise ValueError(f"row {number} is no {ROW_SCHEMA} row")
+        if row["schema"] == HEADER_SCHEMA:
+            continue
+        _check(row, number)
+        key = str(row["key"])
+        if row.get("error") is None or key not in found or found[key].get("error") is not None:
+            found[key] = row
+    return list(found.values())
+
+
+_OF_ALL = {name: ROW[name] for name in ("key", "dataset", "task", "question_id", "model", "defense", "setup", "top_k")}
+_OF_ANSWERS = {
+    "answer": {"radius": int},
+    **{name: ANSWERED[name] for name in ("scores", "cost", "timing")},
+    "certificates": Maybe([{"attack": str, "corruption_size": int, "tau": Within(0, 100), "certified": bool}]),
+}
+
+
+def _check(row: Row, number: int) -> None:
+    """Raise unless a row holds what lines are made of; its file may be anybody's."""
+    shape = {**_OF_ALL, "attack": ROW["attack"], **(_OF_ANSWERS if row.get("error") is None else {})}
+    if problem := misfit(row, shape):
+        raise ValueError(f"row {number}: {problem}")
+
+
+def _setup_key(row: Row) -> tuple[Any, ...]:
+    return (row["dataset"], row["task"], row["model"], row.get("top_k"))
+
+
+def _line_key(row: Row) -> tuple[Any, ...]:
+    return (*_setup_key(row), row["setup"], row["defense"], attack_of_row(row))
+
+
+def _vanilla_seconds(rows: Iterable[Row]) -> dict[tuple[Any, ...], float]:
+    """How long vanilla RAG took, by everything but the setup and by the number of worked examples.
+
+    Under the number None stands the first vanilla setup, for setups whose number of examples no vanilla RAG has.
+    """
+    found: dict[tuple[Any, ...], float | None] = {}
+    for row in rows:
+        if row["defense"] == "vanilla" and row.get("error") is None:
+            for shots in (_shots(row), None):
+                found.setdefault((*_asked(row), shots), _seconds(row))
+    return {key: seconds for key, seconds in found.items() if seconds is not None}
+
+
+def _times(rows: Iterable[Row], vanilla: Mapping[tuple[Any, ...], float]) -> list[tuple[float, float]]:
+    """The seconds of rows, and those of vanilla RAG on the same question."""
+    found = []
+    for row in rows:
+        base = vanilla.get((*_asked(row), _shots(row)), vanilla.get((*_asked(row), None)))
+        if base is not None and (seconds := _seconds(row)) is not None:
+            found.append((seconds, base))
+    return found
+
+
+def _asked(row: Row) -> tuple[Any, ...]:
+    return (*_setup_key(row), attack_of_row(row), row["question_id"])
+
+
+def _shots(row: Row) -> str:
+    """The number of worked examples, as a text: a file may hold anything."""
+    settings = row.get("settings")
+    return str(settings.get("exemplars") or 0) if isinstance(settings, Mapping) else "0"
+
+
+def _seconds(row: Row) -> float | None:
+    """How long the answer took; None when calls of it came out of a cache."""
+    timing: Mapping[str, Any] = row["timing"]
+    return None if timing.get("cached_calls") else timing["seconds"]
+
+
+def _line(rows: Sequence[Row], vanilla: Mapping[tuple[Any, ...], float]) -> Line:
+    first = rows[0]
+    attack = attack_of_row(first)
+    done = [row for row in rows if row.get("error") is None]
+    errors = Counter(_error(row) for row in rows if row.get("error") is not None)
+    scores = [row["scores"] for row in done]
+    costs = [row["cost"] for row in done]
+    radii = [int(row["answer"]["radius"]) for row in done]
+    long = first["task"] == "long"
+    return Line(
+        dataset=first["dataset"],
+        task=first["task"],
+        model=first["model"],
+        setup=first["setup"],
+        defense=first["defense"],
+        top_k=first.get("top_k"),
+        attack=attack,
+        settings=first.get("settings") or {},
+        n=len(done),
+        failed=len(rows) - len(done),
+        errors=dict(errors.most_common()),
+        accuracy=EMPTY if long else _rate(s["correct"] for s in scores),
+        judge=bootstrap_mean(_given(s.get("judge") for s in scores), limits=SCORE),
+        unreadable=sum(bool(s.get("unreadable")) for s in scores),
+        asr=_rate(s["hijacked"] for s in scores),
+        both=_rate(s["both"] for s in scores),
+        abstention=_rate(s["abstained"] for s in scores),
+        radius=bootstrap_mean(radii),
+        radii=dict(sorted(Counter(radii).items())),
+        model_calls=_mean(c.get("model_calls") for c in costs),
+        prompt_tokens=_mean(c.get("prompt_tokens") for c in costs),
+        completion_tokens=_mean(c.get("completion_tokens") for c in costs),
+        seconds=_mean(map(_seconds, done)),
+        latency_ratio=bootstrap_ratio(_times(done, vanilla)),
+        certified=_certified(done, SCORE if long else RATE),
+    )
+
+
+def _certified(rows: Iterable[Row], limits: tuple[float, float]) -> tuple[CertifiedScore, ...]:
+    found: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        for certificate in row.get("certificates") or ():
+            found.setdefault((certificate["attack"], certificate["corruption_size"]), []).append(certificate)
+    lines = []
+    for (attack, size), certificates in sorted(found.items()):
+        undecided = [c for c in certificates if not c["certified"]]
+        taus = [float(c["tau"]) if c["certified"] else 0.0 for c in certificates]
+        estimates = [float(c["estimate"]["value"]) for c in undecided if c.get("estimate")]
+        lines.append(
+            CertifiedScore(
+                attack,
+                size,
+                bootstrap_mean(taus, limits=limits),
+                sum(tau > 0 for tau in taus),
+                len(undecided),
+                bootstrap_mean(estimates, limits=limits),
+            )
+        )
+    return tuple(lines)
+
+
+def _error(row: Row) -> str:
+    error = row["error"]
+    if not isinstance(error, Mapping):
+        return json.dumps(error)[:200]
+    return f"{error.get('type', 'error')}: {str(error.get('message', ''))[:200]}"
+
+
+def _rate(values: Iterable[float | bool | None]) -> Interval:
+    return bootstrap_mean([float(v) for v in _given(values)], limits=RATE)
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = _given(values)
+    return sum(known) / len(known) if known else None
+
+
+def _given(values: Iterable[_Value | None]) -> list[_Value]:
+    return [value for value in values if value is not None]

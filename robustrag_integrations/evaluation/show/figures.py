@@ -1,0 +1,355 @@
+"""The paper's figures as data: which lines make which curve. `plots` draws them to files, `report` on its page.
+
+Section V and its appendix: attack success by rank; effect of the corruption size k', of the number of passages k, of
+the group size omega, of the thresholds alpha, beta and eta; and besides the distribution of the radius, and the
+runtime.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from robustrag_integrations.evaluation.score.intervals import EMPTY, Interval
+from robustrag_integrations.evaluation.score.summary import Line
+
+_LARGEST_RADIUS = 200  # on an axis
+_RANKS = {"first": -4, "middle": -3, "last": -2, "random": -1}
+
+
+@dataclass(frozen=True)
+class Point:
+    """One value of a curve.
+
+    Attributes:
+        x: where on the axis.
+        y: the mean.
+        low: the lower end of its 95% interval; None where there is none.
+        high: the upper end.
+    """
+
+    x: float
+    y: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Series:
+    """One curve, or the bars of one kind."""
+
+    label: str
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One system of axes."""
+
+    title: str
+    series: tuple[Series, ...]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure of one or several panels that share their axes.
+
+    Attributes:
+        name: of its file.
+        title: what it shows.
+        x_label: what is on the x axis.
+        y_label: what is on the y axis.
+        panels: at least one, each with at least one point.
+        ticks: places on the x axis with their names; empty for an axis of numbers.
+        kind: curves, or bars side by side.
+        percent: whether y is a share, to be shown in percent.
+        note: what else a reader should know; empty for nothing.
+    """
+
+    name: str
+    title: str
+    x_label: str
+    y_label: str
+    panels: tuple[Panel, ...]
+    ticks: tuple[tuple[float, str], ...] = ()
+    kind: Literal["curve", "bar"] = "curve"
+    percent: bool = True
+    note: str = ""
+
+
+def all_figures(lines: Sequence[Line]) -> tuple[Figure, ...]:
+    """Every figure that these lines have the data for."""
+    candidates = (
+        _by_rank(lines, "asr-by-rank", "Attack success by rank of the planted passage", "ASR", lambda line: line.asr),
+        _by_rank(lines, "accuracy-by-rank", "Accuracy under attack by rank", "accuracy", _accuracy),
+        _by_attack(lines),
+        _by_size(lines, "asr-by-corruption-size", "Attack success by corruption size", "ASR", lambda line: line.asr),
+        _by_size(lines, "accuracy-by-corruption-size", "Accuracy by corruption size", "accuracy", _accuracy),
+        _certified_by_size(lines),
+        _sweep(lines, "top-k", "Effect of the number of passages k", "passages k", lambda line: line.top_k),
+        _sweep(lines, "group-size", "Effect of the group size ω", "passages per group ω", _setting("group_size")),
+        _sweep(lines, "alpha", "Effect of the keyword threshold α", "α", _setting("alpha")),
+        _sweep(lines, "beta", "Effect of the keyword threshold β", "β", _setting("beta")),
+        _sweep(lines, "eta", "Effect of the probability threshold η", "η", _setting("eta")),
+        _radii(lines),
+        _runtime(lines),
+    )
+    return tuple(figure for figure in candidates if figure is not None)
+
+
+def setup_labels(lines: Iterable[Line]) -> dict[tuple[str, int | None], str]:
+    """A label per setup and number of passages; the number is in it where a setup has several."""
+    found = dict.fromkeys((line.setup, line.top_k) for line in lines)
+    setups = [setup for setup, _ in found]
+    return {(setup, k): setup if setups.count(setup) == 1 else f"{setup} k={k}" for setup, k in found}
+
+
+def _by_rank(
+    lines: Sequence[Line], name: str, title: str, measure: str, value: Callable[[Line], Interval]
+) -> Figure | None:
+    """A panel per attack at its smallest corruption size; needs two ranks."""
+    attacked = _smallest(line for line in lines if not line.clean)
+    ranks = sorted({line.attack.rank for line in attacked}, key=_rank_order)
+    if len(ranks) < 2:
+        return None
+    panels = _panels(
+        attacked,
+        lambda line: (line.attack.name,),
+        _setup_of(lines),
+        lambda line: (float(ranks.index(line.attack.rank)), value(line)),
+    )
+    ticks = tuple((float(i), _rank_name(rank)) for i, rank in enumerate(ranks))
+    return _figure(name, title, "rank of the planted passages", measure, panels, ticks=ticks)
+
+
+def _by_attack(lines: Sequence[Line]) -> Figure | None:
+    """The success of each attack at the rank where it succeeds most."""
+    worst: dict[tuple[object, ...], Line] = {}
+    for line in _smallest(line for line in lines if not line.clean):
+        key = (line.dataset, line.task, line.model, line.setup, line.top_k, line.attack.name)
+        if line.asr.mean is not None and (key not in worst or line.asr.mean > (worst[key].asr.mean or 0)):
+            worst[key] = line
+    names = list(dict.fromkeys(line.attack.name for line in worst.values()))
+    panels = _panels(
+        worst.values(),
+        lambda _: (),
+        _setup_of(lines),
+        lambda line: (float(names.index(line.attack.name)), line.asr),
+    )
+    ticks = tuple((float(i), name) for i, name in enumerate(names))
+    title = "Attack success, each attack at its best rank"
+    return _figure("asr-by-attack", title, "attack", "ASR", panels, ticks=ticks, kind="bar")
+
+
+def _by_size(
+    lines: Sequence[Line], name: str, title: str, measure: str, value: Callable[[Line], Interval]
+) -> Figure | None:
+    """A panel per attack, at the first of its ranks; needs two corruption sizes."""
+    attacked = [line for line in lines if not line.clean]
+    if len({line.attack.corruption_size for line in attacked}) < 2:
+        return None
+    first = min((line.attack.rank for line in attacked), key=_rank_order)
+    panels = _panels(
+        (line for line in attacked if line.attack.rank == first),
+        lambda line: (line.attack.name,),
+        _setup_of(lines),
+        lambda line: (float(line.attack.corruption_size), value(line)),
+    )
+    return _figure(name, f"{title}, rank: {_rank_name(first)}", "planted passages k′", measure, panels)
+
+
+def _certified_by_size(lines: Sequence[Line]) -> Figure | None:
+    """Certified accuracy against k', from the accuracy at k' = 0 on; a panel per kind of attacker."""
+    found: dict[tuple[str, str], dict[str, list[Point]]] = {}
+    label = _setup_of(lines)
+    for line in lines:
+        start = _accuracy(line)
+        for score in line.certified:
+            panel = found.setdefault((_about(line, lines), score.attack), {})
+            points = panel.setdefault(label(line), [] if start.mean is None else [_point(0, start)])
+            points.append(_point(score.corruption_size, _as_share(line, score.score)))
+    panels = [
+        Panel(_title(about, attack), tuple(Series(label, tuple(points)) for label, points in curves.items()))
+        for (about, attack), curves in found.items()
+    ]
+    title = "Certified accuracy by corruption size"
+    return _figure("certified-by-corruption-size", title, "corrupted passages k′", "certified accuracy", panels)
+
+
+def _sweep(
+    lines: Sequence[Line], name: str, title: str, x_label: str, x: Callable[[Line], float | None]
+) -> Figure | None:
+    """Accuracy without an attacker and certified against one passage, over a setting; needs two values of it."""
+    clean = [line for line in lines if line.clean and x(line) is not None]
+    if len({x(line) for line in clean}) < 2:
+        return None
+
+    def measured(measure: str, value: Callable[[Line], Interval]) -> list[Panel]:
+        return _panels(
+            clean,
+            lambda _: (measure,),
+            lambda line: _rest(line, clean, name),
+            lambda line: (float(x(line) or 0), value(line)),
+        )
+
+    panels = [*measured("benign accuracy", _accuracy), *measured("certified accuracy, k′ = 1", _certified_once)]
+    return _figure(name, title, x_label, "accuracy", panels)
+
+
+def _radii(lines: Sequence[Line]) -> Figure | None:
+    """For every r, the share of answers whose radius is at least r."""
+    guarded = [line for line in lines if line.clean and set(line.radii) - {0}]
+    largest = min(max((r for line in guarded for r in line.radii), default=0) + 1, _LARGEST_RADIUS)
+    panels: dict[str, list[Series]] = {}
+    label = _setup_of(lines)
+    for line in guarded:
+        total = sum(line.radii.values())
+        points = tuple(
+            Point(float(r), sum(count for radius, count in line.radii.items() if radius >= r) / total)
+            for r in range(largest + 1)
+        )
+        panels.setdefault(_about(line, lines), []).append(Series(label(line), points))
+    made = [Panel(about, tuple(series)) for about, series in panels.items()]
+    return _figure("radius", "Radius of the answers, no attack", "radius r", "answers of radius ≥ r", made)
+
+
+def _runtime(lines: Sequence[Line]) -> Figure | None:
+    """Seconds per question, no attack."""
+    timed = [line for line in lines if line.clean and line.seconds is not None]
+    label = _setup_of(lines)
+    setups = list(dict.fromkeys(map(label, timed)))
+    panels: dict[str, list[Series]] = {}
+    for line in timed:
+        point = Point(float(setups.index(label(line))), line.seconds or 0.0)
+        panels.setdefault(_about(line, lines), []).append(Series(label(line), (point,)))
+    made = [Panel(about, tuple(series)) for about, series in panels.items()]
+    names, x_label = setups, "setup"
+    if len(made) == 1:
+        names = [_ratio([line for line in timed if label(line) == setup]) for setup in setups]
+        x_label = "setup, as a multiple of vanilla RAG"
+    ticks = tuple((float(i), name) for i, name in enumerate(names))
+    return _figure("runtime", "Time per question", x_label, "seconds", made, ticks=ticks, kind="bar", percent=False)
+
+
+def _figure(
+    name: str,
+    title: str,
+    x_label: str,
+    y_label: str,
+    panels: Sequence[Panel],
+    *,
+    ticks: tuple[tuple[float, str], ...] = (),
+    kind: Literal["curve", "bar"] = "curve",
+    percent: bool = True,
+) -> Figure | None:
+    kept = tuple(panel for panel in panels if panel.series)
+    return Figure(name, title, x_label, y_label, kept, ticks, kind, percent) if kept else None
+
+
+def _panels(
+    lines: Iterable[Line],
+    facet: Callable[[Line], tuple[str, ...]],
+    label: Callable[[Line], str],
+    place: Callable[[Line], tuple[float, Interval]],
+) -> list[Panel]:
+    """Lines by data set, model and facet, and within by label; values nobody knows are left out."""
+    listed = list(lines)
+    found: dict[str, dict[str, list[Point]]] = {}
+    for line in listed:
+        x, interval = place(line)
+        if interval.mean is not None:
+            panel = found.setdefault(_title(_about(line, listed), *facet(line)), {})
+            panel.setdefault(label(line), []).append(_point(x, interval))
+    return [
+        Panel(title, tuple(Series(name, tuple(sorted(points, key=lambda p: p.x))) for name, points in curves.items()))
+        for title, curves in found.items()
+    ]
+
+
+def _point(x: float, interval: Interval) -> Point:
+    return Point(float(x), interval.mean or 0.0, interval.low, interval.high)
+
+
+def _as_share(line: Line, score: Interval) -> Interval:
+    """A judge's score of a long answer as a share of 100; any other score as it is."""
+    if line.task != "long" or score.mean is None:
+        return score
+    low, high = (None if end is None else end / 100 for end in (score.low, score.high))
+    return Interval(score.mean / 100, low, high, score.n)
+
+
+def _about(line: Line, lines: Sequence[Line]) -> str:
+    """Data set, task and model, where there are several."""
+    data = f"{line.dataset} ({line.task})" if len({a.task for a in lines}) > 1 else line.dataset
+    parts = (data, {(a.dataset, a.task) for a in lines}), (line.model, {a.model for a in lines})
+    return _title(*(own for own, all_of_them in parts if len(all_of_them) > 1))
+
+
+def _setup_of(lines: Iterable[Line]) -> Callable[[Line], str]:
+    labels = setup_labels(lines)
+    return lambda line: labels[line.setup, line.top_k]
+
+
+def _title(*parts: str) -> str:
+    return ", ".join(filter(None, parts))
+
+
+def _accuracy(line: Line) -> Interval:
+    return _as_share(line, line.judge) if line.task == "long" else line.accuracy
+
+
+def _certified_once(line: Line) -> Interval:
+    found = line.certified_against("injection", 1)
+    return _as_share(line, found.score) if found else EMPTY
+
+
+def _setting(name: str) -> Callable[[Line], float | None]:
+    """A numeric setting, which may be written as a fraction; None for anything else."""
+
+    def read(line: Line) -> float | None:
+        value = line.settings.get(name)
+        if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+            return None
+        try:
+            above, _, below = str(value)[:40].partition("/")
+            number = float(above) / float(below or 1)
+        except (ValueError, ZeroDivisionError):
+            return None
+        return number if math.isfinite(number) else None
+
+    return read
+
+
+def _rest(line: Line, lines: Sequence[Line], swept: str) -> str:
+    """The defence with every setting that tells its lines apart, but for the one on the axis."""
+    others = [other for other in lines if other.defense == line.defense]
+    settings = {"top_k": line.top_k, **line.settings}
+    varying = [
+        f"{name}={value}"
+        for name, value in settings.items()
+        if name.replace("_", "-") != swept
+        and len({str({"top_k": o.top_k, **o.settings}.get(name)) for o in others}) > 1
+    ]
+    return " ".join([line.defense, *varying])
+
+
+def _smallest(lines: Iterable[Line]) -> list[Line]:
+    """The attacks at the smallest corruption size there is."""
+    listed = list(lines)
+    least = min((line.attack.corruption_size for line in listed), default=0)
+    return [line for line in listed if line.attack.corruption_size == least]
+
+
+def _rank_order(rank: str) -> tuple[int, str]:
+    return (_RANKS.get(rank, int(rank) if rank.isdecimal() and len(rank) < 9 else 10**9), rank)
+
+
+def _rank_name(rank: str) -> str:
+    return str(int(rank) + 1) if rank.isdecimal() and len(rank) < 9 else rank
+
+
+def _ratio(lines: Sequence[Line]) -> str:
+    ratios = [r for line in lines if (r := line.latency_ratio.mean) is not None]
+    return f"{ratios[0]:.2f}×" if ratios else "–"

@@ -1,0 +1,221 @@
+"""The lines of a summary as a table for the terminal and as CSV for spreadsheets."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from robustrag_integrations.display import printable
+from robustrag_integrations.evaluation.score.intervals import Interval
+from robustrag_integrations.evaluation.score.summary import AttackSpec, CertifiedScore, Line
+from robustrag_integrations.evaluation.show.tables import fitted_table
+
+_FORMULA = frozenset("=+-@\t\r\n＝＋－＠")  # what makes a spreadsheet read a cell as a formula
+_LONGEST_CELL = 500
+
+_NOBODY = Line("", "", "", "", "", None, AttackSpec())
+
+_Column = tuple[str, Callable[[Line], str]]
+
+
+def lines_table(lines: Sequence[Line], width: int | None = None) -> str:
+    """The lines as a table; rates in percent with their 95% intervals. Remarks on failures and certificates follow.
+
+    What is the same on all lines (data set, model) stands above it. Empty columns are left out.
+
+    Args:
+        lines: of `summarise`.
+        width: of the terminal: columns that do not fit follow in a second table. None for one table however wide.
+    """
+    if not lines:
+        return "There are no rows."
+    shared, columns = _headline(lines), _columns(lines)
+    cells = [[show(line) for _, show in columns] for line in lines]
+    used = [i for i in range(len(columns)) if any(row[i] != "-" for row in cells)]
+    header, rows = [columns[i][0] for i in used], [[row[i] for i in used] for row in cells]
+    shown = fitted_table(header, rows, keys=header.index("n"), width=width, limit=44)
+    notes = [printable(note, 300) for line in lines for note in _remarks(line)]
+    return "\n".join([*shared, shown, *([""] if notes else []), *notes])
+
+
+def lines_csv(lines: Iterable[Line]) -> str:
+    """The lines as CSV (RFC 4180), shares from 0 to 1.
+
+    Cells that come from data and that a spreadsheet would take for a formula begin with an apostrophe.
+    """
+    listed = list(lines)
+    rows = [_cells(line) for line in listed]
+    certified = [{k: v for c in line.certified for k, v in _certified_cells(c).items()} for line in listed]
+    header = dict.fromkeys(name for cells in (*(rows or [_cells(_NOBODY)]), *certified) for name in cells)
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(header), restval="")
+    writer.writeheader()
+    writer.writerows({**row, **more} for row, more in zip(rows, certified, strict=True))
+    return out.getvalue()
+
+
+def plain_cell(text: str) -> str:
+    """A text that no spreadsheet takes for a formula, without control characters and at most 500 characters long."""
+    shown = printable(text, _LONGEST_CELL)
+    risky = {text[:1], text.lstrip()[:1], shown.lstrip(" ·")[:1]} & _FORMULA
+    return f"'{shown}" if risky else shown
+
+
+def _headline(lines: Sequence[Line]) -> list[str]:
+    """What all lines have in common."""
+    found = []
+    for name, show in _NAMES:
+        values = {show(line) for line in lines}
+        if len(values) == 1:
+            found.append(f"{name + ':':9} {printable(values.pop(), 100)}")
+    return [*found, ""] if found else []
+
+
+_NAMES: tuple[_Column, ...] = (
+    ("data", lambda line: f"{line.dataset} ({line.task})"),
+    ("model", lambda line: line.model),
+    ("top k", lambda line: "-" if line.top_k is None else str(line.top_k)),
+)
+
+
+def _columns(lines: Sequence[Line]) -> list[_Column]:
+    varying = [(name, show) for name, show in _NAMES if len({show(line) for line in lines}) > 1]
+    sizes = sorted({(c.attack, c.corruption_size) for line in lines for c in line.certified})
+    return [
+        *varying,
+        ("setup", lambda line: line.setup),
+        ("attack", lambda line: str(line.attack)),
+        ("n", lambda line: str(line.n)),
+        ("failed", lambda line: str(line.failed) if line.failed else "-"),
+        ("bacc", lambda line: _percent(line.bacc)),
+        ("racc", lambda line: _percent(line.racc)),
+        ("bllmj", lambda line: _points(line.bllmj)),
+        ("rllmj", lambda line: _points(line.rllmj)),
+        ("asr", lambda line: _percent(line.asr)),
+        ("both", lambda line: _percent(line.both)),
+        ("abstained", lambda line: _percent(line.abstention)),
+        *(_certified_column(*size, lines) for size in sizes),
+        ("radius", _radius),
+        ("calls", lambda line: _number(line.model_calls, 1)),
+        ("tokens", _tokens),
+        ("seconds", lambda line: _number(line.seconds, 2)),
+        ("x vanilla", lambda line: _number(line.latency_ratio.mean, 2)),
+    ]
+
+
+def _certified_column(attack: str, size: int, lines: Sequence[Line]) -> _Column:
+    name = "cllmj" if all(line.task == "long" for line in lines) else "cacc"
+
+    def show(line: Line) -> str:
+        found = line.certified_against(attack, size)
+        if found is None:
+            return "-"
+        return _points(found.score) if line.task == "long" else _percent(found.score)
+
+    return f"{name} k'={size}{' mod.' if attack == 'modification' else ''}", show
+
+
+def _remarks(line: Line) -> list[str]:
+    about = f"{line.dataset}, {line.setup}, {line.attack}"
+    found = [f"{about}: {count} failed: {error}" for error, count in line.errors.items()]
+    if line.unreadable:
+        found.append(f"{about}: {line.unreadable} of {line.judge.n} judge's scores are 0 since its replies held none")
+    for c in line.certified:
+        if c.undecided:
+            against = f"{c.attack} k'={c.corruption_size}"
+            text = f"{about}: {c.undecided} of {c.score.n} certificates against {against} undecided, counted as 0"
+            if c.estimate.mean is not None:
+                text += f"; lowest sampled scores there: {c.estimate.mean:.3g} on average, no guarantee"
+            found.append(text)
+    return found
+
+
+def _percent(interval: Interval) -> str:
+    return _with_ends(interval, 100)
+
+
+def _points(interval: Interval) -> str:
+    return _with_ends(interval, 1)
+
+
+def _with_ends(interval: Interval, scale: int) -> str:
+    if interval.mean is None:
+        return "-"
+    mean = f"{interval.mean * scale:.1f}"
+    if interval.low is None or interval.high is None:
+        return mean
+    return f"{mean} [{interval.low * scale:.0f}, {interval.high * scale:.0f}]"
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def _radius(line: Line) -> str:
+    if line.radius.mean is None or set(line.radii) == {0}:
+        return "-" if line.radius.mean is None else "0"
+    spread = " ".join(f"{radius}:{count}" for radius, count in line.radii.items())
+    return f"{line.radius.mean:.2f} ({spread})"
+
+
+def _tokens(line: Line) -> str:
+    known = [value for value in (line.prompt_tokens, line.completion_tokens) if value is not None]
+    return f"{sum(known):.0f}" if known else "-"
+
+
+_INTERVALS = ("bacc", "racc", "bllmj", "rllmj", "asr", "both", "abstention", "radius", "latency_ratio")
+_MEANS = ("model_calls", "prompt_tokens", "completion_tokens", "seconds")
+
+
+def _cells(line: Line) -> dict[str, Any]:
+    """The cells of every line, by column."""
+    attack = line.attack
+    cells: dict[str, Any] = {
+        "dataset": plain_cell(line.dataset),
+        "task": plain_cell(line.task),
+        "model": plain_cell(line.model),
+        "setup": plain_cell(line.setup),
+        "defense": plain_cell(line.defense),
+        "top_k": _blank(line.top_k),
+        "attack": plain_cell(attack.name),
+        "mode": "" if line.clean else plain_cell(attack.mode),
+        "rank": "" if line.clean else plain_cell(attack.rank),
+        "corruption_size": "" if line.clean else attack.corruption_size,
+        "seed": "" if line.clean else attack.seed,
+        "repeat": _blank(attack.repeat),
+        "n": line.n,
+        "failed": line.failed,
+        "errors": plain_cell("; ".join(f"{count}x {error}" for error, count in line.errors.items())),
+    }
+    for name in _INTERVALS:
+        cells |= _interval_cells(name, getattr(line, name))
+    cells |= {name: _blank(getattr(line, name)) for name in _MEANS}
+    cells["unreadable"] = line.unreadable
+    cells["radii"] = " ".join(f"{radius}:{count}" for radius, count in line.radii.items())
+    return cells
+
+
+def _certified_cells(score: CertifiedScore) -> dict[str, Any]:
+    """The cells of one attacker that was certified against: cacc, or cllmj for long answers."""
+    name = f"certified {score.attack} {score.corruption_size}"
+    return {
+        **_interval_cells(name, score.score),
+        f"{name} guaranteed": score.guaranteed,
+        f"{name} undecided": score.undecided,
+        **_interval_cells(f"{name} estimate", score.estimate),
+    }
+
+
+def _interval_cells(name: str, interval: Interval) -> dict[str, Any]:
+    return {
+        name: _blank(interval.mean),
+        f"{name} low": _blank(interval.low),
+        f"{name} high": _blank(interval.high),
+        f"{name} n": interval.n,
+    }
+
+
+def _blank(value: Any) -> Any:
+    return "" if value is None else value

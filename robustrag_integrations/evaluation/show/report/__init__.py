@@ -1,0 +1,11 @@
+"""One self-contained page about a run: what came out, and for each question how.
+
+`reading` takes the file apart, `page` puts the page together, `overview` and `listing` are its halves, and `plain` is
+the second half for readers without scripts. The page's own script and style are the two files beside this one; nothing
+is loaded from anywhere else.
+"""
+
+from robustrag_integrations.evaluation.show.report.page import ReportError, Size, write_report
+from robustrag_integrations.evaluation.show.report.reading import NotARunError, Run, read_run
+
+__all__ = ["NotARunError", "ReportError", "Run", "Size", "read_run", "write_report"]

@@ -1,0 +1,157 @@
+"""Figures as inline drawings: curves with intervals, and bars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from robustrag_integrations.drawing.elements import Element, h
+from robustrag_integrations.drawing.text import one_line
+from robustrag_integrations.evaluation.show.figures import Figure, Panel, Point, Series
+from robustrag_integrations.evaluation.show.parts import labels_of
+
+_WIDTH, _HEIGHT = 360, 220
+_LEFT, _RIGHT, _TOP, _BOTTOM = 40, 12, 10, 40
+_COLOURS = 8
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """From values to places in a drawing."""
+
+    low: float
+    high: float
+    top: float
+
+    def x(self, value: float) -> float:
+        return _LEFT + (value - self.low) / (self.high - self.low) * (_WIDTH - _LEFT - _RIGHT)
+
+    def y(self, value: float) -> float:
+        return _HEIGHT - _BOTTOM - min(value / self.top, 1) * (_HEIGHT - _TOP - _BOTTOM)
+
+
+def chart(figure: Figure, colours: Mapping[str, int]) -> Element:
+    """A figure with its caption, its legend and one drawing per panel.
+
+    Args:
+        figure: what to draw.
+        colours: the numbers of the colours of known labels, so that a setup looks the same in every figure.
+    """
+    labels = labels_of(figure)
+    more = f" {figure.note}" if figure.note else ""
+    styles = {label: colours.get(label, len(colours) + i) for i, label in enumerate(labels)}
+    keys = [h("li", _key(styles[label]), " ", one_line(label, 60)) for label in labels]
+    return h(
+        "figure",
+        h(
+            "figcaption",
+            h("b", figure.title),
+            f". {figure.y_label[:1].upper()}{figure.y_label[1:]} by {figure.x_label}.{more}",
+        ),
+        h("ul", *keys, cls="keys"),
+        h("div", *(_panel(panel, figure, styles) for panel in figure.panels), cls="panels"),
+        cls="chart",
+    )
+
+
+def _panel(panel: Panel, figure: Figure, styles: Mapping[str, int]) -> Element:
+    scale = _scale(figure)
+    draw = _bars if figure.kind == "bar" else _curve
+    marks = [h("g", *draw(series, styles, figure, scale), cls=_colour(styles[series.label])) for series in panel.series]
+    name = f"{figure.title}{', ' + one_line(panel.title, 80) if panel.title else ''}"
+    drawing = h(
+        "svg", *_axes(figure, scale), *marks, role="img", aria_label=name, viewBox=f"0 0 {_WIDTH} {_HEIGHT}", cls="plot"
+    )
+    return h("div", h("p", one_line(panel.title, 80), cls="panel-title") if panel.title else None, drawing, cls="panel")
+
+
+def _scale(figure: Figure) -> _Scale:
+    points = [p for panel in figure.panels for series in panel.series for p in series.points]
+    places = [p.x for p in points] + [x for x, _ in figure.ticks]
+    low, high = min(places), max(places)
+    room = 0.5 if figure.ticks else (high - low) * 0.04 or 0.5
+    top = 1.0 if figure.percent else max(max(p.y for p in points), 1e-9) * 1.05
+    return _Scale(low - room, high + room, top)
+
+
+def _axes(figure: Figure, scale: _Scale) -> Iterator[Element]:
+    for share in (0, 0.25, 0.5, 0.75, 1):
+        y = scale.y(share * scale.top)
+        yield h("line", x1=_LEFT, x2=_WIDTH - _RIGHT, y1=y, y2=y, cls="base" if share == 0 else "grid")
+        value = f"{share * 100:g}%" if figure.percent else f"{share * scale.top:.2g}"
+        yield h("text", value, x=_LEFT - 6, y=y + 3.5, text_anchor="end", cls="tick")
+    ticks = figure.ticks or _number_ticks(figure)
+    room = max(int((_WIDTH - _LEFT - _RIGHT) / len(ticks) / 5.6), 3)
+    for i, (x, name) in enumerate(ticks):
+        # Names that would run into each other stand on two levels.
+        low = 12 if len(ticks) > 3 and figure.ticks and i % 2 else 0
+        shown = one_line(name, room * 2 if len(ticks) > 3 else room)
+        yield h("text", h("title", one_line(name, 80)), shown, x=scale.x(x), y=_HEIGHT - _BOTTOM + 14 + low,
+                text_anchor="middle", cls="tick")  # fmt: skip
+
+
+def _number_ticks(figure: Figure) -> list[tuple[float, str]]:
+    places = sorted({p.x for panel in figure.panels for series in panel.series for p in series.points})
+    step = -(-len(places) // 8)
+    return [(x, f"{x:g}") for x in places[::step]]
+
+
+def _curve(series: Series, styles: Mapping[str, int], figure: Figure, scale: _Scale) -> Iterator[Element]:
+    """A line through the points, a mark for each, and its interval; curves are set side by side a little."""
+    points, label, number = series.points, series.label, styles[series.label]
+    aside = (list(styles).index(label) - (len(styles) - 1) / 2) * min(5.0, 24 / len(styles))
+    places = [(scale.x(p.x) + aside, scale.y(p.y)) for p in points]
+    yield h("polyline", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in places), cls="curve")
+    for p, (x, y) in zip(points, places, strict=True):
+        if p.low is not None and p.high is not None:
+            yield h("line", x1=x, x2=x, y1=scale.y(p.low), y2=scale.y(p.high), cls="interval")
+        yield _mark(number, x, y, h("title", _said(p, label, figure)))
+
+
+def _bars(series: Series, styles: Mapping[str, int], figure: Figure, scale: _Scale) -> Iterator[Element]:
+    """Columns side by side; where every series has a place of its own, in the middle of it."""
+    label = series.label
+    alone = all(len(s.points) == 1 for panel in figure.panels for s in panel.series) and len(figure.ticks) > 1
+    together, place = (1, 0) if alone else (len(styles), list(styles).index(label))
+    width = min(0.8 * (scale.x(1) - scale.x(0)) / together, 40)
+    for p in series.points:
+        x = scale.x(p.x) + (place - together / 2) * width
+        height = max(scale.y(0) - scale.y(p.y), 1)
+        title = h("title", _said(p, label, figure))
+        yield h("rect", title, x=x, y=scale.y(0) - height, width=max(width - 1.5, 1), height=height, cls="column")
+        if p.low is not None and p.high is not None:
+            middle = x + (width - 1.5) / 2
+            yield h("line", x1=middle, x2=middle, y1=scale.y(p.low), y2=scale.y(p.high), cls="interval")
+
+
+def _mark(number: int, x: float, y: float, title: Element | None = None) -> Element:
+    """Shapes differ as colours do, so that neither is needed."""
+    shape = number % 3
+    if shape == 0:
+        return h("circle", title, cx=x, cy=y, r=3.5, cls="point")
+    if shape == 1:
+        return h("rect", title, x=x - 3.2, y=y - 3.2, width=6.4, height=6.4, cls="point")
+    corners = f"{x:.1f},{y - 4.5:.1f} {x + 4.5:.1f},{y:.1f} {x:.1f},{y + 4.5:.1f} {x - 4.5:.1f},{y:.1f}"
+    return h("polyline", title, points=corners, cls="point")
+
+
+def _key(number: int) -> Element:
+    return h(
+        "svg", _mark(number, 6, 6), cls=_colour(number), viewBox="0 0 12 12", width=12, height=12, aria_hidden="true"
+    )
+
+
+def _colour(number: int) -> str:
+    return f"series-{number % _COLOURS}"
+
+
+def _said(point: Point, label: str, figure: Figure) -> str:
+    where = next((name for x, name in figure.ticks if x == point.x), f"{point.x:g}")
+    said = f"{one_line(label, 60)}, {one_line(where, 60)}: {_value(point.y, figure)}"
+    if point.low is None or point.high is None:
+        return said
+    return f"{said} [{_value(point.low, figure)}, {_value(point.high, figure)}]"
+
+
+def _value(y: float, figure: Figure) -> str:
+    return f"{y * 100:.1f}%" if figure.percent else f"{y:.3g}"

@@ -1,0 +1,140 @@
+"""The questions: one line each, and behind it everything that was asked, said and counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from robustrag_integrations.drawing.answer import Limits, answer_parts, facts, passages_of
+from robustrag_integrations.drawing.certificate import attacker_in_words, certificate_parts
+from robustrag_integrations.drawing.elements import Child, Element, h
+from robustrag_integrations.drawing.text import one_line, visible
+from robustrag_integrations.evaluation.show.report.outcomes import WORDS, attack_label, outcome
+
+COLUMNS = ("Outcome", "Question and answer", "Setup", "Attack", "Groups", "Radius", "τ")
+_STRIP = 40  # groups drawn in a line
+
+
+def list_line(row: Mapping[str, Any]) -> Element:
+    """A row of the list."""
+    answer = _answer(row)
+    became = outcome(row)
+    return h(
+        "tr",
+        h("td", h("span", h("i", cls=f"dot {became}", aria_hidden="true"), WORDS[became]), cls="outcome"),
+        h("td", *_exchange(row), cls="exchange"),
+        h("td", one_line(row["setup"], 80), cls="setup"),
+        h("td", attack_label(row), cls="attack"),
+        h("td", strip(row) if answer else None, cls="strip-cell"),
+        h("td", str(answer["radius"]) if answer else "–", cls="number radius"),
+        h("td", *_taus(row), cls="number tau"),
+        cls="line",
+    )
+
+
+def details(row: Mapping[str, Any], limits: Limits) -> Element:
+    """What is behind a line."""
+    answer = _answer(row)
+    parts: list[Child | None] = [facts(_task(row, limits)), _failure(row)]
+    if answer:
+        parts += [h("h3", "Answer"), *answer_parts(answer, row["passages"], limits)]
+    else:
+        parts += _passages(row, limits)
+    for found in row.get("certificates") or ():
+        parts += [h("h3", f"Certificate: {attacker_in_words(found)}"), *certificate_parts(found)]
+    return h("div", *parts, cls="drill")
+
+
+def strip(row: Mapping[str, Any]) -> Element:
+    """The groups in rank order at a glance: a cell each, filled where it supports the answer, flagged where planted."""
+    answer = row["answer"]
+    groups = answer["groups"]
+    hits = [any(p.get("planted") for p in found) for found in passages_of(answer, row["passages"])]
+    cells = [
+        h("i", cls=f"cell {g['status']}{' hit' if hit else ''}") for g, hit in zip(groups[:_STRIP], hits, strict=False)
+    ]
+    more = len(groups) - len(cells)
+    return h("span", *cells, f" +{more}" if more else None, cls="strip", role="img", aria_label=_in_words(groups, hits))
+
+
+def _in_words(groups: Sequence[Mapping[str, Any]], hits: Sequence[bool]) -> str:
+    statuses = [g["status"] for g in groups]
+    said = [f"{statuses.count(s)} {s}" for s in dict.fromkeys(statuses)]
+    planted = [f"group {i + 1} planted: {s}" for i, (s, hit) in enumerate(zip(statuses, hits, strict=True)) if hit]
+    return f"{len(groups)} groups: {', '.join([*said, *planted[:5]])}"
+
+
+def _answer(row: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The answer of a row that has one; a failed row's is not looked at."""
+    return row["answer"] if row.get("error") is None else None
+
+
+def _exchange(row: Mapping[str, Any]) -> Iterator[Element]:
+    yield h("span", one_line(row["question"], 240), cls="question", dir="auto")
+    answer = _answer(row)
+    if answer:
+        yield h("span", one_line(answer["text"], 160), cls="machine", dir="auto")
+    elif row.get("error"):
+        yield h("span", one_line(f"{row['error']['type']}: {row['error']['message']}", 160), cls="machine")
+
+
+def _taus(row: Mapping[str, Any]) -> Iterator[Child]:
+    found = row.get("certificates") or ()
+    if not found:
+        yield "–"
+    for certificate in found:
+        tau = f"{certificate['tau']:.2g}" if certificate["certified"] else "?"
+        where = f"{attacker_in_words(certificate)}{'' if certificate['certified'] else ', not decided'}"
+        yield h("span", tau, h("span", f" k′={certificate['corruption_size']}", cls="note"), title=where)
+
+
+def legend() -> Element:
+    """What the cells of the column "Groups" mean."""
+    kinds = [("supports", "supports"), ("outvoted", "outvoted"), ("abstained", "abstained"), ("failed", "failed")]
+    cells = [h("li", h("i", cls=f"cell {status}", aria_hidden="true"), f" {word}") for status, word in kinds]
+    planted = h("li", h("i", cls="cell outvoted hit", aria_hidden="true"), " with a planted passage")
+    return h("ul", h("li", "Groups, best rank first:"), *cells, planted, cls="legend")
+
+
+def _task(row: Mapping[str, Any], limits: Limits) -> list[tuple[str, str]]:
+    pairs = [
+        ("Question", visible(row["question"], limits.response)),
+        ("Right answer", one_line(" | ".join(row["answers"]), 300) or "(not known)"),
+    ]
+    if wanted := row.get("target") or row.get("incorrect"):
+        pairs.append(("Attacker wants", one_line(wanted, 200)))
+    pairs += [
+        ("Data set", f"{one_line(row['dataset'], 60)}, question {one_line(row['question_id'], 60)}"),
+        ("Model", one_line(row["model"], 100)),
+        ("Attack", attack_label(row)),
+        ("Outcome", _scores(row)),
+    ]
+    return pairs
+
+
+def _scores(row: Mapping[str, Any]) -> str:
+    said = WORDS[outcome(row)]
+    scores = row["scores"] if row.get("error") is None else {}
+    if scores.get("correct") not in (None, 0, 1):
+        said += f", score {scores['correct']:.3g}"
+    if scores.get("judge") is not None:
+        said += f", judge {scores['judge']:g} of 100"
+    if scores.get("unreadable"):
+        said += ", since no score could be read from the judge's replies"
+    return said
+
+
+def _failure(row: Mapping[str, Any]) -> Element | None:
+    error = row.get("error")
+    if not error:
+        return None
+    return h("ul", h("li", visible(f"{error['type']}: {error['message']}", 800)), cls="warnings")
+
+
+def _passages(row: Mapping[str, Any], limits: Limits) -> list[Child | None]:
+    """The passages alone, where no answer says which group they were in."""
+    rows = [
+        h("li", h("b", "planted ", cls="tag planted") if p.get("planted") else None, visible(p["text"], limits.passage))
+        for p in row["passages"][: limits.groups]
+    ]
+    return [h("h3", "Passages"), h("ol", *rows, cls="bare-passages")]

@@ -1,0 +1,120 @@
+"""Taking a run's file apart. It is read as JSON and as nothing else; what is no row is reported and left out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from robustrag_integrations.display import printable
+from robustrag_integrations.errors import RobustRAGError
+from robustrag_integrations.evaluation.score.shapes import misfit_in_row
+from robustrag_integrations.evaluation.score.summary import HEADER_SCHEMA, ROW_SCHEMA
+
+_LONGEST_LINE = 64 * 1024 * 1024  # bytes
+
+
+class NotARunError(RobustRAGError):
+    """The file is no run of `robustrag eval`; the message says what it is instead, and what to do."""
+
+
+@dataclass(frozen=True)
+class BadLine:
+    """A line that is no row, and was left out.
+
+    Attributes:
+        number: its place in the file, from 1.
+        reason: what is wrong with it.
+    """
+
+    number: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run's file holds.
+
+    Attributes:
+        name: the file's name.
+        header: the first line's `config` and `versions`; empty when there is none.
+        rows: the rows, each of the shape that `shapes` names; of two with one key the later one that did not fail.
+        bad: lines that are no rows.
+        torn: whether the last line was cut off, as it is when a run is stopped in the middle of writing.
+    """
+
+    name: str
+    header: Mapping[str, Any] = field(default_factory=dict)
+    rows: tuple[dict[str, Any], ...] = ()
+    bad: tuple[BadLine, ...] = ()
+    torn: bool = False
+
+
+def read_run(path: str | Path) -> Run:
+    """Read a run.
+
+    Raises:
+        NotARunError: the file cannot be read, or holds nothing of a run.
+    """
+    header: Mapping[str, Any] = {}
+    rows: dict[str, dict[str, Any]] = {}
+    bad: list[BadLine] = []
+    torn = False
+    for number, line, whole in _lines(Path(path)):
+        found = _parsed(line)
+        if isinstance(found, str):
+            if whole:
+                bad.append(BadLine(number, found))
+            torn = not whole
+        elif found.get("schema") == HEADER_SCHEMA:
+            header = found
+        elif problem := _problem(found):
+            bad.append(BadLine(number, problem))
+        elif found.get("error") is None or rows.get(found["key"], found).get("error") is not None:
+            rows[found["key"]] = found  # in place of one that failed and was tried again
+    if not rows and not header:
+        raise NotARunError(_refusal(path, bad))
+    return Run(Path(path).name, header, tuple(rows.values()), tuple(bad), torn)
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes, bool]]:
+    """Number, content, and whether the line was written to its end; empty lines are passed over."""
+    try:
+        with path.open("rb") as file:
+            number = 0
+            while line := file.readline(_LONGEST_LINE):
+                number += 1
+                if len(line) == _LONGEST_LINE:
+                    raise NotARunError(f"{path}, line {number}: longer than {_LONGEST_LINE >> 20} MiB, no row of a run")
+                if line.strip():
+                    yield number, line, line.endswith(b"\n")
+    except OSError as error:
+        raise NotARunError(f"cannot read {str(path)!r}: {error.strerror}") from error
+
+
+def _parsed(line: bytes) -> dict[str, Any] | str:
+    """A JSON object, or what is wrong."""
+    try:
+        found = json.loads(line.decode("utf-8"), parse_constant=_no_number)
+    except RecursionError:
+        return "nested too deeply"
+    except ValueError as error:  # among them bytes that are no UTF-8
+        return f"not JSON ({printable(str(error), 80)})"
+    return found if isinstance(found, dict) else f"expected an object, got {type(found).__name__}"
+
+
+def _problem(row: Mapping[str, Any]) -> str | None:
+    if row.get("schema") != ROW_SCHEMA:
+        return f"its schema is {printable(repr(row.get('schema'))[:80], 40)}, not {ROW_SCHEMA!r}"
+    return misfit_in_row(row)
+
+
+def _refusal(path: str | Path, bad: list[BadLine]) -> str:
+    first = f"line {bad[0].number}: {bad[0].reason}" if bad else "there is nothing in it"
+    return f"{str(path)!r} is no run ({first}); give the file that `robustrag eval` wrote"
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")

@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from robustrag_integrations.cli import main, output
+from robustrag_integrations.cli.exits import EXIT_FAILURE, EXIT_USAGE
+from robustrag_integrations.evaluation.run.config import load_config, read_config
+from tests.evaluation.worlds import LIGHT, write_paper_layout, write_questions
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """`robustrag eval` with a light model, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(output, "PATIENCE", math.inf)
+    data = write_questions(tmp_path)
+
+    def call(*arguments: str, model: str = LIGHT, given: bool = True):
+        capsys.readouterr()
+        base = ["--data", data, "--model", model, "--top-k", "4", "--defense", "vanilla", "voting", "--task", "mc"]
+        code = main(["eval", *(base if given else []), *arguments])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return call
+
+
+def test_a_run_ends_with_a_table_rows_and_a_spreadsheet(run) -> None:
+    code, out, err = run("--certify", "1", "2", "--csv", "run.csv", "--output", "run.jsonl")
+    assert code == 0
+    assert "vanilla" in out
+    assert "cacc k'=2" in out
+    assert "18 rows are in run.jsonl, 18 of them new" in err
+    assert len(Path("run.jsonl").read_text().splitlines()) == 19
+    lines = list(csv.DictReader(Path("run.csv").read_text().splitlines()))
+    assert {line["setup"] for line in lines} == {"vanilla", "voting"}
+    assert float(lines[0]["bacc"]) == 1.0
+
+
+def test_a_file_in_the_papers_layout_runs_through_attacks_and_certificates(run, tmp_path) -> None:
+    data = write_paper_layout(tmp_path)
+    code, out, _ = run(
+        *("--data", data, "--model", LIGHT, "--top-k", "4", "--attack", "pia", "poison", "--rank", "first", "last"),
+        *("--defense", "no-rag", "vanilla", "keyword", "--certify", "1", "--output", "nq.jsonl"),
+        given=False,
+    )
+    assert code == 0
+    assert "data:     nq (qa)" in out
+    rows = [json.loads(line) for line in Path("nq.jsonl").read_text().splitlines()[1:]]
+    assert len(rows) == 2 * (1 + 5 + 5)
+    assert {(row["dataset"], row["task"], row["error"]) for row in rows} == {("nq", "qa", None)}
+    assert rows[0]["answers"] == ["Strelsau", "Strelsau City"]
+    poisoned = next(r for r in rows if r["setup"] == "vanilla" and r["attack"]["name"] == "poison")
+    assert "The capital of land 0 is Zenda." in poisoned["passages"][0]["text"]
+    assert [p["planted"] for p in poisoned["passages"]] == [True, False, False, False]
+    clean = {
+        r["setup"]: r for r in rows if r["attack"]["name"] == "none" and r["question_id"] == rows[0]["question_id"]
+    }
+    assert clean["vanilla"]["scores"]["correct"] == clean["keyword"]["scores"]["correct"] == 1.0
+    assert len(clean["keyword"]["certificates"]) == 1
+
+
+def test_figures_are_drawn_where_they_are_wanted(run) -> None:
+    pytest.importorskip("matplotlib")
+    code, _, err = run("--attack", "pia", "--rank", "first", "last", "--plots", "figures")
+    assert code == 0
+    assert "plot: " in err
+    assert any(path.suffix == ".png" for path in Path("figures").iterdir())
+
+
+def test_the_same_command_goes_on_and_another_one_adds(run) -> None:
+    run("--attack", "pia")
+    _, _, err = run("--attack", "pia")
+    assert "12 of 12 rows are in eval.jsonl already" in err
+    _, _, err = run("--attack", "pia", "jamming")
+    assert "18 rows are in eval.jsonl, 6 of them new" in err
+
+
+def test_data_instead_of_a_table(run) -> None:
+    _, out, _ = run("--json", "--attack", "pia")
+    shown = json.loads(out)
+    assert shown["schema"] == "robustrag/eval-summary/1"
+    assert {line["setup"] for line in shown["lines"]} == {"vanilla", "voting"}
+
+
+def test_what_show_config_prints_is_a_config(run, tmp_path) -> None:
+    pytest.importorskip("yaml")
+    code, out, _ = run("--preset", "thresholds", "--show-config", "--limit", "3", given=False)
+    assert code == 0
+    path = tmp_path / "c.yaml"
+    path.write_text(out)
+    config = read_config(load_config(str(path)))
+    assert config.layout == "thresholds"
+    assert config.data[0].limit == 3
+    assert not Path("thresholds.jsonl").exists()
+
+
+def test_flags_win_over_the_file_and_the_file_over_the_preset(run, tmp_path) -> None:
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps({"top_k": [5], "limit": 7, "defenses": ["vanilla", "decoding"]}))
+    _, out, _ = run(
+        *("--preset", "eta", str(path), "--limit", "2", "--eta", "0.5", "--certify", "2"), "--show-config", given=False
+    )
+    path.with_suffix(".yaml").write_text(out)
+    shown = load_config(str(path.with_suffix(".yaml")))
+    assert (shown["top_k"], shown["limit"]) == ([5], 2)
+    assert shown["defenses"] == [{"name": "vanilla"}, {"name": "decoding", "eta": [0.5]}]
+    assert shown["certify"] == {"corruption_sizes": [2]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--alpha", "0.2"], "--alpha does nothing here; it goes with --defense keyword"),
+        (["--base-url", "http://x/v1"], "--base-url goes with --model openai:NAME or openai-completions:NAME"),
+        (["--sample", "3"], "go with --certify"),
+        (["--workers", "2"], "--workers goes with --engine ray"),
+        (["--group-size", "0"], "is not a whole number from 1"),
+        (["--rank", "top"], "ranks: 'top' must be one of first"),
+        (["--corruption-size", "9"], "corruption_sizes: 9 is more than the 4 passages of top_k"),
+        (["--defense", "keyword"], "for multiple choice use voting"),
+        (["--data", "nowhere.jsonl"], "cannot read 'nowhere.jsonl'"),
+        (["--model", "nowhere"], "models: unknown model 'nowhere'"),
+        (["--output", "."], "cannot open '.'"),
+        (["--preset", "table9"], "invalid choice"),
+        (["--cache", "lands.jsonl"], "cannot use the cache folder"),
+    ],
+)
+def test_wrong_usage_names_the_fix(run, arguments, said) -> None:
+    code, out, err = run(*arguments)
+    assert said in err
+    assert code == EXIT_USAGE
+    assert out == ""
+
+
+def test_failed_rows_make_the_exit_code(run, monkeypatch) -> None:
+    code, out, err = run("--limit", "1", "--attack", "none", model="python:tests.evaluation.light:broken")
+    assert code == EXIT_FAILURE
+    assert "run the same command again to try these once more" in err
+    assert "no such luck" in out
+
+
+def test_the_cache_is_used_unless_it_is_not_wanted(run, tmp_path) -> None:
+    run("--attack", "none", "--no-cache", "--output", "a.jsonl")
+    assert not (tmp_path / "home").exists()
+    run("--attack", "none", "--output", "b.jsonl")
+    run("--attack", "none", "--output", "c.jsonl")
+    calls = [json.loads(line)["timing"]["cached_calls"] for line in Path("c.jsonl").read_text().splitlines()[1:]]
+    assert (tmp_path / "home" / "robustrag" / "calls" / "calls.sqlite3").exists()
+    assert all(calls)
+
+
+def test_hostile_text_in_the_data_reaches_no_terminal(run, tmp_path) -> None:
+    row = {
+        "id": "\x1b[31m",
+        "question": "Q\x1b[2J?",
+        "answer": "A",
+        "incorrect": "B\x07",
+        "passages": ["\x1b]0;x\x07 A"],
+    }
+    (tmp_path / "e\x1bvil.jsonl").write_text(json.dumps(row) + "\n\x1b\n")
+    code, out, err = run("--data", "e\x1bvil.jsonl", "--task", "qa", "--defense", "vanilla")
+    assert code == 0
+    assert "\x1b" not in out + err
+    assert "\x07" not in out + err
+
+
+def test_help_teaches(run, capsys) -> None:
+    assert main(["eval", "--help"]) == 0
+    shown = capsys.readouterr().out
+    for word in ("--preset paper-table1", "to go on after a crash", "exit codes", "python:MODULE:FUNCTION"):
+        assert word in shown
+    assert max(map(len, shown.splitlines())) <= 100
+
+
+def test_a_run_needs_neither_torch_nor_spacy(run, tmp_path) -> None:
+    code = (
+        "import sys; from robustrag_integrations.cli import main; main(sys.argv[1:]); "
+        "print({'torch', 'spacy', 'transformers', 'ray', 'matplotlib'} & set(sys.modules))"
+    )
+    data = [*("--data", str(tmp_path / "lands.jsonl"), "--task", "mc", "--limit", "1", "--top-k", "4")]
+    what = [*("--model", LIGHT, "--defense", "vanilla", "voting", "--attack", "pia", "--certify", "1")]
+    where = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    done = subprocess.run(
+        [sys.executable, "-c", code, "eval", *data, *what, "--no-cache"], capture_output=True, env=where, timeout=120
+    )
+    assert done.stderr.decode().strip().endswith("4 of them new")
+    assert done.stdout.decode().strip().endswith("set()")

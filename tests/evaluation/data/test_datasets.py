@@ -1,0 +1,352 @@
+"""One loader for every layout; a bad row costs itself and is named, whatever is in it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from robustrag_integrations.evaluation.data import files
+from robustrag_integrations.evaluation.data.datasets import Dataset, DatasetError, load_dataset
+
+OWN = {"question": "Where is it?", "answer": "Paris", "passages": ["It is in Paris.", {"text": "Rome.", "source": "s"}]}
+PAPER = {
+    "id": 7,
+    "question": "How many?",
+    "correct answer": ["15%"],
+    "expanded answer": ["0.15", "15%"],
+    "incorrect answer": "32%",
+    "incorrect_context": ["It is 32% of all.", "Nobody knows."],
+    "context": [{"title": "T", "text": "15% of them.", "link": "https://a"}, {"title": "Only", "link": "https://b"}],
+    "choices": ["10%", "15%", "45%", ""],
+    "choices answer": "1",
+}
+BIO = {
+    "question": "Tell me a bio of Bo Ek?",
+    "correct answer": "Bo Ek was born on May 2, 1950.",
+    "incorrect answer": "Bo Ek is a good guy.",
+    "incorrect_context": ["Bo Ek, born on January 11, 1950, sang."],
+    "context": [{"title": "Bo", "text": "Bo Ek sang.", "link": "l", "snippet": "..."}],
+    "long_gen": "biogen",
+}
+REAL = Path(__file__).parents[4] / "shared" / "data"
+
+
+def written(folder: Path, name: str, *values: object) -> str:
+    """A file of these rows: a JSON list for `.json`, else lines; gzipped when its name says so."""
+    if name.removesuffix(".gz").endswith(".json"):
+        text = json.dumps(values)
+    else:
+        text = "".join(v + "\n" if isinstance(v, str) else json.dumps(v) + "\n" for v in values)
+    data = text.encode()
+    path = folder / name
+    path.write_bytes(gzip.compress(data, mtime=0) if name.endswith(".gz") else data)
+    return str(path)
+
+
+@pytest.mark.parametrize("name", ["d.json", "d.json.gz", "d.jsonl", "d.jsonl.gz", "d.txt"])
+def test_lists_and_lines_gzipped_or_not_hold_the_same_questions(tmp_path: Path, name: str) -> None:
+    found = load_dataset(written(tmp_path, name, OWN, PAPER))
+    assert (found.name, found.task, found.bad_rows) == ("d.txt" if name == "d.txt" else "d", "qa", ())
+    assert [q.question for q in found.questions] == ["Where is it?", "How many?"]
+
+
+def test_the_papers_layout(tmp_path: Path) -> None:
+    [q] = load_dataset(written(tmp_path, "d.json", PAPER)).questions
+    assert q.id == "7"
+    assert q.answers == ("15%", "0.15")
+    assert (q.incorrect, q.incorrect_choice) == ("32%", None)
+    assert [(p.text, p.source) for p in q.passages] == [("T\n15% of them.", "https://a"), ("Only", "https://b")]
+    assert (q.choices, q.correct_choice) == (("10%", "15%", "45%"), 1)
+    assert q.poisoned == ("It is 32% of all.", "Nobody knows.")
+
+
+def test_multiple_choice_attacks_an_option_and_its_lies_are_about_that_option(tmp_path: Path) -> None:
+    [q] = load_dataset(written(tmp_path, "d.json", PAPER), task="mc").questions
+    assert q.answers == ("15%",)
+    assert (q.incorrect, q.incorrect_choice) == ("45%", 2)
+    assert q.poisoned == ("It is 45% of all.",)
+
+
+def test_biographies_are_long_and_lie_about_a_birthday(tmp_path: Path) -> None:
+    found = load_dataset(written(tmp_path, "bio.json.gz", BIO))
+    assert found.task == "long"
+    assert found.questions[0].poison_target == "January 11"
+    assert found.questions[0].answers == (BIO["correct answer"],)
+
+
+def test_the_projects_own_layout_may_say_more(tmp_path: Path) -> None:
+    row = {**OWN, "id": "x", "incorrect": "Rome", "poisoned": "It is in Rome.", "choices": ["Rome", "Paris"]}
+    [q] = load_dataset(written(tmp_path, "d.jsonl", row)).questions
+    assert (q.id, q.incorrect, q.poisoned, q.correct_choice, q.incorrect_choice) == (
+        "x",
+        "Rome",
+        ("It is in Rome.",),
+        1,
+        0,
+    )
+    assert [(p.text, p.source) for p in q.passages] == [("It is in Paris.", None), ("Rome.", "s")]
+
+
+def test_options_without_a_given_wrong_answer_offer_one(tmp_path: Path) -> None:
+    [q] = load_dataset(written(tmp_path, "d.jsonl", {**OWN, "choices": ["Oslo", "Paris"]})).questions
+    assert (q.incorrect, q.incorrect_choice) == ("Oslo", 0)
+
+
+def test_top_k_and_limit_cut(tmp_path: Path) -> None:
+    path = written(tmp_path, "d.jsonl", OWN, PAPER, "not read any more")
+    found = load_dataset(path, top_k=1, limit=2)
+    assert [len(q.passages) for q in found.questions] == [1, 1]
+    assert (found.bad_rows, found.top_k) == ((), 1)
+
+
+BAD = [
+    ("[1]", "expected an object"),
+    ("{}", "there is no 'answer'"),
+    ("not json", "not JSON"),
+    ('{"question": "q", "answer": NaN, "passages": []}', "NaN"),
+    ('{"question": "q", "answer": "a", "passages": "p"}', "passages must be a list"),
+    ('{"question": "q", "answer": [], "passages": []}', "answer must be"),
+    ('{"question": "q", "answer": {"a": 1}, "passages": []}', "answer must be"),
+    ('{"question": " ", "answer": "a", "passages": []}', "the question must be text"),
+    ('{"question": "q", "answer": "a", "passages": [3]}', "a passage must be"),
+    ('{"question": "q", "answer": "a", "passages": [], "choices": ["a", 1]}', "choices must be"),
+    ('{"question": "q", "answer": "a", "passages": [], "choices": ["a"], "correct_choice": 1}', "correct_choice=1"),
+    ('{"question": "q", "answer": "a", "passages": [], "correct_choice": true}', "correct_choice=True"),
+    ('{"question": "q", "answer": "a", "passages": [], "incorrect": 4}', "incorrect must be"),
+    ('{"question": "q", "correct answer": "a"}', "there is no 'context'"),
+    ('{"question": "q", "correct answer": "a", "context": ["p"]}', "an entry of context"),
+    ('{"question": "q", "correct answer": "a", "context": [{"title": 1}]}', "must be texts"),
+    ('{"question": "q", "correct answer": "a", "context": [], "choices answer": "9" }', "choices answer='9'"),
+    ('{"question": "q", "answer": "' + "a" * 20_001 + '", "passages": []}', "20,001 characters"),
+    ('{"question": "q", "answer": "a", "passages": ["' + "a" * 1_000_001 + '"]}', "1,000,001 characters"),
+    ('{"question": "q", "answer": "a", "passages": [' + ",".join(["0"] * 10_001) + "]}", "10,001 passages"),
+    ("[" * 100_000, "nested too deeply"),
+    ('{"a":' * 100_000, "nested too deeply"),
+]
+
+
+@pytest.mark.parametrize(("line", "said"), BAD, ids=[said for _, said in BAD])
+def test_a_bad_row_is_named_by_line_and_costs_only_itself(tmp_path: Path, line: str, said: str) -> None:
+    path = written(tmp_path, "d.jsonl", OWN, "", line, PAPER)
+    found = load_dataset(path)
+    assert len(found.questions) == 2
+    [bad] = found.bad_rows
+    assert bad.line == 3
+    assert said in bad.reason
+    with pytest.raises(DatasetError, match=r"d\.jsonl, line 3: "):
+        load_dataset(path, strict=True)
+
+
+def test_a_bad_item_of_a_list_is_named_by_its_place(tmp_path: Path) -> None:
+    found = load_dataset(written(tmp_path, "d.json", OWN, 5, PAPER))
+    assert [str(b) for b in found.bad_rows] == [
+        'item 2: expected an object such as {"question": ..., "answer": ..., "passages": [...]}'
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"choices": None}, "choices"),
+        ({"choices": ["only"], "choices answer": 0}, "2 to 26"),
+        ({"choices": ["a", "A", "b"]}, "the same"),
+        ({"choices answer": None, "choices": ["1", "2"]}, "none of the choices"),
+    ],
+)
+def test_multiple_choice_needs_options_and_a_right_one(tmp_path: Path, change: dict[str, object], said: str) -> None:
+    row = {**PAPER, **change}
+    if row["choices"] is None:
+        row["choices answer"] = None
+    path = written(tmp_path, "d.json", PAPER, {**row, "id": "other"})
+    assert len(load_dataset(path).questions) == 2
+    [bad] = load_dataset(path, task="mc").bad_rows
+    assert said in bad.reason
+
+
+def test_a_line_that_is_not_utf8_costs_only_itself(tmp_path: Path) -> None:
+    path = tmp_path / "d.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(OWN).encode() + b"\n\xff\xfe\n")
+    found = load_dataset(str(path))
+    assert len(found.questions) == 1
+    assert "not UTF-8" in found.bad_rows[0].reason
+
+
+def test_lone_surrogates_and_line_separators_survive_as_text(tmp_path: Path) -> None:
+    row = json.dumps({**OWN, "question": "a\ud800b"}) + "\n" + json.dumps({**OWN, "question": "c\u2028d"})
+    path = tmp_path / "d.jsonl"
+    path.write_text(row.replace("\\u2028", "\u2028"), encoding="utf-8")
+    found = load_dataset(str(path))
+    assert [q.question for q in found.questions] == ["a\ufffdb", "c\u2028d"]
+    found.questions[0].question.encode("utf-8")
+
+
+def test_the_same_question_twice_is_a_bad_row_and_the_same_id_twice_is_told_apart(tmp_path: Path) -> None:
+    other = {**OWN, "id": "a", "question": "When?"}
+    found = load_dataset(written(tmp_path, "d.jsonl", {**OWN, "id": "a"}, other, {**OWN, "id": "a"}, other))
+    assert [q.id for q in found.questions] == ["a", "a#2"]
+    assert [b.line for b in found.bad_rows] == [3, 4]
+    assert "those of line 1 already" in found.bad_rows[0].reason
+
+
+def test_a_gzip_bomb_is_refused_before_it_is_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "LARGEST_FILE", 1 << 20)
+    path = tmp_path / "d.jsonl.gz"
+    path.write_bytes(gzip.compress(b" " * (50 << 20), mtime=0))
+    with pytest.raises(DatasetError, match="holds more than 1 MiB"):
+        load_dataset(str(path))
+    plain = tmp_path / "d.jsonl"
+    plain.write_bytes(b" " * ((1 << 20) + 1))
+    with pytest.raises(DatasetError, match="holds more than 1 MiB"):
+        load_dataset(str(plain))
+
+
+def test_a_file_of_too_many_rows_or_too_long_a_list_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MOST_ROWS", 3)
+    monkeypatch.setattr(files, "LARGEST_LIST", 100)
+    path = tmp_path / "d.jsonl"
+    path.write_text(json.dumps(OWN) + "\n\n\n\n1\n2\n3\n")
+    with pytest.raises(DatasetError, match="more than 3 rows"):
+        load_dataset(str(path))
+    assert len(load_dataset(str(path), limit=1).questions) == 1
+    with pytest.raises(DatasetError, match="one question per line"):
+        load_dataset(written(tmp_path, "d.json", PAPER))
+
+
+def test_lies_about_a_short_answer_do_not_grow_without_bound(tmp_path: Path) -> None:
+    row = {**PAPER, "incorrect answer": "x", "incorrect_context": ["x" * 1000], "choices": ["15%", "y" * 1000]}
+    [q] = load_dataset(written(tmp_path, "d.json", {**row, "choices answer": 0}), task="mc").questions
+    assert len(q.poisoned[0]) == 900 + 100 * 1000
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        ("d.json", b"{}", "expected a JSON list of questions, got dict"),
+        ("d.json", b"[{]", "not a JSON list"),
+        ("d.json", b"[" * 100_000, "nested too deeply"),
+        ("d.json", b'["\xff"]', "not UTF-8"),
+        ("d.json", b"[]", "there is no question in it"),
+        ("d.jsonl", b"\n[1]\n", r"there is no question in it \(line 2: expected an object"),
+        ("d.jsonl.gz", b"\x1f\x8bnot gzip", "cannot read"),
+        ("d.jsonl.gz", gzip.compress(b"{}" * 1000, mtime=0)[:-9], "cannot read"),
+    ],
+)
+def test_a_file_that_is_no_data_set_is_refused_in_words(tmp_path: Path, name: str, data: bytes, said: str) -> None:
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(DatasetError, match=said):
+        load_dataset(str(tmp_path / name))
+
+
+def test_a_file_that_is_not_there_or_a_folder_is_refused(tmp_path: Path) -> None:
+    for path in (str(tmp_path), str(tmp_path / "none"), "a\0b"):
+        with pytest.raises(DatasetError, match="cannot read"):
+            load_dataset(path)
+
+
+@pytest.mark.parametrize("arguments", [{"task": "other"}, {"top_k": 0}, {"limit": 0}, {"limit": True}])
+def test_arguments_that_make_no_sense_are_refused(arguments: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=next(iter(arguments))):
+        load_dataset("demo", **arguments)  # type: ignore[arg-type]
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+KEYS = st.sampled_from([*OWN, *PAPER, "correct_choice", "incorrect", "poisoned", "long_gen", "poison_target", "long"])
+GOOD_VALUES = st.sampled_from([*OWN.values(), *PAPER.values()])
+ROWS = st.one_of(
+    JSON_VALUES,
+    st.builds(
+        lambda base, change: {**base, **change}, st.sampled_from([OWN, PAPER, BIO]), st.dictionaries(KEYS, JSON_VALUES)
+    ),
+    st.dictionaries(KEYS, GOOD_VALUES),
+)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    values=st.lists(ROWS, min_size=1, max_size=5),
+    task=st.sampled_from([None, "qa", "mc", "long"]),
+    name=st.sampled_from(["p.json", "p.jsonl"]),
+)
+def test_whatever_the_rows_hold_each_is_a_question_or_a_bad_row(
+    tmp_path: Path, values: list[object], task, name: str
+) -> None:
+    path = written(tmp_path, name, *[v if name == "p.json" else json.dumps(v) for v in values])
+    try:
+        found = load_dataset(path, task=task)
+    except DatasetError:
+        with pytest.raises(DatasetError, match="there is no question"):
+            load_dataset(path, task=task)
+        return
+    assert len(found.questions) + len(found.bad_rows) == len(values)
+    check(found)
+    if found.bad_rows:
+        with pytest.raises(DatasetError):
+            load_dataset(path, task=task, strict=True)
+
+
+def check(found: Dataset) -> None:
+    """What everything downstream relies on."""
+    assert len({q.id for q in found.questions}) == len(found.questions)
+    for q in found.questions:
+        assert q.question.strip()
+        assert q.answers
+        assert all(a.strip() for a in q.answers)
+        for index in (q.correct_choice, q.incorrect_choice):
+            assert index is None or 0 <= index < len(q.choices)
+        json.dumps([q.question, q.answers, q.incorrect, q.poisoned]).encode()
+        if found.task == "mc":
+            assert q.correct_choice is not None
+            assert q.incorrect_choice != q.correct_choice
+            assert q.incorrect_choice is not None
+            assert q.incorrect == q.choices[q.incorrect_choice]
+            assert q.answers == (q.choices[q.correct_choice],)
+
+
+def test_the_shipped_questions_have_passages_answers_and_targets() -> None:
+    pytest.importorskip("bm25s")
+    found = load_dataset("demo", limit=12)
+    assert (found.name, found.top_k, found.bad_rows) == ("demo", 10, ())
+    check(found)
+    for q in found.questions:
+        assert len(q.passages) == 10
+        assert q.incorrect
+        assert q.correct_choice is not None
+        assert any(a in p.text for a in q.answers for p in q.passages)
+    check(load_dataset("demo", task="mc", limit=3))
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "count", "bad"),
+    [
+        ("robustrag-realtimeqa.json.gz", "qa", 100, 0),
+        ("robustrag-realtimeqa.json.gz", "mc", 99, 1),  # one question names an option twice
+        ("robustrag-biogen.json.gz", None, 50, 0),
+        ("realtimeqa-news-2023.jsonl.gz", "qa", 1022, 6),  # six rows stand in it twice
+    ],
+)
+def test_the_real_files_are_read(name: str, task, count: int, bad: int) -> None:
+    path = REAL / name
+    if not path.is_file():
+        pytest.skip("the paper's data is not here")
+    found = load_dataset(str(path), task=task, top_k=10)
+    assert (len(found.questions), len(found.bad_rows)) == (count, bad)
+    assert found.task == (task or "long")
+    check(found)
+    assert all(q.incorrect and q.passages for q in found.questions)
+
+
+def test_the_command_line_starts_without_loading_numpy() -> None:
+    code = "import sys, robustrag_integrations.cli\nprint('numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from robustrag_integrations import CallableModel
+from robustrag_integrations.evaluation.run.cache import METER, CacheError, CallCache, Meter, metered
+from robustrag_integrations.models.base import DecodingModel, Response, Role
+from robustrag_integrations.prompts import Prompt
+from tests.helpers.scripted import ScriptedModel
+
+
+def prompts(*texts: str) -> list[Prompt]:
+    return [Prompt(f"read: {text}!", (6, 6 + len(text))) for text in texts]
+
+
+@pytest.fixture
+def cache(tmp_path):
+    opened = CallCache(tmp_path)
+    yield opened
+    opened.close()
+
+
+class BatchModel(ScriptedModel, DecodingModel):
+    """Runs prompts as one batch, in a precision of choice."""
+
+    shares_batches = True
+    codec = None
+
+    def __init__(self, dtype: str) -> None:
+        super().__init__(str.upper)
+        self._dtype = dtype
+        self.batches: list[int] = []
+
+    @property
+    def numerics(self) -> dict[str, str]:
+        return {"dtype": self._dtype}
+
+    def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
+        self.batches.append(len(prompts))
+        return super().generate(prompts, role)
+
+    def open_session(self, *args):
+        raise NotImplementedError
+
+
+def test_a_prompt_is_asked_once(cache) -> None:
+    model = ScriptedModel(str.upper)
+    asked = metered(model, "f", cache)
+    assert [r.text for r in asked.generate(prompts("a", "b"), "isolated")] == ["A", "B"]
+    assert [r.text for r in asked.generate(prompts("b", "c"), "isolated")] == ["B", "C"]
+    assert len(model.asked) == 3
+
+
+def test_another_model_role_or_prompt_is_another_call(cache) -> None:
+    model = ScriptedModel(str.upper)
+    metered(model, "f", cache).generate(prompts("a"), "isolated")
+    metered(model, "other", cache).generate(prompts("a"), "isolated")
+    metered(model, "f", cache).generate(prompts("a"), "final")
+    metered(model, "f", cache).generate([Prompt("read: a!", (5, 7))], "isolated")
+    assert len(model.asked) == 4
+
+
+async def test_asynchronous_calls_share_the_cache(cache) -> None:
+    model = ScriptedModel(str.upper)
+    asked = metered(model, "f", cache)
+    assert (await asked.agenerate(prompts("a"), "isolated"))[0].text == "A"
+    assert asked.generate(prompts("a"), "isolated")[0].text == "A"
+    assert len(model.asked) == 1
+
+
+def test_failures_are_not_kept(cache) -> None:
+    said: dict[str, str | None] = {"a": None}
+    asked = metered(ScriptedModel(lambda text: said[text]), "f", cache)
+    assert asked.generate(prompts("a"), "isolated")[0].text is None
+    said["a"] = "A"
+    assert asked.generate(prompts("a"), "isolated")[0].text == "A"
+
+
+def test_a_model_that_samples_is_asked_every_time(cache) -> None:
+    calls = []
+    model = metered(CallableModel(lambda p: str(calls.append(p)), samples=True), "f", cache)
+    for _ in range(2):
+        model.generate(prompts("a"), "isolated")
+    assert len(calls) == 2
+
+
+def test_in_float32_a_row_is_known_by_its_prompt_and_the_shape_of_its_batch(cache) -> None:
+    model = BatchModel("float32")
+    asked = metered(model, "f", cache)
+    asked.generate(prompts("a", "b"), "isolated")
+    asked.generate(prompts("b", "a"), "isolated")  # the same rows at other ranks
+    assert model.batches == [2]
+    asked.generate(prompts("a", "c"), "isolated")  # a new row: the whole batch, for its shape
+    asked.generate(prompts("a"), "isolated")  # another shape
+    assert model.batches == [2, 2, 1]
+
+
+def test_in_half_precision_a_row_is_known_by_its_whole_batch(cache) -> None:
+    model = BatchModel("bfloat16")
+    asked = metered(model, "f", cache)
+    asked.generate(prompts("a", "b"), "isolated")
+    asked.generate(prompts("b", "a"), "isolated")
+    asked.generate(prompts("a", "b"), "isolated")
+    assert model.batches == [2, 2]
+
+
+@pytest.mark.parametrize("damage", ["value = '{}'", "value = 'not json'", "sum = ''", "value = NULL"])
+def test_a_damaged_entry_is_made_again(tmp_path, damage) -> None:
+    model = ScriptedModel(str.upper)
+    with_cache = CallCache(tmp_path)
+    metered(model, "f", with_cache).generate(prompts("a"), "isolated")
+    with_cache.close()
+    with sqlite3.connect(tmp_path / "calls.sqlite3") as db:
+        db.execute(f"UPDATE calls SET {damage}")
+    db.close()
+    again = CallCache(tmp_path)
+    for _ in range(2):
+        assert metered(model, "f", again).generate(prompts("a"), "isolated")[0].text == "A"
+    assert len(model.asked) == 2
+
+
+def test_an_entry_moved_to_another_key_is_not_believed(tmp_path) -> None:
+    model = ScriptedModel(str.upper)
+    with_cache = CallCache(tmp_path)
+    asked = metered(model, "f", with_cache)
+    asked.generate(prompts("a", "b"), "isolated")
+    with sqlite3.connect(tmp_path / "calls.sqlite3") as db:
+        [first, second] = db.execute("SELECT key, value, sum FROM calls").fetchall()
+        db.execute("UPDATE calls SET value = ?, sum = ? WHERE key = ?", (second[1], second[2], first[0]))
+    db.close()
+    assert [r.text for r in asked.generate(prompts("a", "b"), "isolated")] == ["A", "B"]
+
+
+def test_a_file_that_is_no_database_is_put_aside(tmp_path) -> None:
+    (tmp_path / "calls.sqlite3").write_bytes(b"garbage" * 1000)
+    cache = CallCache(tmp_path)
+    cache.put({"k": {"text": "t"}})
+    assert cache.get(["k"]) == [{"text": "t"}]
+    assert (tmp_path / "calls.damaged").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CacheError, match="give another --cache, or --no-cache"):
+        CallCache(tmp_path / "file" / "cache")
+
+
+def test_threads_share_it(cache) -> None:
+    def work(n: int) -> None:
+        cache.put({f"{n}-{i}": {"text": str(i)} for i in range(20)})
+        assert cache.get([f"{n}-3"]) == [{"text": "3"}]
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(16)))
+    assert None not in cache.get([f"{n}-{i}" for n in range(16) for i in range(20)])
+
+
+_WRITER = """
+import sys
+from robustrag_integrations.evaluation.run.cache import CallCache
+cache = CallCache(sys.argv[1])
+for i in range(50):
+    cache.put({f"{sys.argv[2]}-{i}": {"text": str(i)}, "shared": {"text": "same"}})
+"""
+
+
+def test_processes_share_it(tmp_path) -> None:
+    running = [subprocess.Popen([sys.executable, "-c", _WRITER, str(tmp_path), str(n)]) for n in range(3)]
+    assert [process.wait(120) for process in running] == [0, 0, 0]
+    found = CallCache(tmp_path).get([f"{n}-{i}" for n in range(3) for i in range(50)] + ["shared"])
+    assert None not in found
+
+
+def test_cached_calls_cost_like_others(cache) -> None:
+    model = ScriptedModel(str.upper)
+    model.count_tokens = len
+    asked = metered(model, "f", cache)
+    seen = []
+    for _ in range(2):
+        meter = Meter()
+        token = METER.set(meter)
+        asked.generate(prompts("ab"), "isolated")
+        METER.reset(token)
+        seen.append((meter.prompt_tokens, meter.completion_tokens, meter.cached))
+    assert seen == [(9, 2, 0), (9, 2, 1)]

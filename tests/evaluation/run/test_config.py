@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from robustrag_integrations.evaluation.run.config import DEFAULTS, AttackSpec, ConfigError, load_config, read_config
+from robustrag_integrations.evaluation.run.presets import PRESETS
+
+CONFIG = {
+    "data": ["demo"],
+    "defenses": ["vanilla", {"name": "keyword", "alpha": [0.2, 0.3]}],
+    "attacks": [{"name": "pia", "ranks": ["first", 3], "corruption_sizes": [1, 2]}],
+    "certify": {"corruption_sizes": [2, 1], "attacks": ["modification"]},
+}
+
+
+def test_every_attack_is_run_at_every_rank_and_size_after_the_clean_run() -> None:
+    config = read_config(CONFIG)
+    assert config.attacks[0].name == "none"
+    assert [(a.rank, a.corruption_size) for a in config.attacks[1:]] == [("first", 1), (3, 1), ("first", 2), (3, 2)]
+    assert config.defenses[1].settings == {"alpha": (0.2, 0.3)}
+    assert config.certify is not None
+    assert config.certify.corruption_sizes == (1, 2)
+
+
+def test_yaml_toml_and_json_say_the_same(tmp_path) -> None:
+    pytest.importorskip("yaml")
+    toml = """
+        data = ["demo"]
+        defenses = ["vanilla", {name = "keyword", alpha = [0.2, 0.3]}]
+        attacks = [{name = "pia", ranks = ["first", 3], corruption_sizes = [1, 2]}]
+        [certify]
+        corruption_sizes = [2, 1]
+        attacks = ["modification"]
+    """
+    (tmp_path / "c.toml").write_text(toml)
+    (tmp_path / "c.json").write_text(json.dumps(CONFIG))
+    (tmp_path / "c.yaml").write_text(json.dumps(CONFIG))
+    read = [read_config(load_config(str(tmp_path / name))) for name in ("c.toml", "c.json", "c.yaml")]
+    assert read[0] == read[1] == read[2] == read_config(CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"defences": []}, "defences: unknown key; did you mean 'defenses'?"),
+        ({"defenses": ["keywrd"]}, "defenses.name: 'keywrd' must be one of vanilla, keyword"),
+        ({"defenses": ["vanilla", {"name": "keyword", "alpha": 2}]}, "defenses[1].alpha: alpha=2 must lie in [0, 1]"),
+        ({"defenses": [{"name": "keyword", "eta": 1}]}, "defenses.eta: unknown key of the defence 'keyword'"),
+        ({"defenses": [{"name": "decoding", "gamma": "x"}]}, "defenses.gamma: gamma='x' must be a probability"),
+        ({"defenses": [{"name": "voting", "group_size": 0}]}, "group_size=0 must be a whole number"),
+        (
+            {"defenses": [{"name": "vanilla", "exemplars": 5}]},
+            "exemplars=5 must be true, false or a number",
+        ),
+        ({"defenses": []}, "defenses: is an empty list"),
+        ({"defenses": [3]}, "must be a text or keys and values with 'name', got 3"),
+        ({"attacks": ["pi"]}, "attacks.name: 'pi' must be one of"),
+        ({"attacks": ["no_such_module:attack"]}, "attacks.name: attack 'no_such_module:attack'"),
+        ({"attacks": [{"name": "pia", "rank": 1}]}, "attacks.rank: unknown key; did you mean 'ranks'?"),
+        ({"ranks": ["top"]}, "ranks: 'top' must be one of first, middle, last, random, sweep, or a rank from 0 on"),
+        ({"corruption_sizes": [0]}, "corruption_sizes: 0 must be a whole number from 1 to 100"),
+        ({"corruption_sizes": [11]}, "corruption_sizes: 11 is more than the 10 passages of top_k"),
+        ({"certify": [11]}, "certify: corruption_sizes 11 is more than the 10 passages"),
+        ({"certify": {"sizes": 1}}, "certify.sizes: unknown key"),
+        ({"top_k": "ten"}, "top_k: 'ten' must be a whole number"),
+        ({"limit": True}, "limit: True must be a whole number"),
+        ({"strict": "yes"}, "strict: must be true or false, got 'yes'"),
+        ({"models": ["nowhere"]}, "models: unknown model 'nowhere'"),
+        ({"models": [{"name": "bundled", "base_url": "http://x"}]}, "base_url goes with openai:NAME"),
+        ({"models": [{"name": "python:m"}]}, "must be python:MODULE:OBJECT"),
+        ({"defenses": ["decoding"], "models": ["openai:m"]}, "decoding needs token probabilities"),
+        (
+            {"defenses": ["voting"], "data": [{"source": "demo", "task": "qa"}]},
+            "it votes on choices: ask with task: mc",
+        ),
+        ({"defenses": ["keyword"], "tasks": ["mc"]}, "for multiple choice use voting"),
+        ({"data": [{"task": "qa"}]}, "data: 'source' is missing"),
+        ({"layout": "table9"}, "layout: 'table9' must be one of paper-table1"),
+    ],
+)
+def test_an_error_names_the_key_the_value_and_the_fix(given, said) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_config(given)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("c.yaml", "a: [", "is not YAML"),
+        ("c.toml", "a = ", "is not TOML"),
+        ("c.json", "{", "is not JSON"),
+        ("c.json", "[1]", "must hold keys and values"),
+        ("c.ini", "", "write it as .yaml, .toml or .json"),
+    ],
+)
+def test_a_config_that_cannot_be_read_is_named(tmp_path, name, text, said) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ConfigError, match="c\\.") as caught:
+        load_config(str(tmp_path / name))
+    assert said in str(caught.value)
+
+
+def test_yaml_never_makes_objects(tmp_path) -> None:
+    (tmp_path / "c.yaml").write_text("data: !!python/object/apply:os.system ['true']")
+    with pytest.raises(ConfigError, match="is not YAML"):
+        load_config(str(tmp_path / "c.yaml"))
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_is_a_valid_config_of_its_own_layout(name) -> None:
+    config = read_config(PRESETS[name].config)
+    assert config.layout == name
+    assert set(PRESETS[name].config) <= set(DEFAULTS)
+
+
+def test_values_that_are_given_twice_are_run_once() -> None:
+    config = read_config({"attacks": ["pia", "pia", "none"], "top_k": [5, 5]})
+    assert config.attacks == (AttackSpec("none", corruption_size=0), AttackSpec("pia"))
+    assert config.top_k == (5,)
+
+
+@pytest.mark.parametrize("name", ["evaluation.yaml", "results/baseline.yaml"])
+def test_the_example_configs_are_configs(name) -> None:
+    pytest.importorskip("yaml")
+    examples = Path(__file__).resolve().parents[3] / "examples"
+    assert read_config(load_config(str(examples / name))).models[0].name == "bundled"

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import pytest
+
+from robustrag_integrations.evaluation.run.journal import Journal, JournalError, read_rows
+
+
+def test_rows_are_on_disk_as_soon_as_they_are_appended(tmp_path) -> None:
+    with Journal(tmp_path / "run.jsonl") as journal:
+        journal.append({"a": "ä\u2028\x1b"})
+        assert read_rows(tmp_path / "run.jsonl") == [{"a": "ä\u2028\x1b"}]
+    assert (tmp_path / "run.jsonl").read_bytes().isascii()
+
+
+@pytest.mark.parametrize("cut", range(1, 12))
+def test_a_torn_last_line_is_dropped_wherever_it_was_torn(tmp_path, cut) -> None:
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(b'{"n": 1}\n' + b'{"n": 22222}\n'[:cut])
+    assert read_rows(path) == [{"n": 1}]
+    with Journal(path) as journal:
+        assert list(journal.rows) == [{"n": 1}]
+        journal.append({"n": 2})
+    assert read_rows(path) == [{"n": 1}, {"n": 2}]
+
+
+@pytest.mark.parametrize("text", ["my notes", "my notes\nmore\n", '{"n": 1}\n[2]\n{"n": 3}\n', "\n"])
+def test_a_file_of_something_else_is_left_as_it_is(tmp_path, text) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text(text)
+    with pytest.raises(JournalError):
+        Journal(path)
+    assert path.read_text() == text
+
+
+def test_two_runs_cannot_write_to_one_file(tmp_path) -> None:
+    pytest.importorskip("fcntl")
+    with Journal(tmp_path / "run.jsonl"), pytest.raises(JournalError, match="another run is writing"):
+        Journal(tmp_path / "run.jsonl")
+    Journal(tmp_path / "run.jsonl").close()
+
+
+def test_replacing_leaves_the_old_file_or_the_new_one(tmp_path, monkeypatch) -> None:
+    path = tmp_path / "run.jsonl"
+    with Journal(path) as journal:
+        journal.append({"n": 1})
+        with monkeypatch.context() as patched:
+            patched.setattr("os.replace", _fail)
+            with pytest.raises(JournalError, match="cannot replace"):
+                journal.replace([{"n": 2}])
+        assert read_rows(path) == [{"n": 1}]
+        journal.replace([{"n": 2}])
+    assert read_rows(path) == [{"n": 2}]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def _fail(*args: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_a_folder_is_no_file(tmp_path) -> None:
+    with pytest.raises(JournalError, match="cannot open"):
+        Journal(tmp_path)

@@ -1,0 +1,69 @@
+"""The paper's tables and figures, each run to its end."""
+
+from __future__ import annotations
+
+import pytest
+
+from robustrag_integrations.evaluation.run.config import read_config
+from robustrag_integrations.evaluation.run.engines.local import LocalEngine
+from robustrag_integrations.evaluation.run.presets import PRESETS
+from robustrag_integrations.evaluation.run.runner import evaluate
+from robustrag_integrations.evaluation.score.summary import summarise
+from robustrag_integrations.evaluation.show.paper import layout_table
+from tests.evaluation.worlds import LIGHT, write_long, write_questions
+
+HEADERS = {
+    "paper-table1": "model  defence  lands (mc) bacc  lands (mc) cacc  lands (qa) bacc  lands (qa) cacc  lives (long)",
+    "paper-table2": "lands (qa) pia racc / asr  lands (qa) poison racc / asr  lives (long) pia rllmj / asr",
+    "group-size": "group size  vanilla bacc  vanilla cacc  keyword bacc  keyword cacc  decoding bacc  decoding cacc",
+    "top-k": "k   vanilla bacc  vanilla cacc  keyword bacc",
+    "corruption": "k'  vanilla  keyword  decoding",
+    "thresholds": "k'  keyword alpha=0.2 beta=2  keyword alpha=0.3 beta=3",
+    "eta": "k'  decoding eta=0  decoding eta=1",
+    "runtime": "lands (mc, 0-shot) seconds ratio lands (qa, 1-shot) seconds ratio lands (qa, 4-shot) seconds ratio"
+    " lives (long, 1-shot) seconds ratio",
+}
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    return str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_runs_to_its_end_with_the_bundled_reader(name, tmp_path, cache) -> None:
+    pytest.importorskip("transformers")
+    data = [write_questions(tmp_path, count=1, passages=3), write_long(tmp_path)]
+    config = read_config({**PRESETS[name].config, "data": data, "limit": 1})
+    engine = LocalEngine(cache if PRESETS[name].cached else None)
+    done = evaluate(config, output=str(tmp_path / "run.jsonl"), engine=engine)
+    assert [r["error"] for r in done.rows if r["error"]] == []
+    shown = layout_table(name, summarise(done.rows))
+    assert " ".join(HEADERS[name].split()) in " ".join(shown.split())
+
+
+def test_table_1_has_a_row_per_defence_and_marks_what_cannot_be_measured(tmp_path) -> None:
+    given = {
+        **PRESETS["paper-table1"].config,
+        "models": [LIGHT],
+        "defenses": ["no-rag", "vanilla", "keyword", "voting"],
+    }
+    config = read_config({**given, "data": [write_questions(tmp_path)], "top_k": [4]})
+    lines = [
+        " ".join(line.split()) for line in layout_table("paper-table1", summarise(evaluate(config).rows)).split("\n")
+    ]
+    assert f"{LIGHT} no-rag 0.0 -- 0.0 --" in lines
+    assert f"{LIGHT} vanilla 100.0 -- 100.0 --" in lines
+    assert f"{LIGHT} keyword 100.0 0.0" in lines or f"{LIGHT} keyword 100.0 100.0" in lines
+    assert f"{LIGHT} voting 100.0 100.0" in lines
+
+
+def test_attack_success_stands_next_to_accuracy(tmp_path) -> None:
+    given = {**PRESETS["paper-table2"].config, "models": [LIGHT], "defenses": ["vanilla", "keyword"]}
+    config = read_config({**given, "data": [write_questions(tmp_path)], "top_k": [4]})
+    shown = layout_table("paper-table2", summarise(evaluate(config).rows))
+    assert f"{LIGHT} vanilla 0.0 / 100.0" in " ".join(shown.split())
+
+
+def test_time_is_measured_without_the_cache() -> None:
+    assert [name for name, preset in PRESETS.items() if not preset.cached] == ["runtime"]

@@ -1,0 +1,221 @@
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from robustrag_integrations.evaluation.run.bench import Bench
+from robustrag_integrations.evaluation.run.config import ConfigError
+from robustrag_integrations.evaluation.run.engines.local import LocalEngine
+from robustrag_integrations.evaluation.run.journal import JournalError, read_rows
+from robustrag_integrations.evaluation.run.planning import make_plan
+from robustrag_integrations.evaluation.run.runner import RunStopped, evaluate
+from robustrag_integrations.evaluation.score.summary import summarise
+from robustrag_integrations.models.callable import CallableModel
+from tests.evaluation import light
+from tests.evaluation.worlds import lands_config, untimed
+
+
+@pytest.fixture
+def config(tmp_path):
+    return partial(lands_config, tmp_path)
+
+
+@pytest.fixture
+def output(tmp_path):
+    return str(tmp_path / "run.jsonl")
+
+
+class Interrupting:
+    """An engine that is interrupted after so many rows, and takes them in another order."""
+
+    def __init__(self, after: int) -> None:
+        self._after = after
+
+    def run(self, jobs, on_row) -> None:
+        bench = Bench()
+        for job in list(jobs)[::-1][: self._after]:
+            on_row(bench.row_now(job))
+        raise KeyboardInterrupt
+
+
+def test_a_row_says_all_there_is_to_say(config, output) -> None:
+    done = evaluate(config(), output=output)
+    header, *rows = read_rows(output)
+    assert header["schema"] == "robustrag/eval-run/1"
+    assert header["config"]["defenses"] == ["no-rag", "vanilla", "voting"]
+    assert rows == list(done.rows)
+    voted = next(r for r in rows if r["defense"] == "voting" and r["attack"]["name"] == "none")
+    assert voted["answer"]["text"] == "Strelsau"
+    assert voted["scores"]["correct"] == 1.0
+    assert voted["certificates"][0]["tau"] == 1.0
+    assert voted["cost"]["model_calls"] == 4
+    assert [p["planted"] for p in voted["passages"]] == [False] * 4
+    hijacked = next(r for r in rows if r["defense"] == "vanilla" and r["attack"]["rank"] == "last")
+    assert hijacked["scores"]["hijacked"] is True
+    assert [p["planted"] for p in hijacked["passages"]] == [False, False, False, True]
+    assert {r["setup"] for r in rows} == {"no-rag", "vanilla", "voting"}
+    assert {r["attack"]["name"] for r in rows if r["defense"] == "no-rag"} == {"none"}
+
+
+def test_rows_stand_in_the_order_of_data_setup_attack_and_question(config, output) -> None:
+    evaluate(config(), output=output)
+    places = [(r["task"], r["setup"], r["attack"]["rank"], r["question_id"]) for r in read_rows(output)[1:]]
+    setups = list(dict.fromkeys((task, setup) for task, setup, _, _ in places))
+    assert setups == [
+        ("mc", "no-rag"),
+        ("mc", "vanilla"),
+        ("mc", "voting"),
+        ("qa", "no-rag"),
+        ("qa", "vanilla"),
+    ]
+    assert [p[3] for p in places[:3]] == ["q0", "q1", "q2"]
+
+
+@pytest.mark.parametrize("after", [0, 1, 7, 20])
+def test_an_interrupted_run_ends_like_an_undisturbed_one(config, output, tmp_path, after) -> None:
+    whole = str(tmp_path / "whole.jsonl")
+    evaluate(config(), output=whole)
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(config(), output=output, engine=Interrupting(after))
+    assert len(read_rows(output)) == 1 + after
+    with open(output, "a") as file:
+        file.write('{"schema": "robustrag/ev')  # killed while writing
+    done = evaluate(config(), output=output, engine=LocalEngine(concurrency=4))
+    assert done.made == len(done.rows) - after
+    assert [untimed(r) for r in read_rows(output)] == [untimed(r) for r in read_rows(whole)]
+
+
+def test_what_is_there_is_not_asked_again(config, output, monkeypatch) -> None:
+    evaluate(config(), output=output)
+    before = Path(output).read_bytes()
+    monkeypatch.setattr(light, "answer", light.broken)
+    done = evaluate(config(), output=output)
+    assert (done.made, done.failed) == (0, 0)
+    assert Path(output).read_bytes() == before
+
+
+def test_another_setting_adds_rows_and_keeps_the_old_ones(config, output) -> None:
+    evaluate(config(), output=output)
+    old = {r["key"] for r in read_rows(output)[1:]}
+    done = evaluate(config(attacks=["poison"]), output=output)
+    kept = {r["key"] for r in read_rows(output)[1:]}
+    assert old < kept
+    assert {r["attack"]["name"] for r in done.rows} == {"none", "poison"}
+    assert done.made == sum(r["attack"]["name"] == "poison" for r in done.rows)
+
+
+def test_a_failed_row_is_shown_counted_and_tried_again(config, output, monkeypatch) -> None:
+    fine = CallableModel(light.answer)
+    broken = CallableModel(
+        lambda prompt: light.broken(prompt) if "land 1" in prompt else light.answer(prompt), attempts=1
+    )
+    monkeypatch.setattr(light, "model", broken, raising=False)
+    mine = config(models=["python:tests.evaluation.light:model"])
+    done = evaluate(mine, output=output)
+    failed = [r for r in done.rows if r["error"]]
+    assert {r["question_id"] for r in failed} == {"q1"}
+    assert done.failed == len(failed) > 0
+    assert "no such luck" in failed[0]["error"]["message"]
+    assert sum(line.failed for line in summarise(done.rows)) == len(failed)
+    monkeypatch.setattr(light, "model", fine)
+    again = evaluate(mine, output=output)
+    assert (again.made, again.failed) == (len(failed), 0)
+    assert len(read_rows(output)) == 1 + len(done.rows)
+
+
+def test_a_run_in_which_everything_fails_stops_early(config, output) -> None:
+    mine = config(models=["python:tests.evaluation.light:broken"], ranks=[0, 1, 2, 3])
+    with pytest.raises(RunStopped, match="no such luck"):
+        evaluate(mine, output=output)
+    assert len(read_rows(output)) == 21
+
+
+def test_a_file_of_something_else_is_not_written_to(config, output) -> None:
+    with open(output, "w") as file:
+        file.write(json.dumps({"key": "k", "certificates": []}) + "\n")
+    with pytest.raises(JournalError, match="does not begin like a run"):
+        evaluate(config(), output=output)
+
+
+def test_concurrency_and_the_cache_change_no_row(config, output, tmp_path) -> None:
+    plain = evaluate(config())
+    cached = [evaluate(config(), engine=LocalEngine(str(tmp_path / "cache"), concurrency=n)) for n in (8, 1)]
+    for other in cached:
+        assert [untimed(r) for r in other.rows] == [untimed(r) for r in plain.rows]
+    assert all(r["timing"]["cached_calls"] > 0 for r in cached[1].rows)
+    assert all(r["timing"]["cached_calls"] == 0 for r in plain.rows)
+
+
+def test_a_key_knows_everything_that_decides_a_row(config, tmp_path) -> None:
+    def keys(**more):
+        return {job.key for job in make_plan(config(**more)).jobs}
+
+    base = keys()
+    assert keys() == base
+    for other in (
+        {"top_k": [3]},
+        {"models": ["python:tests.evaluation.light:broken"]},
+        {"models": ["openai:m"], "certify": None},
+        {"models": [{"name": "openai:m", "base_url": "http://127.0.0.1:1/v1"}], "certify": None},
+    ):
+        assert keys(**other).isdisjoint(base), other
+    assert keys(seed=1) != base
+    assert keys(models=["openai:m"]) != keys(models=[{"name": "openai:m", "base_url": "http://127.0.0.1:1/v1"}])
+    assert keys(certify=[2]) != base
+    assert keys(repeat=2) != base
+    assert keys(modes=["modification"]) != base
+    assert keys(defenses=[{"name": "voting", "group_size": 2}]).isdisjoint(base)
+
+
+def test_settings_that_differ_are_in_the_setups_name(config) -> None:
+    mine = config(
+        tasks=["qa"],
+        defenses=["vanilla", {"name": "keyword", "alpha": [0.2, 0.3], "beta": 3}],
+        top_k=[2, 4],
+        attacks=[],
+    )
+    assert list(dict.fromkeys(job.setup.label for job in make_plan(mine).jobs)) == [
+        "vanilla top_k=2",
+        "vanilla top_k=4",
+        "keyword alpha=0.2 top_k=2",
+        "keyword alpha=0.2 top_k=4",
+        "keyword alpha=0.3 top_k=2",
+        "keyword alpha=0.3 top_k=4",
+    ]
+
+
+def test_what_does_not_fit_is_said_before_anything_runs(config) -> None:
+    with pytest.raises(ConfigError, match="'voting' is for the tasks mc"):
+        make_plan(config(tasks=[]))
+    with pytest.raises(ConfigError, match="decoding on 'python"):
+        evaluate(config(tasks=["qa"], defenses=["decoding"]))
+
+
+def test_a_sweep_attacks_every_rank_that_has_room_and_a_search_finds_its_own(config) -> None:
+    plan = make_plan(config(attacks=["pia", "adaptive"], ranks=["sweep"], corruption_sizes=[2], defenses=["vanilla"]))
+    tried = [(job.attack.name, job.attack.rank) for job in plan.jobs]
+    assert list(dict.fromkeys(tried)) == [
+        ("none", "first"),
+        ("pia", 0),
+        ("pia", 1),
+        ("pia", 2),
+        ("adaptive", "first"),
+    ]
+
+
+def test_a_model_that_samples_is_not_certified(config, monkeypatch) -> None:
+    monkeypatch.setattr(light, "model", CallableModel(light.answer, samples=True), raising=False)
+    with pytest.raises(ConfigError, match="samples"):
+        evaluate(config(models=["python:tests.evaluation.light:model"]))
+
+
+def test_questions_without_a_target_are_named_and_left_out(config, tmp_path) -> None:
+    path = tmp_path / "bare.jsonl"
+    path.write_text(json.dumps({"question": "Q?", "answer": "A", "passages": ["A"]}) + "\n{}\n")
+    plan = make_plan(config(data=[str(path)], tasks=[], defenses=["vanilla"]))
+    assert [job.attack.name for job in plan.jobs] == ["none"]
+    assert any("no incorrect answer for pia" in note for note in plan.notes)
+    assert any("1 rows are no questions" in note for note in plan.notes)

@@ -1,0 +1,115 @@
+"""Intervals hold the mean, cover the truth as often as they say, and stay honest about small and uniform samples."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from robustrag_integrations.evaluation.score.intervals import (
+    EMPTY,
+    RATE,
+    SCORE,
+    Interval,
+    bootstrap_mean,
+    bootstrap_ratio,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.floats(0, 1), max_size=30), st.integers(0, 3))
+def test_the_mean_lies_in_its_interval_and_the_interval_within_the_limits(values: list[float], seed: int) -> None:
+    found = bootstrap_mean(values, limits=RATE, resamples=200, seed=seed)
+    assert found.n == len(values)
+    if not values:
+        assert found == EMPTY
+        return
+    assert found.mean is not None
+    assert found.low is not None
+    assert found.high is not None
+    assert math.isclose(found.mean, sum(values) / len(values), abs_tol=1e-12)
+    assert -1e-12 <= found.low <= found.mean + 1e-9
+    assert found.mean - 1e-9 <= found.high <= 1 + 1e-12
+
+
+def test_the_same_sample_gives_the_same_interval() -> None:
+    values = [(i * 37 % 101) / 101 for i in range(40)]
+    assert bootstrap_mean(values, limits=RATE) == bootstrap_mean(values, limits=RATE)
+    assert bootstrap_mean(values, seed=1) != bootstrap_mean(values, seed=2)
+
+
+def test_the_percentiles_are_those_of_the_binomial() -> None:
+    found = bootstrap_mean([1.0] * 30 + [0.0] * 70, limits=RATE, resamples=20_000)
+    assert found.low == pytest.approx(0.21, abs=0.011)  # 0.3 -+ 1.96 sqrt(0.3 * 0.7 / 100)
+    assert found.high == pytest.approx(0.39, abs=0.011)
+
+
+def test_most_intervals_hold_the_true_rate() -> None:
+    random_ = random.Random(5)
+    held = 0
+    for number in range(200):
+        sample = [float(random_.random() < 0.3) for _ in range(50)]
+        found = bootstrap_mean(sample, limits=RATE, resamples=400, seed=number)
+        assert found.low is not None
+        assert found.high is not None
+        held += found.low <= 0.3 <= found.high
+    assert held >= 174  # 95% of 200 are 190; a percentile bootstrap of 50 covers a little less
+
+
+@pytest.mark.parametrize(("value", "ends"), [(1.0, (0.741, 1.0)), (0.0, (0.0, 0.259)), (0.5, (0.370, 0.630))])
+def test_equal_values_do_not_pass_for_certainty(value: float, ends: tuple[float, float]) -> None:
+    found = bootstrap_mean([value] * 10, limits=RATE)
+    assert (found.low, found.high) == pytest.approx(ends, abs=0.001)
+    assert found.mean == value
+
+
+def test_more_equal_values_are_better_evidence() -> None:
+    lows = [bootstrap_mean([1.0] * n, limits=RATE).low for n in (1, 10, 100)]
+    assert lows == pytest.approx([0.05, 0.741, 0.970], abs=0.001)
+    assert bootstrap_mean([100.0] * 10, limits=SCORE).low == pytest.approx(74.1, abs=0.1)
+
+
+def test_equal_values_without_limits_have_no_interval() -> None:
+    assert bootstrap_mean([3.0, 3.0]) == Interval(3.0, None, None, 2)
+
+
+def test_large_samples_are_resampled_in_blocks() -> None:
+    values = [float(i % 2) for i in range(3000)]
+    found = bootstrap_mean(values, limits=RATE)
+    assert found.low == pytest.approx(0.482, abs=0.003)
+
+
+def test_a_ratio_resamples_pairs_together() -> None:
+    pairs = [(2.0 * d, d) for d in (1.0, 5.0, 3.0)]
+    assert bootstrap_ratio(pairs) == Interval(2.0, 2.0, 2.0, 3)
+    found = bootstrap_ratio([(2.0, 1.0), (3.0, 1.0), (4.0, 1.0)])
+    assert (found.mean, found.low, found.high) == (3.0, 2.0, 4.0)
+
+
+def test_a_ratio_to_nothing_is_empty_and_one_pair_has_no_interval() -> None:
+    assert bootstrap_ratio([]) == EMPTY
+    assert bootstrap_ratio([(1.0, 0.0)]) == EMPTY
+    assert bootstrap_ratio([(1.0, 2.0)]) == Interval(0.5, None, None, 1)
+    found = bootstrap_ratio([(1.0, 0.0), (1.0, 1.0)])
+    assert found.mean == 2.0
+    assert found.high is not None
+    assert math.isfinite(found.high)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"values": [float("nan")]}, "nan"),
+        ({"values": [1.5], "limits": RATE}, "from 0 to 1"),
+        ({"values": [1.0], "level": 1.0}, "level=1.0"),
+        ({"values": [1.0], "resamples": 0}, "resamples=0"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(arguments: dict[str, object], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        bootstrap_mean(**arguments)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="number from 0"):
+        bootstrap_ratio([(-1.0, 1.0)])

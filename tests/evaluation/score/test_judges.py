@@ -1,0 +1,102 @@
+"""Long answers through the command line: graded cleanly, under attack and in certificates, by every kind of judge."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from robustrag_integrations.cli import main, output
+from robustrag_integrations.evaluation.show.report import read_run, write_report
+from tests.evaluation import light
+from tests.evaluation.worlds import LIGHT, write_long
+from tests.helpers.openai_server import LoopbackServer, Reply
+
+GRADER = "python:tests.evaluation.light:grader"
+BOTH = "both.json"  # a config; the light model's phrases are single words
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """`robustrag eval` of one request for a long answer in a folder of its own; exit code, output, complaints, rows."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    monkeypatch.setattr(output, "PATIENCE", math.inf)
+    data = write_long(tmp_path, passages=6)
+    Path(BOTH).write_text(json.dumps({"defenses": ["vanilla", {"name": "keyword", "min_words": 1}]}), encoding="utf-8")
+
+    def call(*arguments: str, model: str = LIGHT):
+        base = ["--data", data, "--model", model, "--top-k", "6", "--attack", "pia-long", "--certify", "1"]
+        code = main(["eval", *base, *arguments, "--output", "run.jsonl", "--csv", "run.csv"])
+        said = capsys.readouterr()
+        rows = [json.loads(line) for line in Path("run.jsonl").read_text().splitlines()[1:]]
+        return code, said.out, said.err, rows
+
+    return call
+
+
+def test_all_three_scores_of_a_judge_are_in_rows_table_and_spreadsheet(run) -> None:
+    code, out, _, rows = run("--judge", GRADER, BOTH)
+    assert code == 0
+    assert [(r["setup"], r["attack"]["name"], r["scores"]["judge"]) for r in rows] == [
+        ("vanilla", "none", 80.0),
+        ("vanilla", "pia-long", 10.0),
+        ("keyword", "none", 80.0),
+        ("keyword", "pia-long", 80.0),
+    ]
+    assert all("unreadable" not in r["scores"] for r in rows)
+    [certificate] = rows[2]["certificates"]
+    assert certificate["metric"].startswith("LLM judge")
+    for column in ("bllmj", "rllmj", "cllmj k'=1"):
+        assert column in out
+    lines = list(csv.DictReader(Path("run.csv").read_text().splitlines()))
+    assert [line["bllmj"] for line in lines] == ["80.0", "", "80.0", ""]
+    assert [line["rllmj"] for line in lines] == ["", "10.0", "", "80.0"]
+    assert float(lines[2]["certified injection 1"]) == certificate["tau"]
+
+
+def test_replies_without_a_score_count_as_zero_and_are_told_everywhere(run, monkeypatch) -> None:
+    monkeypatch.setattr(light, "answer", lambda prompt: "Nobody")
+    code, out, _, rows = run("--judge", GRADER, "--defense", "vanilla")
+    assert code == 0
+    assert [(r["scores"]["judge"], r["scores"]["unreadable"]) for r in rows] == [(0.0, True)] * 2
+    assert "1 of 1 judge's scores are 0 since its replies held none" in out
+    assert [line["unreadable"] for line in csv.DictReader(Path("run.csv").read_text().splitlines())] == ["1", "1"]
+    page = write_report(read_run("run.jsonl"), "run.html").read_text(encoding="utf-8")
+    assert "judge 0 of 100, since no score could be read from the judge&#x27;s replies" in page
+
+
+def test_a_judge_that_cannot_be_asked_fails_its_rows_and_another_one_makes_rows_of_its_own(run) -> None:
+    code, _, err, rows = run("--judge", "python:tests.evaluation.light:broken", "--defense", "vanilla")
+    assert code == 1
+    assert "2 rows failed" in err
+    assert all("the judge could not be asked" in r["error"]["message"] for r in rows)
+    code, _, _, rows = run("--judge", GRADER, "--defense", "vanilla")
+    assert code == 0
+    assert [r["scores"]["judge"] for r in rows[:2]] == [80.0, 10.0]
+
+
+def test_a_judge_behind_a_server_is_asked_there(run) -> None:
+    with LoopbackServer(lambda prompt: Reply(light.grader(prompt))) as server:
+        code, _, _, rows = run(*("--judge", "openai:grader", "--base-url", server.url, "--no-cache", BOTH))
+    assert code == 0
+    assert [r["scores"]["judge"] for r in rows] == [80.0, 10.0, 80.0, 80.0]
+    assert {request["model"] for request in server.requests} == {"grader"}
+    assert all(prompt.startswith("You grade answers.") for prompt in server.prompts)
+
+
+def test_the_bundled_reader_answers_and_judges_to_the_end(run) -> None:
+    """The reader is no judge; what it gives is read as a score or told to be none."""
+    pytest.importorskip("transformers", reason="needs the extra local")
+    code, out, _, rows = run("--judge", "bundled", "--defense", "vanilla", "decoding", "--eta", "1", model="bundled")
+    assert code == 0
+    assert [r["error"] for r in rows] == [None] * 4
+    assert all(0 <= r["scores"]["judge"] <= 100 for r in rows)
+    told = [r["scores"] for r in rows if not r["scores"]["abstained"]]
+    assert told
+    assert all(scores["judge"] > 0 or scores.get("unreadable") for scores in told)
+    assert "cllmj" in out

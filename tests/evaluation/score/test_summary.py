@@ -1,0 +1,191 @@
+"""Lines say what rows say: nothing is dropped in silence, and no estimate passes for a certificate."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from robustrag_integrations.evaluation.score.intervals import EMPTY
+from robustrag_integrations.evaluation.score.summary import AttackSpec, summarise
+from tests.evaluation.rows import PIA, certificate, failed, row
+
+HEADER = {"schema": "robustrag/eval-run/1", "config": {}, "versions": {}}
+
+
+def test_one_line_per_setup_and_attack_in_the_order_of_the_rows() -> None:
+    rows = [
+        HEADER,
+        row(1),
+        row(2),
+        row(1, attack=PIA),
+        row(1, setup="keyword alpha=0.5"),
+        row(1, attack={**PIA, "rank": 3}),
+    ]
+    found = summarise(rows)
+    assert [(line.setup, str(line.attack), line.n) for line in found] == [
+        ("keyword", "none", 2),
+        ("keyword", "pia @first k'=1", 1),
+        ("keyword alpha=0.5", "none", 1),
+        ("keyword", "pia @3 k'=1", 1),
+    ]
+    assert found[0].settings == {"alpha": 0.3}
+
+
+def test_rates_are_means_over_answered_questions() -> None:
+    wrong = {"correct": 0.0, "hijacked": True}
+    rows = [
+        row(1, attack=PIA),
+        row(2, attack=PIA, scores=wrong),
+        row(3, attack=PIA, scores={"hijacked": True, "both": True}),
+        row(4, attack=PIA, scores={"correct": 0.0, "abstained": True}),
+        failed(5, attack=PIA),
+    ]
+    [line] = summarise(rows)
+    assert (line.n, line.failed, line.errors) == (4, 1, {"ModelError: timed out": 1})
+    assert (line.racc.mean, line.asr.mean, line.both.mean, line.abstention.mean) == (0.5, 0.5, 0.25, 0.25)
+    assert line.bacc == EMPTY
+    assert line.racc.n == 4
+    assert line.racc.low is not None
+    assert line.racc.high is not None
+    assert 0 <= line.racc.low < 0.5 < line.racc.high <= 1
+
+
+def test_clean_rows_have_a_benign_accuracy() -> None:
+    [line] = summarise([row(1), row(2, scores={"correct": 0.0})])
+    assert (line.bacc.mean, line.racc) == (0.5, EMPTY)
+
+
+def test_a_row_that_failed_and_then_succeeded_has_succeeded() -> None:
+    [line] = summarise([failed(1), row(2), row(1)])
+    assert (line.n, line.failed) == (2, 0)
+    [line] = summarise([row(1), failed(1)])
+    assert (line.n, line.failed) == (1, 0)
+
+
+def test_a_line_of_nothing_but_failures_is_a_line() -> None:
+    [line] = summarise([failed(1), failed(2, "refused"), failed(3)])
+    assert (line.n, line.failed) == (0, 3)
+    assert line.errors == {"ModelError: timed out": 2, "ModelError: refused": 1}
+    assert (line.accuracy, line.asr, line.radius, line.latency_ratio) == (EMPTY,) * 4
+    assert (line.model_calls, line.prompt_tokens, line.seconds) == (None, None, None)
+
+
+def test_questions_without_a_target_are_in_no_success_rate() -> None:
+    [line] = summarise([row(1, scores={"hijacked": None}), row(2, scores={"hijacked": True})])
+    assert (line.asr.mean, line.asr.n, line.accuracy.n) == (1.0, 1, 2)
+
+
+def test_the_radius_has_a_mean_and_a_distribution() -> None:
+    [line] = summarise([row(i, answer={"radius": r}) for i, r in enumerate([2, 0, 2, 3])])
+    assert (line.radius.mean, line.radii) == (1.75, {0: 1, 2: 2, 3: 1})
+
+
+def test_costs_are_means_and_unknown_tokens_stay_unknown() -> None:
+    [line] = summarise([row(1), row(2, cost={"model_calls": 12, "prompt_tokens": None})])
+    assert (line.model_calls, line.prompt_tokens, line.completion_tokens) == (11.5, 100, 10)
+    [line] = summarise([row(1, cost={"prompt_tokens": None, "completion_tokens": None})])
+    assert (line.prompt_tokens, line.completion_tokens) == (None, None)
+
+
+def vanilla(number: int, seconds: float, **change: object) -> dict[str, object]:
+    return row(number, setup="vanilla", defense="vanilla", timing={"seconds": seconds}, **change)
+
+
+def test_latency_is_compared_with_vanilla_that_shows_as_many_worked_examples() -> None:
+    def timed(defense: str, shots: int, seconds: float) -> dict[str, object]:
+        about = {"defense": defense, "setup": f"{defense} {shots}", "key": f"{defense}{shots}"}
+        return row(1, **about, settings={"exemplars": shots}, timing={"seconds": seconds})
+
+    rows = [timed("vanilla", 1, 2.0), timed("vanilla", 4, 4.0)]
+    rows += [timed("keyword", 1, 4.0), timed("keyword", 4, 4.0), timed("keyword", 0, 3.0)]
+    found = {line.setup: line.latency_ratio.mean for line in summarise(rows)}
+    assert found == {"vanilla 1": 1.0, "vanilla 4": 1.0, "keyword 1": 2.0, "keyword 4": 1.0, "keyword 0": 1.5}
+
+
+def test_latency_is_compared_with_vanilla_on_the_same_question_and_attack() -> None:
+    rows = [vanilla(1, 1.0), vanilla(2, 4.0), vanilla(1, 100.0, attack=PIA), row(1), row(2), row(3), row(9, attack=PIA)]
+    found = {(line.setup, line.attack.name): line.latency_ratio for line in summarise(rows)}
+    assert found["keyword", "none"].mean == 4 / 5
+    assert found["keyword", "none"].n == 2
+    assert found["vanilla", "none"].mean == 1
+    assert found["keyword", "pia"] == EMPTY
+
+
+def test_answers_out_of_a_cache_tell_nothing_about_time() -> None:
+    cached = {"seconds": 0.001, "cached_calls": 11}
+    rows = [vanilla(1, 1.0), row(1), vanilla(2, 1.0), row(2, timing=cached), row(3), vanilla(3, 0.1)]
+    rows[-1]["timing"] = cached
+    line = summarise(rows)[1]
+    assert (line.seconds, line.latency_ratio.mean, line.latency_ratio.n) == (2.0, 2.0, 1)
+    [line] = summarise([row(1, timing=cached)])
+    assert line.seconds is None
+
+
+def test_certificates_are_averaged_per_attacker_and_size() -> None:
+    rows = [
+        row(1, certificates=[certificate(1.0), certificate(1.0, 2), certificate(0.0, 1, "modification")]),
+        row(2, certificates=[certificate(0.0), certificate(0.0, 2), certificate(0.0, 1, "modification")]),
+    ]
+    [line] = summarise(rows)
+    assert [(c.attack, c.corruption_size, c.score.mean, c.guaranteed) for c in line.certified] == [
+        ("injection", 1, 0.5, 1),
+        ("injection", 2, 0.5, 1),
+        ("modification", 1, 0.0, 0),
+    ]
+
+
+def test_an_undecided_certificate_counts_as_nothing_and_its_estimate_stays_apart() -> None:
+    undecided = certificate(0.9, certified=False, estimate={"value": 1.0, "sample_size": 5, "seed": 0})
+    [line] = summarise([row(1, certificates=[undecided]), row(2, certificates=[certificate(1.0)])])
+    [found] = line.certified
+    assert (found.score.mean, found.score.n, found.guaranteed, found.undecided) == (0.5, 2, 1, 1)
+    assert (found.estimate.mean, found.estimate.n) == (1.0, 1)
+
+
+def test_long_answers_have_judges_scores_in_place_of_accuracies() -> None:
+    rows = [
+        row(i, task="long", scores={"correct": j / 100, "judge": j}, certificates=[certificate(j / 2)])
+        for i, j in enumerate([80.0, 40.0])
+    ]
+    [line] = summarise(rows)
+    assert (line.bllmj.mean, line.bllmj.n, line.rllmj, line.bacc) == (60.0, 2, EMPTY, EMPTY)
+    assert line.certified[0].score.mean == 30.0
+    [line] = summarise([row(1, task="long", scores={"correct": None, "judge": None}, attack=PIA)])
+    assert (line.rllmj, line.n) == (EMPTY, 1)
+
+
+def test_no_rows_make_no_lines() -> None:
+    assert summarise([]) == ()
+    assert summarise([HEADER]) == ()
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ([], "row 2 is no robustrag/eval/1 row"),
+        ({"schema": "other"}, "row 2 is no"),
+        ({**row(2), "key": None}, "row 2: key"),
+        ({**row(2), "attack": None}, "row 2: attack"),
+        ({**row(2), "attack": {"name": "x", "rank": []}}, "row 2: attack"),
+        ({**row(2), "attack": {"mode": "x"}}, "attack.name"),
+        ({**row(2), "scores": None}, "row 2: scores"),
+        (row(2, scores={"correct": "1"}), "scores.correct"),
+        (row(2, answer={"radius": None}), "answer.radius"),
+        (row(2, certificates=[{"tau": 1}]), r"certificates\[0\].attack"),
+        (row(2, timing={"seconds": "fast"}), "timing.seconds"),
+    ],
+)
+def test_a_row_that_is_none_is_named(bad: dict[str, object], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        summarise([row(1), bad])
+
+
+def test_the_name_of_an_attack_says_what_is_unusual_about_it() -> None:
+    assert str(AttackSpec("pia", "modification", "last", 2, 7, 3)) == "pia @last k'=2 (modification, x3, seed 7)"
+    assert str(AttackSpec("adaptive", corruption_size=1)) == "adaptive k'=1"
+
+
+def test_rows_survive_a_file() -> None:
+    rows = [row(1), failed(2), row(1, attack=PIA)]
+    assert summarise(json.loads(json.dumps(rows))) == summarise(rows)

@@ -1,0 +1,174 @@
+"""The page as a file: self-contained, closed by its policy, bounded, and written whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from robustrag_integrations.drawing.answer import Limits
+from robustrag_integrations.evaluation.score.summary import summarise
+from robustrag_integrations.evaluation.show.report import ReportError, Run, Size, read_run, write_report
+from robustrag_integrations.evaluation.show.report.embedding import filled, json_text
+from robustrag_integrations.evaluation.show.report.page import report_page
+from robustrag_integrations.evaluation.show.report.plain import plain_list
+from tests.evaluation.runs import write_run
+
+
+@pytest.fixture(scope="module")
+def page(run_file: Path) -> str:
+    return report_page(read_run(run_file))
+
+
+def _data(page: str, name: str) -> Any:
+    [found] = re.findall(rf'<script type="application/json" id="{name}">(.*?)</script>', page, re.S)
+    return json.loads(found)
+
+
+def test_the_policy_names_exactly_the_script_and_the_style_of_the_page(page: str) -> None:
+    [policy] = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
+    for kind, directive in (("script", "script-src"), ("style", "style-src")):
+        [inline] = re.findall(rf"<{kind}>(.*?)</{kind}>", page, re.S)
+        digest = b64encode(hashlib.sha256(inline.encode()).digest()).decode()
+        assert f"{directive} 'sha256-{digest}'" in policy
+    assert policy.startswith("default-src 'none'; ")
+    assert "unsafe" not in policy
+    assert "http" not in policy
+    assert page.index("Content-Security-Policy") < page.index("<title>")
+
+
+def test_nothing_on_the_page_points_anywhere_else(page: str) -> None:
+    without_text = re.sub(r'<script type="application/json".*?</script>', "", page, flags=re.S)
+    named = set(re.findall(r'(?:https?:)?//[^\s"\'<>)]+', without_text))
+    assert {n for n in named if n.startswith("http")} <= {"http://www.w3.org/2000/svg"}
+    assert re.findall(r'\b(?:src|href|action|data)="([^"]*)"', without_text) == ["data:,", "#questions"]
+    assert "@import" not in page
+    assert "url(" not in page
+    assert " style=" not in without_text
+
+
+def test_hostile_rows_add_no_element_to_the_page(dangerous_rows: list[dict[str, Any]], page: str) -> None:
+    hostile = report_page(Run("</title><script>x</script>", rows=tuple(dangerous_rows)))
+    hostile.encode("utf-8")
+    assert len(re.findall(r"<script>", hostile)) == 1
+    assert len(re.findall(r"<style>", hostile)) == 1
+    assert len(re.findall(r"<!--", hostile)) == 0
+    known = set(re.findall(r"<([a-zA-Z!/][\w-]*)", page))
+    assert set(re.findall(r"<([a-zA-Z!/][\w-]*)", hostile)) <= known
+    for block in re.findall(r'<script type="application/json" id="([\w-]+)">', hostile):
+        _data(hostile, block)
+
+
+@settings(deadline=None)
+@given(st.recursive(st.text(), lambda inner: st.lists(inner, max_size=3), max_leaves=4))
+def test_embedded_data_comes_back_and_cannot_end_its_element(data: Any) -> None:
+    written = json_text(data)
+    assert not re.search("[<>&\u2028\u2029]", written)
+    assert json.loads(written) == data
+
+
+def test_what_is_put_into_the_page_is_not_looked_at_again() -> None:
+    assert filled("{{a}}{{b}}", {"a": "{{b}}", "b": r"\1$1{{c}}"}) == r"{{b}}\1$1{{c}}"
+
+
+def test_every_row_can_be_found_by_its_filters(page: str, made_rows: list[dict[str, Any]]) -> None:
+    listed = _data(page, "lines")
+    assert listed["filters"] == ["dataset", "model", "setup", "attack", "outcome"]
+    assert len(listed["lines"]) == len(made_rows)
+    select = re.search(r'<select name="setup">(.*?)</select>', page)
+    assert select is not None
+    names = re.findall(r'<option value="\d+">([^<]*)</option>', select[1])
+    assert [names[line["f"][2]] for line in listed["lines"]] == [row["setup"] for row in made_rows]
+
+
+def test_the_tables_say_what_the_summary_says(page: str, made_rows: list[dict[str, Any]]) -> None:
+    line = next(a for a in summarise(made_rows) if a.setup == "vanilla" and a.attack.name == "pia")
+    assert line.asr.mean is not None
+    assert f"<b>{line.asr.mean:.0%}</b> hijacked" in page
+    assert "1 failed" in page
+    clean = next(a for a in summarise(made_rows) if a.setup == "keyword" and a.clean)
+    assert f"<b>{clean.certified[0].score.mean:.0%}</b>" in page
+
+
+def test_passages_are_kept_once_and_cut_where_the_limit_says(made_rows: list[dict[str, Any]]) -> None:
+    long = "needle " + "hay " * 2000
+    rows = tuple({**r, "passages": [{**p, "text": long} for p in r["passages"]]} for r in made_rows[:20])
+    page = report_page(Run("run", rows=rows), size=Size(limits=Limits(passage=600)))
+    assert sum(block.count("needle") for block in re.findall(r'<script type="application/json".*?</script>', page)) == 1
+    assert "cut: 8,007 characters, the first 600 are shown" in page
+
+
+def test_readers_without_scripts_get_rows_of_every_setup_and_attack_as_far_as_there_is_room(
+    made_rows: list[dict[str, Any]],
+) -> None:
+    rows = [{**row, "key": f"{row['key']} {i}"} for i in range(12) for row in made_rows if row["error"] is None]
+    everything = plain_list(rows, 100_000_000, Limits())
+    assert (len(everything.lines), everything.unfolding) == (len(rows), len(rows))
+    some = plain_list(rows, everything.size / 4, Limits())
+    assert 100 < some.unfolding == len(some.lines) < len(rows) / 3
+    assert some.size <= everything.size / 4
+    markup = "".join(some.lines)
+    for setup in ("vanilla", "keyword alpha=0.6", "voting", "decoding"):
+        assert f'class="setup">{setup}<' in markup
+    few = plain_list(rows, 0, Limits())
+    assert (len(few.lines), few.unfolding) == (100, 0)
+
+
+def test_a_page_keeps_to_its_size_and_says_what_it_left_out(made_rows: list[dict[str, Any]]) -> None:
+    rows = tuple(
+        {**made_rows[i % 30], "key": str(i), "passages": [{**p, "text": f"{i}-{n} " + "x" * 1400} for n, p in
+         enumerate(made_rows[i % 30]["passages"])]}
+        for i in range(300)
+    )  # fmt: skip
+    page = report_page(Run("run", rows=rows), size=Size(megabytes=1, lines=250))
+    assert len(page) < 1_500_000
+    assert "50 of 300 rows are not listed" in page
+    assert re.search(r"The details of \d+ rows are left out: the page is limited to 1 MB\.", page)
+    assert 'id="row-0"' in page
+    assert 'id="row-249"' not in page
+
+
+def test_what_was_wrong_with_the_file_stands_on_the_page(tmp_path: Path, made_rows: list[dict[str, Any]]) -> None:
+    path = write_run(tmp_path / "run.jsonl", made_rows[:1])
+    path.write_bytes(path.read_bytes() + b"<b>broken\n{torn")
+    page = report_page(read_run(path))
+    assert "line 3: not JSON" in page
+    assert "The last line is torn" in page
+    assert "2 lines that cannot be read" in page
+    assert "<b>broken" not in page
+
+
+def test_the_same_run_gives_the_same_page(run_file: Path) -> None:
+    assert report_page(read_run(run_file)) == report_page(read_run(run_file))
+
+
+def test_a_page_replaces_the_old_one_whole_and_leaves_no_draft(run_file: Path, tmp_path: Path) -> None:
+    target = tmp_path / "report.html"
+    target.write_text("old")
+    assert write_report(read_run(run_file), target) == target
+    assert target.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert os.listdir(tmp_path) == ["report.html"]
+
+
+def test_a_page_that_cannot_be_put_in_place_leaves_the_old_one(
+    run_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "report.html"
+    target.write_text("old")
+
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", refuse)
+    with pytest.raises(ReportError, match="No space left on device"):
+        write_report(read_run(run_file), target)
+    assert target.read_text() == "old"
+    assert os.listdir(tmp_path) == ["report.html"]

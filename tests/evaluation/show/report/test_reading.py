@@ -1,0 +1,159 @@
+"""Reading a run's file: whole rows only, everything else reported, nothing run."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from robustrag_integrations.evaluation.score.shapes import misfit_in_row
+from robustrag_integrations.evaluation.show.report import NotARunError, Run, read_run
+from robustrag_integrations.evaluation.show.report.page import report_page
+from tests.evaluation.runs import HEADER, write_run
+
+
+def _lines(*lines: str | bytes) -> bytes:
+    return b"".join(line if isinstance(line, bytes) else line.encode() + b"\n" for line in lines)
+
+
+def test_rows_and_header_are_read_and_a_torn_last_line_is_left_out(
+    tmp_path: Path, made_rows: list[dict[str, Any]]
+) -> None:
+    path = write_run(tmp_path / "run.jsonl", made_rows[:3])
+    path.write_bytes(path.read_bytes() + json.dumps(made_rows[3]).encode()[:200])
+    run = read_run(path)
+    assert [r["key"] for r in run.rows] == [r["key"] for r in made_rows[:3]]
+    assert run.header["versions"] == HEADER["versions"]
+    assert run.torn
+    assert run.bad == ()
+
+
+def test_a_last_line_that_lacks_only_its_end_is_a_row(tmp_path: Path, made_rows: list[dict[str, Any]]) -> None:
+    path = write_run(tmp_path / "run.jsonl", made_rows[:2])
+    path.write_bytes(path.read_bytes().rstrip(b"\n"))
+    run = read_run(path)
+    assert len(run.rows) == 2
+    assert not run.torn
+
+
+def test_bad_lines_are_reported_by_number_and_the_rest_is_kept(tmp_path: Path, made_rows: list[dict[str, Any]]) -> None:
+    good = json.dumps(made_rows[0])
+    broken = {**made_rows[1], "passages": [{"text": 7}]}
+    other = {**made_rows[2], "schema": "robustrag/eval/9"}
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(
+        _lines("{not json", good, "[1]", json.dumps(broken), b"\xff\xfe\n", '{"x": NaN}', json.dumps(other), "[" * 9000)
+    )
+    run = read_run(path)
+    assert [r["key"] for r in run.rows] == [made_rows[0]["key"]]
+    assert [b.number for b in run.bad] == [1, 3, 4, 5, 6, 7, 8]
+    reasons = [b.reason for b in run.bad]
+    assert "expected an object, got list" in reasons[1]
+    assert "passages[0].text must be a text, got 7" in reasons[2]
+    assert "NaN is not JSON" in reasons[4]
+    assert "'robustrag/eval/9'" in reasons[5]
+
+
+def test_a_row_without_what_is_drawn_of_it_is_named(made_rows: list[dict[str, Any]]) -> None:
+    row = next(r for r in made_rows if r["attack"]["name"] == "pia")
+    for part, key in (
+        ("scores", "hijacked"),
+        ("attack", "corruption_size"),
+        ("answer", "groups"),
+        ("timing", "seconds"),
+    ):
+        broken = {**row, part: {k: v for k, v in row[part].items() if k != key}}
+        assert misfit_in_row(broken) is not None, (part, key)
+    assert misfit_in_row(row) is None
+
+
+def test_a_row_that_was_tried_again_replaces_its_failure_and_never_the_other_way_round(
+    tmp_path: Path, made_rows: list[dict[str, Any]]
+) -> None:
+    failed = {**made_rows[0], "answer": None, "scores": None, "error": {"type": "Timeout", "message": "late"}}
+    again = {**failed, "error": {"type": "Timeout", "message": "again"}}
+    path = tmp_path / "run.jsonl"
+    assert read_run(write_run(path, [failed, made_rows[0], failed])).rows[0]["error"] is None
+    assert read_run(write_run(path, [failed, again])).rows[0]["error"]["message"] == "again"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "there is nothing in it"),
+        (b"\n\n", "there is nothing in it"),
+        (b'{"key": "x", "certificates": []}\n', "its schema is None"),
+        (b"question,answer\n1,2\n", "not JSON"),
+        (b"\x89PNG\r\n\x1a\n\x00", "not JSON|nothing in it"),
+    ],
+    ids=["empty", "blank", "certificates", "csv", "picture"],
+)
+def test_a_file_that_is_no_run_is_refused_with_what_to_do(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "other"
+    path.write_bytes(content)
+    with pytest.raises(NotARunError, match=message) as raised:
+        read_run(path)
+    assert "give the file that `robustrag eval` wrote" in str(raised.value)
+
+
+class _Trap:
+    """What a pickle would run."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (Path("/tmp/robustrag-was-unpickled"),)
+
+
+def test_a_pickle_is_refused_and_not_opened(tmp_path: Path) -> None:
+    mark = Path("/tmp/robustrag-was-unpickled")
+    mark.unlink(missing_ok=True)
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(pickle.dumps(_Trap()))
+    with pytest.raises(NotARunError):
+        read_run(path)
+    assert not mark.exists()
+
+
+def test_a_folder_and_a_missing_file_are_refused(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "none"):
+        with pytest.raises(NotARunError, match="cannot read"):
+            read_run(path)
+
+
+def test_a_run_with_only_a_header_makes_a_page_that_says_so(tmp_path: Path) -> None:
+    page = report_page(read_run(write_run(tmp_path / "run.jsonl", [])))
+    assert "This run has no rows yet." in page
+
+
+_JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 3)
+    | st.just(10**300)
+    | st.floats(allow_nan=False)
+    | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_whatever_stands_in_a_row_it_is_reported_or_drawn(data: st.DataObject, made_rows: list[dict[str, Any]]) -> None:
+    row = copy.deepcopy(data.draw(st.sampled_from([made_rows[0], made_rows[20], made_rows[-2], made_rows[-1]])))
+    place: Any = row
+    while True:
+        key = data.draw(st.sampled_from(range(len(place)) if isinstance(place, list) else sorted(place)))
+        if isinstance(place[key], (dict, list)) and place[key] and data.draw(st.booleans()):
+            place = place[key]
+            continue
+        place[key] = data.draw(_JSON)
+        break
+    row = json.loads(json.dumps(row))
+    if row.get("schema") == "robustrag/eval/1" and misfit_in_row(row) is None:
+        report_page(Run("fuzz", rows=(row,))).encode("utf-8")

@@ -1,0 +1,121 @@
+"""The table shows every number with its interval, and neither it nor the CSV carries out what data says."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+
+from robustrag_integrations.evaluation.score.summary import summarise
+from robustrag_integrations.evaluation.show.lines import lines_csv, lines_table, plain_cell
+from tests.evaluation.rows import PIA, certificate, failed, row
+
+
+def read(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_the_table_shows_rates_in_percent_with_their_intervals() -> None:
+    rows = [row(i, scores={"correct": float(i < 5)}, certificates=[certificate(1.0)]) for i in range(10)]
+    rows += [row(i, attack=PIA, scores={"hijacked": True, "both": True}) for i in range(10)]
+    shown = lines_table(summarise(rows))
+    assert "data:     demo (qa)" in shown
+    header = next(line for line in shown.splitlines() if line.startswith("setup"))
+    assert header.split() == [
+        "setup",
+        "attack",
+        "n",
+        "bacc",
+        "racc",
+        "asr",
+        "both",
+        "abstained",
+        "cacc",
+        "k'=1",
+        "radius",
+        "calls",
+        "tokens",
+        "seconds",
+    ]
+    clean, attacked = [line for line in shown.splitlines() if line.startswith("keyword")]
+    assert "50.0 [20, 80]" in clean
+    assert "100.0 [74, 100]" in attacked
+    assert "2.00 (2:10)" in clean
+
+
+def test_what_differs_between_lines_becomes_a_column() -> None:
+    shown = lines_table(summarise([row(1), row(1, dataset="other", key="k2"), row(1, top_k=5, key="k3")]))
+    assert "demo (qa)" in shown
+    assert "other (qa)" in shown
+    assert shown.startswith("model:    bundled")
+
+
+def test_failures_and_undecided_certificates_are_shown_below() -> None:
+    undecided = certificate(0.0, certified=False, estimate={"value": 0.5, "sample_size": 5, "seed": 0})
+    shown = lines_table(summarise([row(1, certificates=[undecided]), failed(2)]))
+    assert "demo, keyword, none: 1 failed: ModelError: timed out" in shown
+    assert "1 of 1 certificates against injection k'=1 undecided, counted as 0" in shown
+    assert "lowest sampled scores there: 0.5 on average, no guarantee" in shown
+
+
+def test_long_answers_show_judges_scores() -> None:
+    judged = {"correct": 0.5, "judge": 50.0}
+    rows = [row(1, task="long", scores=judged, certificates=[certificate(30.0)])]
+    shown = lines_table(summarise(rows))
+    assert "bllmj" in shown
+    assert "cllmj k'=1" in shown
+    assert "cacc" not in shown
+    assert "30.0 [" in shown
+
+
+def test_no_lines_are_said_to_be_none() -> None:
+    assert lines_table(()) == "There are no rows."
+    assert read(lines_csv(())) == []
+    assert lines_csv(()).startswith("dataset,task,model")
+
+
+def test_the_table_disarms_what_data_says() -> None:
+    hostile = "\x1b[31mred\u202e\nnew line"
+    shown = lines_table(summarise([row(1, dataset=hostile, setup=hostile), failed(2, hostile, model=hostile)]))
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    assert "\nnew line" not in shown
+
+
+def test_csv_has_one_row_per_line_and_a_column_per_certified_attacker() -> None:
+    rows = [row(i, certificates=[certificate(1.0), certificate(0.0, 2)]) for i in range(4)]
+    rows += [row(i, setup="vanilla", defense="vanilla", timing={"seconds": 1.0}) for i in range(4)]
+    first, second = read(lines_csv(summarise(rows)))
+    assert (first["setup"], first["n"], first["failed"], first["bacc"], first["bacc n"]) == (
+        "keyword",
+        "4",
+        "0",
+        "1.0",
+        "4",
+    )
+    assert float(first["bacc low"]) == pytest.approx(0.473, abs=0.001)
+    assert (first["racc"], first["racc n"]) == ("", "0")
+    assert (first["certified injection 1"], first["certified injection 2"]) == ("1.0", "0.0")
+    assert first["certified injection 2 undecided"] == "0"
+    assert (first["latency_ratio"], first["model_calls"], first["radii"]) == ("2.0", "11.0", "2:4")
+    assert second["certified injection 1"] == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", " =1", "\n=HYPERLINK(1)", "\x00=1", "＝1", "\u200b=1", "\x1b=1"],
+)
+def test_no_cell_is_a_formula(text: str) -> None:
+    assert plain_cell(text).startswith("'")
+    for cells in read(lines_csv(summarise([row(1, dataset=text, setup=text, model=text), failed(2, setup=text)]))):
+        for value in cells.values():
+            assert not value.lstrip().startswith(("=", "+", "-", "@", "＝"))
+
+
+def test_plain_cells_stay_as_they_are() -> None:
+    for text in ("", "demo", "keyword alpha=0.5", "a-b", "'quoted'", 'say "x", y'):
+        assert plain_cell(text) == text
+    [cells] = read(lines_csv(summarise([row(1, setup='say "x", y')])))
+    assert cells["setup"] == 'say "x", y'
+    assert len(plain_cell("a" * 10_000)) == 500
