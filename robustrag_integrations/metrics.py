@@ -17,8 +17,8 @@ from typing import Protocol
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.checks import check_at_least_one
 from robustrag_integrations.errors import ModelError
-from robustrag_integrations.keywords.normalise import few_marks
 from robustrag_integrations.models.base import TextModel
+from robustrag_integrations.normalise import plain_words
 from robustrag_integrations.prompts import Prompt, PromptTemplate
 
 _ARTICLES = frozenset({"a", "an", "the"})
@@ -51,8 +51,7 @@ def exact_choice(response: str, references: Sequence[str]) -> float:
 
 def normalised(text: str) -> str:
     """Words in lower case with single spaces, without punctuation and articles."""
-    folded = unicodedata.normalize("NFKC", few_marks(text)).casefold()
-    words = "".join(c if c.isalnum() or unicodedata.category(c) in {"Mn", "Mc"} else " " for c in folded).split()
+    words = plain_words(text).split()
     return " ".join([w for w in words if w not in _ARTICLES] or words)
 
 

@@ -115,14 +115,14 @@ def _prepare(args: argparse.Namespace) -> tuple[Question, list[Passage]]:
 
 def _case(args: argparse.Namespace, known: Sequence[Question]) -> Question:
     """The question of the list that was asked for, or one of the user's own, to which nobody knows the answer."""
-    from robustrag_integrations.cli.demonstration import words
     from robustrag_integrations.cli.world import Question
+    from robustrag_integrations.normalise import plain_words
 
     if args.question is None:
         position: int = args.seed % len(known)
         case = known[position]
     else:
-        same = (q for q in known if words(q.question) == words(args.question))
+        same = (q for q in known if plain_words(q.question) == plain_words(args.question))
         case = next(same, Question(args.question, None, DEFAULT_TARGET))
     if args.target is None:
         return case

@@ -10,11 +10,12 @@ import html
 import re
 import unicodedata
 
+from robustrag_integrations.normalise import few_marks
+
 MAX_CHARACTERS = 20_000
 MAX_LINES = 400
 MAX_WORD_CHARACTERS = 100
 MAX_KEYWORD_CHARACTERS = 200
-_MAX_MARKS = 3  # combining marks in a row; Vietnamese needs two
 
 _PLAIN = str.maketrans(
     {
@@ -58,18 +59,6 @@ def plain_characters(text: str) -> str:
         return text.translate(_PLAIN)
     text = _VULGAR.sub(" ", _SUPERSCRIPT.sub(lambda match: "^" + match.group(), few_marks(text).translate(_PLAIN)))
     return "".join(map(_plain_character, unicodedata.normalize("NFKC", text).translate(_PLAIN)))
-
-
-def few_marks(text: str) -> str:
-    """Drop combining marks beyond a few in a row: sorting them, as NFKC does, takes quadratic time."""
-    if text.isascii():
-        return text
-    kept, run = [], 0
-    for character in text:
-        run = run + 1 if unicodedata.combining(character) else 0
-        if run <= _MAX_MARKS:
-            kept.append(character)
-    return "".join(kept)
 
 
 def _plain_character(character: str) -> str:

@@ -14,6 +14,7 @@ from robustrag_integrations.answer import GroupReport, RobustAnswer
 from robustrag_integrations.defenses.base import TextDefense
 from robustrag_integrations.defenses.voting.counting import VoteTally, tally_votes, vote_radius
 from robustrag_integrations.models.base import Response, TextModel
+from robustrag_integrations.normalise import plain_words
 from robustrag_integrations.passages import GroupBy, PassageGroup, grouping_warnings
 from robustrag_integrations.plans.asking import Quorum, ask_groups, report, truncation_warnings
 from robustrag_integrations.plans.requests import Emit, Plan
@@ -36,7 +37,6 @@ _LETTER = re.compile(
     r"(?:(?:the )?(?:correct |right |best )?(?:answer|option|choice)(?: is|:)? ?)?"
     r"[(\[*_]{0,3}([a-z0])[)\]*_]{0,3}(?:[.:)].*)?"
 )
-_NO_WORD = re.compile(r"[\W_]+")  # what str.isalnum denies
 _LOOKED_AT = 500  # characters; a vote is short, and a hostile response may be long
 
 
@@ -56,7 +56,7 @@ def check_choices(choices: Sequence[str] | None) -> tuple[str, ...]:
     for i, choice in enumerate(choices):
         if not choice.strip():
             raise ValueError(f"choices[{i}] is empty")
-        if (first := seen.setdefault(_plain(choice), i)) != i:
+        if (first := seen.setdefault(plain_words(choice), i)) != i:
             raise ValueError(f"choices[{first}] and choices[{i}] are the same: {choice!r:.60}")
     return tuple(choices)
 
@@ -68,7 +68,7 @@ def parse_option(response: str, choices: Sequence[str]) -> int | None:
     one option. A function of this one response.
     """
     line = unicodedata.normalize("NFKC", response[:_LOOKED_AT]).strip().split("\n", 1)[0].strip()
-    plain, options = _plain(line), _plain_options(tuple(choices))
+    plain, options = plain_words(line), _plain_options(tuple(choices))
     if plain in options:
         return options.index(plain)
     if match := _LETTER.fullmatch(" ".join(line.casefold().split())):
@@ -81,17 +81,13 @@ def parse_option(response: str, choices: Sequence[str]) -> int | None:
     return named[0] if len(named) == 1 else None
 
 
-def _plain(text: str) -> str:
-    return " ".join(_NO_WORD.sub(" ", unicodedata.normalize("NFKC", text).casefold()).split())
-
-
-_NOTHING_FOUND = _plain(NO_INFORMATION)
+_NOTHING_FOUND = plain_words(NO_INFORMATION)
 
 
 @lru_cache(maxsize=256)
 def _plain_options(choices: tuple[str, ...]) -> tuple[str, ...]:
     """The options as responses are compared with them; every group votes on the same ones."""
-    return tuple(map(_plain, choices))
+    return tuple(map(plain_words, choices))
 
 
 @dataclass(frozen=True)

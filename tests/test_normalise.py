@@ -1,0 +1,37 @@
+"""The words of a text, as metrics, votes and reports compare them."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from robustrag_integrations.defenses.voting.defense import check_choices, parse_option
+from robustrag_integrations.normalise import few_marks, plain_words
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The Mill!", "the  mill"),
+        ("ＰＡＲＩＳ\n", "paris"),
+        ("Straße", "STRASSE"),
+        ("e\u0301cole", "École"),
+        ("snake_case", "snake case"),
+    ],
+)
+def test_case_width_punctuation_and_spacing_make_no_difference(one: str, other: str) -> None:
+    assert plain_words(one) == plain_words(other)
+
+
+def test_marks_that_spell_another_word_make_one() -> None:
+    assert plain_words("की") != plain_words("का")
+    assert check_choices(["की", "का"]) == ("की", "का")
+    assert parse_option("का", ["की", "का"]) == 1
+
+
+def test_marks_by_the_thousand_are_dropped_in_linear_time() -> None:
+    assert few_marks("e" + "\u0301" * 9 + "a") == "e\u0301\u0301\u0301a"
+    began = time.process_time()
+    plain_words("e" + "\u0316\u0301" * 50_000)
+    assert time.process_time() - began < 2
