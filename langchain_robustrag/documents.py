@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePath
 from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.prompts import BasePromptTemplate, PromptTemplate
 
-from robustrag_integrations.passages import GroupBy, Passage, PassageGroup, as_passages, isolate
+from robustrag_integrations.passages import GroupBy, Passage, PassageGroup, isolate
 
 DEFAULT_DOCUMENT_PROMPT = PromptTemplate.from_template("{page_content}")
 
@@ -31,21 +30,14 @@ class Isolation:
     document_prompt: BasePromptTemplate[Any] = field(default_factory=lambda: DEFAULT_DOCUMENT_PROMPT)
     separator: str = "\n\n"
 
-    def groups(self, documents: Sequence[Document]) -> tuple[tuple[PassageGroup, ...], list[str]]:
-        """The groups, and what a reader of the answer should know about how they came about.
+    def groups(self, documents: Sequence[Document]) -> tuple[PassageGroup, ...]:
+        """The groups.
 
         Raises:
             TypeError: not a list of documents. A text is never cut into documents: whoever wrote part of it could
                 forge further documents, and with them votes.
         """
-        passages = as_passages(self._passage(d) for d in checked_documents(documents))
-        if self.group_by is None or self.group_by == "source":
-            return isolate(passages, self.group_size, by=self.group_by), []
-        keys = [_key_of(passage, self.group_by) for passage in passages]
-        lookup = {id(passage): key for passage, (key, _) in zip(passages, keys, strict=True)}
-        failed = sum(bad for _, bad in keys)
-        warnings = [f"group_by gave no usable key for {failed} of {len(keys)} documents; they share one group"]
-        return isolate(passages, by=lambda passage: lookup[id(passage)]), warnings if failed else []
+        return isolate(map(self._passage, checked_documents(documents)), self.group_size, by=self.group_by)
 
     def text_of(self, group: PassageGroup) -> str:
         """What one isolated prompt shows."""
@@ -54,8 +46,7 @@ class Isolation:
     def _passage(self, document: Document) -> Passage:
         text = _formatted(document, self.document_prompt)
         metadata = dict(document.metadata or {})
-        name = document.id if isinstance(document.id, str) and document.id else ""
-        return Passage(text, id=name or None, source=_source(metadata), metadata=metadata)
+        return Passage(text, id=document.id, source=metadata.get("source"), metadata=metadata)
 
 
 def checked_documents(documents: Any) -> list[Document]:
@@ -89,21 +80,3 @@ def _formatted(document: Document, template: BasePromptTemplate[Any]) -> str:
         return str(template.format(**values))
     except Exception:
         return document.page_content
-
-
-def _source(metadata: dict[Any, Any]) -> str | None:
-    """`metadata["source"]` as a name; None for anything that is not one."""
-    value = metadata.get("source")
-    if isinstance(value, (str, int, PurePath)) and not isinstance(value, bool):
-        return str(value) or None
-    return None
-
-
-def _key_of(passage: Passage, group_by: Any) -> tuple[Hashable, bool]:
-    """A passage's key, and whether the function failed on it: its metadata may be anything."""
-    try:
-        key: Hashable = group_by(passage)
-        hash(key)
-    except Exception:
-        return None, True
-    return key, False

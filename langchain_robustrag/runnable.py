@@ -201,7 +201,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         """Check the input, isolate the documents, and set up the plan with what performs it."""
         name = self.document_variable_name
         documents = documents_of(inputs, name)
-        groups, grouping_warnings = self.isolation.groups(documents)
+        groups = self.isolation.groups(documents)
         question = find_question(inputs, self.prompt, name, self.question)
         choices = choices_of(inputs, self.choices) if isinstance(self.settings, VotingSettings) else ()
         case = Case(question, groups, choices)
@@ -213,7 +213,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         return _Call(
             case.plan(self.settings, model, self.isolation.group_by),
             self._performer(model, values, contexts, run_manager, config),
-            (*self._warnings, *grouping_warnings),
+            self._warnings,
         )
 
     def _performer(

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
+from llamaindex_robustrag.grouping import GroupedNodes
 from robustrag_integrations.defenses.base import check_query
 from robustrag_integrations.defenses.decoding.defense import DecodingSettings, decoding_plan
 from robustrag_integrations.defenses.keyword.defense import KeywordSettings, keyword_plan
 from robustrag_integrations.defenses.voting.defense import VotingSettings, check_choices, voting_plan
 from robustrag_integrations.models.base import TokenCodec
-from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.requests import Plan
 
 AggregationSettings = KeywordSettings | DecodingSettings | VotingSettings
@@ -51,26 +51,28 @@ def settings_of(aggregation: Aggregation, given: Mapping[str, Any]) -> Aggregati
 def plan_for(
     settings: AggregationSettings,
     query: str,
-    groups: Sequence[PassageGroup],
+    grouped: GroupedNodes,
     *,
     choices: Sequence[str] | None,
     codec: TokenCodec | None,
     warnings: Sequence[str],
 ) -> Plan:
-    """The plan that answers the query; `warnings` come first among the answer's own.
+    """The plan that answers the query; `warnings`, and those about the groups, come first among the answer's own.
 
     Raises:
         ValueError, TypeError: an empty query, or choices missing or out of place.
     """
     check_query(query)
+    groups, by = grouped.groups, grouped.by
+    warnings = (*warnings, *grouped.warnings)
     if isinstance(settings, VotingSettings):
-        return _warning(voting_plan(query, groups, check_choices(choices), settings), warnings)
+        return _warning(voting_plan(query, groups, check_choices(choices), settings, group_by=by), warnings)
     if choices is not None:
         raise ValueError("choices are for aggregation='voting'; leave them out, or vote")
     if isinstance(settings, KeywordSettings):
-        return _warning(keyword_plan(query, groups, settings), warnings)
+        return _warning(keyword_plan(query, groups, settings, group_by=by), warnings)
     assert codec is not None  # noqa: S101 - a synthesizer that decodes has a local model
-    return _warning(decoding_plan(query, groups, settings, codec), warnings)
+    return _warning(decoding_plan(query, groups, settings, codec, group_by=by), warnings)
 
 
 def _warning(plan: Plan, warnings: Sequence[str]) -> Plan:

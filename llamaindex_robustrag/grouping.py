@@ -8,18 +8,29 @@ from typing import Literal
 
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 
-from robustrag_integrations.passages import Passage, PassageGroup, isolate
+from robustrag_integrations.passages import GroupBy, Passage, PassageGroup, isolate
 
 GroupNodesBy = Literal["source", "node"] | Callable[[NodeWithScore], Hashable]
 
-_KEY = "group"
+_NODE = "node"
+_NO_SOURCES = (
+    "no node has a source document (node.source_node), so each node is a group: a document that was cut into several "
+    "nodes has several votes; set the SOURCE relationship, or pass group_by="
+)
 
 
 @dataclass(frozen=True)
 class GroupedNodes:
-    """Groups of nodes, and what a reader of the answer should know about how they came about."""
+    """Groups of nodes, and what a reader of the answer should know about how they came about.
+
+    Attributes:
+        groups: one per source document, key or node.
+        by: what the passages of a group have in common, in the core's terms; None where each is a group by itself.
+        warnings: what the core cannot know.
+    """
 
     groups: tuple[PassageGroup, ...]
+    by: GroupBy | None = None
     warnings: tuple[str, ...] = ()
 
 
@@ -36,17 +47,19 @@ def group_nodes(nodes: Sequence[NodeWithScore], group_by: GroupNodesBy) -> Group
         nodes: what was retrieved, best first. Their text is what the model reads: `get_content(MetadataMode.LLM)`.
         group_by: `"source"`: nodes of one source document (`node.source_node.node_id`) share a group, so that a
             document has one vote however many of its nodes were retrieved. `"node"`: every node is a group. A
-            function: nodes of one key share a group; a node for which it raises or gives None has no key.
+            function: nodes of one key share a group; a node for which it raises or gives no usable key has none.
 
     Nodes without a source or key share one group, since leaving it out must not gain votes. If no node at all has a
     source, there is nothing to gain: each of them is a group of its own, and the answer carries a warning.
     """
-    keys, warnings = _keys(nodes, group_by)
-    passages = [
-        Passage(n.node.get_content(MetadataMode.LLM) or "", id=n.node.node_id, source=source_of(n.node), metadata=key)
-        for n, key in zip(nodes, keys, strict=True)
-    ]
-    return GroupedNodes(isolate(passages, by=lambda passage: passage.metadata[_KEY]), tuple(warnings))
+    passages = [_passage(n) for n in nodes]
+    if callable(group_by):
+        return _grouped(passages, _by_node(group_by))
+    if group_by == "node":
+        return _grouped(passages, _by_node(_id_of))
+    if passages and all(passage.source is None for passage in passages):
+        return _grouped(passages, _by_node(_id_of), _NO_SOURCES)
+    return _grouped(passages, "source")
 
 
 def group_texts(texts: Sequence[str]) -> GroupedNodes:
@@ -63,30 +76,19 @@ def source_of(node: BaseNode) -> str | None:
     return source.node_id if source is not None else None
 
 
-def _keys(nodes: Sequence[NodeWithScore], group_by: GroupNodesBy) -> tuple[list[dict[str, Hashable]], list[str]]:
-    found: list[Hashable]
-    if group_by == "node":
-        found = [n.node.node_id for n in nodes]
-    elif group_by == "source":
-        found = [source_of(n.node) for n in nodes]
-        if nodes and all(key is None for key in found):
-            return [{_KEY: n.node.node_id} for n in nodes], [
-                "no node has a source document (node.source_node), so each node is a group: a document that was cut "
-                "into several nodes has several votes; set the SOURCE relationship, or pass group_by="
-            ]
-    else:
-        found = [_key_of(group_by, n) for n in nodes]
-    bare = sum(key is None for key in found)
-    what = "source document" if group_by == "source" else "group_by key"
-    warning = f"{bare} of {len(nodes)} nodes have no {what}; they share one group"
-    return [{_KEY: key} for key in found], [warning] if bare else []
+def _passage(found: NodeWithScore) -> Passage:
+    node = found.node
+    text = node.get_content(MetadataMode.LLM) or ""
+    return Passage(text, id=node.node_id, source=source_of(node), metadata={_NODE: found})
 
 
-def _key_of(group_by: Callable[[NodeWithScore], Hashable], node: NodeWithScore) -> Hashable:
-    """The key of one node. Whoever writes a document may leave out what the function looks for."""
-    try:
-        key = group_by(node)
-        hash(key)
-    except Exception:
-        return None
-    return key
+def _grouped(passages: Sequence[Passage], by: GroupBy, *warnings: str) -> GroupedNodes:
+    return GroupedNodes(isolate(passages, by=by), by, warnings)
+
+
+def _by_node(key: Callable[[NodeWithScore], Hashable]) -> GroupBy:
+    return lambda passage: key(passage.metadata[_NODE])
+
+
+def _id_of(found: NodeWithScore) -> str:
+    return found.node.node_id

@@ -262,10 +262,10 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         return plan_for(
             self._settings,
             query,
-            grouped.groups,
+            grouped,
             choices=choices if choices is not None else self._choices,
             codec=self._local.codec if self._local is not None else None,
-            warnings=(*self._model_warnings, *grouped.warnings),
+            warnings=self._model_warnings,
         )
 
     def _performer(self) -> Performer:

@@ -52,7 +52,7 @@ class RobustAnswer:
     Attributes:
         text: the answer; the abstention's words when `abstained`.
         radius: the largest r such that replacing the content of any r groups cannot change `text` (attacker:
-            substitution(r); groups, not passages). 0 means no guarantee.
+            substitution(r); groups, not passages; each keeps its source). 0 means no guarantee.
         abstained: no group could answer, or nothing they said was agreed on.
         query: the question.
         defense: the defence's name.

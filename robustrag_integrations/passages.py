@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
 from robustrag_integrations.checks import check_at_least_one
+from robustrag_integrations.keys import Keys, keys_of, label
 
 GroupBy = Literal["source"] | Callable[["Passage"], Hashable]
 
@@ -19,7 +21,8 @@ class Passage:
     Attributes:
         text: what the model reads. It is data: nothing in it is ever interpreted.
         id: a label that comes back in the answer; nothing is keyed by it.
-        source: where the text came from (a URL, a file, an author): the unit that `by="source"` isolates.
+        source: where the text came from (a URL, a file, an author): the unit that `by="source"` isolates. Numbers and
+            paths become str; NaN, an empty text and everything else (a list, a dict) are no source.
         metadata: anything else; never shown to the model.
     """
 
@@ -31,14 +34,23 @@ class Passage:
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
             raise TypeError(f"a passage's text must be a str, got {type(self.text).__name__}: {self.text!r:.60}")
+        for name in ("id", "source"):
+            object.__setattr__(self, name, label(getattr(self, name)))
 
 
 @dataclass(frozen=True)
 class PassageGroup:
-    """Passages that share one isolated prompt: the unit of isolation and of corruption."""
+    """Passages that share one isolated prompt: the unit of isolation and of corruption.
+
+    Attributes:
+        index: the group's place (0-based), by its first passage.
+        passages: in rank order.
+        keyless: why these passages have no key, one word each, in the group of those without one.
+    """
 
     index: int
     passages: tuple[Passage, ...]
+    keyless: tuple[str, ...] = field(default=(), compare=False)
 
     @cached_property
     def text(self) -> str:
@@ -81,8 +93,9 @@ def isolate(
         passages: k passages, best first.
         group_size: omega, how many adjacent passages share a group; m = ceil(k / omega).
         by: `"source"`, or a function from a passage to a key: all passages of one key share a group wherever they
-            rank, so that one document cut into many chunks has one vote. Passages without a source (or with the key
-            None) share one group, since an author who leaves the source out must not gain votes by it.
+            rank, so that one document cut into many chunks has one vote. Passages without a source or key share one
+            group, since an author who leaves the source out must not gain votes by it. The function's None and NaN
+            are no key, nor is what cannot be hashed or compared; where it raises, that passage has none.
 
     Returns:
         The groups in order of their first passage; a group's `index` is its place in that order.
@@ -94,13 +107,23 @@ def isolate(
     items = as_passages(passages)
     check_grouping(group_size, by)
     if by is None:
-        runs: Sequence[Sequence[Passage]] = [items[i : i + group_size] for i in range(0, len(items), group_size)]
-    else:
-        keyed: dict[Hashable, list[Passage]] = {}
-        for passage in items:
-            keyed.setdefault(passage.source if by == "source" else by(passage), []).append(passage)
-        runs = list(keyed.values())
-    return tuple(PassageGroup(index, tuple(run)) for index, run in enumerate(runs))
+        runs = [items[i : i + group_size] for i in range(0, len(items), group_size)]
+        return tuple(PassageGroup(index, run) for index, run in enumerate(runs))
+    keys = passage_keys(items, by)
+    members: dict[int, list[int]] = {}
+    for rank, place in enumerate(keys.places):
+        members.setdefault(place, []).append(rank)
+    return tuple(_keyed_group(index, items, ranks, keys) for index, ranks in enumerate(members.values()))
+
+
+def passage_keys(passages: Sequence[Passage], by: GroupBy) -> Keys:
+    """Which of the passages share a group."""
+    return keys_of(passages, by if callable(by) else lambda passage: passage.source)
+
+
+def _keyed_group(index: int, items: Sequence[Passage], ranks: Sequence[int], keys: Keys) -> PassageGroup:
+    reasons = tuple(reason for rank in ranks if (reason := keys.missing[rank]) is not None)
+    return PassageGroup(index, tuple(items[rank] for rank in ranks), reasons)
 
 
 def check_grouping(group_size: int, by: GroupBy | None) -> None:
@@ -116,14 +139,24 @@ def check_grouping(group_size: int, by: GroupBy | None) -> None:
 
 def grouping_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> list[str]:
     """What a reader of the answer should know about how these groups came about."""
-    passages = [p for group in groups for p in group.passages]
-    found = []
-    if by == "source" and (bare := sum(p.source is None for p in passages)):
+    found = keyless_warnings(groups, by)
+    if by is None and (most := max((len(g.passages) for g in groups), default=1)) > 1:
         found.append(
-            f"{bare} of {len(passages)} passages have no source although grouping by source was asked for; "
-            "they share one group"
+            f"groups of {most} adjacent passages: the radius is about replacing what is in a group; a passage put in "
+            "shifts which passages share one, and one such passage may change the answer. certify() counts that"
         )
-    ids = [p.id for p in passages]
+    ids = [p.id for group in groups for p in group.passages]
     if len(set(ids)) < len(ids):
         found.append("some passages have the same id; they were kept apart, but reports cannot tell them apart by id")
     return found
+
+
+def keyless_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> list[str]:
+    """How many passages have no source or key, and why."""
+    reasons = Counter(reason for group in groups for reason in group.keyless)
+    if not reasons:
+        return []
+    total = sum(len(group.passages) for group in groups)
+    causes = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
+    what = "source" if by == "source" else f"group_by key ({causes})"
+    return [f"{reasons.total()} of {total} passages have no {what}; they share one group"]

@@ -7,12 +7,12 @@ lowest-ranked benign passages out.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal, get_args
 
-from robustrag_integrations.passages import GroupBy, Passage, PassageGroup, as_passages, check_grouping
+from robustrag_integrations.passages import GroupBy, Passage, PassageGroup, as_passages, check_grouping, passage_keys
 
 Attack = Literal["injection", "modification"]
 MOST_CASES = 100_000
@@ -69,13 +69,14 @@ def benign_group_cases(
     items = as_passages(passages)
     check_grouping(group_size, by)
     limit = check_attack(len(items), corruption_size, attack, top_k)
+    places = () if by is None else passage_keys(items, by).places
     found: dict[tuple[_Ranks, ...], int] = {}
     tried = 0
     for kept, injected in _retrievals(len(items), corruption_size, attack, limit):
         if by is None:
             splits = _adjacent_groups(kept, injected, group_size)
         else:
-            splits = _keyed_groups(kept, injected, [_key(items[rank], by) for rank in kept])
+            splits = _keyed_groups(kept, injected, [places[rank] for rank in kept])
         for groups, corrupted in splits:
             tried += 1
             if tried > MOST_CASES:
@@ -145,19 +146,15 @@ def _filled(kept: _Ranks, injected: int, rooms: Sequence[int]) -> Iterator[tuple
             yield (groups, corrupted + 1) if here else ((benign, *groups), corrupted)
 
 
-def _keyed_groups(kept: _Ranks, injected: int, keys: Sequence[Hashable]) -> Iterator[tuple[tuple[_Ranks, ...], int]]:
+def _keyed_groups(kept: _Ranks, injected: int, places: Sequence[int]) -> Iterator[tuple[tuple[_Ranks, ...], int]]:
     """Untouched groups for every choice of groups that the attacker's passages join; the others are new groups."""
-    grouped: dict[Hashable, list[int]] = {}
-    for rank, key in zip(kept, keys, strict=True):
-        grouped.setdefault(key, []).append(rank)
+    grouped: dict[int, list[int]] = {}
+    for rank, place in zip(kept, places, strict=True):
+        grouped.setdefault(place, []).append(rank)
     groups = [tuple(ranks) for ranks in grouped.values()]
     for joined in range(min(injected, len(groups)) + 1):
         for hit in combinations(range(len(groups)), joined):
             yield tuple(g for i, g in enumerate(groups) if i not in hit), injected
-
-
-def _key(passage: Passage, by: GroupBy) -> Hashable:
-    return by(passage) if callable(by) else passage.source
 
 
 def _uncovered(found: dict[tuple[_Ranks, ...], int]) -> list[tuple[_Ranks, ...]]:

@@ -9,7 +9,7 @@ from typing import Any
 from robustrag_integrations.certification.cases import Attack, BenignCase, benign_group_cases
 from robustrag_integrations.certification.requests import CertificationReply, CertificationRequest, Score
 from robustrag_integrations.certification.result import Certification, Estimate, PossibleResponse
-from robustrag_integrations.passages import GroupBy, Passage, as_passages, check_grouping
+from robustrag_integrations.passages import GroupBy, Passage, as_passages, check_grouping, isolate, keyless_warnings
 
 ZERO_FOUND = "a response that scores 0 was found; the others need no look"
 NOTHING_BENIGN = "no untouched group may be left: the attacker alone decides the answer"
@@ -98,6 +98,13 @@ class Question:
         return benign_group_cases(
             self.passages, size, attack=self.attack, group_size=self.group_size, by=self.group_by, top_k=self.top_k
         )
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a reader of the certificates should know about how the passages were grouped."""
+        if self.group_by is None:
+            return []
+        return keyless_warnings(isolate(self.passages, by=self.group_by), self.group_by)
 
 
 @dataclass
@@ -216,6 +223,6 @@ def certificate(
         model_calls=found.model_calls or 0,
         settings={**settings, **found.settings, **setup},
         numerics=dict(numerics),
-        warnings=(*warnings, *found.warnings),
+        warnings=(*warnings, *question.warnings, *found.warnings),
         evidence=found.evidence,
     )

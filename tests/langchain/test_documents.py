@@ -13,6 +13,7 @@ from langchain_core.prompts import PromptTemplate
 
 from langchain_robustrag import create_robust_documents_chain
 from langchain_robustrag.documents import Isolation, is_documents
+from tests.helpers.hostile_keys import HOSTILE_KEYS
 from tests.langchain.fakes import PROMPT, QUESTION, Reader, planted, truthful
 
 VALUES: Any = st.recursive(
@@ -27,7 +28,7 @@ TEXTS: Any = st.text(max_size=40) | st.sampled_from(["{context}", "", " ", "a\n\
 
 
 def grouped(documents: list[Document], **settings: Any) -> list[list[str]]:
-    groups, _ = Isolation(**settings).groups(documents)
+    groups = Isolation(**settings).groups(documents)
     return [[p.text for p in g.passages] for g in groups]
 
 
@@ -69,9 +70,30 @@ def test_documents_on_which_the_function_fails_share_one_group_and_are_reported(
         Document(page_content="1"),
         Document(page_content="2", metadata={"author": ["unhashable"]}),
     ]
-    groups, warnings = Isolation(group_by=lambda d: d.metadata["author"]).groups(documents)
-    assert [len(g.passages) for g in groups] == [1, 2]
-    assert warnings == ["group_by gave no usable key for 2 of 3 documents; they share one group"]
+    chain = create_robust_documents_chain(
+        Reader(), PROMPT, group_by=lambda d: d.metadata["author"], return_robustness=True
+    )
+    answer = chain.invoke({"input": QUESTION, "context": documents})["robustness"]
+    assert [len(g.passage_ids) for g in answer.groups] == [1, 2]
+    told = "2 of 3 passages have no group_by key (1 KeyError, 1 TypeError); they share one group"
+    assert told in answer.warnings
+
+
+@pytest.mark.parametrize("make", HOSTILE_KEYS.values(), ids=HOSTILE_KEYS)
+@pytest.mark.parametrize("by", ["source", lambda passage: passage.metadata["source"]], ids=["source", "function"])
+def test_sources_made_to_be_unequal_win_no_votes(make: Any, by: Any) -> None:
+    evil = [planted().model_copy(update={"metadata": {"source": make()}}) for _ in range(5)]
+    chain = create_robust_documents_chain(Reader(), PROMPT, group_by=by, return_robustness=True)
+    answer = chain.invoke({"input": QUESTION, "context": [*truthful(4), *evil]})["robustness"]
+    assert "Paris" in answer.text
+    assert [len(g.passage_ids) for g in answer.groups] == [1, 1, 1, 1, 5]
+    assert any("5 of 9 passages have no" in w for w in answer.warnings)
+
+
+def test_groups_of_several_documents_carry_a_warning() -> None:
+    chain = create_robust_documents_chain(Reader(), PROMPT, group_size=2, return_robustness=True)
+    answer = chain.invoke({"input": QUESTION, "context": truthful(6)})["robustness"]
+    assert any(w.startswith("groups of 2 adjacent passages") for w in answer.warnings)
 
 
 def test_ids_and_sources_are_in_the_report() -> None:

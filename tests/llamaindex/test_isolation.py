@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from llama_index.core import Document, VectorStoreIndex
 from llama_index.core.indices.prompt_helper import PromptHelper
@@ -12,6 +14,7 @@ from llama_index.core.schema import NodeWithScore
 
 from llamaindex_robustrag import RobustRAGSynthesizer
 from llamaindex_robustrag.grouping import group_nodes, source_of
+from tests.helpers.hostile_keys import HOSTILE_KEYS
 from tests.llamaindex.fakes import EVIL, QUESTION, FactReader, WordEmbedding, nodes_of, truthful
 
 
@@ -93,9 +96,10 @@ def test_the_nodes_of_one_document_share_one_group_wherever_they_rank(llm: FactR
 
 
 def test_nodes_without_a_source_share_a_group_when_others_have_one() -> None:
-    found = group_nodes(nodes_of(["a", "b", "c", "d"], ["x", None, "y", None]), "source")
+    nodes = nodes_of(["a", "b", "c", "d"], ["x", None, "y", None])
+    found = group_nodes(nodes, "source")
     assert [[p.id for p in g.passages] for g in found.groups] == [["node-0"], ["node-1", "node-3"], ["node-2"]]
-    assert found.warnings == ("2 of 4 nodes have no source document; they share one group",)
+    assert "2 of 4 passages have no source; they share one group" in warnings_of(nodes)
 
 
 def test_nodes_are_groups_of_their_own_with_a_warning_when_none_has_a_source() -> None:
@@ -124,8 +128,20 @@ def test_a_function_groups_and_what_it_fails_on_shares_a_group() -> None:
     assert [[p.id for p in g.passages] for g in found.groups] == [
         ["node-0", "node-2"], ["node-1"], ["node-3", "node-4"]
     ]  # fmt: skip
-    assert found.warnings == ("2 of 5 nodes have no group_by key; they share one group",)
+    told = "2 of 5 passages have no group_by key (2 KeyError); they share one group"
+    assert told in warnings_of(nodes, group_by=lambda n: n.node.metadata["site"])
     assert len(group_nodes(nodes, lambda n: [n.node.text]).groups) == 1  # keys that cannot be compared
+
+
+@pytest.mark.parametrize("make", HOSTILE_KEYS.values(), ids=HOSTILE_KEYS)
+def test_keys_made_to_be_unequal_win_no_votes(make: Any, llm: FactReader) -> None:
+    nodes = nodes_of([*truthful(4), *[EVIL] * 5])
+    keys = {n.node.node_id: f"site {i}" if i < 4 else make() for i, n in enumerate(nodes)}
+    synthesizer = RobustRAGSynthesizer(llm=llm, group_by=lambda n: keys[n.node.node_id])
+    report = synthesizer.synthesize(QUESTION, nodes).metadata["robustrag"]
+    assert report["text"] == "Paris"
+    assert [len(g["passage_ids"]) for g in report["groups"]] == [1, 1, 1, 1, 5]
+    assert any("5 of 9 passages have no group_by key" in w for w in report["warnings"])
 
 
 def test_grouping_by_anything_else_is_refused(llm: FactReader) -> None:

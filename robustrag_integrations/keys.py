@@ -1,0 +1,74 @@
+"""Which passages belong together: labels and grouping keys, made out of whatever metadata holds.
+
+Metadata is untrusted. A value that cannot be a key (a list, or an object that fails when it is compared) costs its own
+passage the key and nothing else: it is no error, and it wins no vote either. NaN, in all its forms, is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, fields, is_dataclass
+from numbers import Number
+from pathlib import PurePath
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Which of some items share a group.
+
+    Attributes:
+        places: per item the number of its group, by first appearance. All items without a key share one group.
+        missing: per item why it has no key (`None`, or the name of an exception), or None if it has one.
+    """
+
+    places: tuple[int, ...]
+    missing: tuple[str | None, ...]
+
+
+def keys_of(items: Iterable[T], key: Callable[[T], object]) -> Keys:
+    """Compare items by a key; an item for which `key` raises, or gives something unusable, has none."""
+    known: dict[Hashable, int] = {}
+    places, missing = [], []
+    for item in items:
+        reason = None
+        try:
+            found = usable(key(item))
+            place = known.setdefault(found, len(known))
+        except Exception as error:
+            found, reason = None, type(error).__name__
+            place = known.setdefault(None, len(known))
+        places.append(place)
+        missing.append("None" if found is None and reason is None else reason)
+    return Keys(tuple(places), tuple(missing))
+
+
+def usable(key: object) -> Hashable:
+    """The key with None in place of whatever is not equal to itself (NaN, NaT), in tuples and frozen sets as well.
+
+    Raises:
+        Exception: the key cannot be hashed or compared.
+    """
+    if isinstance(key, tuple):
+        return tuple(map(usable, key))
+    if isinstance(key, frozenset):
+        return frozenset(map(usable, key))
+    if is_dataclass(key) and not isinstance(key, type) and key.__dataclass_params__.eq:  # type: ignore[attr-defined]
+        hash(key)
+        return type(key), *(usable(getattr(key, field.name)) for field in fields(key) if field.compare)
+    if hash(key) != hash(key):
+        raise TypeError("the hash changes")
+    return key if key == key else None
+
+
+def label(value: object) -> str | None:
+    """The name that a value is: a text, a number or a path as str. None for anything else, for NaN and for nothing."""
+    try:
+        if isinstance(value, str):
+            return str.__str__(value) or None
+        named = isinstance(value, (Number, PurePath)) and not isinstance(value, bool) and bool(value == value)
+        return str(value) if named else None
+    except Exception:  # a number that cannot be compared or written out
+        return None
