@@ -20,7 +20,8 @@ from robustrag_integrations.drawing.notebook import INLINE, answer_html, certifi
 from robustrag_integrations.drawing.steps import steps_table
 from robustrag_integrations.drawing.text import one_line, visible
 from robustrag_integrations.drawing.tree import tree_drawing
-from robustrag_integrations.evaluation.score.shapes import _EVIDENCE, misfit
+from robustrag_integrations.evaluation.score.rows import _EVIDENCE
+from robustrag_integrations.evaluation.score.shapes import misfit
 from robustrag_integrations.evaluation.show.report.embedding import own_file
 from robustrag_integrations.evaluation.show.report.listing import details, list_line
 from tests.evaluation.hostile import TEXTS

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 PIA = {"name": "pia", "mode": "injection", "rank": "first", "corruption_size": 1, "seed": 0}
@@ -47,3 +49,9 @@ def failed(number: int, message: str = "timed out", **change: Any) -> dict[str, 
 def certificate(tau: float, size: int = 1, attack: str = "injection", **change: Any) -> dict[str, Any]:
     """A decided certificate."""
     return {"attack": attack, "corruption_size": size, "tau": tau, "certified": True, "estimate": None, **change}
+
+
+def rows_in(path: str | Path) -> list[dict[str, Any]]:
+    """The whole lines of a file of rows."""
+    data = Path(path).read_bytes()
+    return [json.loads(line) for line in data[: data.rfind(b"\n") + 1].splitlines()]

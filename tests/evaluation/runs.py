@@ -13,6 +13,7 @@ from robustrag_integrations.defenses.keyword.defense import KeywordAggregation
 from robustrag_integrations.defenses.vanilla import VanillaRAG
 from robustrag_integrations.defenses.voting.defense import MajorityVoting
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
+from robustrag_integrations.evaluation.score.rows import AttackSpec, blank_row
 from robustrag_integrations.evaluation.score.scoring import score_answer
 from robustrag_integrations.passages import Passage
 from tests.helpers.scripted import ScriptedDecodingModel, ScriptedModel
@@ -102,33 +103,28 @@ def row_of(
         found = defense.certify_sizes(
             question.question, question.passages, question.answers, corruption_sizes=[1, 2], choices=choices
         )
-    row = {
-        "schema": "robustrag/eval/1",
-        "key": "/".join([question.id, setup, *(str(v) for v in attack.values())]),
-        "dataset": "mills",
-        "task": "mc" if voting else "qa",
-        "question_id": question.id,
-        "question": question.question,
-        "answers": list(question.answers),
-        "incorrect": question.incorrect,
-        "choices": list(question.choices),
-        "top_k": 10,
-        "model": "scripted",
-        "defense": answer.defense,
-        "settings": {**answer.settings, "group_size": 1},
-        "setup": setup,
-        "attack": dict(attack),
-        "passages": [
-            {"id": p.id, "text": p.text, "source": p.source, "planted": planted}
-            for p, planted in zip(attacked.passages, attacked.planted, strict=True)
-        ],
-        "answer": answer.to_dict(),
-        "scores": score_answer(question, answer, "mc" if voting else "qa", target=attacked.target).to_dict(),
-        "certificates": [c.to_dict() for c in found],
-        "cost": {"model_calls": answer.model_calls, "prompt_tokens": None, "completion_tokens": None},
-        "timing": {"seconds": 0.25 + 0.05 * answer.model_calls},
-        "error": None,
-    }
+    row = blank_row(
+        question,
+        AttackSpec(**attack),
+        key="/".join([question.id, setup, *(str(v) for v in attack.values())]),
+        dataset="mills",
+        task="mc" if voting else "qa",
+        top_k=10,
+        model="scripted",
+        defense=answer.defense,
+        settings={**answer.settings, "group_size": 1},
+        setup=setup,
+    )
+    row["target"] = attacked.target
+    row["passages"] = [
+        {"id": p.id, "text": p.text, "source": p.source, "planted": planted}
+        for p, planted in zip(attacked.passages, attacked.planted, strict=True)
+    ]
+    row["answer"] = answer.to_dict()
+    row["scores"] = score_answer(question, answer, row["task"], target=attacked.target).to_dict()
+    row["certificates"] = [c.to_dict() for c in found]
+    row["cost"] = {"model_calls": answer.model_calls, "prompt_tokens": None, "completion_tokens": None}
+    row["timing"] = {"seconds": 0.25 + 0.05 * answer.model_calls}
     return {**row, **changed}
 
 

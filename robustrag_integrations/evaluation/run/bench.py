@@ -7,7 +7,6 @@ import logging
 import threading
 import time
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.answer import RobustAnswer
@@ -17,8 +16,8 @@ from robustrag_integrations.display import printable
 from robustrag_integrations.evaluation.run.cache import METER, CallCache, Meter, MeteredModel, metered
 from robustrag_integrations.evaluation.run.config import CertifySpec, ConfigError
 from robustrag_integrations.evaluation.run.planning import Job, Setup
+from robustrag_integrations.evaluation.score.rows import blank_row
 from robustrag_integrations.evaluation.score.scoring import metric_for, score_answer
-from robustrag_integrations.evaluation.score.summary import ROW_SCHEMA
 from robustrag_integrations.metrics import LLMJudge, Metric, contains_answer
 from robustrag_integrations.models.named import NamedModel
 from robustrag_integrations.prompts import Task, prompts_for
@@ -216,30 +215,16 @@ async def _certificates(
 
 
 def _blank(job: Job) -> dict[str, Any]:
-    """A row with all that is known before it is made."""
-    question, setup, attack = job.question, job.setup, job.attack
-    return {
-        "schema": ROW_SCHEMA,
-        "key": job.key,
-        "dataset": job.dataset,
-        "task": job.task,
-        "question_id": question.id,
-        "question": question.question,
-        "answers": list(question.answers),
-        "incorrect": question.incorrect,
-        "target": None,
-        "choices": list(question.choices),
-        "top_k": setup.top_k,
-        "model": setup.model.name,
-        "defense": setup.defense,
-        "settings": dict(setup.settings),
-        "setup": setup.label,
-        "attack": {k: v for k, v in asdict(attack).items() if k != "tasks"},
-        "passages": [],
-        "answer": None,
-        "scores": None,
-        "certificates": [],
-        "cost": None,
-        "timing": None,
-        "error": None,
-    }
+    setup = job.setup
+    return blank_row(
+        job.question,
+        job.attack,
+        key=job.key,
+        dataset=job.dataset,
+        task=job.task,
+        top_k=setup.top_k,
+        model=setup.model.name,
+        defense=setup.defense,
+        settings=dict(setup.settings),
+        setup=setup.label,
+    )

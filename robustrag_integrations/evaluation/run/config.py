@@ -16,6 +16,7 @@ from typing import Any
 from robustrag_integrations.checks import check_at_least_one
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.run.sections import Section, shown
+from robustrag_integrations.evaluation.score.rows import AttackSpec
 from robustrag_integrations.models.named import NamedModel
 
 DEFENSES = ("vanilla", "keyword", "decoding", "voting", "no-rag")
@@ -71,29 +72,17 @@ class DefenseSpec:
 
 
 @dataclass(frozen=True)
-class AttackSpec:
-    """An attack as it is run: `none` for the clean retrieval.
+class PlannedAttack(AttackSpec):
+    """An attack of a configuration; its rank may be `sweep`, every rank in turn.
 
     Attributes:
-        name: of the registry, or `module:function`.
-        mode: `injection` pushes the last passages out, `modification` replaces passages.
-        rank: where the first planted passage stands: a name of `RANKS` (`sweep`: every rank in turn) or a 0-based rank.
-        corruption_size: k', how many passages are planted.
-        seed: of what is random in it.
-        repeat: how often the planted text is repeated; None for the attack's own default.
         tasks: the tasks it is run on.
     """
 
-    name: str
-    mode: str = "injection"
-    rank: str | int = "first"
-    corruption_size: int = 1
-    seed: int = 0
-    repeat: int | None = None
     tasks: tuple[str, ...] = TASKS
 
 
-CLEAN = AttackSpec("none", corruption_size=0)
+CLEAN = PlannedAttack()
 
 
 @dataclass(frozen=True)
@@ -129,7 +118,7 @@ class EvalConfig:
     data: tuple[DataSpec, ...]
     models: tuple[NamedModel, ...]
     defenses: tuple[DefenseSpec, ...]
-    attacks: tuple[AttackSpec, ...]
+    attacks: tuple[PlannedAttack, ...]
     top_k: tuple[int, ...] = (10,)
     tasks: tuple[str, ...] = ()
     certify: CertifySpec | None = None
@@ -275,7 +264,7 @@ def _check_setting(item: Section, name: str, key: str, value: Any) -> None:
         raise item.wrong(str(error), key) from error
 
 
-def _attacks(top: Section, seed: int) -> tuple[AttackSpec, ...]:
+def _attacks(top: Section, seed: int) -> tuple[PlannedAttack, ...]:
     """The clean run, and every attack at every rank and corruption size; a rank is nothing to one of size 0."""
     from robustrag_integrations.attacks.plugins import attack_of
 
@@ -292,7 +281,7 @@ def _attacks(top: Section, seed: int) -> tuple[AttackSpec, ...]:
         tasks = item.names("tasks", TASKS) if "tasks" in item else TASKS
         searches = attack_of(name).needs_defense  # it finds its own places
         listed += [
-            AttackSpec(name, mode, rank, size, chosen, repeat, tasks)
+            PlannedAttack(name, mode, rank, size, chosen, repeat, tasks)
             for mode in where["modes"].names("modes", MODES, least=1)
             for size in where["corruption_sizes"].numbers("corruption_sizes", 1, 100)
             for rank in (("first",) if searches else _ranks(where["ranks"]))

@@ -98,22 +98,9 @@ class Journal:
         rows = _rows(data[:whole], self.path)
         if torn := data[whole:]:
             if not torn.startswith(b"{"):
-                raise JournalError(f"{str(self.path)!r} holds no rows of a run and is left as it is; give another file")
+                raise JournalError(f"{str(self.path)!r} is not a run and is left as it is; give another file")
             self._file.truncate(whole)
         return rows
-
-
-def read_rows(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """The rows of a journal, without touching it; a torn last line is left out.
-
-    Raises:
-        JournalError: the file cannot be read, or a line in it is no row.
-    """
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise JournalError(f"cannot read {str(path)!r}: {error.strerror}") from error
-    return _rows(data[: data.rfind(b"\n") + 1], Path(path))
 
 
 def canonical(value: Any) -> str:
@@ -134,7 +121,7 @@ def _rows(data: bytes, path: Path) -> list[dict[str, Any]]:
             row = None
         if not isinstance(row, dict):
             raise JournalError(
-                f"{path}, line {number} is no row of a run; give another file, or delete that line to do it again"
+                f"{path}, line {number} is not a row; give another file, or delete that line to do it again"
             )
         rows.append(row)
     return rows

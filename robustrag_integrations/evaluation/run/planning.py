@@ -15,16 +15,16 @@ from robustrag_integrations.attacks.plugins import attack_of
 from robustrag_integrations.evaluation.data.datasets import Dataset, DatasetError, load_dataset
 from robustrag_integrations.evaluation.data.questions import EvalQuestion, EvalTask
 from robustrag_integrations.evaluation.run.config import (
-    AttackSpec,
     CertifySpec,
     ConfigError,
     DataSpec,
     DefenseSpec,
     EvalConfig,
+    PlannedAttack,
     no_task,
 )
 from robustrag_integrations.evaluation.run.journal import canonical
-from robustrag_integrations.evaluation.score.summary import ROW_SCHEMA
+from robustrag_integrations.evaluation.score.rows import ROW_SCHEMA
 from robustrag_integrations.models.named import NamedModel
 
 _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
@@ -73,13 +73,13 @@ class Job:
     task: EvalTask
     question: EvalQuestion
     setup: Setup
-    attack: AttackSpec
+    attack: PlannedAttack
     certify: CertifySpec | None
     judge: NamedModel | None
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunPlan:
     """All rows of a run, and what the user should know before it starts.
 
     Attributes:
@@ -91,7 +91,7 @@ class Plan:
     notes: tuple[str, ...]
 
 
-def make_plan(config: EvalConfig) -> Plan:
+def make_plan(config: EvalConfig) -> RunPlan:
     """Load the data and list the jobs.
 
     Raises:
@@ -112,10 +112,10 @@ def make_plan(config: EvalConfig) -> Plan:
     if not jobs:
         raise ConfigError("; ".join(["there is nothing to do: no question, defence and attack fit together", *notes]))
     unique = {job.key: job for job in jobs}
-    return Plan(tuple(unique.values()), tuple(dict.fromkeys(notes)))
+    return RunPlan(tuple(unique.values()), tuple(dict.fromkeys(notes)))
 
 
-def _at_ranks(attacks: Iterable[AttackSpec], top_k: int) -> Iterator[AttackSpec]:
+def _at_ranks(attacks: Iterable[PlannedAttack], top_k: int) -> Iterator[PlannedAttack]:
     """The attacks, `sweep` spelt out: one for every rank from which the planted passages fit."""
     for attack in attacks:
         if attack.rank == "sweep":
@@ -223,7 +223,7 @@ class _Planner:
         self._prints = {model: model.fingerprint() for model in dict.fromkeys(named)}
         self._shown: dict[tuple[int, int], tuple[EvalQuestion, str]] = {}
 
-    def jobs(self, dataset: Dataset, setup: Setup, attack: AttackSpec) -> Iterator[Job]:
+    def jobs(self, dataset: Dataset, setup: Setup, attack: PlannedAttack) -> Iterator[Job]:
         """One job per question that the attack can be run on."""
         clean = attack.corruption_size == 0
         if not clean and (setup.defense == "no-rag" or dataset.task not in attack.tasks):
@@ -245,7 +245,7 @@ class _Planner:
                 f"{dataset.name}: {untargeted} questions have no incorrect answer for {attack.name}; left out"
             )
 
-    def _job(self, dataset: Dataset, setup: Setup, attack: AttackSpec, question: EvalQuestion) -> Job:
+    def _job(self, dataset: Dataset, setup: Setup, attack: PlannedAttack, question: EvalQuestion) -> Job:
         shown, digest = self._cut(question, setup.top_k)
         config = self._config
         judge = config.judge if dataset.task == "long" else None

@@ -13,8 +13,14 @@ from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.run.config import EvalConfig
 from robustrag_integrations.evaluation.run.engines.local import LocalEngine
 from robustrag_integrations.evaluation.run.journal import Journal, JournalError
-from robustrag_integrations.evaluation.run.planning import Job, Plan, make_plan
-from robustrag_integrations.evaluation.score.summary import HEADER_SCHEMA, ROW_SCHEMA
+from robustrag_integrations.evaluation.run.planning import Job, RunPlan, make_plan
+from robustrag_integrations.evaluation.score.rows import (
+    HEADER_SCHEMA,
+    ROW_SCHEMA,
+    header_row,
+    latest_rows,
+    misfit_in_row,
+)
 
 MOST_FAILURES = 20  # rows failed one after the other, after which a run stops
 
@@ -151,28 +157,34 @@ def _known(journal: Journal | None) -> dict[str, Row]:
         raise JournalError(
             f"{str(journal.path)!r} does not begin like a run of robustrag eval; it is left as it is, give another file"
         )
-    found: dict[str, Row] = {}
     for number, row in enumerate(journal.rows[1:], 2):
-        if row.get("schema") != ROW_SCHEMA or not isinstance(row.get("key"), str) or "error" not in row:
-            raise JournalError(f"{journal.path}, line {number} is no row of an evaluation; give another file")
-        if row["error"] is None or found.get(row["key"], _NO_ROW)["error"] is not None:
-            found[row["key"]] = row
-    return found
+        if problem := _problem(row):
+            raise JournalError(
+                f"{journal.path}, line {number} is not an evaluation row ({problem}); give another file, or delete "
+                "that line to make the row again"
+            )
+    return {row["key"]: dict(row) for row in latest_rows(journal.rows[1:])}
 
 
-def _in_order(plan: Plan, known: Mapping[str, Row]) -> list[Row]:
+def _problem(row: Row) -> str | None:
+    if row.get("schema") != ROW_SCHEMA:
+        return f"its schema is not {ROW_SCHEMA!r}"
+    return "there is no 'error'" if "error" not in row else misfit_in_row(row)
+
+
+def _in_order(plan: RunPlan, known: Mapping[str, Row]) -> list[Row]:
     """The plan's rows in its order, under the labels that this run's setups have."""
     return [{**known[job.key], "setup": job.setup.label} for job in plan.jobs if job.key in known]
 
 
-def _foreign(plan: Plan, known: Mapping[str, Row]) -> Iterable[Row]:
+def _foreign(plan: RunPlan, known: Mapping[str, Row]) -> Iterable[Row]:
     """Rows of earlier configurations in the same file; they stay, behind this run's."""
     mine = {job.key for job in plan.jobs}
     return (row for key, row in known.items() if key not in mine)
 
 
 def _header(config: EvalConfig) -> dict[str, Any]:
-    return {"schema": HEADER_SCHEMA, "config": dict(config.given), "versions": _versions()}
+    return header_row(config.given, _versions())
 
 
 def _versions() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What a row of a run must look like before anything is drawn from it."""
+"""Checking JSON from a file that is not trusted against a shape: which keys, which types, which ranges."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from robustrag_integrations.display import printable
 
-_LARGEST = 1e15  # beyond it a number is no count, score or time of ours, and formatting it may fail
+LARGEST = 1e15  # a larger number is not a count, a score or a time of ours, and formatting it may fail
 
 
 @dataclass(frozen=True)
@@ -47,122 +47,7 @@ class OneOf:
     texts: tuple[str, ...]
 
 
-_MAYBE_TEXT, _MAYBE_NUMBER = Maybe(str), Maybe(float)
-
-_GROUP = {
-    "index": int,
-    "passage_ids": [str],
-    "sources": [str],
-    "status": OneOf(("supports", "outvoted", "abstained", "failed")),
-    "response": Null(str),
-    "keywords": [str],
-    "choice": Null(int),
-    "margin": Null(float),
-    "error": Null(str),
-    "truncated": bool,
-}
-_EVIDENCE = {
-    "counts": Maybe(Each(float)),
-    "threshold": _MAYBE_NUMBER,
-    "retained": Maybe([str]),
-    "always_retained": Maybe([str]),
-    "distinct_keywords": _MAYBE_NUMBER,
-    "answering": _MAYBE_NUMBER,
-    "corrupted_groups": _MAYBE_NUMBER,
-    "untouched_groups": _MAYBE_NUMBER,
-    "gaps": Maybe([float]),
-    "indecisive_steps": _MAYBE_NUMBER,
-    "tokens": Maybe([int]),
-    "words": Maybe([str]),
-    "rivals": Maybe([str]),
-    "fallback_steps": Maybe([int]),
-    "tree": Maybe([{"prefix": [int], "gap": float, "kind": str, "tokens": [int], "words": [str]}]),
-}
-_ANSWER = {
-    "text": str,
-    "radius": int,
-    "abstained": bool,
-    "query": str,
-    "defense": str,
-    "warnings": [str],
-    "settings": {"eta": _MAYBE_NUMBER},
-    "evidence": _EVIDENCE,
-    "margin_unit": str,
-    "model_calls": int,
-    "groups": [_GROUP],
-}
-_CERTIFICATE = {
-    "tau": Within(0, 100),
-    "certified": bool,
-    "corruption_size": int,
-    "attack": str,
-    "query": str,
-    "references": [str],
-    "metric": str,
-    "defense": str,
-    "responses": [{"text": Null(str), "score": float, "cause": str}],
-    "complete": bool,
-    "stopped": Null(str),
-    "estimate": Null({"value": Within(0, 100), "sample_size": int}),
-    "cases": int,
-    "model_calls": int,
-    "warnings": [str],
-    "evidence": _EVIDENCE,
-}
-ROW = {
-    "key": str,
-    "dataset": str,
-    "task": str,
-    "question_id": str,
-    "question": str,
-    "answers": [str],
-    "incorrect": _MAYBE_TEXT,
-    "target": _MAYBE_TEXT,
-    "top_k": Maybe(int),
-    "model": str,
-    "defense": str,
-    "settings": dict,
-    "setup": str,
-    "attack": {
-        "name": str,
-        "mode": _MAYBE_TEXT,
-        "rank": Maybe((str, int)),
-        "corruption_size": Maybe(int),
-        "seed": Maybe(int),
-        "repeat": Maybe(int),
-    },
-    "passages": [{"id": _MAYBE_TEXT, "text": str, "source": _MAYBE_TEXT, "planted": Maybe(bool)}],
-    "certificates": Maybe([_CERTIFICATE]),
-    "error": Maybe({"type": str, "message": str}),
-}
-ATTACKED = {"rank": (str, int), "corruption_size": int}
-ANSWERED = {
-    "answer": _ANSWER,
-    "scores": {
-        "correct": Null(Within(0, 1)),
-        "hijacked": Null(bool),
-        "both": bool,
-        "abstained": bool,
-        "judge": Null(Within(0, 100)),
-        "unreadable": Maybe(bool),
-    },
-    "cost": {"model_calls": _MAYBE_NUMBER, "prompt_tokens": _MAYBE_NUMBER, "completion_tokens": _MAYBE_NUMBER},
-    "timing": {"seconds": Within(0, _LARGEST)},
-}
 _NAMES = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", dict: "an object"}
-
-
-def misfit_in_row(row: Any) -> str | None:
-    """What is wrong with a row; None when everything that is drawn of it is there."""
-    if problem := misfit(row, ROW):
-        return problem
-    if row["attack"]["name"] != "none" and (problem := misfit(row["attack"], ATTACKED, "attack")):
-        return problem
-    if row.get("error") is not None:
-        return None
-    if row["task"] != "long" and any(c["tau"] > 1 for c in row.get("certificates") or ()):
-        return "certificates.tau must be at most 1"
-    return misfit(row, ANSWERED)
 
 
 def misfit(value: Any, shape: Any, place: str = "") -> str | None:
@@ -205,7 +90,7 @@ def _misfit_in_object(value: Any, shape: Mapping[str, Any], place: str) -> str |
 def _is(value: Any, kind: type) -> bool:
     if kind in (int, float):
         allowed = (int, float) if kind is float else int
-        return isinstance(value, allowed) and not isinstance(value, bool) and abs(value) < _LARGEST
+        return isinstance(value, allowed) and not isinstance(value, bool) and abs(value) < LARGEST
     return isinstance(value, kind)
 
 

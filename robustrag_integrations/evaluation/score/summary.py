@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from robustrag_integrations.evaluation.score.intervals import (
@@ -21,35 +21,19 @@ from robustrag_integrations.evaluation.score.intervals import (
     bootstrap_mean,
     bootstrap_ratio,
 )
-from robustrag_integrations.evaluation.score.shapes import ANSWERED, ROW, Maybe, Within, misfit
+from robustrag_integrations.evaluation.score.rows import (
+    ANSWERED,
+    HEADER_SCHEMA,
+    ROW,
+    ROW_SCHEMA,
+    AttackSpec,
+    Row,
+    attack_of_row,
+    latest_rows,
+)
+from robustrag_integrations.evaluation.score.shapes import Maybe, Within, misfit
 
-ROW_SCHEMA = "robustrag/eval/1"
-HEADER_SCHEMA = "robustrag/eval-run/1"
-
-Row = Mapping[str, Any]
 _Value = TypeVar("_Value")
-
-
-@dataclass(frozen=True)
-class AttackSpec:
-    """What was attacked with; `none` for clean rows, the other fields then mean nothing."""
-
-    name: str = "none"
-    mode: str = "injection"
-    rank: str = "first"
-    corruption_size: int = 0
-    seed: int = 0
-    repeat: int | None = None
-
-    def __str__(self) -> str:
-        if self.name == "none":
-            return "none"
-        extras = [] if self.mode == "injection" else [self.mode]
-        extras += [] if self.repeat is None else [f"x{self.repeat}"]
-        extras += [] if self.seed == 0 else [f"seed {self.seed}"]
-        place = "" if self.name == "adaptive" else f" @{self.rank}"  # it searches for its places
-        where = f"{self.name}{place} k'={self.corruption_size}"
-        return f"{where} ({', '.join(extras)})" if extras else where
 
 
 @dataclass(frozen=True)
@@ -173,7 +157,7 @@ def summarise(rows: Iterable[Row]) -> tuple[Line, ...]:
     Raises:
         ValueError: a row has another schema, or lacks something; the message says which row and what.
     """
-    kept = _latest(rows)
+    kept = latest_rows(_checked(rows))
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in kept:
         groups.setdefault(_line_key(row), []).append(row)
@@ -181,27 +165,14 @@ def summarise(rows: Iterable[Row]) -> tuple[Line, ...]:
     return tuple(_line(group, vanilla) for group in groups.values())
 
 
-def attack_of_row(row: Row) -> AttackSpec:
-    """The attack of a row."""
-    given = row["attack"]
-    if given["name"] == "none":
-        return AttackSpec()
-    known = {f.name: given[f.name] for f in fields(AttackSpec) if f.name in given}
-    return AttackSpec(**{**known, "rank": str(given.get("rank", AttackSpec.rank))})
-
-
-def _latest(rows: Iterable[Row]) -> list[Row]:
-    found: dict[str, Row] = {}
+def _checked(rows: Iterable[Row]) -> Iterator[Row]:
+    """The rows without headers; raise at the first that is not a row."""
     for number, row in enumerate(rows, 1):
         if not isinstance(row, Mapping) or row.get("schema") not in (ROW_SCHEMA, HEADER_SCHEMA):
-            raise ValueError(f"row {number} is no {ROW_SCHEMA} row")
-        if row["schema"] == HEADER_SCHEMA:
-            continue
-        _check(row, number)
-        key = str(row["key"])
-        if row.get("error") is None or key not in found or found[key].get("error") is not None:
-            found[key] = row
-    return list(found.values())
+            raise ValueError(f"row {number} is not a {ROW_SCHEMA} row")
+        if row["schema"] == ROW_SCHEMA:
+            _check(row, number)
+            yield row
 
 
 _OF_ALL = {name: ROW[name] for name in ("key", "dataset", "task", "question_id", "model", "defense", "setup", "top_k")}
@@ -213,7 +184,7 @@ _OF_ANSWERS = {
 
 
 def _check(row: Row, number: int) -> None:
-    """Raise unless a row holds what lines are made of; its file may be anybody's."""
+    """Raise unless a row holds what lines are made of; its file is not trusted."""
     shape = {**_OF_ALL, "attack": ROW["attack"], **(_OF_ANSWERS if row.get("error") is None else {})}
     if problem := misfit(row, shape):
         raise ValueError(f"row {number}: {problem}")

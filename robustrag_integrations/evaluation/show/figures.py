@@ -342,11 +342,13 @@ def _smallest(lines: Iterable[Line]) -> list[Line]:
     return [line for line in listed if line.attack.corruption_size == least]
 
 
-def _rank_order(rank: str) -> tuple[int, str]:
+def _rank_order(rank: str | int) -> tuple[int, str]:
+    rank = str(rank)
     return (_RANKS.get(rank, int(rank) if rank.isdecimal() and len(rank) < 9 else 10**9), rank)
 
 
-def _rank_name(rank: str) -> str:
+def _rank_name(rank: str | int) -> str:
+    rank = str(rank)
     return str(int(rank) + 1) if rank.isdecimal() and len(rank) < 9 else rank
 
 

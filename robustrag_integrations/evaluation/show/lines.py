@@ -9,7 +9,8 @@ from typing import Any
 
 from robustrag_integrations.display import printable
 from robustrag_integrations.evaluation.score.intervals import Interval
-from robustrag_integrations.evaluation.score.summary import AttackSpec, CertifiedScore, Line
+from robustrag_integrations.evaluation.score.rows import AttackSpec
+from robustrag_integrations.evaluation.score.summary import CertifiedScore, Line
 from robustrag_integrations.evaluation.show.tables import fitted_table
 
 _FORMULA = frozenset("=+-@\t\r\n＝＋－＠")  # what makes a spreadsheet read a cell as a formula
@@ -181,7 +182,7 @@ def _cells(line: Line) -> dict[str, Any]:
         "top_k": _blank(line.top_k),
         "attack": plain_cell(attack.name),
         "mode": "" if line.clean else plain_cell(attack.mode),
-        "rank": "" if line.clean else plain_cell(attack.rank),
+        "rank": "" if line.clean else plain_cell(str(attack.rank)),
         "corruption_size": "" if line.clean else attack.corruption_size,
         "seed": "" if line.clean else attack.seed,
         "repeat": _blank(attack.repeat),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from robustrag_integrations.evaluation.run.config import DEFAULTS, AttackSpec, ConfigError, load_config, read_config
+from robustrag_integrations.evaluation.run.config import DEFAULTS, ConfigError, PlannedAttack, load_config, read_config
 from robustrag_integrations.evaluation.run.presets import PRESETS
 
 CONFIG = {
@@ -119,7 +119,7 @@ def test_a_preset_is_a_valid_config_of_its_own_layout(name) -> None:
 
 def test_values_that_are_given_twice_are_run_once() -> None:
     config = read_config({"attacks": ["pia", "pia", "none"], "top_k": [5, 5]})
-    assert config.attacks == (AttackSpec("none", corruption_size=0), AttackSpec("pia"))
+    assert config.attacks == (PlannedAttack(), PlannedAttack("pia", corruption_size=1))
     assert config.top_k == (5,)
 
 

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from robustrag_integrations.evaluation.run.journal import Journal, JournalError, read_rows
+from robustrag_integrations.evaluation.run.journal import Journal, JournalError
+from tests.evaluation.rows import rows_in
 
 
 def test_rows_are_on_disk_as_soon_as_they_are_appended(tmp_path) -> None:
     with Journal(tmp_path / "run.jsonl") as journal:
         journal.append({"a": "ä\u2028\x1b"})
-        assert read_rows(tmp_path / "run.jsonl") == [{"a": "ä\u2028\x1b"}]
+        assert rows_in(tmp_path / "run.jsonl") == [{"a": "ä\u2028\x1b"}]
     assert (tmp_path / "run.jsonl").read_bytes().isascii()
 
 
@@ -16,11 +17,11 @@ def test_rows_are_on_disk_as_soon_as_they_are_appended(tmp_path) -> None:
 def test_a_torn_last_line_is_dropped_wherever_it_was_torn(tmp_path, cut) -> None:
     path = tmp_path / "run.jsonl"
     path.write_bytes(b'{"n": 1}\n' + b'{"n": 22222}\n'[:cut])
-    assert read_rows(path) == [{"n": 1}]
+    assert rows_in(path) == [{"n": 1}]
     with Journal(path) as journal:
         assert list(journal.rows) == [{"n": 1}]
         journal.append({"n": 2})
-    assert read_rows(path) == [{"n": 1}, {"n": 2}]
+    assert rows_in(path) == [{"n": 1}, {"n": 2}]
 
 
 @pytest.mark.parametrize("text", ["my notes", "my notes\nmore\n", '{"n": 1}\n[2]\n{"n": 3}\n', "\n"])
@@ -47,9 +48,9 @@ def test_replacing_leaves_the_old_file_or_the_new_one(tmp_path, monkeypatch) -> 
             patched.setattr("os.replace", _fail)
             with pytest.raises(JournalError, match="cannot replace"):
                 journal.replace([{"n": 2}])
-        assert read_rows(path) == [{"n": 1}]
+        assert rows_in(path) == [{"n": 1}]
         journal.replace([{"n": 2}])
-    assert read_rows(path) == [{"n": 2}]
+    assert rows_in(path) == [{"n": 2}]
     assert list(tmp_path.iterdir()) == [path]
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from robustrag_integrations.evaluation.run.config import ConfigError
 from robustrag_integrations.evaluation.run.engines.ray import SHARD, RayEngine, shards_of
-from robustrag_integrations.evaluation.run.journal import read_rows
 from robustrag_integrations.evaluation.run.planning import make_plan
 from robustrag_integrations.evaluation.run.runner import evaluate
+from tests.evaluation.rows import rows_in
 from tests.evaluation.worlds import lands_config, untimed
 
 ray = pytest.importorskip("ray")
@@ -86,7 +86,7 @@ def test_two_nodes_make_the_rows_that_one_process_makes(cluster, config, notes, 
     assert len(workers) >= 2
     assert str(os.getpid()) not in workers
     evaluate(mine, output=alone)
-    assert [untimed(r) for r in read_rows(spread)] == [untimed(r) for r in read_rows(alone)]
+    assert [untimed(r) for r in rows_in(spread)] == [untimed(r) for r in rows_in(alone)]
 
 
 def test_nothing_is_lost_when_a_worker_dies_in_the_middle(cluster, config, notes, tmp_path) -> None:
@@ -96,7 +96,7 @@ def test_nothing_is_lost_when_a_worker_dies_in_the_middle(cluster, config, notes
     assert (notes / "died").exists()
     assert (done.made, done.failed) == (len(make_plan(mine).jobs), 0)
     alone = evaluate(mine)
-    assert [untimed(r) for r in read_rows(output)[1:]] == [untimed(r) for r in alone.rows]
+    assert [untimed(r) for r in rows_in(output)[1:]] == [untimed(r) for r in alone.rows]
 
 
 class Interrupted:
@@ -118,11 +118,11 @@ def test_an_interrupted_run_goes_on_where_it_stopped_on_either_engine(cluster, c
     output = str(tmp_path / "run.jsonl")
     with pytest.raises(KeyboardInterrupt):
         evaluate(config(), output=output, engine=RayEngine(workers=2), watcher=Interrupted(7))
-    assert len(read_rows(output)) == 8
+    assert len(rows_in(output)) == 8
     whole = evaluate(config())
     done = evaluate(config(), output=output)
     assert done.made == len(whole.rows) - 7
-    assert [untimed(r) for r in read_rows(output)[1:]] == [untimed(r) for r in whole.rows]
+    assert [untimed(r) for r in rows_in(output)[1:]] == [untimed(r) for r in whole.rows]
 
 
 def test_what_cannot_work_is_said_before_anything_runs(cluster, config) -> None:
@@ -143,4 +143,4 @@ def test_nothing_is_lost_when_a_node_goes_away(cluster, config, tmp_path) -> Non
 
     done = evaluate(config(), output=output, engine=RayEngine(workers=2), watcher=Removing(9))
     assert done.failed == 0
-    assert [untimed(r) for r in read_rows(output)[1:]] == [untimed(r) for r in evaluate(config()).rows]
+    assert [untimed(r) for r in rows_in(output)[1:]] == [untimed(r) for r in evaluate(config()).rows]

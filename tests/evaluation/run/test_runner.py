@@ -9,12 +9,13 @@ import pytest
 from robustrag_integrations.evaluation.run.bench import Bench
 from robustrag_integrations.evaluation.run.config import ConfigError
 from robustrag_integrations.evaluation.run.engines.local import LocalEngine
-from robustrag_integrations.evaluation.run.journal import JournalError, read_rows
+from robustrag_integrations.evaluation.run.journal import JournalError
 from robustrag_integrations.evaluation.run.planning import make_plan
 from robustrag_integrations.evaluation.run.runner import RunStopped, evaluate
 from robustrag_integrations.evaluation.score.summary import summarise
 from robustrag_integrations.models.callable import CallableModel
 from tests.evaluation import light
+from tests.evaluation.rows import rows_in
 from tests.evaluation.worlds import lands_config, untimed
 
 
@@ -43,7 +44,7 @@ class Interrupting:
 
 def test_a_row_says_all_there_is_to_say(config, output) -> None:
     done = evaluate(config(), output=output)
-    header, *rows = read_rows(output)
+    header, *rows = rows_in(output)
     assert header["schema"] == "robustrag/eval-run/1"
     assert header["config"]["defenses"] == ["no-rag", "vanilla", "voting"]
     assert rows == list(done.rows)
@@ -62,7 +63,7 @@ def test_a_row_says_all_there_is_to_say(config, output) -> None:
 
 def test_rows_stand_in_the_order_of_data_setup_attack_and_question(config, output) -> None:
     evaluate(config(), output=output)
-    places = [(r["task"], r["setup"], r["attack"]["rank"], r["question_id"]) for r in read_rows(output)[1:]]
+    places = [(r["task"], r["setup"], r["attack"]["rank"], r["question_id"]) for r in rows_in(output)[1:]]
     setups = list(dict.fromkeys((task, setup) for task, setup, _, _ in places))
     assert setups == [
         ("mc", "no-rag"),
@@ -80,12 +81,12 @@ def test_an_interrupted_run_ends_like_an_undisturbed_one(config, output, tmp_pat
     evaluate(config(), output=whole)
     with pytest.raises(KeyboardInterrupt):
         evaluate(config(), output=output, engine=Interrupting(after))
-    assert len(read_rows(output)) == 1 + after
+    assert len(rows_in(output)) == 1 + after
     with open(output, "a") as file:
         file.write('{"schema": "robustrag/ev')  # killed while writing
     done = evaluate(config(), output=output, engine=LocalEngine(concurrency=4))
     assert done.made == len(done.rows) - after
-    assert [untimed(r) for r in read_rows(output)] == [untimed(r) for r in read_rows(whole)]
+    assert [untimed(r) for r in rows_in(output)] == [untimed(r) for r in rows_in(whole)]
 
 
 def test_what_is_there_is_not_asked_again(config, output, monkeypatch) -> None:
@@ -99,9 +100,9 @@ def test_what_is_there_is_not_asked_again(config, output, monkeypatch) -> None:
 
 def test_another_setting_adds_rows_and_keeps_the_old_ones(config, output) -> None:
     evaluate(config(), output=output)
-    old = {r["key"] for r in read_rows(output)[1:]}
+    old = {r["key"] for r in rows_in(output)[1:]}
     done = evaluate(config(attacks=["poison"]), output=output)
-    kept = {r["key"] for r in read_rows(output)[1:]}
+    kept = {r["key"] for r in rows_in(output)[1:]}
     assert old < kept
     assert {r["attack"]["name"] for r in done.rows} == {"none", "poison"}
     assert done.made == sum(r["attack"]["name"] == "poison" for r in done.rows)
@@ -123,14 +124,14 @@ def test_a_failed_row_is_shown_counted_and_tried_again(config, output, monkeypat
     monkeypatch.setattr(light, "model", fine)
     again = evaluate(mine, output=output)
     assert (again.made, again.failed) == (len(failed), 0)
-    assert len(read_rows(output)) == 1 + len(done.rows)
+    assert len(rows_in(output)) == 1 + len(done.rows)
 
 
 def test_a_run_in_which_everything_fails_stops_early(config, output) -> None:
     mine = config(models=["python:tests.evaluation.light:broken"], ranks=[0, 1, 2, 3])
     with pytest.raises(RunStopped, match="no such luck"):
         evaluate(mine, output=output)
-    assert len(read_rows(output)) == 21
+    assert len(rows_in(output)) == 21
 
 
 def test_a_file_of_something_else_is_not_written_to(config, output) -> None:

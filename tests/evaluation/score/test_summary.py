@@ -7,7 +7,8 @@ import json
 import pytest
 
 from robustrag_integrations.evaluation.score.intervals import EMPTY
-from robustrag_integrations.evaluation.score.summary import AttackSpec, summarise
+from robustrag_integrations.evaluation.score.rows import AttackSpec
+from robustrag_integrations.evaluation.score.summary import summarise
 from tests.evaluation.rows import PIA, certificate, failed, row
 
 HEADER = {"schema": "robustrag/eval-run/1", "config": {}, "versions": {}}
@@ -163,7 +164,7 @@ def test_no_rows_make_no_lines() -> None:
 @pytest.mark.parametrize(
     ("bad", "said"),
     [
-        ([], "row 2 is no robustrag/eval/1 row"),
+        ([], "row 2 is not a robustrag/eval/1 row"),
         ({"schema": "other"}, "row 2 is no"),
         ({**row(2), "key": None}, "row 2: key"),
         ({**row(2), "attack": None}, "row 2: attack"),
@@ -176,7 +177,7 @@ def test_no_rows_make_no_lines() -> None:
         (row(2, timing={"seconds": "fast"}), "timing.seconds"),
     ],
 )
-def test_a_row_that_is_none_is_named(bad: dict[str, object], said: str) -> None:
+def test_what_is_not_a_row_is_named(bad: dict[str, object], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         summarise([row(1), bad])
 

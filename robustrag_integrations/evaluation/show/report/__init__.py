@@ -5,7 +5,7 @@ the second half for readers without scripts. The page's own script and style are
 is loaded from anywhere else.
 """
 
+from robustrag_integrations.evaluation.score.run_file import NotARunError, Run, read_run
 from robustrag_integrations.evaluation.show.report.page import ReportError, Size, write_report
-from robustrag_integrations.evaluation.show.report.reading import NotARunError, Run, read_run
 
 __all__ = ["NotARunError", "ReportError", "Run", "Size", "read_run", "write_report"]

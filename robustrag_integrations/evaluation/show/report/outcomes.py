@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from robustrag_integrations.drawing.text import one_line
-from robustrag_integrations.evaluation.score.summary import AttackSpec, attack_of_row
+from robustrag_integrations.evaluation.score.rows import AttackSpec, attack_of_row
 
 GOOD_ENOUGH = 0.5  # the share of the full score from which an answer is listed as right
 WORDS = {

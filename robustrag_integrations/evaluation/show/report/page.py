@@ -15,6 +15,7 @@ from robustrag_integrations.drawing.answer import Limits
 from robustrag_integrations.drawing.elements import ATTRIBUTES, DRAWN, TAGS, Element, h, to_data, to_html
 from robustrag_integrations.drawing.text import one_line
 from robustrag_integrations.errors import RobustRAGError
+from robustrag_integrations.evaluation.score.run_file import Run
 from robustrag_integrations.evaluation.show.report.embedding import (
     BLOCK,
     SharedParts,
@@ -29,7 +30,6 @@ from robustrag_integrations.evaluation.show.report.listing import COLUMNS, detai
 from robustrag_integrations.evaluation.show.report.outcomes import WORDS, attack_label, outcome
 from robustrag_integrations.evaluation.show.report.overview import Findings, Places, figures, heading, overview
 from robustrag_integrations.evaluation.show.report.plain import PlainList, plain_list
-from robustrag_integrations.evaluation.show.report.reading import Run
 
 MEGABYTE = 1_000_000
 _AT_A_TIME = 50  # rows on the screen

@@ -1,4 +1,4 @@
-"""Taking a run's file apart. It is read as JSON and as nothing else; what is no row is reported and left out."""
+"""Reading the file of a run. It is read as JSON and nothing else; lines that are not rows are reported and left out."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ from typing import Any, NoReturn
 
 from robustrag_integrations.display import printable
 from robustrag_integrations.errors import RobustRAGError
-from robustrag_integrations.evaluation.score.shapes import misfit_in_row
-from robustrag_integrations.evaluation.score.summary import HEADER_SCHEMA, ROW_SCHEMA
+from robustrag_integrations.evaluation.score.rows import HEADER_SCHEMA, ROW_SCHEMA, Row, latest_rows, misfit_in_row
 
 _LONGEST_LINE = 64 * 1024 * 1024  # bytes
 
 
 class NotARunError(RobustRAGError):
-    """The file is no run of `robustrag eval`; the message says what it is instead, and what to do."""
+    """The file is not a run of `robustrag eval`; the message says what is wrong, and what to do."""
 
 
 @dataclass(frozen=True)
 class BadLine:
-    """A line that is no row, and was left out.
+    """A line that is not a row, and was left out.
 
     Attributes:
         number: its place in the file, from 1.
@@ -40,14 +39,14 @@ class Run:
     Attributes:
         name: the file's name.
         header: the first line's `config` and `versions`; empty when there is none.
-        rows: the rows, each of the shape that `shapes` names; of two with one key the later one that did not fail.
-        bad: lines that are no rows.
+        rows: the rows, each of the shape `rows.ROW`; of two with one key the later one that did not fail.
+        bad: lines that are not rows.
         torn: whether the last line was cut off, as it is when a run is stopped in the middle of writing.
     """
 
     name: str
     header: Mapping[str, Any] = field(default_factory=dict)
-    rows: tuple[dict[str, Any], ...] = ()
+    rows: tuple[Row, ...] = ()
     bad: tuple[BadLine, ...] = ()
     torn: bool = False
 
@@ -59,7 +58,7 @@ def read_run(path: str | Path) -> Run:
         NotARunError: the file cannot be read, or holds nothing of a run.
     """
     header: Mapping[str, Any] = {}
-    rows: dict[str, dict[str, Any]] = {}
+    rows: list[Row] = []
     bad: list[BadLine] = []
     torn = False
     for number, line, whole in _lines(Path(path)):
@@ -72,11 +71,11 @@ def read_run(path: str | Path) -> Run:
             header = found
         elif problem := _problem(found):
             bad.append(BadLine(number, problem))
-        elif found.get("error") is None or rows.get(found["key"], found).get("error") is not None:
-            rows[found["key"]] = found  # in place of one that failed and was tried again
+        else:
+            rows.append(found)
     if not rows and not header:
         raise NotARunError(_refusal(path, bad))
-    return Run(Path(path).name, header, tuple(rows.values()), tuple(bad), torn)
+    return Run(Path(path).name, header, tuple(latest_rows(rows)), tuple(bad), torn)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes, bool]]:
@@ -87,7 +86,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes, bool]]:
             while line := file.readline(_LONGEST_LINE):
                 number += 1
                 if len(line) == _LONGEST_LINE:
-                    raise NotARunError(f"{path}, line {number}: longer than {_LONGEST_LINE >> 20} MiB, no row of a run")
+                    raise NotARunError(f"{path}, line {number}: longer than {_LONGEST_LINE >> 20} MiB: not a row")
                 if line.strip():
                     yield number, line, line.endswith(b"\n")
     except OSError as error:
@@ -100,7 +99,7 @@ def _parsed(line: bytes) -> dict[str, Any] | str:
         found = json.loads(line.decode("utf-8"), parse_constant=_no_number)
     except RecursionError:
         return "nested too deeply"
-    except ValueError as error:  # among them bytes that are no UTF-8
+    except ValueError as error:  # bytes that are not UTF-8 among them
         return f"not JSON ({printable(str(error), 80)})"
     return found if isinstance(found, dict) else f"expected an object, got {type(found).__name__}"
 
@@ -113,7 +112,7 @@ def _problem(row: Mapping[str, Any]) -> str | None:
 
 def _refusal(path: str | Path, bad: list[BadLine]) -> str:
     first = f"line {bad[0].number}: {bad[0].reason}" if bad else "there is nothing in it"
-    return f"{str(path)!r} is no run ({first}); give the file that `robustrag eval` wrote"
+    return f"{str(path)!r} is not a run ({first}); give the file that `robustrag eval` wrote"
 
 
 def _no_number(name: str) -> NoReturn:
