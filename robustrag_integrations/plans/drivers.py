@@ -35,13 +35,15 @@ StreamFinal = Callable[[Prompt], Iterator[str]]
 AsyncStreamFinal = Callable[[Prompt], AsyncIterator[str]]
 Truncates = Callable[[Prompt], bool]
 
-Asked = TypeVar("Asked")
-Told = TypeVar("Told")
+RequestT = TypeVar("RequestT")
+ReplyT = TypeVar("ReplyT")
 Result = TypeVar("Result")
 
 
-def run(plan: Generator[Asked, Told, Result], perform: Callable[[Asked], Told], *, operation: str = "answer") -> Result:
-    """Run a plan (an answer's or a certificate's, as `operation` says to whoever watches) to its end."""
+def run(
+    plan: Generator[RequestT, ReplyT, Result], perform: Callable[[RequestT], ReplyT], *, operation: str = "answer"
+) -> Result:
+    """Run a plan (an answer's or a certificate's, as `operation` says in logs and spans) to its end."""
     with Watch(operation) as watch:
         step = _step(plan, None, watch)
         while not isinstance(step, _Done):
@@ -50,7 +52,10 @@ def run(plan: Generator[Asked, Told, Result], perform: Callable[[Asked], Told], 
 
 
 async def arun(
-    plan: Generator[Asked, Told, Result], perform: Callable[[Asked], Awaitable[Told]], *, operation: str = "answer"
+    plan: Generator[RequestT, ReplyT, Result],
+    perform: Callable[[RequestT], Awaitable[ReplyT]],
+    *,
+    operation: str = "answer",
 ) -> Result:
     """`run` in an event loop. The plan's own steps (keywords, tallies, sums) run in threads, as they take a while."""
     with Watch(operation) as watch:
@@ -67,8 +72,8 @@ class _Done(Generic[Result]):
     result: Result
 
 
-def _step(plan: Generator[Asked, Any, Result], reply: Any, watch: Watch) -> Asked | _Done[Result]:
-    def send() -> Asked | _Done[Result]:
+def _step(plan: Generator[RequestT, Any, Result], reply: Any, watch: Watch) -> RequestT | _Done[Result]:
+    def send() -> RequestT | _Done[Result]:
         try:
             return plan.send(reply)
         except StopIteration as done:

@@ -1,4 +1,4 @@
-"""Spans and counters through OpenTelemetry's API (extra `otel`); whatever SDK the program has set up receives them."""
+"""Spans and counters through OpenTelemetry's API (extra `otel`); they go to the SDK that the program has set up."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from opentelemetry.trace import Span, StatusCode
 
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.plans.watch import attributes_of, tally, was_cancelled
+from robustrag_integrations.plans.outcome import attributes_of, tally, was_cancelled
 
 _SCOPE = "robustrag_integrations"
 
 
 class Spans:
-    """What a `Watch` says, in OpenTelemetry's terms."""
+    """What a `Watch` records, as spans and metrics of OpenTelemetry."""
 
     def __init__(self) -> None:
         self._tracer = trace.get_tracer(_SCOPE)
@@ -30,7 +30,7 @@ class Spans:
         self._radius = meter.create_histogram("robustrag.radius", "{group}", "Radius of the answers given")
 
     def begin(self, operation: str) -> Span:
-        """The span of a whole answer or certification. It is no thread's current span: streams leave and come back."""
+        """The span of a whole answer or certification. It is never current: streams pause and resume."""
         return self._tracer.start_span(f"robustrag.{operation}")
 
     def end(self, root: Span | None) -> None:
@@ -39,7 +39,7 @@ class Spans:
             root.end()
 
     def answered(self, root: Span | None, answer: RobustAnswer) -> None:
-        """There is an answer: describe it and count it."""
+        """Describe an answer on its span, and count it."""
         if root is not None:
             root.set_attributes(attributes_of(answer))
         by = {"robustrag.defense": answer.defense}
@@ -51,7 +51,7 @@ class Spans:
         self._radius.record(answer.radius, by)
 
     def certified(self, root: Span | None, findings: Any) -> None:
-        """There are certificates: describe what was proven for which corruption sizes."""
+        """Describe certificates: what was proven for which corruption sizes."""
         known = [f for f in findings if hasattr(f, "tau")] if isinstance(findings, Sequence) else []
         if root is not None and known:
             root.set_attribute("robustrag.corruption_sizes", [int(f.size) for f in known])
@@ -59,7 +59,7 @@ class Spans:
             root.set_attribute("robustrag.certified", [bool(f.certified) for f in known])
 
     def failed(self, root: Span | None, operation: str, error: type[BaseException]) -> None:
-        """It ended in an error of this type; the error's words may hold anybody's and stay out."""
+        """Record that it ended in an error of this type; its message is untrusted and stays out."""
         if root is not None:
             _mark(root, error)
         if not was_cancelled(error):
@@ -67,7 +67,7 @@ class Spans:
 
     @contextmanager
     def child(self, root: Span | None, name: str) -> Iterator[Span]:
-        """A part of the answer, current while it lasts, so that spans of model clients become its children."""
+        """A part of the answer; current while it lasts, so that spans of model clients become its children."""
         with self._tracer.start_as_current_span(
             f"robustrag.{name}", _below(root), record_exception=False, set_status_on_exception=False
         ) as span:
@@ -77,8 +77,8 @@ class Spans:
                 _mark(span, type(error))
                 raise
 
-    def heard(self, span: Span, request: Any, reply: Any) -> None:
-        """The replies to a request: how many, and how many of them failed."""
+    def record_replies(self, span: Span, request: Any, reply: Any) -> None:
+        """Record how many replies a request got, and how many of them are failures."""
         span.set_attribute("robustrag.prompts", len(request.prompts))
         if isinstance(reply, Sequence):
             failed = sum(isinstance(r, Response) and r.text is None for r in reply)

@@ -1,37 +1,36 @@
-"""What operators are told: a log record per answer, and spans and counters where OpenTelemetry's API is installed.
+"""What operators see: a log record per answer, and spans and counters where OpenTelemetry's API is installed.
 
-The drivers tell a `Watch` what they do, so that synchronous, asynchronous and streamed answers, LangChain and
-LlamaIndex all say the same. No text of a question, passage, response or error gets here: numbers, settings' names and
-the types of errors only.
+The drivers report to a `Watch`, so that synchronous, asynchronous and streamed answers, LangChain and LlamaIndex are
+logged and traced alike. No text of a question, passage, response or error is recorded: only numbers, the names of
+settings and the types of errors.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import cache
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.plans.outcome import tally, was_cancelled
 from robustrag_integrations.plans.requests import Ask, OpenSession
 
 if TYPE_CHECKING:
     from robustrag_integrations.plans.spans import Spans
 
-Asked = TypeVar("Asked")
-Told = TypeVar("Told")
+RequestT = TypeVar("RequestT")
+ReplyT = TypeVar("ReplyT")
 Result = TypeVar("Result")
 
 _LOG = logging.getLogger(__name__)
-_CANCELLED = (asyncio.CancelledError, GeneratorExit)  # whoever asked went away: no failure
 
 
 @cache
 def _spans() -> Spans | None:
-    """OpenTelemetry, where its API is installed; looked for once per process."""
+    """OpenTelemetry, if its API is installed; looked up once per process."""
     try:
         from robustrag_integrations.plans.spans import Spans
     except ImportError:
@@ -50,7 +49,7 @@ class Watch:
         self._operation = operation
         self._spans = _spans()
         self._began = time.perf_counter()
-        self._just_heard = False  # the isolated calls are back, and not yet aggregated
+        self._isolated_done = False  # the isolated replies are in, and not yet aggregated
 
     def __enter__(self) -> Watch:
         self._root = self._spans.begin(self._operation) if self._spans else None
@@ -68,7 +67,7 @@ class Watch:
             self._spans.end(self._root)
 
     def done(self, result: Result) -> Result:
-        """The plan has come to its end with this result, which is handed on."""
+        """Record the plan's result, and return it."""
         if isinstance(result, RobustAnswer):
             _log_answer(result, self._seconds)
             if self._spans:
@@ -81,30 +80,30 @@ class Watch:
 
     def decide(self, step: Callable[[], Result]) -> Result:
         """Let the plan take a step; the one after the isolated calls is the aggregation."""
-        first, self._just_heard = self._just_heard, False
+        first, self._isolated_done = self._isolated_done, False
         if self._spans is None or not first:
             return step()
         with self._spans.child(self._root, "aggregation"):
             return step()
 
-    def ask(self, request: Asked, perform: Callable[[Asked], Told]) -> Told:
-        """Have a request performed."""
+    def ask(self, request: RequestT, perform: Callable[[RequestT], ReplyT]) -> ReplyT:
+        """Perform a request, within its span."""
         name = self._named(request)
         if self._spans is None or name is None:
             return perform(request)
         with self._spans.child(self._root, name) as span:
             reply = perform(request)
-            self._spans.heard(span, request, reply)
+            self._spans.record_replies(span, request, reply)
             return reply
 
-    async def aask(self, request: Asked, perform: Callable[[Asked], Awaitable[Told]]) -> Told:
+    async def aask(self, request: RequestT, perform: Callable[[RequestT], Awaitable[ReplyT]]) -> ReplyT:
         """`ask` in an event loop."""
         name = self._named(request)
         if self._spans is None or name is None:
             return await perform(request)
         with self._spans.child(self._root, name) as span:
             reply = await perform(request)
-            self._spans.heard(span, request, reply)
+            self._spans.record_replies(span, request, reply)
             return reply
 
     def pieces(self, final: Iterator[str]) -> Iterator[str]:
@@ -120,12 +119,12 @@ class Watch:
         return time.perf_counter() - self._began
 
     def _named(self, request: object) -> str | None:
-        """The name of the span around a request; None for what happens once per token."""
+        """The name of the span around a request; None for requests made once per token."""
         if isinstance(request, (Ask, OpenSession)):
             length = sum(len(p.text) for p in request.prompts)
             role = request.role if isinstance(request, Ask) else "isolated"
             _LOG.debug("asking %d %s prompts of %d characters in all", len(request.prompts), role, length)
-            self._just_heard = role == "isolated" and isinstance(request, Ask)  # decoding aggregates at every token
+            self._isolated_done = role == "isolated" and isinstance(request, Ask)  # decoding aggregates at every token
             return "isolated_calls" if role == "isolated" else "final_call"
         return None
 
@@ -145,29 +144,3 @@ def _log_answer(answer: RobustAnswer, seconds: float) -> None:
         answer.model_calls,
         seconds,
     )
-
-
-def was_cancelled(kind: type[BaseException]) -> bool:
-    """Whether this is no failure: the stream was closed, or the task cancelled."""
-    return issubclass(kind, _CANCELLED)
-
-
-def tally(answer: RobustAnswer) -> tuple[int, int]:
-    """How many groups failed, and how many were outvoted."""
-    states = [group.status for group in answer.groups]
-    return states.count("failed"), states.count("outvoted")
-
-
-def attributes_of(answer: RobustAnswer) -> dict[str, Any]:
-    """What a span says about an answer: no text."""
-    failed, outvoted = tally(answer)
-    return {
-        "robustrag.defense": answer.defense,
-        "robustrag.groups": len(answer.groups),
-        "robustrag.radius": answer.radius,
-        "robustrag.abstained": answer.abstained,
-        "robustrag.failed": failed,
-        "robustrag.outvoted": outvoted,
-        "robustrag.model_calls": answer.model_calls,
-        "robustrag.warnings": len(answer.warnings),
-    }

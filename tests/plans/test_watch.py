@@ -1,4 +1,4 @@
-"""What operators are told of every answer, however it was asked for; and what they must never be told."""
+"""What is logged and traced of every answer, whichever way it was asked for; and what must never be."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from robustrag_integrations import KeywordAggregation, MajorityVoting, QuorumError
 from robustrag_integrations.defenses.decoding.defense import DecodingAggregation
-from robustrag_integrations.plans import watch as telemetry
+from robustrag_integrations.plans import watch
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel
 
 SECRETS = ("passage-secret", "query-secret", "reply-secret", "error-secret")
@@ -63,9 +63,9 @@ WAYS = [whole, awaited, streamed, astreamed]
 def test_an_answer_is_logged_once_in_numbers(way: Callable, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG, logger="robustrag_integrations"):
         way(defense())
-    told = [r.getMessage() for r in caplog.records if r.levelno == logging.INFO]
-    assert len(told) == 1
-    assert "defense=keyword groups=6 radius=1 abstained=False failed=1 outvoted=1 model_calls=7" in told[0]
+    logged = [r.getMessage() for r in caplog.records if r.levelno == logging.INFO]
+    assert len(logged) == 1
+    assert "defense=keyword groups=6 radius=1 abstained=False failed=1 outvoted=1 model_calls=7" in logged[0]
     assert "1 of 6 groups failed" in caplog.text
     assert {r.name for r in caplog.records} == {"robustrag_integrations.plans.watch"}
     assert not any(secret in caplog.text for secret in SECRETS)
@@ -92,10 +92,10 @@ def test_nothing_is_printed_by_a_program_that_has_not_set_up_logging() -> None:
 
 
 def test_without_opentelemetry_requests_and_pieces_go_straight_through(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(telemetry, "_spans", lambda: None)
+    monkeypatch.setattr(watch, "_spans", lambda: None)
     pieces = iter(["a"])
-    with telemetry.Watch("answer") as watch:
-        assert watch.pieces(pieces) is pieces
+    with watch.Watch("answer") as watched:
+        assert watched.pieces(pieces) is pieces
     for way in WAYS:
         way(defense())
 
