@@ -1,0 +1,36 @@
+"""How an answer ended, in numbers: what the log line (`watch`) and the spans (`spans`) both say. No text."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from robustrag_integrations.answer import RobustAnswer
+
+_CANCELLED = (asyncio.CancelledError, GeneratorExit)  # the caller went away: not a failure
+
+
+def was_cancelled(kind: type[BaseException]) -> bool:
+    """Whether the stream was closed or the task cancelled, which is not a failure."""
+    return issubclass(kind, _CANCELLED)
+
+
+def tally(answer: RobustAnswer) -> tuple[int, int]:
+    """How many groups failed, and how many were outvoted."""
+    states = [group.status for group in answer.groups]
+    return states.count("failed"), states.count("outvoted")
+
+
+def attributes_of(answer: RobustAnswer) -> dict[str, Any]:
+    """The attributes of an answer's span."""
+    failed, outvoted = tally(answer)
+    return {
+        "robustrag.defense": answer.defense,
+        "robustrag.groups": len(answer.groups),
+        "robustrag.radius": answer.radius,
+        "robustrag.abstained": answer.abstained,
+        "robustrag.failed": failed,
+        "robustrag.outvoted": outvoted,
+        "robustrag.model_calls": answer.model_calls,
+        "robustrag.warnings": len(answer.warnings),
+    }
