@@ -14,9 +14,13 @@ from typing_extensions import TypedDict
 
 from langchain_robustrag.prompts import CARRIERS, as_langchain
 from langchain_robustrag.questions import Question
-from robustrag_integrations.defenses.decoding.defense import DecodingSettings, decoding_plan
-from robustrag_integrations.defenses.keyword.defense import KeywordSettings, keyword_plan
-from robustrag_integrations.defenses.voting.defense import VotingSettings, check_choices, voting_plan
+from robustrag_integrations.defenses.decoding.plan import decoding_plan
+from robustrag_integrations.defenses.decoding.settings import DecodingSettings
+from robustrag_integrations.defenses.keyword.plan import keyword_plan
+from robustrag_integrations.defenses.keyword.settings import KeywordSettings
+from robustrag_integrations.defenses.voting.options import check_choices
+from robustrag_integrations.defenses.voting.plan import voting_plan
+from robustrag_integrations.defenses.voting.settings import VotingSettings
 from robustrag_integrations.keywords import KeywordExtractor
 from robustrag_integrations.models.base import DecodingModel
 from robustrag_integrations.passages import GroupBy, PassageGroup

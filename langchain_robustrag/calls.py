@@ -26,7 +26,7 @@ from langchain_robustrag.prompts import as_text, located
 from robustrag_integrations.display import printable
 from robustrag_integrations.models.base import DecodingModel, Response
 from robustrag_integrations.models.time_limits import astream_within, await_within, call_within, stream_within
-from robustrag_integrations.plans.drivers import DecodingPerformer
+from robustrag_integrations.plans.performers import DecodingPerformer
 from robustrag_integrations.plans.requests import Ask, OpenSession, Reply, Request
 from robustrag_integrations.prompts import Prompt
 

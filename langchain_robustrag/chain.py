@@ -17,7 +17,7 @@ from langchain_robustrag.prompts import as_langchain, check_prompt
 from langchain_robustrag.questions import Question
 from langchain_robustrag.runnable import RobustDocuments
 from robustrag_integrations.checks import check_at_least_one
-from robustrag_integrations.defenses.voting.defense import check_choices
+from robustrag_integrations.defenses.voting.options import check_choices
 from robustrag_integrations.keywords import KeywordExtractor
 from robustrag_integrations.models.base import DecodingModel
 from robustrag_integrations.models.time_limits import checked_timeout

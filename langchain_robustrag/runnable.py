@@ -36,11 +36,12 @@ from langchain_robustrag.limits import CallLimit
 from langchain_robustrag.prompts import check_inputs
 from langchain_robustrag.questions import Question, find_question
 from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.defenses.voting.defense import VotingSettings
+from robustrag_integrations.defenses.voting.settings import VotingSettings
 from robustrag_integrations.errors import QuorumError
 from robustrag_integrations.models.base import DecodingModel
-from robustrag_integrations.plans.drivers import AnswerStream, AsyncAnswerStream, arun, astream, run, stream
+from robustrag_integrations.plans.drivers import arun, astream, run, stream
 from robustrag_integrations.plans.requests import Plan
+from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 
 REPORT_EVENT = "robustrag_report"
 

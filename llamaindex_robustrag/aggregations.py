@@ -9,9 +9,13 @@ from typing import Any, Literal
 
 from llamaindex_robustrag.grouping import GroupedNodes
 from robustrag_integrations.defenses.base import check_query
-from robustrag_integrations.defenses.decoding.defense import DecodingSettings, decoding_plan
-from robustrag_integrations.defenses.keyword.defense import KeywordSettings, keyword_plan
-from robustrag_integrations.defenses.voting.defense import VotingSettings, check_choices, voting_plan
+from robustrag_integrations.defenses.decoding.plan import decoding_plan
+from robustrag_integrations.defenses.decoding.settings import DecodingSettings
+from robustrag_integrations.defenses.keyword.plan import keyword_plan
+from robustrag_integrations.defenses.keyword.settings import KeywordSettings
+from robustrag_integrations.defenses.voting.options import check_choices
+from robustrag_integrations.defenses.voting.plan import voting_plan
+from robustrag_integrations.defenses.voting.settings import VotingSettings
 from robustrag_integrations.models.base import TokenCodec
 from robustrag_integrations.plans.requests import Plan
 

@@ -8,20 +8,18 @@ from dataclasses import dataclass
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.models.base import DecodingModel, TextModel
 from robustrag_integrations.plans.drivers import (
-    AnswerStream,
-    AsyncAnswerStream,
     AsyncPerform,
     AsyncStreamFinal,
-    DecodingPerformer,
     Perform,
     StreamFinal,
-    TextPerformer,
     arun,
     astream,
     run,
     stream,
 )
+from robustrag_integrations.plans.performers import DecodingPerformer, TextPerformer
 from robustrag_integrations.plans.requests import Plan
+from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 from robustrag_integrations.prompts import Prompt
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from llama_index.core.bridge.pydantic import BaseModel, ValidationError
 
 from robustrag_integrations.answer import SCHEMA
-from robustrag_integrations.plans.drivers import AnswerStream, AsyncAnswerStream
+from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 
 
 def pending() -> dict[str, Any]:

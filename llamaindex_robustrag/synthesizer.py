@@ -41,7 +41,7 @@ from llamaindex_robustrag.prompt_templates import prompts_dict, with_prompts
 from llamaindex_robustrag.responses import astarted, parsed, pending, started
 from llamaindex_robustrag.streaming_flag import StreamingFlag
 from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.defenses.decoding.defense import DecodingSettings
+from robustrag_integrations.defenses.decoding.settings import DecodingSettings
 from robustrag_integrations.models.base import DecodingModel, TextModel
 from robustrag_integrations.models.callable import TRANSIENT
 from robustrag_integrations.plans.requests import Plan

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from robustrag_integrations.certification.cases import Attack, BenignCase, benign_group_cases
-from robustrag_integrations.certification.requests import CertificationReply, CertificationRequest, Score
+from robustrag_integrations.certification.requests import Asking, Score
 from robustrag_integrations.certification.result import Certification, Estimate, PossibleResponse
 from robustrag_integrations.passages import GroupBy, Passage, as_passages, check_grouping, isolate, keyless_warnings
 
@@ -69,7 +69,7 @@ class Question:
         """From user arguments.
 
         Raises:
-            TypeError, ValueError: an argument makes no sense; the message names it and the fix.
+            TypeError, ValueError: an invalid argument; the message names it and the fix.
         """
         check_grouping(group_size, group_by)
         for label, number, least in (("max_model_calls", max_model_calls, 1), ("sample", sample, 0)):
@@ -173,12 +173,12 @@ class Ledger:
         """How many model calls may still be made."""
         return self.limit - self.spent
 
-    def scored(self, texts: Iterable[str]) -> Generator[CertificationRequest, CertificationReply, list[float]]:
+    def scored(self, texts: Iterable[str]) -> Asking[list[float]]:
         """The scores of these responses; each is asked for once."""
         wanted = list(texts)
         if new := tuple(dict.fromkeys(t for t in wanted if t not in self.scores)):
-            told = yield Score(new)
-            self.scores.update(zip(new, told, strict=True))
+            scores = yield Score(new)
+            self.scores.update(zip(new, scores, strict=True))
         return [self.scores[t] for t in wanted]
 
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from typing import Protocol
 
 from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import Findings, Ledger
-from robustrag_integrations.certification.requests import CertificationReply, CertificationRequest
+from robustrag_integrations.certification.requests import Asking
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.passages import PassageGroup
-from robustrag_integrations.plans.asking import heard, truncation_warnings
+from robustrag_integrations.plans.asking import counted_responses, truncation_warnings
 from robustrag_integrations.plans.requests import Ask
 from robustrag_integrations.prompts import Prompt
 
 NOTHING = PassageGroup(0, ())  # stands for a corrupted group where a batch must have as many rows as at inference
 
-Told = dict[tuple[int, tuple[int, ...]], Response]
+Replies = dict[tuple[int, tuple[int, ...]], Response]
 
 
 class IsolatedPrompts(Protocol):
@@ -30,7 +30,7 @@ class IsolatedPrompts(Protocol):
 
 def ask_cases(
     sizes: Sequence[Findings], prompts_of: IsolatedPrompts, ledger: Ledger, *, same_batches: bool
-) -> Generator[CertificationRequest, CertificationReply, Told]:
+) -> Asking[Replies]:
     """Ask every untouched group of every case; sizes that would exceed the limit are given up.
 
     Args:
@@ -42,39 +42,41 @@ def ask_cases(
     Returns:
         Responses by (groups in all where batches matter, else 0; ranks of the group's passages).
     """
-    told: Told = {}
+    replies: Replies = {}
     for found in sizes:
         wanted: dict[int, dict[tuple[int, ...], PassageGroup]] = {}
         for case in found.cases:
             place = wanted.setdefault(batch_key(case, same_batches), {})
             place.update((r, g) for r, g in zip(case.ranks, case.groups, strict=True))
         for total, groups in wanted.items():
-            new = {ranks: g for ranks, g in groups.items() if (total, ranks) not in told}
+            new = {ranks: g for ranks, g in groups.items() if (total, ranks) not in replies}
             if len(new) > ledger.left:
                 found.give_up(f"{len(new)} more groups would have to be asked, {ledger.left} model calls are left")
                 break
             for ranks in _chunks(list(new), total or len(new)):
                 batch = [new[r] for r in ranks]
                 filled = batch + [NOTHING] * (total - len(batch) if total else 0)
-                replies = yield Ask(tuple(prompts_of(filled)), "isolated")
+                answers = yield Ask(tuple(prompts_of(filled)), "isolated")
                 ledger.spent += len(filled)
-                told.update(((total, r), s) for r, s in zip(ranks, heard(batch, replies[: len(batch)]), strict=True))
+                replies.update(
+                    ((total, r), s) for r, s in zip(ranks, counted_responses(batch, answers[: len(batch)]), strict=True)
+                )
     for found in sizes:
-        found.warnings = _warnings(found, told, same_batches)
-    return told
+        found.warnings = _warnings(found, replies, same_batches)
+    return replies
 
 
-def _warnings(found: Findings, told: Told, same_batches: bool) -> tuple[str, ...]:
+def _warnings(found: Findings, replies: Replies, same_batches: bool) -> tuple[str, ...]:
     keys = {(batch_key(case, same_batches), ranks) for case in found.cases for ranks in case.ranks}
-    heard_of = [told[key] for key in keys if key in told]
-    failed = sum(r.text is None for r in heard_of)
+    counted = [replies[key] for key in keys if key in replies]
+    failed = sum(r.text is None for r in counted)
     said = []
     if failed:
         said.append(
-            f"the model failed on {failed} of {len(heard_of)} untouched groups: tau is about runs in which it fails "
+            f"the model failed on {failed} of {len(counted)} untouched groups: tau is about runs in which it fails "
             "there again"
         )
-    return (*said, *truncation_warnings([r.truncated for r in heard_of]))
+    return (*said, *truncation_warnings([r.truncated for r in counted]))
 
 
 def batch_key(case: BenignCase, same_batches: bool) -> int:
@@ -82,9 +84,9 @@ def batch_key(case: BenignCase, same_batches: bool) -> int:
     return case.total if same_batches else 0
 
 
-def responses_to(case: BenignCase, told: Told, *, same_batches: bool) -> list[Response]:
+def responses_to(case: BenignCase, replies: Replies, *, same_batches: bool) -> list[Response]:
     """The responses of a case's untouched groups."""
-    return [told[batch_key(case, same_batches), ranks] for ranks in case.ranks]
+    return [replies[batch_key(case, same_batches), ranks] for ranks in case.ranks]
 
 
 def _chunks(ranks: list[tuple[int, ...]], size: int) -> list[list[tuple[int, ...]]]:

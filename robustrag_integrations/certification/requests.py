@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
-
-from robustrag_integrations.plans.requests import Ask
-from robustrag_integrations.prompts import Prompt
+from typing import Any, TypeAlias, TypeVar
 
 
 @dataclass(frozen=True)
@@ -17,45 +14,8 @@ class Score:
     responses: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class OpenTrees:
-    """Start a decoding session over each of these lists of prompts; the reply is one `Opening` each, in order."""
+Result = TypeVar("Result")
 
-    sessions: tuple[tuple[Prompt, ...], ...]
-    no_retrieval: Prompt
-    max_new_tokens: int
-
-
-@dataclass(frozen=True)
-class Branch:
-    """One step down the tree of prefixes.
-
-    Attributes:
-        session: which of the sessions of `OpenTrees`.
-        prefix: all tokens of the answer so far, the new one last.
-        only_child: whether nothing else will branch off the prefix before this token, so that its state can be used up.
-    """
-
-    session: int
-    prefix: tuple[int, ...]
-    only_child: bool
-
-
-@dataclass(frozen=True)
-class Grow:
-    """Score these prefixes; the reply is one `Distributions` each, in order.
-
-    States of prefixes shorter than the parents of these are not needed any more, the roots excepted.
-
-    Attributes:
-        branches: the prefixes.
-        exact: whether only the numbers of inference will do: those told before had too much noise.
-    """
-
-    branches: tuple[Branch, ...]
-    exact: bool = False
-
-
-CertificationRequest: TypeAlias = Ask | Score | OpenTrees | Grow
-# What comes back depends on the request; each plan checks what it was told.
+# A method's certificate asks `Ask`, `Score` and what is its own; what comes back depends on the request.
 CertificationReply: TypeAlias = Sequence[Any]
+Asking: TypeAlias = Generator[Any, CertificationReply, Result]

@@ -148,7 +148,7 @@ def _defense_name(args: argparse.Namespace) -> str:
 
 
 def _check_choices(choices: Sequence[str]) -> None:
-    from robustrag_integrations.defenses.voting.defense import check_choices
+    from robustrag_integrations.defenses.voting.options import check_choices
 
     try:
         check_choices(choices)

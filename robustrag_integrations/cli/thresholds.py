@@ -42,7 +42,7 @@ def check_thresholds(args: argparse.Namespace, defense: str) -> None:
 
             KeywordThreshold.of(**{"alpha": 0.3, "beta": 3, **given})
         elif defense == "decoding":
-            from robustrag_integrations.defenses.decoding.defense import DecodingSettings
+            from robustrag_integrations.defenses.decoding.settings import DecodingSettings
 
             DecodingSettings.of(**given)
     except (ValueError, TypeError) as error:

@@ -4,29 +4,79 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, overload
 
 from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.models.base import TextModel
+from robustrag_integrations.certification.cases import Attack
+from robustrag_integrations.certification.certify import CertificationRun
+from robustrag_integrations.certification.findings import Question
+from robustrag_integrations.certification.result import Certification
+from robustrag_integrations.defenses.registry import METHODS
+from robustrag_integrations.metrics import Metric, contains_answer, metric_name, references_of
+from robustrag_integrations.models.base import TextModel, TokenCodec
 from robustrag_integrations.passages import GroupBy, Passage, PassageGroup, check_grouping, isolate
-from robustrag_integrations.plans.drivers import (
-    AnswerStream,
-    AsyncAnswerStream,
-    DecodingPerformer,
-    TextPerformer,
-    arun,
-    astream,
-    run,
-    stream,
-)
+from robustrag_integrations.plans.drivers import arun, astream, run, stream
+from robustrag_integrations.plans.performers import DecodingPerformer, TextPerformer
 from robustrag_integrations.plans.requests import Plan
+from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
+from robustrag_integrations.prompts import PromptSet
 
 if TYPE_CHECKING:
-    from robustrag_integrations.certification.certify import CertificationRun
-    from robustrag_integrations.certification.findings import Question
-    from robustrag_integrations.certification.result import Certification
-    from robustrag_integrations.metrics import Metric
+    from typing_extensions import TypedDict, Unpack
+
+    class CertifyOptions(TypedDict, total=False):
+        """The keyword arguments of `Defense.certify` besides the corruption size."""
+
+        metric: Metric
+        attack: Attack
+        choices: Sequence[str] | None
+        top_k: int | None
+        max_model_calls: int
+        sample: int
+        seed: int
+
+
+class MethodSettings(Protocol):
+    """Everything that decides an aggregation apart from the model."""
+
+    @property
+    def prompts(self) -> PromptSet:
+        """What the model is asked."""
+        ...
+
+    @classmethod
+    def of(cls, *args: Any, **kwargs: Any) -> MethodSettings:
+        """From user arguments, by keyword."""
+        ...
+
+    def as_dict(self) -> dict[str, Any]:
+        """The settings, JSON-safe, as answers and certificates name them."""
+        ...
+
+
+@dataclass(frozen=True)
+class PlanInput:
+    """One question, as every method's plan takes it.
+
+    Attributes:
+        query: the question.
+        groups: the isolated passages.
+        choices: the options of a multiple-choice question; None for any other.
+        group_by: how the passages were grouped.
+        caveats: what is known beforehand to weaken the answer, in words; first among its warnings.
+        codec: the model's tokens as text, for methods that decode.
+    """
+
+    query: str
+    groups: tuple[PassageGroup, ...]
+    choices: Sequence[str] | None = None
+    group_by: GroupBy | None = None
+    caveats: tuple[str, ...] = ()
+    codec: TokenCodec | None = None
+
+    def __post_init__(self) -> None:
+        check_query(self.query)
 
 
 def check_query(query: str) -> None:
@@ -37,8 +87,18 @@ def check_query(query: str) -> None:
         raise ValueError("the query is empty; ask something")
 
 
+def refuse_choices(choices: Sequence[str] | None, defense: type[Defense]) -> None:
+    """Raise ValueError if a defence that does not answer multiple-choice questions was given options."""
+    if choices is not None:
+        voting = " or ".join(m.class_name for m in METHODS.values() if m.takes_choices)
+        raise ValueError(f"{defense.__name__} does not take choices; use {voting} for multiple choice")
+
+
 class Defense(ABC):
-    """A defence: isolate, ask, aggregate, answer. Subclasses say how with a plan and what performs it."""
+    """A defence: isolate, ask, aggregate, answer. Subclasses say how with settings, a plan and what performs it."""
+
+    settings_type: ClassVar[type[MethodSettings]]
+    settings: Any  # of `settings_type`
 
     def __init__(self, *, group_size: int = 1, group_by: GroupBy | None = None) -> None:
         check_grouping(group_size, group_by)
@@ -46,13 +106,14 @@ class Defense(ABC):
         self.group_by = group_by
 
     def plan(self, query: str, passages: Iterable[str | Passage], *, choices: Sequence[str] | None = None) -> Plan:
-        """The defence as a generator that asks and is told, for drivers of your own.
+        """The defence as a generator that yields requests and receives replies, for drivers of your own.
 
         Raises:
             TypeError, ValueError: the query or a passage is not text, or the query is empty.
         """
         check_query(query)
-        return self._with_late_warnings(self._plan(query, self._isolate(passages), choices))
+        groups = isolate(passages, self.group_size, by=self.group_by)
+        return self._with_late_warnings(self.plan_of(self._inputs(query, groups, choices), self.settings))
 
     def answer(
         self, query: str, passages: Iterable[str | Passage], *, choices: Sequence[str] | None = None
@@ -69,15 +130,13 @@ class Defense(ABC):
             QuorumError: too many groups failed.
             ModelError: the final call failed.
         """
-        plan = self.plan(query, passages, choices=choices)
-        return run(plan, self._performer())
+        return run(self.plan(query, passages, choices=choices), self._performer())
 
     async def aanswer(
         self, query: str, passages: Iterable[str | Passage], *, choices: Sequence[str] | None = None
     ) -> RobustAnswer:
         """`answer` without blocking the event loop; cancelling it cancels the model calls."""
-        plan = self.plan(query, passages, choices=choices)
-        return await arun(plan, self._performer().aperform)
+        return await arun(self.plan(query, passages, choices=choices), self._performer().aperform)
 
     def stream(
         self, query: str, passages: Iterable[str | Passage], *, choices: Sequence[str] | None = None
@@ -94,6 +153,7 @@ class Defense(ABC):
         """`stream` for `async for`."""
         return AsyncAnswerStream(self._astream(self.plan(query, passages, choices=choices)))
 
+    @overload
     def certify(
         self,
         query: str,
@@ -101,26 +161,70 @@ class Defense(ABC):
         reference: str | Sequence[str],
         *,
         corruption_size: int = 1,
-        **settings: Any,
-    ) -> Certification:
+        **options: Unpack[CertifyOptions],
+    ) -> Certification: ...
+
+    @overload
+    def certify(
+        self,
+        query: str,
+        passages: Iterable[str | Passage],
+        reference: str | Sequence[str],
+        *,
+        corruption_size: Sequence[int],
+        **options: Unpack[CertifyOptions],
+    ) -> tuple[Certification, ...]: ...
+
+    def certify(
+        self,
+        query: str,
+        passages: Iterable[str | Passage],
+        reference: str | Sequence[str],
+        *,
+        corruption_size: int | Sequence[int] = 1,
+        metric: Metric = contains_answer,
+        attack: Attack = "injection",
+        choices: Sequence[str] | None = None,
+        top_k: int | None = None,
+        max_model_calls: int = 1000,
+        sample: int = 0,
+        seed: int = 0,
+    ) -> Certification | tuple[Certification, ...]:
         """What the answer is worth at worst: whatever a bounded attacker writes, it scores at least `.tau`.
 
         Args:
             query: the question; trusted.
             passages: the clean retrieval, best first, before any attack.
             reference: the right answer, or several of which each is right.
-            corruption_size: k', how many passages the attacker controls at most.
-            settings: `metric` (default `contains_answer`), `attack` (`"injection"` or `"modification"`), `choices` for
-                defences that vote, `top_k` (how many passages the retrieval returns when it finds enough; default as
-                many as given), `max_model_calls` (default 1000), `sample` and `seed` (how many responses to sample
-                for an estimate where tau cannot be proven; default 0).
+            corruption_size: k', how many passages the attacker controls at most. A list of sizes gives one certificate
+                each, ascending; they share the model's calls.
+            metric: what responses are scored with.
+            attack: `"injection"` or `"modification"`.
+            choices: the options of a multiple-choice question, for defences that vote.
+            top_k: how many passages the retrieval returns when it finds enough; default as many as given.
+            max_model_calls: how much may be asked of the model; beyond it nothing is certified.
+            sample: how many responses to sample for an estimate where tau cannot be proven.
+            seed: what the sampling starts from.
 
         Raises:
             TypeError, ValueError: bad input, or a model that samples; named in the message.
         """
-        [found] = self.certify_sizes(query, passages, reference, corruption_sizes=[corruption_size], **settings)
-        return found
+        question = self._question(
+            query,
+            passages,
+            reference,
+            corruption_size,
+            metric,
+            attack=attack,
+            top_k=top_k,
+            max_model_calls=max_model_calls,
+            sample=sample,
+            seed=seed,
+        )
+        found = self.certification_run(question, metric, choices).run()
+        return found[0] if _is_one(corruption_size) else found
 
+    @overload
     async def acertify(
         self,
         query: str,
@@ -128,50 +232,90 @@ class Defense(ABC):
         reference: str | Sequence[str],
         *,
         corruption_size: int = 1,
-        **settings: Any,
-    ) -> Certification:
+        **options: Unpack[CertifyOptions],
+    ) -> Certification: ...
+
+    @overload
+    async def acertify(
+        self,
+        query: str,
+        passages: Iterable[str | Passage],
+        reference: str | Sequence[str],
+        *,
+        corruption_size: Sequence[int],
+        **options: Unpack[CertifyOptions],
+    ) -> tuple[Certification, ...]: ...
+
+    async def acertify(
+        self,
+        query: str,
+        passages: Iterable[str | Passage],
+        reference: str | Sequence[str],
+        *,
+        corruption_size: int | Sequence[int] = 1,
+        metric: Metric = contains_answer,
+        attack: Attack = "injection",
+        choices: Sequence[str] | None = None,
+        top_k: int | None = None,
+        max_model_calls: int = 1000,
+        sample: int = 0,
+        seed: int = 0,
+    ) -> Certification | tuple[Certification, ...]:
         """`certify` without blocking the event loop."""
-        [found] = await self.acertify_sizes(query, passages, reference, corruption_sizes=[corruption_size], **settings)
-        return found
-
-    def certify_sizes(
-        self,
-        query: str,
-        passages: Iterable[str | Passage],
-        reference: str | Sequence[str],
-        *,
-        corruption_sizes: Iterable[int],
-        **settings: Any,
-    ) -> tuple[Certification, ...]:
-        """`certify` for several corruption sizes, which share the model's calls; by ascending size."""
-        from robustrag_integrations.certification.certify import prepare
-
-        return prepare(self, query, passages, reference, corruption_sizes, **settings).run()
-
-    async def acertify_sizes(
-        self,
-        query: str,
-        passages: Iterable[str | Passage],
-        reference: str | Sequence[str],
-        *,
-        corruption_sizes: Iterable[int],
-        **settings: Any,
-    ) -> tuple[Certification, ...]:
-        """`certify_sizes` without blocking the event loop."""
-        from robustrag_integrations.certification.certify import prepare
-
-        return await prepare(self, query, passages, reference, corruption_sizes, **settings).arun()
+        question = self._question(
+            query,
+            passages,
+            reference,
+            corruption_size,
+            metric,
+            attack=attack,
+            top_k=top_k,
+            max_model_calls=max_model_calls,
+            sample=sample,
+            seed=seed,
+        )
+        found = await self.certification_run(question, metric, choices).arun()
+        return found[0] if _is_one(corruption_size) else found
 
     def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:
-        """The certification of a prepared question; `certify` is the front door.
+        """The certification of a checked question; `certify` is the front door.
 
         Raises:
             TypeError: there is nothing to certify about this defence.
         """
+        listed = [m.class_name for m in METHODS.values()]
         raise TypeError(
-            f"{type(self).__name__} cannot be certified: any passage may decide its answer; use KeywordAggregation, "
-            "DecodingAggregation or MajorityVoting"
+            f"{type(self).__name__} cannot be certified: any passage may decide its answer; use "
+            f"{', '.join(listed[:-1])} or {listed[-1]}"
         )
+
+    def _question(
+        self,
+        query: str,
+        passages: Iterable[str | Passage],
+        reference: str | Sequence[str],
+        corruption_size: int | Sequence[int],
+        metric: Metric,
+        **options: Any,
+    ) -> Question:
+        """The question of a certification, checked."""
+        check_query(query)
+        if not callable(metric):
+            raise TypeError(f"metric must be a function of (response, references), got {type(metric).__name__}")
+        return Question.of(
+            query,
+            passages,
+            references_of(reference),
+            metric_name(metric),
+            [corruption_size] if _is_one(corruption_size) else corruption_size,  # type: ignore[arg-type, list-item]
+            group_size=self.group_size,
+            group_by=self.group_by,
+            **options,
+        )
+
+    def _inputs(self, query: str, groups: tuple[PassageGroup, ...], choices: Sequence[str] | None) -> PlanInput:
+        caveats = tuple(getattr(getattr(self, "model", None), "warnings", ()))
+        return PlanInput(query, groups, choices, self.group_by, caveats)
 
     def _with_late_warnings(self, plan: Plan) -> Plan:
         """The plan, with what the model only has to warn of after it was asked."""
@@ -180,15 +324,15 @@ class Defense(ABC):
         late = [w for w in warnings if w not in answer.warnings]
         return replace(answer, warnings=(*answer.warnings, *late)) if late else answer
 
-    def _isolate(self, passages: Iterable[str | Passage]) -> tuple[PassageGroup, ...]:
-        return isolate(passages, self.group_size, by=self.group_by)
-
-    def _refuse_choices(self, choices: Sequence[str] | None) -> None:
-        if choices is not None:
-            raise ValueError(f"{type(self).__name__} does not take choices; use MajorityVoting for multiple choice")
-
+    @staticmethod
     @abstractmethod
-    def _plan(self, query: str, groups: Sequence[PassageGroup], choices: Sequence[str] | None) -> Plan: ...
+    def plan_of(inputs: PlanInput, settings: Any) -> Plan:
+        """The method's plan for one question; the same for every driver and framework.
+
+        Args:
+            inputs: the question and its groups.
+            settings: of `settings_type`.
+        """
 
     @abstractmethod
     def _performer(self) -> TextPerformer | DecodingPerformer: ...
@@ -198,6 +342,11 @@ class Defense(ABC):
 
     @abstractmethod
     def _astream(self, plan: Plan) -> AsyncGenerator[str | RobustAnswer, None]: ...
+
+
+def _is_one(corruption_size: object) -> bool:
+    """Whether a single size was given, valid or not, in place of several."""
+    return isinstance(corruption_size, (int, str)) or not hasattr(corruption_size, "__iter__")
 
 
 class TextDefense(Defense):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.defenses.base import TextDefense
-from robustrag_integrations.defenses.voting.defense import check_choices, parse_option
+from robustrag_integrations.defenses.base import PlanInput, TextDefense, refuse_choices
+from robustrag_integrations.defenses.registry import VANILLA
+from robustrag_integrations.defenses.voting.options import check_choices, parse_option
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.asking import ask_final, report, truncation_warnings
@@ -67,25 +70,47 @@ def ask_once(
     return text, choice, said, cut
 
 
+@dataclass(frozen=True)
+class VanillaSettings:
+    """What decides vanilla RAG apart from the model."""
+
+    task: Task
+    prompts: PromptSet
+
+    @classmethod
+    def of(cls, *, task: Task | None = None, prompts: PromptSet | None = None) -> VanillaSettings:
+        """From user arguments; see `VanillaRAG`."""
+        chosen = VANILLA.check_task(task)
+        return cls(chosen, prompts or prompts_for(chosen))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The settings, JSON-safe."""
+        return {"task": self.task}
+
+
 class VanillaRAG(TextDefense):
     """Retrieval-augmented generation without a defence: one prompt with all passages, radius 0.
 
     Args:
         model: what is asked.
-        task: `short_answer`, `multiple_choice` (then give `choices`) or `long_form`.
+        task: `short_answer` (default), `multiple_choice` (then give `choices`) or `long_form`.
         prompts: your own `PromptSet`; None for the project's, the same as the defences use.
     """
 
-    def __init__(self, model: TextModel, *, task: Task = "short_answer", prompts: PromptSet | None = None) -> None:
-        super().__init__(model)
-        self.task = task
-        self.prompts = prompts or prompts_for(task)
+    settings_type = VanillaSettings
+    settings: VanillaSettings
 
-    def _plan(self, query: str, groups: Sequence[PassageGroup], choices: Sequence[str] | None) -> Plan:
-        together = PassageGroup(0, tuple(p for g in groups for p in g.passages)) if groups else None
+    def __init__(self, model: TextModel, *, task: Task | None = None, prompts: PromptSet | None = None) -> None:
+        super().__init__(model)
+        self.settings = VanillaSettings.of(task=task, prompts=prompts)
+
+    @staticmethod
+    def plan_of(inputs: PlanInput, settings: VanillaSettings) -> Plan:
+        """One prompt with all passages."""
+        together = PassageGroup(0, tuple(p for g in inputs.groups for p in g.passages)) if inputs.groups else None
         options = None
-        if self.task == "multiple_choice":
-            options = check_choices(choices)
+        if settings.task == "multiple_choice":
+            options = check_choices(inputs.choices)
         else:
-            self._refuse_choices(choices)
-        return vanilla_plan(query, together, self.prompts, choices=options, model_warnings=self.model.warnings)
+            refuse_choices(inputs.choices, VanillaRAG)
+        return vanilla_plan(inputs.query, together, settings.prompts, choices=options, model_warnings=inputs.caveats)

@@ -36,6 +36,10 @@ class Quorum:
         """How many groups an attacker can make fail before the quorum is missed and no answer comes at all."""
         return _succeeded(responses) - self.needed(len(responses))
 
+    def can_be_missed(self, responses: Sequence[Response], corrupted: int) -> bool:
+        """Whether no answer comes at all when this many corrupted groups, besides those that responded, fail."""
+        return _succeeded(responses) < self.needed(len(responses) + corrupted)
+
 
 def ask_groups(
     groups: Sequence[PassageGroup], prompts: Sequence[Prompt], quorum: Quorum
@@ -51,8 +55,8 @@ def ask_groups(
     Raises:
         QuorumError: too many groups failed.
     """
-    told = responses_of((yield Ask(tuple(prompts), "isolated"))) if prompts else ()
-    responses = heard(groups, told)
+    replies = responses_of((yield Ask(tuple(prompts), "isolated"))) if prompts else ()
+    responses = counted_responses(groups, replies)
     needed = quorum.needed(len(responses))
     if _succeeded(responses) < needed:
         causes = {i: r.error or "no text" for i, r in enumerate(responses) if r.text is None}
@@ -60,9 +64,9 @@ def ask_groups(
     return responses
 
 
-def heard(groups: Sequence[PassageGroup], told: Sequence[Response]) -> list[Response]:
-    """What counts of what the model said: nothing for a group with nothing to read, else a bounded length."""
-    return [Response("") if g.is_empty else _bounded(r) for g, r in zip(groups, told, strict=True)]
+def counted_responses(groups: Sequence[PassageGroup], replies: Sequence[Response]) -> list[Response]:
+    """The replies as they count: an abstention for a group with nothing to read, else at most `LONGEST_RESPONSE`."""
+    return [Response("") if g.is_empty else _bounded(r) for g, r in zip(groups, replies, strict=True)]
 
 
 def final_text(response: Response) -> str:

@@ -1,6 +1,6 @@
 """Running a plan against the core's own models: synchronous, asynchronous, and either of them streaming.
 
-Frameworks bring a `perform` of their own (so that callbacks, tags and rate limits are theirs) and use the same four
+Frameworks bring a `perform` of their own, so that callbacks, tags and rate limits are theirs, and use the same four
 functions.
 """
 
@@ -9,23 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Generic, TypeGuard, TypeVar
 
 from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.models.base import DecodingModel, DecodingSession, Response, TextModel
-from robustrag_integrations.plans.requests import (
-    Append,
-    Ask,
-    Emit,
-    OpenSession,
-    Plan,
-    Reply,
-    Request,
-    Sharpen,
-    atrimmed,
-    trimmed,
-)
+from robustrag_integrations.models.base import Response
+from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request
+from robustrag_integrations.plans.streams import atrimmed, trimmed
 from robustrag_integrations.plans.watch import Watch
 from robustrag_integrations.prompts import Prompt
 
@@ -82,16 +71,21 @@ def _step(plan: Generator[RequestT, Any, Result], reply: Any, watch: Watch) -> R
     return watch.decide(send)
 
 
-def _says_nothing(prompt: Prompt) -> bool:
+def _never(prompt: Prompt) -> bool:
     return False
 
 
+def _no_final_call(prompt: Prompt) -> Any:
+    raise TypeError("this plan ends in a final call: give stream_final, which makes it")
+
+
 def stream(
-    plan: Plan, perform: Perform, stream_final: StreamFinal, *, truncates: Truncates = _says_nothing
+    plan: Plan, perform: Perform, stream_final: StreamFinal = _no_final_call, *, truncates: Truncates = _never
 ) -> Generator[str | RobustAnswer, None, None]:
     """Run a plan and give the aggregated answer in pieces, then the `RobustAnswer`. The pieces add up to its text.
 
-    Isolated responses are never among the pieces. `truncates` says whether the streamed prompt was cut to fit.
+    Isolated responses are never among the pieces. `stream_final` gives the final call's pieces; a plan
+    that emits all it decides has none. `truncates` says whether the streamed prompt was cut to fit.
     """
     with Watch("answer") as watch:
         step = _step(plan, None, watch)
@@ -99,7 +93,7 @@ def stream(
             reply: Reply = None
             if isinstance(step, Emit):
                 yield step.text
-            elif _streamed(step):
+            elif _is_streamed(step):
                 said = []
                 for piece in watch.pieces(trimmed(stream_final(step.prompts[0]))):
                     said.append(piece)
@@ -113,7 +107,7 @@ def stream(
 
 
 async def astream(
-    plan: Plan, perform: AsyncPerform, stream_final: AsyncStreamFinal, *, truncates: Truncates = _says_nothing
+    plan: Plan, perform: AsyncPerform, stream_final: AsyncStreamFinal = _no_final_call, *, truncates: Truncates = _never
 ) -> AsyncGenerator[str | RobustAnswer, None]:
     """`stream` in an event loop."""
     with Watch("answer") as watch:
@@ -122,7 +116,7 @@ async def astream(
             reply: Reply = None
             if isinstance(step, Emit):
                 yield step.text
-            elif _streamed(step):
+            elif _is_streamed(step):
                 said = []
                 async for piece in watch.apieces(atrimmed(stream_final(step.prompts[0]))):
                     said.append(piece)
@@ -141,131 +135,6 @@ def _cut(request: Ask, truncates: Truncates) -> bool:
     return prompt.context is not None and truncates(prompt)
 
 
-def _streamed(request: Request) -> TypeGuard[Ask]:
+def _is_streamed(request: Request) -> TypeGuard[Ask]:
     """Whether this is the one call whose answer may be shown as it comes."""
     return isinstance(request, Ask) and request.role == "final" and request.shown
-
-
-class TextPerformer:
-    """Performs a text plan's requests with a `TextModel`."""
-
-    def __init__(self, model: TextModel) -> None:
-        self._model = model
-
-    def __call__(self, request: Request) -> Reply:
-        """Perform one request."""
-        return self._model.generate(request.prompts, request.role) if isinstance(request, Ask) else None
-
-    async def aperform(self, request: Request) -> Reply:
-        """Perform one request without blocking the event loop."""
-        return await self._model.agenerate(request.prompts, request.role) if isinstance(request, Ask) else None
-
-
-class DecodingPerformer:
-    """Performs a decoding plan's requests with a `DecodingModel`; holds the plan's session."""
-
-    def __init__(self, model: DecodingModel) -> None:
-        self._model = model
-        self._session: DecodingSession | None = None
-
-    def __call__(self, request: Request) -> Reply:
-        """Perform one request."""
-        if isinstance(request, OpenSession):
-            self._session = self._model.open_session(request.prompts, request.no_retrieval, request.max_new_tokens)
-            return self._session.opening
-        if isinstance(request, Append):
-            if self._session is None:
-                raise TypeError("a decoding plan must open a session before it appends")
-            return self._session.append(request.token)
-        if isinstance(request, Sharpen):
-            return None if self._session is None else self._session.sharpen()
-        return None
-
-    async def aperform(self, request: Request) -> Reply:
-        """Perform one request in a thread; cancelling takes effect between two tokens."""
-        return None if isinstance(request, Emit) else await asyncio.to_thread(self, request)
-
-
-_NOT_YET = "the answer is complete only after the last piece: iterate over the stream to its end"
-
-
-class AnswerStream:
-    """Pieces of an answer as they are decided; `.answer` holds the whole afterwards. Closing it stops the work."""
-
-    def __init__(self, source: Generator[str | RobustAnswer, None, None]) -> None:
-        self._source = source
-        self._answer: RobustAnswer | None = None
-
-    @property
-    def answer(self) -> RobustAnswer:
-        """The whole answer with its radius, once every piece has been taken.
-
-        Raises:
-            RuntimeError: there are pieces left.
-        """
-        if self._answer is None:
-            raise RuntimeError(_NOT_YET)
-        return self._answer
-
-    def __iter__(self) -> AnswerStream:
-        return self
-
-    def __next__(self) -> str:
-        piece = next(self._source)
-        if isinstance(piece, RobustAnswer):
-            self._answer = piece
-            raise StopIteration
-        return piece
-
-    def close(self) -> None:
-        """Stop; nothing more is asked of the model."""
-        self._source.close()
-
-    def __enter__(self) -> AnswerStream:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-class AsyncAnswerStream:
-    """`AnswerStream` for `async for`."""
-
-    def __init__(self, source: AsyncGenerator[str | RobustAnswer, None]) -> None:
-        self._source = source
-        self._answer: RobustAnswer | None = None
-
-    @property
-    def answer(self) -> RobustAnswer:
-        """The whole answer with its radius, once every piece has been taken.
-
-        Raises:
-            RuntimeError: there are pieces left.
-        """
-        if self._answer is None:
-            raise RuntimeError(_NOT_YET)
-        return self._answer
-
-    def __aiter__(self) -> AsyncAnswerStream:
-        return self
-
-    async def __anext__(self) -> str:
-        piece = await anext(self._source)
-        if isinstance(piece, RobustAnswer):
-            self._answer = piece
-            raise StopAsyncIteration
-        return piece
-
-    async def aclose(self) -> None:
-        """Stop; nothing more is asked of the model."""
-        await self._source.aclose()
-
-    async def __aenter__(self) -> AsyncAnswerStream:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()

@@ -1,13 +1,13 @@
 """Plans: the defences without input or output.
 
-A plan is a generator that asks and is told. It never calls a model; a driver does, in whatever way it likes (threads,
-an event loop, a framework's callbacks), and sends the replies back. All drivers run the same plan, so there is one
+A plan is a generator: it yields requests and receives the replies. It never calls a model; a driver does, with threads,
+an event loop or a framework's callbacks, and sends the replies back. All drivers run the same plan, so there is one
 implementation of each defence.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -47,7 +47,7 @@ class Append:
 
 @dataclass(frozen=True)
 class Sharpen:
-    """Tell more tokens of the last distributions; the reply is a `Distributions`, or None if there are no more."""
+    """List more tokens of the last distributions; the reply is a `Distributions`, or None if there are no more."""
 
 
 @dataclass(frozen=True)
@@ -67,30 +67,3 @@ def responses_of(reply: Reply) -> Sequence[Response]:
     if not isinstance(reply, Sequence):
         raise TypeError(f"the reply to an Ask must be a sequence of Response, got {type(reply).__name__}")
     return reply
-
-
-def trimmed(pieces: Iterator[str]) -> Iterator[str]:
-    """The pieces of a text without the whitespace at its two ends, each as soon as it is known to stay."""
-    held, started = "", False
-    for piece in pieces:
-        ready, held = _ready(held + piece, started)
-        if ready:
-            started = True
-            yield ready
-
-
-async def atrimmed(pieces: AsyncIterator[str]) -> AsyncIterator[str]:
-    """`trimmed` for an asynchronous stream."""
-    held, started = "", False
-    async for piece in pieces:
-        ready, held = _ready(held + piece, started)
-        if ready:
-            started = True
-            yield ready
-
-
-def _ready(text: str, started: bool) -> tuple[str, str]:
-    """Cut a text into what can be shown and the whitespace that may turn out to be its end."""
-    text = text if started else text.lstrip()
-    shown = text.rstrip()
-    return shown, text[len(shown) :]

@@ -13,7 +13,7 @@ from collections import Counter
 import pytest
 
 from robustrag_integrations import DecodingAggregation, KeywordAggregation, MajorityVoting
-from robustrag_integrations.defenses.decoding.steps import possible_tokens
+from robustrag_integrations.defenses.decoding.attacked_step import possible_tokens
 from robustrag_integrations.defenses.decoding.token_choice import ONE, TokenChoice
 from robustrag_integrations.defenses.keyword.certificate import keyword_span, retained_sets
 from robustrag_integrations.defenses.keyword.counting import KeywordThreshold

@@ -14,12 +14,16 @@ import pytest
 
 from robustrag_integrations import CallableModel, KeywordAggregation, MajorityVoting
 from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.defenses.decoding.defense import DecodingSettings, decoding_plan
-from robustrag_integrations.defenses.keyword.defense import KeywordSettings, keyword_plan
-from robustrag_integrations.defenses.voting.defense import VotingSettings, voting_plan
+from robustrag_integrations.defenses.decoding.plan import decoding_plan
+from robustrag_integrations.defenses.decoding.settings import DecodingSettings
+from robustrag_integrations.defenses.keyword.plan import keyword_plan
+from robustrag_integrations.defenses.keyword.settings import KeywordSettings
+from robustrag_integrations.defenses.voting.plan import voting_plan
+from robustrag_integrations.defenses.voting.settings import VotingSettings
 from robustrag_integrations.errors import QuorumError
 from robustrag_integrations.passages import Passage, PassageGroup
-from robustrag_integrations.plans.drivers import DecodingPerformer, TextPerformer, run
+from robustrag_integrations.plans.drivers import run
+from robustrag_integrations.plans.performers import DecodingPerformer, TextPerformer
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel
 
 FAILS = "!fails"

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from robustrag_integrations.certification import benign_group_cases
-from robustrag_integrations.defenses.decoding.defense import DEFAULT_SLACK, answering_groups
+from robustrag_integrations.defenses.decoding.defense import DEFAULT_SLACK
+from robustrag_integrations.defenses.decoding.step import answering_groups
 from robustrag_integrations.defenses.decoding.token_choice import ONE, choose_token, fixed_point, step_radius
 from robustrag_integrations.defenses.keyword.counting import KeywordThreshold, keyword_radius, tally_keywords
 from robustrag_integrations.defenses.voting.counting import tally_votes, vote_radius

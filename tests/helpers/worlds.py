@@ -16,13 +16,17 @@ from typing import Any
 import numpy as np
 
 from robustrag_integrations.certification import Certification
-from robustrag_integrations.certification.certify import CertificationRun, decoding_run, text_run
+from robustrag_integrations.certification.certify import CertificationRun, text_run
 from robustrag_integrations.certification.findings import Question
-from robustrag_integrations.defenses.decoding.defense import DecodingSettings, decoding_plan
+from robustrag_integrations.defenses.decoding.certifier import decoding_run
+from robustrag_integrations.defenses.decoding.plan import decoding_plan
+from robustrag_integrations.defenses.decoding.settings import DecodingSettings
 from robustrag_integrations.defenses.keyword.certificate import keyword_certification_plan
-from robustrag_integrations.defenses.keyword.defense import KeywordSettings, keyword_plan
+from robustrag_integrations.defenses.keyword.plan import keyword_plan
+from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.voting.certificate import voting_certification_plan
-from robustrag_integrations.defenses.voting.defense import VotingSettings, voting_plan
+from robustrag_integrations.defenses.voting.plan import voting_plan
+from robustrag_integrations.defenses.voting.settings import VotingSettings
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.metrics import Metric, contains_answer
 from robustrag_integrations.models.base import Distributions, Opening, Response

@@ -7,7 +7,7 @@ each case sums the rows that are its own. A case leaves the walk at its first Ca
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING
 from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import NOTHING_BENIGN, Findings, Ledger, Question, smaller_size_fails
 from robustrag_integrations.certification.isolated import NOTHING
-from robustrag_integrations.certification.requests import CertificationReply, CertificationRequest, OpenTrees
-from robustrag_integrations.defenses.decoding.defense import DecodingSettings, unsettled, who_answers
+from robustrag_integrations.certification.requests import Asking
+from robustrag_integrations.defenses.decoding.requests import OpenTrees
 from robustrag_integrations.defenses.decoding.sampling import sample_leaves
+from robustrag_integrations.defenses.decoding.settings import DecodingSettings
+from robustrag_integrations.defenses.decoding.step import unsettled, who_answers
 from robustrag_integrations.defenses.decoding.tree import (
     Node,
     Rows,
@@ -53,7 +55,7 @@ def decoding_certification_plan(
     *,
     metric: Metric | None = None,
     etas: Sequence[int] = (),
-) -> Generator[CertificationRequest, CertificationReply, tuple[Findings, ...]]:
+) -> Asking[tuple[Findings, ...]]:
     """Certify all corruption sizes of a question in one walk over the tree of partial responses.
 
     `metric` is only looked at for what it says about itself: one that is `monotone` and has a `highest` score lets the
@@ -107,7 +109,7 @@ def _pass_on(walk: Walk) -> None:
 
 def _open(
     walk: Walk,
-) -> Generator[CertificationRequest, CertificationReply, tuple[list[Seat], dict[int, Rows]] | None]:
+) -> Asking[tuple[list[Seat], dict[int, Rows]] | None]:
     """Read all untouched groups, in sessions of as many rows as inference has, and seat the cases in them."""
     batches, places = _sessions(walk.sizes)
     if not batches:
@@ -184,9 +186,7 @@ def _may_answer(
             )
 
 
-def _nobody(
-    walk: Walk, found: Findings, number: int, case: BenignCase
-) -> Generator[CertificationRequest, CertificationReply, None]:
+def _nobody(walk: Walk, found: Findings, number: int, case: BenignCase) -> Asking[None]:
     """J is empty: an abstention without an attacker, anything with one."""
     if case.corrupted:
         found.open_ended(NOBODY_LEFT)
@@ -220,9 +220,7 @@ def _sessions(sizes: Sequence[Findings]) -> tuple[list[list[PassageGroup]], _Pla
     return batches, places
 
 
-def _walk(
-    walk: Walk, level: list[Node], rows: dict[int, Rows]
-) -> Generator[CertificationRequest, CertificationReply, None]:
+def _walk(walk: Walk, level: list[Node], rows: dict[int, Rows]) -> Asking[None]:
     """Walk the tree breadth first; the root's rows are known."""
     following, leaves = expand(walk, level[0], judged(walk, level[0], rows) or ())
     yield from score_leaves(walk, leaves)

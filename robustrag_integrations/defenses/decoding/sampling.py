@@ -5,22 +5,21 @@ What comes out is an `Estimate`, never a certificate.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from random import Random
 
-from robustrag_integrations.certification.requests import Branch, CertificationReply, CertificationRequest, Grow
+from robustrag_integrations.certification.requests import Asking
 from robustrag_integrations.certification.result import Estimate
-from robustrag_integrations.defenses.decoding.defense import extend
-from robustrag_integrations.defenses.decoding.steps import TokenSpan
+from robustrag_integrations.defenses.decoding.attacked_step import TokenSpan
+from robustrag_integrations.defenses.decoding.requests import Branch, Grow
+from robustrag_integrations.defenses.decoding.step import extend
 from robustrag_integrations.defenses.decoding.tree import Rows, Seat, Walk, finished, rows_of
 from robustrag_integrations.models.token_text import TokenText
 
 _Known = dict[tuple[Seat, tuple[int, ...]], TokenSpan]
 
 
-def sample_leaves(
-    walk: Walk, seats: Sequence[Seat], root: dict[int, Rows]
-) -> Generator[CertificationRequest, CertificationReply, None]:
+def sample_leaves(walk: Walk, seats: Sequence[Seat], root: dict[int, Rows]) -> Asking[None]:
     """Draw paths of the tree for every corruption size that a limit left undecided.
 
     Each draw takes one case and, at every step, one possible token, evenly. What a prefix allows is computed once.
@@ -48,9 +47,7 @@ def sample_leaves(
         )
 
 
-def _draw(
-    walk: Walk, seat: Seat, root: dict[int, Rows], random: Random, known: _Known
-) -> Generator[CertificationRequest, CertificationReply, str | None]:
+def _draw(walk: Walk, seat: Seat, root: dict[int, Rows], random: Random, known: _Known) -> Asking[str | None]:
     """One finished response; None where the attacker can cause anything."""
     text = TokenText(walk.codec, walk.settings.stop)
     while True:
@@ -68,10 +65,8 @@ def _draw(
             return finished(text)
 
 
-def _rows_after(
-    walk: Walk, seat: Seat, prefix: tuple[int, ...]
-) -> Generator[CertificationRequest, CertificationReply, dict[int, Rows]]:
+def _rows_after(walk: Walk, seat: Seat, prefix: tuple[int, ...]) -> Asking[dict[int, Rows]]:
     sessions = sorted({session for session, _ in seat.rows})
-    told = yield Grow(tuple(Branch(s, prefix, only_child=False) for s in sessions), exact=True)
+    replies = yield Grow(tuple(Branch(s, prefix, only_child=False) for s in sessions), exact=True)
     walk.ledger.spent += len(sessions)
-    return {s: rows_of(d, walk.settings.slack) for s, d in zip(sessions, told, strict=True)}
+    return {s: rows_of(d, walk.settings.slack) for s, d in zip(sessions, replies, strict=True)}

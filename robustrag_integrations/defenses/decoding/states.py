@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from robustrag_integrations.certification.requests import Branch
+from robustrag_integrations.defenses.decoding.requests import Branch
 from robustrag_integrations.models.base import DecodingSession, DecodingTree, Distributions
 from robustrag_integrations.models.noise import reckoned_noise
 
@@ -60,20 +60,20 @@ class PrefixStates:
         tree = state.tree() if state is not None and not parents else None
         if tree is None:
             return [self._exact(b) for b in branches]
-        told = tree.grow([b.prefix[len(self._root) :] for b in branches])
+        grown = tree.grow([b.prefix[len(self._root) :] for b in branches])
         last = self._exact(branches[-1])
-        self.measured = _distance(told[-1], last)
+        self.measured = _distance(grown[-1], last)
         noise = reckoned_noise(self.measured)
         if noise is None:
             return [*(self._exact(b) for b in branches[:-1]), last]
         self._tree, self.noise = tree, noise
         self._counts["packed"] += len(branches) - 1
-        return [*(replace(t, noise=noise) for t in told[:-1]), last]
+        return [*(replace(t, noise=noise) for t in grown[:-1]), last]
 
     def _level(self, tree: DecodingTree, branches: Sequence[Branch]) -> list[Distributions]:
         self._counts["packed"] += len(branches)
-        told = tree.grow([b.prefix[len(self._root) :] for b in branches])
-        return [replace(t, noise=self.noise) for t in told]
+        grown = tree.grow([b.prefix[len(self._root) :] for b in branches])
+        return [replace(t, noise=self.noise) for t in grown]
 
     def _forget(self, depth: int) -> None:
         kept = ((), self._root) if self._tree else ((),)
@@ -100,8 +100,8 @@ class PrefixStates:
         return session
 
 
-def _distance(told: Distributions, exact: Distributions) -> float:
-    """The largest difference between two distributions; infinite if they are no numbers."""
-    pairs = ((told.groups, exact.groups), (told.no_retrieval, exact.no_retrieval))
+def _distance(packed: Distributions, exact: Distributions) -> float:
+    """The largest difference between two distributions; infinite if they hold NaN."""
+    pairs = ((packed.groups, exact.groups), (packed.no_retrieval, exact.no_retrieval))
     gap = np.max([np.max(np.abs(a - b), initial=0.0) for a, b in pairs])
     return float(np.nan_to_num(gap, nan=np.inf))

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from robustrag_integrations.certification.findings import Findings, Ledger, Question
-from robustrag_integrations.certification.requests import Branch, CertificationReply, CertificationRequest, Grow
-from robustrag_integrations.defenses.decoding.defense import DecodingSettings, extend
-from robustrag_integrations.defenses.decoding.steps import TokenSpan, certain_tokens
+from robustrag_integrations.certification.requests import Asking
+from robustrag_integrations.defenses.decoding.attacked_step import TokenSpan, certain_tokens
+from robustrag_integrations.defenses.decoding.requests import Branch, Grow
+from robustrag_integrations.defenses.decoding.settings import DecodingSettings
+from robustrag_integrations.defenses.decoding.step import extend
 from robustrag_integrations.defenses.decoding.token_choice import (
     ONE,
     Scores,
@@ -150,16 +152,14 @@ def sessions_of(node: Node) -> list[int]:
     return sorted({session for seat in node.seats for session, _ in seat.rows})
 
 
-def grow(
-    walk: Walk, part: Sequence[Node]
-) -> Generator[CertificationRequest, CertificationReply, list[list[tuple[Seat, TokenSpan]]]]:
+def grow(walk: Walk, part: Sequence[Node]) -> Asking[list[list[tuple[Seat, TokenSpan]]]]:
     """What can follow these nodes in each of their living cases.
 
-    Where noise in what the model told could make a difference, it is asked once more, for the numbers of inference.
+    Where noise in the model's numbers could make a difference, it is asked once more, for the numbers of inference.
     """
-    told = yield from _scores(walk, part, exact=False)
+    scored = yield from _scores(walk, part, exact=False)
     walk.ledger.spent += sum(len(sessions_of(node)) for node in part)
-    spans = [judged(walk, node, rows, asking_again=True) for node, rows in zip(part, told, strict=True)]
+    spans = [judged(walk, node, rows, asking_again=True) for node, rows in zip(part, scored, strict=True)]
     unclear = [i for i, found in enumerate(spans) if found is None]
     if unclear:
         again = yield from _scores(walk, [part[i] for i in unclear], exact=True)
@@ -168,13 +168,11 @@ def grow(
     return [found for found in spans if found is not None]
 
 
-def _scores(
-    walk: Walk, part: Sequence[Node], *, exact: bool
-) -> Generator[CertificationRequest, CertificationReply, list[dict[int, Rows]]]:
+def _scores(walk: Walk, part: Sequence[Node], *, exact: bool) -> Asking[list[dict[int, Rows]]]:
     """Score these nodes' prefixes in the sessions that they need."""
     branches = tuple(Branch(s, node.prefix, node.only_child) for node in part for s in sessions_of(node))
-    told: Sequence[Distributions] = yield Grow(branches, exact)
-    replies = iter(told)
+    distributions: Sequence[Distributions] = yield Grow(branches, exact)
+    replies = iter(distributions)
     return [{s: rows_of(next(replies), walk.settings.slack) for s in sessions_of(node)} for node in part]
 
 
@@ -240,7 +238,7 @@ def _cannot_fall(walk: Walk, text: TokenText) -> bool:
     return bool(metric(text.shown, walk.question.references) >= highest)
 
 
-def score_leaves(walk: Walk, leaves: Sequence[Leaf]) -> Generator[CertificationRequest, CertificationReply, None]:
+def score_leaves(walk: Walk, leaves: Sequence[Leaf]) -> Asking[None]:
     """Score finished responses; one that scores 0 settles its corruption size."""
     scores = yield from walk.ledger.scored(leaf.text for leaf in leaves)
     for leaf, score in zip(leaves, scores, strict=True):

@@ -8,7 +8,7 @@ retained, and the responses have no end.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, islice
@@ -19,13 +19,13 @@ from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import NO_QUORUM, NOTHING_BENIGN, Findings, Ledger, Question
 from robustrag_integrations.certification.findings import smaller_size_fails as _smaller
 from robustrag_integrations.certification.isolated import ask_cases, responses_to
-from robustrag_integrations.certification.requests import CertificationReply, CertificationRequest
+from robustrag_integrations.certification.requests import Asking
 from robustrag_integrations.certification.result import Estimate
 from robustrag_integrations.defenses.keyword.counting import KeywordThreshold, tally_keywords
-from robustrag_integrations.defenses.keyword.defense import KeywordSettings
+from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.plans.asking import Quorum, final_text
+from robustrag_integrations.plans.asking import final_text
 from robustrag_integrations.plans.requests import Ask
 from robustrag_integrations.prompts import ABSTENTION
 
@@ -80,14 +80,9 @@ def retained_sets(span: KeywordSpan) -> Iterator[tuple[str, ...]]:
             yield tuple(sorted((*span.always, *chosen)))
 
 
-def quorum_can_be_missed(responses: Sequence[Response], corrupted: int, quorum: Quorum) -> bool:
-    """Whether no answer comes at all when every corrupted group fails."""
-    return sum(r.text is not None for r in responses) < quorum.needed(len(responses) + corrupted)
-
-
 def keyword_certification_plan(
     question: Question, settings: KeywordSettings, *, same_batches: bool = False
-) -> Generator[CertificationRequest, CertificationReply, tuple[Findings, ...]]:
+) -> Asking[tuple[Findings, ...]]:
     """Certify all corruption sizes of a question, the smallest first; final calls are shared between them."""
     sizes = [Findings(size, question.cases(size)) for size in question.sizes]
     ledger = Ledger(question.max_model_calls)
@@ -95,8 +90,8 @@ def keyword_certification_plan(
     def prompts_of(groups: Sequence[Any]) -> Any:
         return settings.isolated_prompts(question.query, groups)
 
-    told = yield from ask_cases(sizes, prompts_of, ledger, same_batches=same_batches)
-    keywords = {response: settings.keywords_of(response) for response in set(told.values())}
+    replies_by_group = yield from ask_cases(sizes, prompts_of, ledger, same_batches=same_batches)
+    keywords = {response: settings.keywords_of(response) for response in set(replies_by_group.values())}
     finals: dict[tuple[str, ...], str | None] = {(): ABSTENTION}
     failed: int | None = None
     for found in sizes:
@@ -105,7 +100,7 @@ def keyword_certification_plan(
         for number, case in enumerate(found.cases):
             if found.done:
                 break
-            responses = responses_to(case, told, same_batches=same_batches)
+            responses = responses_to(case, replies_by_group, same_batches=same_batches)
             sets = [keywords[r] for r in responses]
             yield from _certify_case(question, settings, found, number, case, responses, sets, finals, ledger)
         found.model_calls = ledger.spent
@@ -124,11 +119,11 @@ def _certify_case(
     keyword_sets: Sequence[frozenset[str] | None],
     finals: dict[tuple[str, ...], str | None],
     ledger: Ledger,
-) -> Generator[CertificationRequest, CertificationReply, None]:
+) -> Asking[None]:
     if not case.groups:
         found.open_ended(NOTHING_BENIGN)
         return
-    if quorum_can_be_missed(responses, case.corrupted, settings.quorum):
+    if settings.quorum.can_be_missed(responses, case.corrupted):
         found.add(None, 0.0, NO_QUORUM, number)
         return
     span = keyword_span(keyword_sets, case.corrupted, settings.threshold)
@@ -168,7 +163,7 @@ def _try_all(
     finals: dict[tuple[str, ...], str | None],
     ledger: Ledger,
     span: KeywordSpan,
-) -> Generator[CertificationRequest, CertificationReply, None]:
+) -> Asking[None]:
     """Ask for each keyword set's answer, in waves, until one scores 0 (Algorithm 3, lines 13-17)."""
     wave = 2
     while not found.done and (retained := list(islice(sets, wave))):
@@ -202,7 +197,7 @@ def _cause(retained: Sequence[str], span: KeywordSpan) -> str:
 
 
 def _count_unknown(span: KeywordSpan, finals: dict[tuple[str, ...], str | None], left: int) -> int:
-    """How many keyword sets have no answer yet; more than `left` is told without counting."""
+    """How many keyword sets have no answer yet; more than `left` is reported without counting."""
     size = len(span.contested)
     if size > 60 or 2**size - len(finals) > left:
         return left + 1

@@ -5,16 +5,15 @@ The options are known, so R is always finite: an option is possible if it wins w
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from robustrag_integrations.certification.findings import NO_QUORUM, NOTHING_BENIGN, Findings, Ledger, Question
 from robustrag_integrations.certification.findings import smaller_size_fails as _smaller
 from robustrag_integrations.certification.isolated import ask_cases, responses_to
-from robustrag_integrations.certification.requests import CertificationReply, CertificationRequest
-from robustrag_integrations.defenses.keyword.certificate import quorum_can_be_missed
+from robustrag_integrations.certification.requests import Asking
 from robustrag_integrations.defenses.voting.counting import tally_votes
-from robustrag_integrations.defenses.voting.defense import VotingSettings
+from robustrag_integrations.defenses.voting.settings import VotingSettings
 from robustrag_integrations.prompts import ABSTENTION
 
 
@@ -31,7 +30,7 @@ def possible_winners(votes: Sequence[int | None], options: int, corrupted: int) 
 
 def voting_certification_plan(
     question: Question, choices: Sequence[str], settings: VotingSettings, *, same_batches: bool = False
-) -> Generator[CertificationRequest, CertificationReply, tuple[Findings, ...]]:
+) -> Asking[tuple[Findings, ...]]:
     """Certify all corruption sizes of a multiple-choice question, the smallest first."""
     sizes = [Findings(size, question.cases(size)) for size in question.sizes]
     ledger = Ledger(question.max_model_calls)
@@ -39,7 +38,7 @@ def voting_certification_plan(
     def prompts_of(groups: Sequence[Any]) -> Any:
         return settings.isolated_prompts(question.query, groups, choices)
 
-    told = yield from ask_cases(sizes, prompts_of, ledger, same_batches=same_batches)
+    replies_by_group = yield from ask_cases(sizes, prompts_of, ledger, same_batches=same_batches)
     failed: int | None = None
     for found in sizes:
         if failed is not None:
@@ -50,8 +49,8 @@ def voting_certification_plan(
             if not case.groups:
                 found.open_ended(NOTHING_BENIGN)
                 break
-            responses = responses_to(case, told, same_batches=same_batches)
-            if quorum_can_be_missed(responses, case.corrupted, settings.quorum):
+            responses = responses_to(case, replies_by_group, same_batches=same_batches)
+            if settings.quorum.can_be_missed(responses, case.corrupted):
                 found.add(None, 0.0, NO_QUORUM, number)
                 break
             votes = [settings.vote_of(r, choices) for r in responses]

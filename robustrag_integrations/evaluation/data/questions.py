@@ -82,7 +82,7 @@ def for_task(question: EvalQuestion, task: EvalTask) -> EvalQuestion:
     """
     if task != "mc":
         return question
-    from robustrag_integrations.defenses.voting.defense import check_choices
+    from robustrag_integrations.defenses.voting.options import check_choices
 
     try:
         choices = check_choices(question.choices or None)

@@ -255,7 +255,7 @@ def _check_setting(item: Section, name: str, key: str, value: Any) -> None:
 
             KeywordThreshold.of(**{"alpha": 0.3, "beta": 3, key: value})
         elif name == "decoding":
-            from robustrag_integrations.defenses.decoding.defense import DecodingSettings
+            from robustrag_integrations.defenses.decoding.settings import DecodingSettings
 
             DecodingSettings.of(**{key: value})
         else:

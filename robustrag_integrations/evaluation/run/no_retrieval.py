@@ -8,7 +8,7 @@ from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.defenses.base import TextDefense
 from robustrag_integrations.defenses.vanilla import ask_once
-from robustrag_integrations.defenses.voting.defense import check_choices
+from robustrag_integrations.defenses.voting.options import check_choices
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.requests import Plan

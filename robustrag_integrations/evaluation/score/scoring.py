@@ -113,7 +113,7 @@ def _choice_scores(question: EvalQuestion, answer: RobustAnswer, target: str | N
 
 
 def _chosen(text: str, choices: Sequence[str]) -> int | None:
-    from robustrag_integrations.defenses.voting.defense import parse_option
+    from robustrag_integrations.defenses.voting.options import parse_option
 
     return parse_option(text, choices)
 

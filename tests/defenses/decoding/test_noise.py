@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from robustrag_integrations import DecodingAggregation
-from robustrag_integrations.defenses.decoding.steps import certain_tokens, possible_tokens
+from robustrag_integrations.defenses.decoding.attacked_step import certain_tokens, possible_tokens
 from robustrag_integrations.defenses.decoding.token_choice import ONE, TokenChoice
 from robustrag_integrations.models.base import DecodingSession, DecodingTree, Distributions
 from robustrag_integrations.models.noise import LEAST_NOISE, SAFETY, reckoned_noise
@@ -203,7 +203,7 @@ def silent_one(p_abstain: dict[str, float]):
 )
 def test_a_group_whose_abstention_is_a_matter_of_noise_may_or_may_not_answer(shift, slack, sets) -> None:
     from robustrag_integrations.defenses.decoding.certificate import _may_answer, _turnout
-    from robustrag_integrations.defenses.decoding.defense import DecodingSettings
+    from robustrag_integrations.defenses.decoding.settings import DecodingSettings
     from robustrag_integrations.passages import isolate
 
     settings = DecodingSettings.of(gamma=0.5, slack=slack, prompts=BARE)

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from robustrag_integrations import KeywordAggregation, LocalModel  # noqa: E402
-from robustrag_integrations.defenses.keyword.defense import KeywordSettings  # noqa: E402
+from robustrag_integrations.defenses.keyword.settings import KeywordSettings  # noqa: E402
 from robustrag_integrations.models.local import drafts as drafts_module  # noqa: E402
 from robustrag_integrations.models.local.drafts import MOST_NODES  # noqa: E402
 from robustrag_integrations.models.local.trie import TokenTrie  # noqa: E402

@@ -1,0 +1,177 @@
+"""The plan of decoding aggregation (paper, section III-C, Algorithm 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from robustrag_integrations.abstention import is_abstention
+from robustrag_integrations.answer import GroupReport, RobustAnswer
+from robustrag_integrations.defenses.decoding.settings import DecodingSettings
+from robustrag_integrations.defenses.decoding.step import DecodingStep, choose_step, extend, unsettled, who_answers
+from robustrag_integrations.defenses.decoding.token_choice import ONE, TokenChoice, most_probable, step_radius
+from robustrag_integrations.models.base import Distributions, Opening, Response, TokenCodec
+from robustrag_integrations.models.token_text import TokenText, spelt
+from robustrag_integrations.passages import GroupBy, PassageGroup, grouping_warnings
+from robustrag_integrations.plans.asking import report, truncation_warnings
+from robustrag_integrations.plans.requests import Append, Emit, OpenSession, Plan, Reply, Request, Sharpen
+from robustrag_integrations.prompts import ABSTENTION
+
+
+def decoding_plan(
+    query: str,
+    groups: Sequence[PassageGroup],
+    settings: DecodingSettings,
+    codec: TokenCodec,
+    *,
+    group_by: GroupBy | None = None,
+    model_warnings: Sequence[str] = (),
+) -> Plan:
+    """Algorithm 2: decode one answer from the sum of all answering groups' next-token distributions."""
+    text = TokenText(codec, settings.stop)
+    steps: list[_Noted] = []
+    undecided = 0
+    failures: tuple[str | None, ...] = ()
+    answering: list[int] = []
+    truncated: tuple[bool, ...] = ()
+    radius = wavering = 0
+    live = [g for g in groups if not g.is_empty]
+    if live:
+        prompts = settings.isolated_prompts(query, groups)
+        opening = yield OpenSession(prompts, settings.no_retrieval_prompt(query), settings.max_new_tokens)
+        assert isinstance(opening, Opening)  # noqa: S101 - what drivers reply to OpenSession
+        most_probable(opening.distributions.no_retrieval)  # a broken model is an error, not an abstention
+        truncated, failures = opening.truncated, opening.distributions.failures
+        answering = who_answers(groups, opening.abstention, settings.gamma)
+        radius = max(len(answering) - 1, 0)
+        wavering = len(unsettled(groups, opening.abstention, settings))
+        distributions = opening.distributions
+        while answering:
+            step, distributions = yield from _step(distributions, answering, settings.eta)
+            failures = distributions.failures or failures
+            undecided += not step.decided(settings.eta)
+            slack = settings.slack + step.error
+            radius = step_radius(step.scores, step.choice, step.fallback, settings.eta, slack, radius)
+            steps.append(_noted(step))
+            piece, complete = extend(text, step.choice.token, settings.max_new_tokens)
+            if piece:
+                yield Emit(piece)
+            if complete:
+                break
+            told = yield Append(step.choice.token)
+            assert isinstance(told, Distributions)  # noqa: S101 - what drivers reply to Append
+            distributions = told
+    if piece := text.finish():
+        yield Emit(piece)
+    final = text.shown
+    if not final:
+        final = ABSTENTION
+        yield Emit(final)
+    return RobustAnswer(
+        text=final,
+        radius=max(0, radius - wavering),  # noise may do to these groups what an attacker does to others
+        abstained=is_abstention(final),
+        query=query,
+        defense="decoding",
+        groups=tuple(_reports(groups, answering, steps, text.tokens, codec, truncated, failures)),
+        warnings=(
+            *model_warnings,
+            *grouping_warnings(groups, group_by),
+            *truncation_warnings(truncated),
+            *_undecided_warnings(undecided, len(steps)),
+        ),
+        settings=settings.as_dict(),
+        evidence={
+            "answering": len(answering),
+            "gaps": [round(s.choice.gap / ONE, 6) for s in steps],
+            "indecisive_steps": sum(s.choice.indecisive for s in steps),
+            "tokens": list(text.tokens),
+            **_spelt_out(codec, steps),
+        },
+        margin_unit="probability",
+        model_calls=len(groups) + 1 if live else 0,
+    )
+
+
+def _noted(step: DecodingStep) -> _Noted:
+    own = step.scores.argmax(axis=1)
+    total = step.scores.sum(axis=0)
+    best = int(total[step.choice.top])
+    return _Noted(step.choice, tuple(own.tolist()), tuple((best - total[own]).tolist()))
+
+
+def _spelt_out(codec: TokenCodec, steps: Sequence[_Noted]) -> dict[str, list[Any]]:
+    """The steps for readers: what was emitted, the best of what was not, and where the no-retrieval token was taken."""
+    choices = [step.choice for step in steps]
+    emitted = [c.token for c in choices]
+    rivals = [c.runner_up if c.token == c.top else c.top for c in choices]
+    return {
+        "words": [spelt(codec, emitted[:t], token) for t, token in enumerate(emitted)],
+        "rivals": [spelt(codec, emitted[:t], token) for t, token in enumerate(rivals)],
+        "fallback_steps": [t for t, c in enumerate(choices) if c.indecisive],
+    }
+
+
+def _undecided_warnings(undecided: int, steps: int) -> tuple[str, ...]:
+    if not undecided:
+        return ()
+    return (
+        f"at {undecided} of {steps} steps the tokens that the model told do not decide which one is best, so the "
+        "radius is 0; have it tell more of them (top_logprobs)",
+    )
+
+
+def _reports(
+    groups: Sequence[PassageGroup],
+    answering: Sequence[int],
+    steps: Sequence[_Noted],
+    tokens: Sequence[int],
+    codec: TokenCodec,
+    truncated: Sequence[bool],
+    failures: Sequence[str | None],
+) -> Iterator[GroupReport]:
+    """A group supports the answer if its own next token was the emitted one at every step."""
+    for group in groups:
+        cut = bool(truncated) and truncated[group.index]
+        if failures and (why := failures[group.index]) is not None:
+            yield report(group, Response(None, why, cut))
+            continue
+        if group.index not in answering:
+            yield report(group, truncated=cut)
+            continue
+        row = answering.index(group.index)
+        departed = next((t for t, s in enumerate(steps) if s.own_tokens[row] != s.choice.token), None)
+        if departed is None:
+            yield report(group, status="supports", response=codec.decode(list(tokens)).strip(), truncated=cut)
+            continue
+        own = steps[departed].own_tokens[row]
+        said = codec.decode([*tokens[:departed], *([] if codec.is_end(own) else [own])]).strip()
+        lag = steps[departed].lags[row] / ONE
+        yield report(group, status="outvoted", response=said + " …", margin=round(lag, 4), truncated=cut)
+
+
+def _step(
+    distributions: Distributions, answering: Sequence[int], eta: int
+) -> Generator[Request, Reply, tuple[DecodingStep, Distributions]]:
+    """One step of decoding; where tokens that the model has not told leave the choice open, it is asked for more.
+
+    What a lesser list decides, all probabilities would decide alike; only the longest list there is may leave a step
+    undecided, and its length is the model's own. So no passage has a say in which lists are used.
+    """
+    step = choose_step(distributions, answering, eta)
+    while not step.decided(eta):
+        more = yield Sharpen()
+        if not isinstance(more, Distributions):
+            break
+        distributions, step = more, choose_step(more, answering, eta)
+    return step, distributions
+
+
+@dataclass(frozen=True)
+class _Noted:
+    """What is kept of a step for the reports."""
+
+    choice: TokenChoice
+    own_tokens: tuple[int, ...]  # per answering group, the token it would have said
+    lags: tuple[int, ...]  # per answering group, how far that token's sum lies behind the best sum, units of 2**-40

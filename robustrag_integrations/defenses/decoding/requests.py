@@ -1,0 +1,46 @@
+"""What a decoding certificate's plan asks for: states of a tree of prefixes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from robustrag_integrations.prompts import Prompt
+
+
+@dataclass(frozen=True)
+class OpenTrees:
+    """Start a decoding session over each of these lists of prompts; the reply is one `Opening` each, in order."""
+
+    sessions: tuple[tuple[Prompt, ...], ...]
+    no_retrieval: Prompt
+    max_new_tokens: int
+
+
+@dataclass(frozen=True)
+class Branch:
+    """One step down the tree of prefixes.
+
+    Attributes:
+        session: which of the sessions of `OpenTrees`.
+        prefix: all tokens of the answer so far, the new one last.
+        only_child: whether nothing else will branch off the prefix before this token, so that its state can be used up.
+    """
+
+    session: int
+    prefix: tuple[int, ...]
+    only_child: bool
+
+
+@dataclass(frozen=True)
+class Grow:
+    """Score these prefixes; the reply is one `Distributions` each, in order.
+
+    States of prefixes shorter than the parents of these are not needed any more, the roots excepted.
+
+    Attributes:
+        branches: the prefixes.
+        exact: whether only the numbers of inference will do: those given before had too much noise.
+    """
+
+    branches: tuple[Branch, ...]
+    exact: bool = False

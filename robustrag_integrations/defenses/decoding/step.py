@@ -1,0 +1,86 @@
+"""One step of decoding: who takes part, what is chosen, and when the answer is complete (paper, Algorithm 2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from robustrag_integrations.defenses.decoding.settings import DecodingSettings
+from robustrag_integrations.defenses.decoding.token_choice import (
+    ONE,
+    Scores,
+    TokenChoice,
+    choose_token,
+    fixed_point,
+    is_decided,
+    most_probable,
+)
+from robustrag_integrations.models.base import Distributions
+from robustrag_integrations.models.token_text import TokenText
+from robustrag_integrations.passages import PassageGroup
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+def answering_groups(abstention: NDArray[np.floating], gamma: float) -> list[int]:
+    """J, the groups whose probability of the whole abstention string is below gamma (Algorithm 2, line 3).
+
+    A group without a probability (NaN) is not below it.
+    """
+    return [j for j, p in enumerate(abstention) if float(p) < gamma]
+
+
+@dataclass(frozen=True)
+class DecodingStep:
+    """One step: what was chosen from which scores, and how sure it is.
+
+    Attributes:
+        scores: [n, V] fixed-point distributions of the answering groups.
+        fallback: the no-retrieval token.
+        choice: the token.
+        error: how much any gap between two sums may be off, since the model told only some of the tokens.
+    """
+
+    scores: Scores
+    fallback: int
+    choice: TokenChoice
+    error: int
+
+    def decided(self, eta: int) -> bool:
+        """Whether the token is the one that all probabilities would have given."""
+        return not self.error or is_decided(self.choice, self.fallback, eta, self.error)
+
+
+def choose_step(distributions: Distributions, answering: Sequence[int], eta: int) -> DecodingStep:
+    """One step of decoding.
+
+    The no-retrieval token is the most probable one, the lowest id among equals.
+    """
+    scores = fixed_point(distributions.groups[list(answering)])
+    fallback = most_probable(distributions.no_retrieval)
+    untold = sum(distributions.unlisted[j] for j in answering) if distributions.unlisted else 0.0
+    return DecodingStep(scores, fallback, choose_token(scores, fallback, eta), math.ceil(untold * ONE))
+
+
+def who_answers(groups: Sequence[PassageGroup], abstention: NDArray[np.floating], gamma: float) -> list[int]:
+    """J as places in `groups`: below gamma, and with something to read, whatever the model makes of an empty prompt."""
+    return [j for j in answering_groups(abstention, gamma) if not groups[j].is_empty]
+
+
+def unsettled(groups: Sequence[PassageGroup], abstention: NDArray[np.floating], settings: DecodingSettings) -> set[int]:
+    """The groups of which float noise, up to the slack, decides whether they answer."""
+    slack = settings.slack / ONE
+    fewer, more = (set(who_answers(groups, abstention, settings.gamma + shift)) for shift in (-slack, slack))
+    return more - fewer
+
+
+def extend(text: TokenText, token: int, max_new_tokens: int) -> tuple[str, bool]:
+    """Add a chosen token to the answer: the piece that can be shown now, and whether the answer is complete."""
+    if text.codec.is_end(token):
+        return "", True
+    piece = text.add(token)
+    return piece, text.stopped or len(text.tokens) == max_new_tokens

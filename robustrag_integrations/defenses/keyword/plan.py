@@ -1,0 +1,113 @@
+"""The plan of keyword aggregation (paper, section III-B, Algorithm 1)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from robustrag_integrations.abstention import is_abstention
+from robustrag_integrations.answer import GroupReport, RobustAnswer
+from robustrag_integrations.defenses.keyword.counting import KeywordTally, keyword_radius, tally_keywords
+from robustrag_integrations.defenses.keyword.counting import votes_missing as _votes_missing
+from robustrag_integrations.defenses.keyword.settings import KeywordSettings
+from robustrag_integrations.models.base import Response
+from robustrag_integrations.passages import GroupBy, PassageGroup, grouping_warnings
+from robustrag_integrations.plans.asking import ask_final, ask_groups, report, truncation_warnings
+from robustrag_integrations.plans.requests import Emit, Plan
+from robustrag_integrations.prompts import ABSTENTION, Task
+
+_DRAFTS = 4  # isolated answers that are tried as the final one
+_DRAFT_LENGTH = 200  # characters
+_EVIDENCE_KEYWORDS = 200
+
+
+def keyword_plan(
+    query: str,
+    groups: Sequence[PassageGroup],
+    settings: KeywordSettings,
+    *,
+    group_by: GroupBy | None = None,
+    model_warnings: Sequence[str] = (),
+) -> Plan:
+    """Algorithm 1: ask every group alone, keep the keywords that enough of them share, ask again with those alone."""
+    responses = yield from ask_groups(groups, settings.isolated_prompts(query, groups), settings.quorum)
+    keyword_sets = [settings.keywords_of(r) for r in responses]
+    tally = tally_keywords(keyword_sets, settings.threshold)
+    radius = keyword_radius(tally, settings.threshold, len(groups))
+    if tally.retained:
+        prompt = replace(settings.final_prompt(query, tally.retained), drafts=_drafts(responses, settings.task))
+        text, _ = yield from ask_final(prompt)
+    else:
+        text = ABSTENTION
+        yield Emit(text)
+    return RobustAnswer(
+        text=text,
+        radius=max(0, min(radius, settings.quorum.radius(responses))),
+        abstained=is_abstention(text),
+        query=query,
+        defense="keyword",
+        groups=_reports(groups, responses, keyword_sets, tally, text),
+        warnings=(
+            *model_warnings,
+            *grouping_warnings(groups, group_by),
+            *_threshold_warnings(tally),
+            *truncation_warnings([r.truncated for r in responses]),
+        ),
+        settings=settings.as_dict(),
+        evidence=_evidence(tally),
+        model_calls=len(groups) + bool(tally.retained),
+    )
+
+
+def _drafts(responses: Sequence[Response], task: Task) -> tuple[str, ...]:
+    """The most frequent short isolated answers: the final one is likely to read like one of them."""
+    if task != "short_answer":
+        return ()
+    said = Counter(text for r in responses if (text := (r.text or "").strip()) and not is_abstention(text))
+    return tuple(text for text, _ in said.most_common(_DRAFTS) if len(text) <= _DRAFT_LENGTH)
+
+
+def _reports(
+    groups: Sequence[PassageGroup],
+    responses: Sequence[Response],
+    keyword_sets: Sequence[frozenset[str] | None],
+    tally: KeywordTally,
+    text: str,
+) -> tuple[GroupReport, ...]:
+    """Who supported: a group that said a retained keyword found in the answer (any retained one if none is)."""
+    said = text.casefold()
+    decisive = frozenset(w for w in tally.retained if w.casefold() in said) or frozenset(tally.retained)
+    reports = []
+    for group, response, keywords in zip(groups, responses, keyword_sets, strict=True):
+        if keywords is None:
+            reports.append(report(group, response))
+            continue
+        supports = bool(keywords & decisive)
+        margin = None if supports else float(_votes_missing(keywords, tally))
+        status = "supports" if supports else "outvoted"
+        reports.append(report(group, response, status=status, keywords=tuple(sorted(keywords)), margin=margin))
+    return tuple(reports)
+
+
+def _threshold_warnings(tally: KeywordTally) -> list[str]:
+    if tally.answering and tally.mu <= 1:
+        return [
+            f"with {tally.answering} answering groups the threshold is {float(tally.mu):g}: one group alone decides "
+            "what is kept; raise alpha or retrieve more passages"
+        ]
+    return []
+
+
+def _evidence(tally: KeywordTally) -> dict[str, Any]:
+    """Counts of the most frequent keywords; a hostile response may hold tens of thousands that nobody shares."""
+    ranked = sorted(tally.counts.items(), key=lambda item: (-item[1], item[0]))
+    shown = dict(ranked[: max(_EVIDENCE_KEYWORDS, len(tally.retained))])
+    return {
+        "counts": shown,
+        "distinct_keywords": len(ranked),
+        "threshold": float(tally.mu),
+        "retained": list(tally.retained),
+        "answering": tally.answering,
+    }

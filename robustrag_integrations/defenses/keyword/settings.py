@@ -1,0 +1,103 @@
+"""The settings of keyword aggregation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from robustrag_integrations.abstention import is_abstention
+from robustrag_integrations.checks import check_at_least_one
+from robustrag_integrations.defenses.keyword.counting import KeywordThreshold
+from robustrag_integrations.defenses.registry import KEYWORD
+from robustrag_integrations.keywords import KeywordExtractor, SpacyKeywordExtractor, extractor_fingerprint
+from robustrag_integrations.models.base import Response
+from robustrag_integrations.passages import PassageGroup
+from robustrag_integrations.plans.asking import Quorum
+from robustrag_integrations.prompts import Prompt, PromptSet, Task, prompts_for
+
+
+@dataclass(frozen=True)
+class KeywordSettings:
+    """Everything that decides a keyword aggregation apart from the model.
+
+    Attributes:
+        threshold: alpha and beta.
+        extractor: a response to its keywords.
+        task: `short_answer` or `long_form`.
+        prompts: what the model is asked.
+        min_words: keywords of fewer words do not count; 1 keeps all.
+        quorum: how many groups must have been asked with success.
+    """
+
+    threshold: KeywordThreshold
+    extractor: KeywordExtractor
+    task: Task
+    prompts: PromptSet
+    min_words: int
+    quorum: Quorum
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        alpha: float | Fraction | None = None,
+        beta: int | None = None,
+        extractor: KeywordExtractor | None = None,
+        task: Task | None = None,
+        prompts: PromptSet | None = None,
+        min_words: int | None = None,
+        quorum: float | None = None,
+    ) -> KeywordSettings:
+        """From user arguments; see `KeywordAggregation` for their meaning. None stands for the default.
+
+        Raises:
+            ValueError, TypeError: an invalid argument; the message names it and the fix.
+        """
+        chosen_task = KEYWORD.check_task(task)
+        if extractor is not None and not callable(extractor):
+            raise TypeError(f"extractor must be a function from text to a set of str, got {type(extractor).__name__}")
+        words = min_words if min_words is not None else (2 if chosen_task == "long_form" else 1)
+        check_at_least_one(min_words=words)
+        chosen = prompts or prompts_for(chosen_task)
+        if chosen.keyword is None:
+            raise ValueError("these prompts have no keyword prompt; give PromptSet(keyword=...)")
+        return cls(
+            KeywordThreshold.of(**KEYWORD.filled(alpha=alpha, beta=beta)),
+            extractor if extractor is not None else SpacyKeywordExtractor(),
+            chosen_task,
+            chosen,
+            words,
+            Quorum(**KEYWORD.filled(quorum=quorum)),
+        )
+
+    def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:
+        """One prompt per group; for long form a request for short phrases."""
+        template = self.prompts.phrases if self.task == "long_form" and self.prompts.phrases else self.prompts.isolated
+        return [template.render(context=g.text, query=query) for g in groups]
+
+    def final_prompt(self, query: str, retained: Sequence[str]) -> Prompt:
+        """The second prompt: the query and the retained keywords in sorted order, nothing else."""
+        assert self.prompts.keyword is not None  # noqa: S101 - checked in `of`
+        return self.prompts.keyword.render(keywords=", ".join(sorted(retained)), query=query)
+
+    def keywords_of(self, response: Response) -> frozenset[str] | None:
+        """A response's keywords; None when it abstains or has failed."""
+        if response.text is None or is_abstention(response.text):
+            return None
+        found = self.extractor(response.text)
+        if isinstance(found, str) or not all(isinstance(w, str) for w in found):
+            raise TypeError(f"the extractor must return a set of str, got {type(found).__name__}")
+        return frozenset(w for w in found if len(w.split()) >= self.min_words)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The settings, JSON-safe, as answers and certificates name them."""
+        return {
+            "alpha": str(self.threshold.alpha),
+            "beta": self.threshold.beta,
+            "task": self.task,
+            "min_words": self.min_words,
+            "quorum": self.quorum.share,
+            "extractor": extractor_fingerprint(self.extractor),
+        }

@@ -1,0 +1,201 @@
+"""The methods of aggregation, one entry each: what it is called, what can be set, what it needs, and where it lives.
+
+The command line, evaluation configs, both integrations and the reports read this table. An entry names its code by a
+dotted name, so that reading the table loads neither numpy nor torch. A new method is a folder and an entry here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from robustrag_integrations.defenses.base import Defense, MethodSettings
+    from robustrag_integrations.prompts import Task
+
+Need = Literal["text", "probabilities"]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One thing that can be set about a method.
+
+    Attributes:
+        name: the keyword argument.
+        default: what it is when nothing is given; None where that depends on the task.
+        kind: `float` or `int` for numbers, which configs and flags can hold; `object` for anything else.
+        meaning: in a few words, for `--help`.
+        threshold: whether it is one of the paper's thresholds. Those are flags of their own, and every row of an
+            evaluation records them.
+    """
+
+    name: str
+    default: Any
+    kind: type
+    meaning: str
+    threshold: bool = False
+
+    @property
+    def is_number(self) -> bool:
+        """Whether a config or a flag can hold its value."""
+        return self.kind in (int, float)
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way of aggregating isolated responses.
+
+    Attributes:
+        name: what users write: `aggregation=`, `--defense`, the answer's `defense`.
+        summary: in one line, for `--help`.
+        tasks: what it can answer; the first one is its default.
+        needs: `text` for any model, `probabilities` for a model that gives next-token probabilities.
+        defense: `module:Class` of its front door, a `Defense`.
+        settings: what can be set, besides `task`, `prompts` and the grouping.
+        prompts: the prompts of a `PromptSet` that it uses besides the isolated one.
+    """
+
+    name: str
+    summary: str
+    tasks: tuple[Task, ...]
+    needs: Need
+    defense: str
+    settings: tuple[Setting, ...] = ()
+    prompts: tuple[str, ...] = ()
+
+    @property
+    def takes_choices(self) -> bool:
+        """Whether it answers multiple-choice questions."""
+        return "multiple_choice" in self.tasks
+
+    @property
+    def thresholds(self) -> tuple[Setting, ...]:
+        """The paper's thresholds among the settings."""
+        return tuple(s for s in self.settings if s.threshold)
+
+    @property
+    def class_name(self) -> str:
+        """The front door's name in Python."""
+        return self.defense.partition(":")[2]
+
+    def default(self, name: str) -> Any:
+        """The default of a setting."""
+        return next(s.default for s in self.settings if s.name == name)
+
+    def filled(self, **given: Any) -> dict[str, Any]:
+        """Settings with the defaults of those that are None."""
+        return {name: self.default(name) if value is None else value for name, value in given.items()}
+
+    def check_task(self, task: Task | None) -> Task:
+        """The task, or the method's first one for None.
+
+        Raises:
+            ValueError: the method does not do it; the message names the methods that do.
+        """
+        if task is None:
+            return self.tasks[0]
+        if task in self.tasks:
+            return task
+        others = [m.class_name for m in METHODS.values() if task in m.tasks]
+        fix = f"; use {' or '.join(others)} for {str(task).replace('_', ' ')}" if others else ""
+        raise ValueError(f"task={task!r}: {self.name} does {' and '.join(map(repr, self.tasks))}{fix}")
+
+    def check_names(self, names: Collection[str], also: Collection[str] = ()) -> None:
+        """Whether all of these settings are the method's own (or among `also`).
+
+        Raises:
+            ValueError: one is not; the message lists what the method takes.
+        """
+        known = (*(s.name for s in self.settings), *also)
+        if foreign := sorted(set(names) - set(known)):
+            raise ValueError(
+                f"aggregation={self.name!r} has no {', '.join(foreign)}; it takes {', '.join(known) or 'no settings'}"
+            )
+
+    def load(self) -> type[Defense]:
+        """The front door's class."""
+        module, _, name = self.defense.partition(":")
+        loaded: type[Defense] = getattr(import_module(module), name)
+        return loaded
+
+    def build(self, model: Any, **given: Any) -> Defense:
+        """The front door around a model; `given` are `task`, `prompts`, the settings and the grouping.
+
+        Raises:
+            ValueError, TypeError: an invalid argument, or a model that does not give what the method needs.
+        """
+        make: Any = self.load()
+        built: Defense = make(model, **given)
+        return built
+
+    def settings_of(self, given: Mapping[str, Any]) -> MethodSettings:
+        """Checked settings from user arguments, prompts and task among them.
+
+        Raises:
+            ValueError, TypeError: an invalid argument; the message names it and the fix.
+        """
+        return self.load().settings_type.of(**given)
+
+
+KEYWORD = Method(
+    name="keyword",
+    summary="keep the keywords that enough groups share, answer from those alone; any model",
+    tasks=("short_answer", "long_form"),
+    needs="text",
+    defense="robustrag_integrations.defenses.keyword.defense:KeywordAggregation",
+    settings=(
+        Setting("alpha", 0.3, float, "share of answering groups that must agree", threshold=True),
+        Setting("beta", 3, int, "number of groups that is enough in any case", threshold=True),
+        Setting("extractor", None, object, "from one response to its set of keywords"),
+        Setting("min_words", None, int, "keywords of fewer words do not count"),
+        Setting("quorum", 0.5, float, "share of groups that must have been asked with success"),
+    ),
+    prompts=("keyword",),
+)
+DECODING = Method(
+    name="decoding",
+    summary="decode from the sum of all groups' next-token probabilities; a model that gives them",
+    tasks=("short_answer", "long_form"),
+    needs="probabilities",
+    defense="robustrag_integrations.defenses.decoding.defense:DecodingAggregation",
+    settings=(
+        Setting("gamma", 0.99, float, "probability of abstaining from which a group is left out", threshold=True),
+        Setting("eta", 0.0, float, "smallest lead of a token, in probability", threshold=True),
+        Setting("max_new_tokens", None, int, "longest answer"),
+        Setting("stop", None, object, "strings that end the answer"),
+        Setting("slack", 2.0**-10, float, "what comparisons of the radius are widened by, for float noise"),
+    ),
+    prompts=("no_retrieval",),
+)
+VOTING = Method(
+    name="voting",
+    summary="majority vote over the options of a multiple-choice question; any model",
+    tasks=("multiple_choice",),
+    needs="text",
+    defense="robustrag_integrations.defenses.voting.defense:MajorityVoting",
+    settings=(Setting("quorum", 0.5, float, "share of groups that must have been asked with success"),),
+)
+
+VANILLA = Method(
+    name="vanilla",
+    summary="no defence: one prompt with all passages, to compare with",
+    tasks=("short_answer", "multiple_choice", "long_form"),
+    needs="text",
+    defense="robustrag_integrations.defenses.vanilla:VanillaRAG",
+)
+
+METHODS: dict[str, Method] = {method.name: method for method in (KEYWORD, DECODING, VOTING)}
+
+
+def method_of(name: object) -> Method:
+    """The method of this name.
+
+    Raises:
+        ValueError: there is none; the message lists those that there are.
+    """
+    found = METHODS.get(name) if isinstance(name, str) else None
+    if found is None:
+        raise ValueError(f"aggregation={name!r} is unknown; use one of {', '.join(map(repr, METHODS))}")
+    return found

@@ -1,0 +1,78 @@
+"""The options of a multiple-choice question, and which of them a response votes for."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import lru_cache
+
+from robustrag_integrations.abstention import is_abstention
+from robustrag_integrations.normalise import plain_words
+from robustrag_integrations.prompts import NO_INFORMATION, option_label
+
+_LETTER = re.compile(
+    r"(?:(?:the )?(?:correct |right |best )?(?:answer|option|choice)(?: is|:)? ?)?"
+    r"[(\[*_]{0,3}([a-z0])[)\]*_]{0,3}(?:[.:)].*)?"
+)
+_LOOKED_AT = 500  # characters; a vote is short, and a hostile response may be long
+
+
+def check_choices(choices: Sequence[str] | None) -> tuple[str, ...]:
+    """The options of a multiple-choice question.
+
+    Raises:
+        TypeError, ValueError: not 2 to 26 different non-empty texts.
+    """
+    if choices is None:
+        raise ValueError("multiple choice needs choices=[...], the options to vote on")
+    if isinstance(choices, str) or not all(isinstance(c, str) for c in choices):
+        raise TypeError(f"choices must be a list of str, got {choices!r:.80}")
+    if not 2 <= len(choices) <= 26:
+        raise ValueError(f"choices must be 2 to 26 options, got {len(choices)}")
+    seen: dict[str, int] = {}
+    for i, choice in enumerate(choices):
+        if not choice.strip():
+            raise ValueError(f"choices[{i}] is empty")
+        if (first := seen.setdefault(plain_words(choice), i)) != i:
+            raise ValueError(f"choices[{first}] and choices[{i}] are the same: {choice!r:.60}")
+    return tuple(choices)
+
+
+def parse_option(response: str, choices: Sequence[str]) -> int | None:
+    """The option a response votes for; None for "no information", an abstention, or anything unclear.
+
+    A response is a letter ("B", "(b)", "B.", "Answer: B", "B. Lyon"), or an option's text, or a text that names exactly
+    one option. A function of this one response.
+    """
+    line = unicodedata.normalize("NFKC", response[:_LOOKED_AT]).strip().split("\n", 1)[0].strip()
+    plain, options = plain_words(line), _plain_options(tuple(choices))
+    if plain in options:
+        return options.index(plain)
+    if match := _LETTER.fullmatch(" ".join(line.casefold().split())):
+        labels = [option_label(i) for i in range(len(choices))]
+        letter = match.group(1).upper()
+        return labels.index(letter) if letter in labels else None
+    if is_abstention(line) or _NOTHING_FOUND in plain:
+        return None
+    named = [i for i, option in enumerate(options) if f" {option} " in f" {plain} "]
+    return named[0] if len(named) == 1 else None
+
+
+_NOTHING_FOUND in plain:
+        return None
+    named = [i for i, option in enumerate(options) if f" {option} " in f" {plain} "]
+    return named[0] if len(named) == 1 else None
+
+
+def plain_words(text: str) -> str:
+    return " ".join(_NO_WORD.sub(" ", unicodedata.normalize("NFKC", text).casefold()).split())
+
+
+_NOTHING_FOUND = plain_words(NO_INFORMATION)
+
+
+@lru_cache(maxsize=256)
+def _plain_options(choices: tuple[str, ...]) -> tuple[str, ...]:
+    """The options as responses are compared with them; every group votes on the same ones."""
+    return tuple(map(plain_words, choices))

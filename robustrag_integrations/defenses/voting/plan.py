@@ -1,0 +1,58 @@
+"""The plan of majority voting (paper, section III-B on short answers with predefined options)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from robustrag_integrations.answer import GroupReport, RobustAnswer
+from robustrag_integrations.defenses.voting.counting import VoteTally, tally_votes, vote_radius
+from robustrag_integrations.defenses.voting.settings import VotingSettings
+from robustrag_integrations.models.base import Response
+from robustrag_integrations.passages import GroupBy, PassageGroup, grouping_warnings
+from robustrag_integrations.plans.asking import ask_groups, report, truncation_warnings
+from robustrag_integrations.plans.requests import Emit, Plan
+from robustrag_integrations.prompts import ABSTENTION
+
+
+def voting_plan(
+    query: str,
+    groups: Sequence[PassageGroup],
+    choices: Sequence[str],
+    settings: VotingSettings,
+    *,
+    group_by: GroupBy | None = None,
+    model_warnings: Sequence[str] = (),
+) -> Plan:
+    """Ask every group alone which option it chooses; the option with most votes wins, the first among equals."""
+    responses = yield from ask_groups(groups, settings.isolated_prompts(query, groups, choices), settings.quorum)
+    votes = [settings.vote_of(r, choices) for r in responses]
+    tally = tally_votes(votes, len(choices))
+    text = ABSTENTION if tally.winner is None else choices[tally.winner]
+    yield Emit(text)
+    return RobustAnswer(
+        text=text,
+        radius=max(0, min(vote_radius(tally), settings.quorum.radius(responses))),
+        abstained=tally.winner is None,
+        query=query,
+        defense="voting",
+        groups=tuple(map(_report, groups, responses, votes, [tally] * len(groups))),
+        choice=tally.winner,
+        warnings=(
+            *model_warnings,
+            *grouping_warnings(groups, group_by),
+            *truncation_warnings([r.truncated for r in responses]),
+        ),
+        settings=settings.as_dict(),
+        evidence={"counts": {c: tally.counts[i] for i, c in enumerate(choices)}},
+        margin_unit="votes",
+        model_calls=len(groups),
+    )
+
+
+def _report(group: PassageGroup, response: Response, vote: int | None, tally: VoteTally) -> GroupReport:
+    if vote is None or tally.winner is None:
+        return report(group, response)
+    if vote == tally.winner:
+        return report(group, response, status="supports", choice=vote)
+    margin = float(tally.counts[tally.winner] - tally.counts[vote])
+    return report(group, response, status="outvoted", choice=vote, margin=margin)

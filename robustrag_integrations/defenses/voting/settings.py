@@ -1,0 +1,46 @@
+"""The settings of majority voting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from robustrag_integrations.defenses.registry import VOTING
+from robustrag_integrations.defenses.voting.options import parse_option
+from robustrag_integrations.models.base import Response
+from robustrag_integrations.passages import PassageGroup
+from robustrag_integrations.plans.asking import Quorum
+from robustrag_integrations.prompts import NO_INFORMATION, Prompt, PromptSet, Task, format_choices, prompts_for
+
+
+@dataclass(frozen=True)
+class VotingSettings:
+    """Everything that decides a vote apart from the model."""
+
+    prompts: PromptSet
+    quorum: Quorum
+
+    @classmethod
+    def of(
+        cls, *, task: Task | None = None, prompts: PromptSet | None = None, quorum: float | None = None
+    ) -> VotingSettings:
+        """From user arguments; see `MajorityVoting`. None stands for the default.
+
+        Raises:
+            ValueError, TypeError: an invalid argument; the message names it and the fix.
+        """
+        return cls(prompts or prompts_for(VOTING.check_task(task)), Quorum(**VOTING.filled(quorum=quorum)))
+
+    def isolated_prompts(self, query: str, groups: Sequence[PassageGroup], choices: Sequence[str]) -> list[Prompt]:
+        """One prompt per group; "No information found" is the last option."""
+        options = format_choices([*choices, NO_INFORMATION])
+        return [self.prompts.isolated.render(context=g.text, query=query, choices=options) for g in groups]
+
+    def vote_of(self, response: Response, choices: Sequence[str]) -> int | None:
+        """A group's vote; None when it abstains or has failed."""
+        return None if response.text is None else parse_option(response.text, choices)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The settings, JSON-safe."""
+        return {"task": "multiple_choice", "quorum": self.quorum.share}

@@ -1,0 +1,48 @@
+"""Performing a plan's requests with the core's own models."""
+
+from __future__ import annotations
+
+import asyncio
+
+from robustrag_integrations.models.base import DecodingModel, DecodingSession, TextModel
+from robustrag_integrations.plans.requests import Append, Ask, Emit, OpenSession, Reply, Request, Sharpen
+
+
+class TextPerformer:
+    """Performs a text plan's requests with a `TextModel`."""
+
+    def __init__(self, model: TextModel) -> None:
+        self._model = model
+
+    def __call__(self, request: Request) -> Reply:
+        """Perform one request."""
+        return self._model.generate(request.prompts, request.role) if isinstance(request, Ask) else None
+
+    async def aperform(self, request: Request) -> Reply:
+        """Perform one request without blocking the event loop."""
+        return await self._model.agenerate(request.prompts, request.role) if isinstance(request, Ask) else None
+
+
+class DecodingPerformer:
+    """Performs a decoding plan's requests with a `DecodingModel`; holds the plan's session."""
+
+    def __init__(self, model: DecodingModel) -> None:
+        self._model = model
+        self._session: DecodingSession | None = None
+
+    def __call__(self, request: Request) -> Reply:
+        """Perform one request."""
+        if isinstance(request, OpenSession):
+            self._session = self._model.open_session(request.prompts, request.no_retrieval, request.max_new_tokens)
+            return self._session.opening
+        if isinstance(request, Append):
+            if self._session is None:
+                raise TypeError("a decoding plan must open a session before it appends")
+            return self._session.append(request.token)
+        if isinstance(request, Sharpen):
+            return None if self._session is None else self._session.sharpen()
+        return None
+
+    async def aperform(self, request: Request) -> Reply:
+        """Perform one request in a thread; cancelling takes effect between two tokens."""
+        return None if isinstance(request, Emit) else await asyncio.to_thread(self, request)
