@@ -126,9 +126,7 @@ def _sizes(bench: Bench) -> list[Ratio]:
     defense = DecodingAggregation(bench.model(), prompts=scene.prompts(), max_new_tokens=bench.tokens, stop=())
 
     def certified(*sizes: int) -> tuple[Certification, ...]:
-        return defense.certify_sizes(
-            scene.question(), scene.passages(), "w1", corruption_sizes=sizes, metric=_never_zero
-        )
+        return defense.certify(scene.question(), scene.passages(), "w1", corruption_size=sizes, metric=_never_zero)
 
     found = certified(*_SIZES)
     seconds = bench.time(

@@ -77,7 +77,7 @@ class Question:
                 raise ValueError(f"{label}={number!r} must be a whole number of at least {least}")
         chosen = tuple(sizes)
         if not chosen:
-            raise ValueError("no corruption size was given; name at least one, such as corruption_sizes=[1]")
+            raise ValueError("no corruption size was given; name at least one, such as corruption_size=1")
         return cls(
             query,
             as_passages(passages),

@@ -201,11 +201,11 @@ def _certify(
     for number, (key, q) in enumerate(new, 1):
         progress.step(f"question {number} of {len(new)}: {printable(q.question, 80)}")
         try:
-            found = defense.certify_sizes(
+            found = defense.certify(
                 q.question,
                 q.passages,
                 q.answers,
-                corruption_sizes=args.corruption_size,
+                corruption_size=args.corruption_size,
                 metric=metric,
                 attack=args.attack,
                 choices=q.choices if args.defense == "voting" else None,

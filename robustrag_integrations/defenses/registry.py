@@ -84,9 +84,9 @@ class Method:
         """The default of a setting."""
         return next(s.default for s in self.settings if s.name == name)
 
-    def filled(self, **given: Any) -> dict[str, Any]:
-        """Settings with the defaults of those that are None."""
-        return {name: self.default(name) if value is None else value for name, value in given.items()}
+    def value(self, name: str, given: Any) -> Any:
+        """A setting as it was given, or its default for None."""
+        return self.default(name) if given is None else given
 
     def check_task(self, task: Task | None) -> Task:
         """The task, or the method's first one for None.

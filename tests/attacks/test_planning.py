@@ -283,8 +283,8 @@ def test_no_planned_attack_gets_below_a_certificate(mode) -> None:
     clean = passages(7)
     fell = []
     for size in (1, 2, 3):
-        [certified] = defense.certify_sizes(
-            QUESTION.question, clean, QUESTION.answers, corruption_sizes=[size], attack=mode, choices=QUESTION.choices
+        [certified] = defense.certify(
+            QUESTION.question, clean, QUESTION.answers, corruption_size=[size], attack=mode, choices=QUESTION.choices
         )
         assert certified.tau == 1.0
     for size in range(1, 8):

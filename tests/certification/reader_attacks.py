@@ -95,11 +95,11 @@ def besiege(
     defense, passages = defense_of(setup, model), passages[: PASSAGES[setup.group_size]]
     choices = question.choices if setup.defense == "voting" else None
     common: dict[str, Any] = {"target": question.incorrect, "choices": choices, "tries": tries, "seed": seed}
-    certificates = defense.certify_sizes(
+    certificates = defense.certify(
         question.question,
         passages,
         question.answer,
-        corruption_sizes=SIZES,
+        corruption_size=SIZES,
         attack=setup.attack,
         choices=choices,
         max_model_calls=600,

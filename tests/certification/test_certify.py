@@ -36,7 +36,7 @@ def test_a_majority_is_certified_and_its_responses_are_listed() -> None:
 
 def test_larger_attackers_share_the_calls_of_smaller_ones() -> None:
     defense = keyword(lambda t: "paris rome" if t in ("p0", "p1", "p2") else "paris", alpha=0.5)
-    sizes = defense.certify_sizes("q", PASSAGES, "paris", corruption_sizes=[3, 1, 2, 0])
+    sizes = defense.certify("q", PASSAGES, "paris", corruption_size=[3, 1, 2, 0])
     assert [c.corruption_size for c in sizes] == [0, 1, 2, 3]
     taus = [c.tau for c in sizes]
     assert taus == sorted(taus, reverse=True)
@@ -48,7 +48,7 @@ def test_larger_attackers_share_the_calls_of_smaller_ones() -> None:
 
 def test_a_size_that_fails_settles_the_larger_ones_without_calls() -> None:
     defense = keyword(lambda t: "paris" if t in ("p0", "p1", "p2") else "rome", alpha=0.4)
-    one, two = defense.certify_sizes("q", PASSAGES, "paris", corruption_sizes=[1, 2])
+    one, two = defense.certify("q", PASSAGES, "paris", corruption_size=[1, 2])
     assert (one.tau, two.tau) == (0, 0)
     assert "corruption size 1 already" in (two.stopped or "")
 
@@ -159,7 +159,7 @@ def test_the_tree_branches_into_top_and_no_retrieval_tokens() -> None:
 
 def test_one_walk_serves_all_corruption_sizes() -> None:
     defense = DecodingAggregation(ScriptedDecodingModel(peaked), prompts=BARE, eta=2.5, slack=0.0, max_new_tokens=4)
-    together = defense.certify_sizes("q", PASSAGES, "a", corruption_sizes=[1, 2], metric=graded)
+    together = defense.certify("q", PASSAGES, "a", corruption_size=[1, 2], metric=graded)
     alone = [defense.certify("q", PASSAGES, "a", corruption_size=s, metric=graded) for s in (1, 2)]
     assert [c.tau for c in together] == [c.tau for c in alone]
     assert [{r.text for r in c.responses} for c in together] == [{r.text for r in c.responses} for c in alone]

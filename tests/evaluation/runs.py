@@ -100,8 +100,8 @@ def row_of(
     answer = defense.answer(question.question, attacked.passages, choices=choices)
     found = []
     if clean and not isinstance(defense, VanillaRAG):
-        found = defense.certify_sizes(
-            question.question, question.passages, question.answers, corruption_sizes=[1, 2], choices=choices
+        found = defense.certify(
+            question.question, question.passages, question.answers, corruption_size=[1, 2], choices=choices
         )
     row = blank_row(
         question,

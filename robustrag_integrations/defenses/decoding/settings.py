@@ -53,8 +53,8 @@ class DecodingSettings:
             ValueError, TypeError: an invalid argument; the message names it and the fix.
         """
         chosen_task = DECODING.check_task(task)
-        chosen = DECODING.filled(gamma=gamma, eta=eta, slack=slack)
-        gamma, eta, slack = chosen["gamma"], chosen["eta"], chosen["slack"]
+        gamma, eta = DECODING.value("gamma", gamma), DECODING.value("eta", eta)
+        slack = DECODING.value("slack", slack)
         if not _is_number(gamma) or not 0 <= gamma <= 1:
             raise ValueError(f"gamma={gamma!r} must be a probability in [0, 1]")
         if not _is_number(eta) or not 0 <= eta < 1000:

@@ -64,12 +64,12 @@ class KeywordSettings:
         if chosen.keyword is None:
             raise ValueError("these prompts have no keyword prompt; give PromptSet(keyword=...)")
         return cls(
-            KeywordThreshold.of(**KEYWORD.filled(alpha=alpha, beta=beta)),
+            KeywordThreshold.of(KEYWORD.value("alpha", alpha), KEYWORD.value("beta", beta)),
             extractor if extractor is not None else SpacyKeywordExtractor(),
             chosen_task,
             chosen,
             words,
-            Quorum(**KEYWORD.filled(quorum=quorum)),
+            Quorum(KEYWORD.value("quorum", quorum)),
         )
 
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:

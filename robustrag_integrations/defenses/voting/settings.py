@@ -30,7 +30,7 @@ class VotingSettings:
         Raises:
             ValueError, TypeError: an invalid argument; the message names it and the fix.
         """
-        return cls(prompts or prompts_for(VOTING.check_task(task)), Quorum(**VOTING.filled(quorum=quorum)))
+        return cls(prompts or prompts_for(VOTING.check_task(task)), Quorum(VOTING.value("quorum", quorum)))
 
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup], choices: Sequence[str]) -> list[Prompt]:
         """One prompt per group; "No information found" is the last option."""

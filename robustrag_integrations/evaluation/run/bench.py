@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.attacks.planning import AttackedRetrieval, plan_attack
 from robustrag_integrations.defenses.base import Defense
+from robustrag_integrations.defenses.registry import VANILLA, method_of
 from robustrag_integrations.display import printable
 from robustrag_integrations.evaluation.run.cache import METER, CallCache, Meter, MeteredModel, metered
 from robustrag_integrations.evaluation.run.config import CertifySpec, ConfigError
+from robustrag_integrations.evaluation.run.no_retrieval import NoRetrieval
 from robustrag_integrations.evaluation.run.planning import Job, Setup
 from robustrag_integrations.evaluation.score.rows import blank_row
 from robustrag_integrations.evaluation.score.scoring import metric_for, score_answer
@@ -129,30 +131,15 @@ def build_defense(setup: Setup, task: str, model: Any) -> Defense:
     """The defence of a setup for a task.
 
     Raises:
-        TypeError, ValueError: it cannot use this model, or a setting makes no sense.
+        TypeError, ValueError: it cannot use this model, or an invalid setting.
     """
     settings = dict(setup.settings)
-    kind = _TASKS[task]
+    task_of_core = _TASKS[task]
     if setup.defense == "no-rag":
-        from robustrag_integrations.evaluation.run.no_retrieval import NoRetrieval
-
-        return NoRetrieval(model, task=kind)
-    prompts = prompts_for(kind, exemplars=settings.pop("exemplars", 0))
-    if setup.defense == "vanilla":
-        from robustrag_integrations.defenses.vanilla import VanillaRAG
-
-        return VanillaRAG(model, task=kind, prompts=prompts)
-    if setup.defense == "voting":
-        from robustrag_integrations.defenses.voting.defense import MajorityVoting
-
-        return MajorityVoting(model, prompts=prompts, **settings)
-    if setup.defense == "keyword":
-        from robustrag_integrations.defenses.keyword.defense import KeywordAggregation
-
-        return KeywordAggregation(model, task=kind, prompts=prompts, **settings)
-    from robustrag_integrations.defenses.decoding.defense import DecodingAggregation
-
-    return DecodingAggregation(model, task=kind, prompts=prompts, **settings)
+        return NoRetrieval(model, task=task_of_core)
+    prompts = prompts_for(task_of_core, exemplars=settings.pop("exemplars", 0))
+    method = VANILLA if setup.defense == VANILLA.name else method_of(setup.defense)
+    return method.build(model, task=task_of_core, prompts=prompts, **settings)
 
 
 async def _timed(row: dict[str, Any], answering: Awaitable[RobustAnswer]) -> RobustAnswer:
@@ -198,11 +185,11 @@ async def _certificates(
     """One certificate per kind of attacker and corruption size."""
     found: list[Certification] = []
     for attack in spec.attacks:
-        found += await defense.acertify_sizes(
+        found += await defense.acertify(
             job.question.question,
             job.question.passages,
             job.question.answers,
-            corruption_sizes=spec.corruption_sizes,
+            corruption_size=spec.corruption_sizes,
             metric=metric,
             attack=attack,
             choices=choices,

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from robustrag_integrations.certification.cases import Attack
 from robustrag_integrations.checks import check_at_least_one
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.run.sections import Section, shown
@@ -87,10 +88,10 @@ CLEAN = PlannedAttack()
 
 @dataclass(frozen=True)
 class CertifySpec:
-    """What clean rows are certified against; see `Defense.certify_sizes`."""
+    """What clean rows are certified against; see `Defense.certify`."""
 
     corruption_sizes: tuple[int, ...] = (1,)
-    attacks: tuple[str, ...] = ("injection",)
+    attacks: tuple[Attack, ...] = ("injection",)
     max_model_calls: int = 1000
     sample: int = 0
     seed: int = 0
@@ -321,11 +322,15 @@ def _certify(top: Section, seed: int) -> CertifySpec | None:
     default = CertifySpec(seed=seed)
     return CertifySpec(
         tuple(sorted(section.numbers("corruption_sizes", 0, 100))) if "corruption_sizes" in section else (1,),
-        section.names("attacks", MODES, least=1) if "attacks" in section else default.attacks,
+        _attackers(section) if "attacks" in section else default.attacks,
         section.number("max_model_calls", 1, 10_000_000) if "max_model_calls" in section else default.max_model_calls,
         section.number("sample", 0, 1_000_000) if "sample" in section else 0,
         section.number("seed", 0, 999_999_999) if "seed" in section else seed,
     )
+
+
+def _attackers(section: Section) -> tuple[Attack, ...]:
+    return cast("tuple[Attack, ...]", section.names("attacks", MODES, least=1))
 
 
 def _check_together(config: EvalConfig) -> None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.defenses.base import TextDefense
-from robustrag_integrations.defenses.vanilla import ask_once
+from robustrag_integrations.defenses.base import PlanInput, TextDefense, refuse_choices
+from robustrag_integrations.defenses.vanilla import VanillaSettings, ask_once
 from robustrag_integrations.defenses.voting.options import check_choices
 from robustrag_integrations.models.base import TextModel
-from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.requests import Plan
-from robustrag_integrations.prompts import Task, prompts_for
+from robustrag_integrations.prompts import Task
 
 
 class NoRetrieval(TextDefense):
@@ -20,26 +17,30 @@ class NoRetrieval(TextDefense):
 
     Args:
         model: what is asked.
-        task: `short_answer`, `multiple_choice` (then give `choices`) or `long_form`.
+        task: `short_answer` (default), `multiple_choice` (then give `choices`) or `long_form`.
     """
 
-    def __init__(self, model: TextModel, *, task: Task = "short_answer") -> None:
-        super().__init__(model)
-        self.task = task
+    settings_type = VanillaSettings
+    settings: VanillaSettings
 
-    def _plan(self, query: str, groups: Sequence[PassageGroup], choices: Sequence[str] | None) -> Plan:
-        options = check_choices(choices) if self.task == "multiple_choice" else None
+    def __init__(self, model: TextModel, *, task: Task | None = None) -> None:
+        super().__init__(model)
+        self.settings = VanillaSettings.of(task=task)
+
+    @staticmethod
+    def plan_of(inputs: PlanInput, settings: VanillaSettings) -> Plan:
+        """Ask the question alone."""
+        options = check_choices(inputs.choices) if settings.task == "multiple_choice" else None
         if options is None:
-            self._refuse_choices(choices)
-        template = prompts_for(self.task).no_retrieval
-        text, choice, _, _ = yield from ask_once(template, {"query": query}, options)
+            refuse_choices(inputs.choices, NoRetrieval)
+        text, choice, _, _ = yield from ask_once(settings.prompts.no_retrieval, {"query": inputs.query}, options)
         return RobustAnswer(
             text=text,
             radius=0,
             abstained=is_abstention(text),
-            query=query,
+            query=inputs.query,
             defense="no-rag",
             choice=choice,
-            warnings=self.model.warnings,
+            warnings=inputs.caveats,
             model_calls=1,
         )

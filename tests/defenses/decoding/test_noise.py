@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import random
 from collections.abc import Sequence
@@ -89,7 +88,7 @@ def test_noise_never_changes_a_certificate(slack: float) -> None:
         found = []
         for model in (ScriptedDecodingModel(near_ties(seed)), NoisyModel(near_ties(seed))):
             defense = DecodingAggregation(model, prompts=BARE, eta=eta, slack=slack, max_new_tokens=4)
-            found.append(defense.certify_sizes("q", passages, "a", corruption_sizes=[1, 2], metric=graded))
+            found.append(defense.certify("q", passages, "a", corruption_size=[1, 2], metric=graded))
         grown += sum(tree.grown for tree in model.trees)
         for plain, noisy in zip(*found, strict=True):
             assert {r.text for r in plain.responses} == {r.text for r in noisy.responses}
@@ -155,16 +154,15 @@ def test_several_eta_share_one_walk() -> None:
     model = ScriptedDecodingModel(near_ties(5))
     defense = DecodingAggregation(model, prompts=BARE, eta=9.0, slack=0.0, max_new_tokens=3)
     passages = [f"p{i}" for i in range(6)]
-    asked = {"etas": etas, "corruption_sizes": [1, 2], "metric": graded, "max_model_calls": 9999}
+    asked = {"etas": etas, "corruption_size": [1, 2], "metric": graded, "max_model_calls": 9999}
     together = defense.certify_etas("q", passages, "a", **asked)
-    assert asyncio.run(defense.acertify_etas("q", passages, "a", **asked)) == together
     calls = 0
     for eta in etas:
         alone = DecodingAggregation(
             ScriptedDecodingModel(near_ties(5)), prompts=BARE, eta=eta, slack=0.0, max_new_tokens=3
         )
         for one, many in zip(
-            alone.certify_sizes("q", passages, "a", corruption_sizes=[1, 2], metric=graded), together[eta], strict=True
+            alone.certify("q", passages, "a", corruption_size=[1, 2], metric=graded), together[eta], strict=True
         ):
             assert (one.tau, one.unbounded, one.settings) == (many.tau, many.unbounded, many.settings | one.settings)
             assert {r.text for r in one.responses} == {r.text for r in many.responses}
@@ -175,7 +173,7 @@ def test_several_eta_share_one_walk() -> None:
 def test_no_eta_is_refused() -> None:
     defense = DecodingAggregation(ScriptedDecodingModel(forking), prompts=BARE)
     with pytest.raises(ValueError, match="no eta was given"):
-        defense.certify_etas("q", ["p"] * 4, "a", etas=[], corruption_sizes=[1])
+        defense.certify_etas("q", ["p"] * 4, "a", etas=[], corruption_size=[1])
 
 
 def silent_one(p_abstain: dict[str, float]):

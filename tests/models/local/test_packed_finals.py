@@ -136,7 +136,7 @@ def test_a_decoding_certificate_is_that_of_one_prefix_at_a_time(architecture, sl
     passages = [f"Fact {i}: paris" for i in range(6)]
     model = tiny(architecture)
     defense = DecodingAggregation(model, max_new_tokens=5, stop=["zzz"], slack=slack)
-    asked = {"etas": [1.0, 2.0, 3.0, 4.0], "corruption_sizes": [1, 2], "metric": graded, "max_model_calls": 120}
+    asked = {"etas": [1.0, 2.0, 3.0, 4.0], "corruption_size": [1, 2], "metric": graded, "max_model_calls": 120}
     walks = defense.certify_etas("Where?", passages, "paris", **asked)
     monkeypatch.setattr(local_module._LocalSession, "tree", lambda self: None)
     plain = defense.certify_etas("Where?", passages, "paris", **asked)

@@ -170,12 +170,12 @@ def test_it_answers_in_text_for_the_other_defences() -> None:
 
 @pytest.mark.parametrize("count", [400, 20])
 def test_certificates_are_those_of_the_local_model_or_lower(count: int) -> None:
-    settings: dict[str, Any] = {"corruption_sizes": [0, 1, 2], "max_model_calls": 60}
+    settings: dict[str, Any] = {"corruption_size": [0, 1, 2], "max_model_calls": 60}
     near = DecodingAggregation(LocalModel(*parts(), chat=False), eta=5.0, max_new_tokens=3)
-    expected = near.certify_sizes(QUESTION, PASSAGES, local(5.0).text[:1], **settings)
+    expected = near.certify(QUESTION, PASSAGES, local(5.0).text[:1], **settings)
     with served(top_logprobs=count) as (_, model):
         far = DecodingAggregation(model, eta=5.0, max_new_tokens=3)
-        found = far.certify_sizes(QUESTION, PASSAGES, local(5.0).text[:1], **settings)
+        found = far.certify(QUESTION, PASSAGES, local(5.0).text[:1], **settings)
     for ours, theirs in zip(found, expected, strict=True):
         assert (ours.tau or 0) <= (theirs.tau or 0)
         if count == 400:

@@ -229,7 +229,7 @@ def test_an_answer_and_a_certificate_draw_themselves_in_a_notebook(browser: Brow
     defense = KeywordAggregation(ScriptedModel(reads, conclude=reads), extractor=names_in)
     question = questions(1)[0]
     answer = defense.answer(question.question, question.passages)
-    [found] = defense.certify_sizes(question.question, question.passages, question.answers, corruption_sizes=[1])
+    [found] = defense.certify(question.question, question.passages, question.answers, corruption_size=[1])
     cells = answer._repr_html_() + found._repr_html_()
     with browser.visit(_notebook(folder / "notebook.html", cells)) as visit:
         text = visit.page.inner_text("body")
