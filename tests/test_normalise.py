@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from robustrag_integrations.defenses.voting.defense import check_choices, parse_option
+from robustrag_integrations.defenses.voting.options import check_choices, parse_option
 from robustrag_integrations.normalise import few_marks, plain_words
 
 

@@ -59,16 +59,6 @@ def parse_option(response: str, choices: Sequence[str]) -> int | None:
     return named[0] if len(named) == 1 else None
 
 
-_NOTHING_FOUND in plain:
-        return None
-    named = [i for i, option in enumerate(options) if f" {option} " in f" {plain} "]
-    return named[0] if len(named) == 1 else None
-
-
-def plain_words(text: str) -> str:
-    return " ".join(_NO_WORD.sub(" ", unicodedata.normalize("NFKC", text).casefold()).split())
-
-
 _NOTHING_FOUND = plain_words(NO_INFORMATION)
 
 
