@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from typing import Any
 
+from robustrag_integrations.forks import lock_held_over_forks, renew_in_children
+
 
 class CallLimit:
     """A cap for all threads, and one for each event loop.
@@ -19,9 +21,10 @@ class CallLimit:
 
     def __init__(self, calls: int) -> None:
         self.calls = calls
-        self._lock = threading.Lock()
+        self._lock = lock_held_over_forks()
         self._threads: dict[int, threading.BoundedSemaphore] = {}
         self._loops: weakref.WeakKeyDictionary[Any, dict[int, asyncio.Semaphore]] = weakref.WeakKeyDictionary()
+        renew_in_children(self, CallLimit._free_slots)
 
     def lowered(self, max_concurrency: int | None) -> int:
         """The cap of a call with this `max_concurrency` in its config."""
@@ -40,6 +43,10 @@ class CallLimit:
         cap = self.lowered(max_concurrency)
         async with self._loop_slots(cap) if cap < self.calls else nullcontext(), self._loop_slots(self.calls):
             yield
+
+    def _free_slots(self) -> None:
+        """Free what the parent process's threads held when it forked."""
+        self._threads.clear()
 
     def _thread_slots(self, cap: int) -> threading.BoundedSemaphore:
         with self._lock:

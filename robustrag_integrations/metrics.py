@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import re
-import threading
 import unicodedata
 from collections.abc import Sequence
 from typing import Protocol
@@ -17,6 +16,7 @@ from typing import Protocol
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.checks import check_at_least_one
 from robustrag_integrations.errors import ModelError
+from robustrag_integrations.forks import lock_held_over_forks
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.normalise import plain_words
 from robustrag_integrations.prompts import Prompt, PromptTemplate
@@ -145,7 +145,7 @@ class LLMJudge:
         self.query = query
         self._model, self._prompt, self._attempts = model, prompt, attempts
         self._cache: dict[tuple[str, str, tuple[str, ...]], float | None] = {}
-        self._lock = threading.Lock()
+        self._lock = lock_held_over_forks()
 
     @property
     def __name__(self) -> str:

@@ -1,66 +1,38 @@
-"""Loading spaCy pipelines and tagging with them: lazily, safely from threads, and without remembering anything."""
+"""Loading spaCy pipelines, checking that they can be used, and naming them."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.errors import RobustRAGError
+from robustrag_integrations.forks import lock_held_over_forks
 from robustrag_integrations.keywords.rules import RULES_VERSION
+from robustrag_integrations.keywords.tagging import CACHE, Tagger, lock_of
 from robustrag_integrations.keywords.words import TaggedWord
 
 if TYPE_CHECKING:
     from spacy.language import Language
 
 SHIPPED_FOLDER = Path(__file__).with_name("pipeline")
-MAX_NEW_WORDS = 500_000
-_LINES_AT_A_TIME = 64
 _PROBE = "Paris is the capital of France."
+# Words that no pipeline has read before: what remembers words holds more after the second than after the first.
+_UNHEARD_OF = ("The grelbins of Zandoria were snorvled.", "A vloomish quibblefrax has drenched Yorvath.")
+_WANTED = {"POS": "parts of speech (POS)", "LEMMA": "lemmas (LEMMA)"}
 
 
 class PipelineNotFoundError(RobustRAGError, OSError):
     """The spaCy pipeline that was asked for is not installed."""
 
 
-class Tagger:
-    """One pipeline behind a lock.
-
-    Each response is tagged on its own, never in a batch with another, and inside a memory zone: its words leave nothing
-    in the pipeline's vocabulary that a later response could meet. What a zone cannot free, a few bytes of index for
-    every new word, is shed by loading the pipeline again after `MAX_NEW_WORDS` of them; a pipeline that the user
-    loaded is kept as it is.
-    """
-
-    def __init__(self, load: Callable[[], Language], fingerprint: str) -> None:
-        self._load = load
-        self._lock = threading.Lock()
-        self.fingerprint = fingerprint
-        self.language = load()
-        self._words_at_first = len(self.language.vocab)
-
-    def tag(self, lines: Sequence[str]) -> list[list[TaggedWord]]:
-        """Return the words of every line of one response with their parts of speech and lemmas; spaces are no words."""
-        with self._lock:
-            if len(self.language.vocab) - self._words_at_first > MAX_NEW_WORDS:
-                self.language = self._load()
-                self._words_at_first = len(self.language.vocab)
-            with self.language.memory_zone():
-                docs = self.language.pipe(lines, batch_size=_LINES_AT_A_TIME)
-                return [
-                    [TaggedWord(line[t.idx : t.idx + len(t)], t.lemma_, t.pos_, t.idx) for t in doc if not t.is_space]
-                    for line, doc in zip(lines, docs, strict=True)
-                ]
-
-
 class LazyShippedTagger:
     """The pipeline that ships with the package; loaded by the first caller, shared by all of the process."""
 
-    _loading = threading.Lock()
+    _loading = lock_held_over_forks()
     _loaded: Tagger | None = None
 
     def tag(self, lines: Sequence[str]) -> list[list[TaggedWord]]:
@@ -133,16 +105,33 @@ def _load(pipeline: str | Path) -> Language:
 def _check(nlp: Language) -> None:
     name = f"{nlp.meta.get('lang', '')}_{nlp.meta.get('name', '')}"
     try:
-        doc = nlp(_PROBE)
+        with lock_of(nlp), nlp.memory_zone():
+            doc = nlp(_PROBE)
+            missing = [words for attribute, words in _WANTED.items() if not doc.has_annotation(attribute)]
+            first, second = [(nlp(text), _sizes(nlp))[1] for text in _UNHEARD_OF]
     except Exception as error:
         raise ValueError(f"spaCy pipeline {name!r} cannot tag a sentence: {error}") from error
-    wanted = {"POS": "parts of speech (POS)", "LEMMA": "lemmas (LEMMA)"}
-    missing = [words for attribute, words in wanted.items() if not doc.has_annotation(attribute)]
     if missing:
         raise ValueError(
             f"spaCy pipeline {name!r} with components {nlp.pipe_names} gives no {' and no '.join(missing)}: "
             "add a morphologizer (or a tagger with an attribute_ruler) and a lemmatizer, or use another pipeline"
         )
+    if grown := [place for place, size in second.items() if size > first.get(place, 0)]:
+        raise ValueError(
+            f"spaCy pipeline {name!r} remembers what it has read (in {' and '.join(grown)}), so that the keywords of "
+            "one response would depend on earlier ones; remove that component, or make it forget"
+        )
+
+
+def _sizes(nlp: Language) -> dict[str, int]:
+    """How much each part of a pipeline holds in collections of its own; what `Tagger` clears is left out."""
+    parts: list[tuple[str, Any]] = [("tokenizer", nlp.tokenizer), *nlp.pipeline]
+    return {
+        f"{name}.{attribute}": len(held)
+        for name, part in parts
+        for attribute, held in getattr(part, "__dict__", {}).items()
+        if isinstance(held, (dict, list, set)) and attribute != CACHE
+    }
 
 
 def folder_fingerprint(folder: Path) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from robustrag_integrations.checks import check_at_least_one
 from robustrag_integrations.display import printable
 from robustrag_integrations.errors import ModelError
+from robustrag_integrations.forks import renew_in_children
 from robustrag_integrations.models.base import Response, Role, TextModel
 from robustrag_integrations.models.time_limits import (
     astream_within,
@@ -88,6 +89,7 @@ class CallableModel(TextModel):
         self._samples = samples
         self._name = name or str(getattr(fn or async_fn, "__qualname__", type(fn or async_fn).__name__))
         self._slots = threading.BoundedSemaphore(max_concurrency)
+        renew_in_children(self, CallableModel._renew_slots)
         self._loop_slots: weakref.WeakKeyDictionary[Any, asyncio.Semaphore] = weakref.WeakKeyDictionary()
 
     @property
@@ -181,6 +183,10 @@ class CallableModel(TextModel):
                 return await await_within(self._timeout, self._async_fn(prompt))
             assert self._fn is not None  # noqa: S101 - the constructor wants one of the two
             return await await_within(self._timeout, asyncio.to_thread(self._fn, prompt))
+
+    def _renew_slots(self) -> None:
+        """Free the slots that the parent process's threads had taken when it forked."""
+        self._slots = threading.BoundedSemaphore(self._max_concurrency)
 
     def _async_slots(self) -> asyncio.Semaphore:
         loop = asyncio.get_running_loop()

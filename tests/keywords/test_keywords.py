@@ -188,7 +188,7 @@ def test_words_of_earlier_responses_are_not_kept() -> None:
 
 
 def test_the_pipeline_is_renewed_before_new_words_fill_its_index(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("robustrag_integrations.keywords.pipelines.MAX_NEW_WORDS", 1000)
+    monkeypatch.setattr("robustrag_integrations.keywords.tagging.MAX_NEW_WORDS", 1000)
     expected = extract("The highest mountain is Mount Everest.")
     first = LazyShippedTagger.loaded().language
     extract(_unheard_of_words(3))
@@ -278,7 +278,7 @@ def test_a_loaded_pipeline_and_a_folder_give_what_the_default_gives() -> None:
 def test_a_folder_that_changes_while_in_use_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copy = shutil.copytree(SHIPPED_FOLDER, tmp_path / "pipeline")
     mine = SpacyKeywordExtractor(copy)
-    monkeypatch.setattr("robustrag_integrations.keywords.pipelines.MAX_NEW_WORDS", -1)
+    monkeypatch.setattr("robustrag_integrations.keywords.tagging.MAX_NEW_WORDS", -1)
     assert mine("Paris") == {"paris"}
     (copy / "config.cfg").write_text((copy / "config.cfg").read_text() + "\n")
     with pytest.raises(RuntimeError, match="changed while it was in use"):

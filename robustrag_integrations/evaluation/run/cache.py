@@ -13,7 +13,6 @@ import hashlib
 import json
 import os
 import sqlite3
-import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from typing import Any
 
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.run.journal import canonical
+from robustrag_integrations.forks import lock_held_over_forks
 from robustrag_integrations.models.base import (
     AskedAlone,
     DecodingModel,
@@ -80,7 +80,7 @@ class CallCache:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._path = Path(folder) / _FILE
-        self._lock = threading.Lock()
+        self._lock = lock_held_over_forks()
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
+from robustrag_integrations.forks import lock_held_over_forks
 from robustrag_integrations.models.local.causal_lm import CausalLM
 from robustrag_integrations.models.local.slab import KeyValues
 
@@ -24,7 +24,7 @@ class PrefixStore:
         self._lm, self._limit = lm, limit
         self._kept: OrderedDict[tuple[int, ...], KeyValues] = OrderedDict()
         self._weights: tuple[object, ...] = ()
-        self._lock = threading.Lock()
+        self._lock = lock_held_over_forks()
 
     @property
     def nbytes(self) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import torch
 
+from robustrag_integrations.forks import lock_held_over_forks
 from robustrag_integrations.models.local.batch import Batch, PlainBatch
 from robustrag_integrations.models.local.causal_lm import CausalLM
 from robustrag_integrations.models.local.encoding import Encoded
@@ -52,7 +52,7 @@ class PromptReader:
         self.lm, self.at_once = lm, at_once
         self.prefixes = PrefixStore(lm, keep_bytes)
         self._found: _Way | str | None = None if share else "switched off"
-        self._lock = threading.Lock()
+        self._lock = lock_held_over_forks()
 
     @property
     def why_not_shared(self) -> str | None:

@@ -9,6 +9,7 @@ import weakref
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from typing import Any, TypeVar
 
+from robustrag_integrations.forks import lock_held_over_forks
 from robustrag_integrations.models.time_limits import END, next_piece
 
 Result = TypeVar("Result")
@@ -22,7 +23,7 @@ class LoopThread:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._lock = threading.Lock()
+        self._lock = lock_held_over_forks()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: weakref.finalize[Any, Any] | None = None
         self._process = os.getpid()

@@ -1,0 +1,61 @@
+"""Locks in processes that fork: servers that preload an application fork their workers while other threads answer.
+
+A child process has none of its parent's other threads, but it has every lock that they held, and nobody to release it.
+What a lock protects decides what to do about that: state that must not be seen half changed is left alone while a fork
+goes on (`lock_held_over_forks`); anything else is made anew in the child (`renew_in_children`).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+Owner = TypeVar("Owner")
+
+_held: list[weakref.ref[Any]] = []  # in the order in which they were made, hence outer locks before inner ones
+_renewed: list[tuple[weakref.ref[Any], Callable[[Any], None]]] = []
+_mine = threading.local()  # the locks that this thread took for the fork it is about to make
+
+
+def lock_held_over_forks() -> threading.RLock:
+    """Return a lock that nobody holds while the process forks: forking waits for whoever does.
+
+    A lock that is taken inside another one must be made after it.
+    """
+    lock = threading.RLock()
+    _held[:] = [reference for reference in _held if reference() is not None]
+    _held.append(weakref.ref(lock))
+    return lock
+
+
+def renew_in_children(owner: Owner, renew: Callable[[Owner], None]) -> None:
+    """Call `renew(owner)` in every child process, before it does anything else; `owner` is held weakly."""
+    _renewed[:] = [entry for entry in _renewed if entry[0]() is not None]
+    _renewed.append((weakref.ref(owner), renew))
+
+
+def _before() -> None:
+    _mine.taken = [lock for reference in list(_held) if (lock := reference()) is not None]
+    for lock in _mine.taken:
+        lock.acquire()
+
+
+def _after_in_parent() -> None:
+    for lock in reversed(_mine.taken):
+        lock.release()
+    _mine.taken = []
+
+
+def _after_in_child() -> None:
+    _after_in_parent()
+    for reference, renew in _renewed:
+        owner = reference()
+        if owner is not None:
+            renew(owner)
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+    os.register_at_fork(before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child)
