@@ -16,12 +16,13 @@ from robustrag_integrations.cli.thresholds import (
     check_probabilities,
     check_thresholds,
     given_thresholds,
+    needs_probabilities,
 )
+from robustrag_integrations.defenses.base import Defense
+from robustrag_integrations.defenses.registry import METHODS, VANILLA
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.models.base import DecodingModel, TextModel
 from robustrag_integrations.passages import Passage
-
-DEFENSES = ("keyword", "decoding", "voting", "vanilla")
 
 _DESCRIPTION = """\
 Read documents, retrieve the passages that fit a question, ask the model about each
@@ -64,9 +65,9 @@ def add(commands: Any) -> None:
     )
     parser.add_argument(
         "--defense",
-        choices=DEFENSES,
-        help="keyword (default): any model; decoding: models with token probabilities; voting: with --choices (then "
-        "the default); vanilla: no defence, to compare with",
+        choices=(*METHODS, VANILLA.name),
+        help="default keyword, with --choices voting. "
+        + "; ".join(f"{m.name}: {m.summary}" for m in (*METHODS.values(), VANILLA)),
     )
     add_model(parser)
     _add_retrieval(parser)
@@ -139,10 +140,12 @@ def run(args: argparse.Namespace) -> int:
 
 def _defense_name(args: argparse.Namespace) -> str:
     name: str = args.defense or ("voting" if args.choices else "keyword")
-    if name == "voting" and not args.choices:
-        raise UsageError("--defense voting needs the options to vote on: --choices A B C")
-    if args.choices and name not in ("voting", "vanilla"):
-        raise UsageError(f"--choices goes with --defense voting or vanilla, not {name}")
+    method = METHODS.get(name, VANILLA)
+    if method.tasks == ("multiple_choice",) and not args.choices:
+        raise UsageError(f"--defense {name} needs the options to vote on: --choices A B C")
+    if args.choices and not method.takes_choices:
+        fitting = [m.name for m in (*METHODS.values(), VANILLA) if m.takes_choices]
+        raise UsageError(f"--choices goes with --defense {' or '.join(fitting)}, not {name}")
     check_probabilities(args.model, name)
     return name
 
@@ -178,25 +181,14 @@ def _answer(args: argparse.Namespace, name: str, model: TextModel, passages: Seq
     return answer
 
 
-def _defense(args: argparse.Namespace, name: str, model: TextModel) -> Any:
-    grouping: dict[str, Any] = {"group_by": "source" if args.group_by == "source" else None}
-    if name == "vanilla":
-        from robustrag_integrations.defenses.vanilla import VanillaRAG
-
-        return VanillaRAG(model, task="multiple_choice" if args.choices else "short_answer")
-    if name == "voting":
-        from robustrag_integrations.defenses.voting.defense import MajorityVoting
-
-        return MajorityVoting(model, **grouping)
-    if name == "keyword":
-        from robustrag_integrations.defenses.keyword.defense import KeywordAggregation
-
-        return KeywordAggregation(model, **grouping, **given_thresholds(args, name))
-    from robustrag_integrations.defenses.decoding.defense import DecodingAggregation
-
-    if not isinstance(model, DecodingModel):
-        raise UsageError(f"--defense decoding needs token probabilities, which {model.description} does not give")
-    return DecodingAggregation(model, **grouping, **given_thresholds(args, name))
+def _defense(args: argparse.Namespace, name: str, model: TextModel) -> Defense:
+    task = "multiple_choice" if args.choices else "short_answer"
+    if name == VANILLA.name:
+        return VANILLA.build(model, task=task)
+    if needs_probabilities(METHODS[name]) and not isinstance(model, DecodingModel):
+        raise UsageError(f"--defense {name} needs token probabilities, which {model.description} does not give")
+    group_by = "source" if args.group_by == "source" else None
+    return METHODS[name].build(model, task=task, group_by=group_by, **given_thresholds(args, name))
 
 
 def _advise(args: argparse.Namespace, answer: RobustAnswer, passages: Sequence[Passage]) -> None:

@@ -4,27 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from robustrag_integrations.answer import GroupReport, RobustAnswer
 from robustrag_integrations.attacks import false_statement, inject, poisoning, prompt_injection
 from robustrag_integrations.cli.world import Question
-from robustrag_integrations.defenses.keyword.defense import KeywordAggregation
-from robustrag_integrations.defenses.vanilla import VanillaRAG
-from robustrag_integrations.defenses.voting.defense import MajorityVoting
+from robustrag_integrations.defenses.base import Defense
+from robustrag_integrations.defenses.registry import METHODS, VANILLA
 from robustrag_integrations.models.base import DecodingModel, TextModel
 from robustrag_integrations.normalise import plain_words
 from robustrag_integrations.passages import Passage
 
 PLANTED = "planted"  # the id of the attacker's passages
-
-
-class Answers(Protocol):
-    """What all defences have in common."""
-
-    def answer(self, query: str, passages: Sequence[Passage], *, choices: Sequence[str] | None = None) -> RobustAnswer:
-        """Answer a question from passages."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -103,15 +94,13 @@ def attacks_on(case: Question, passages: Sequence[Passage], own_texts: Sequence[
     return found
 
 
-def defenses_of(model: TextModel, *, choices: bool) -> dict[str, Answers]:
+def defenses_of(model: TextModel, *, choices: bool) -> dict[str, Defense]:
     """Vanilla RAG and the defences that this model and question allow."""
-    made: dict[str, Answers] = {"vanilla": VanillaRAG(model), "keyword": KeywordAggregation(model)}
-    if isinstance(model, DecodingModel):
-        from robustrag_integrations.defenses.decoding.defense import DecodingAggregation
-
-        made["decoding"] = DecodingAggregation(model)
-    if choices:
-        made["voting"] = MajorityVoting(model)
+    made = {VANILLA.name: VANILLA.build(model)}
+    for method in METHODS.values():
+        fits = method.needs == "text" or isinstance(model, DecodingModel)
+        if fits and (choices or "short_answer" in method.tasks):
+            made[method.name] = method.build(model)
     return made
 
 
@@ -119,7 +108,7 @@ def demonstrate(
     case: Question,
     passages: Sequence[Passage],
     attacks: Sequence[Attack],
-    defenses: Mapping[str, Answers],
+    defenses: Mapping[str, Defense],
     on_run: Callable[[str], None] = lambda message: None,
 ) -> list[Outcome]:
     """Answer the question with every defence under every attack; the first attack is the clean run."""
@@ -129,7 +118,8 @@ def demonstrate(
         attacked = attack.on(passages)
         for name, defense in defenses.items():
             on_run(f"attack: {attack.name}, defence: {name}")
-            answer = defense.answer(case.question, attacked, choices=case.choices if name == "voting" else None)
+            votes = name in METHODS and METHODS[name].takes_choices
+            answer = defense.answer(case.question, attacked, choices=case.choices if votes else None)
             before = clean.setdefault(name, answer)
             correct = None if case.answer is None else says(answer.text, case.answer)
             outcomes.append(Outcome(attack.name, name, answer, correct, _hijacked(attack, answer, before)))

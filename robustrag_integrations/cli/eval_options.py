@@ -8,7 +8,9 @@ from typing import Any
 
 from robustrag_integrations.cli.arguments import existing, some_text, whole_number
 from robustrag_integrations.cli.exits import UsageError
-from robustrag_integrations.evaluation.run.config import DEFAULTS, DEFENSES, MODES, TASKS, load_config
+from robustrag_integrations.cli.thresholds import threshold_help, thresholds
+from robustrag_integrations.defenses.registry import METHODS
+from robustrag_integrations.evaluation.run.config import DEFAULTS, MODES, TASKS, defense_names, load_config
 from robustrag_integrations.evaluation.run.presets import PRESETS
 
 EPILOG = """\
@@ -47,14 +49,6 @@ rows: --output holds a line of JSON per question, setup and attack. A row that i
 exit codes: 0 done, 1 failure or failed rows, 2 wrong usage, 130 interrupted (go on with
   the same command)
 """
-
-_OF_DEFENSES: Mapping[str, tuple[str, ...]] = {
-    "alpha": ("keyword",),
-    "beta": ("keyword",),
-    "gamma": ("decoding",),
-    "eta": ("decoding",),
-    "group_size": ("keyword", "decoding", "voting"),
-}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -96,9 +90,10 @@ def _add_what(group: Any) -> None:
     group.add_argument(
         "--defense",
         nargs="+",
-        choices=DEFENSES,
+        choices=defense_names(),
         metavar="DEFENSE",
-        help="vanilla keyword (default), decoding (local models), voting (for --task mc), no-rag (no passages at all)",
+        help="vanilla keyword (default), decoding (local models), voting (for --task mc), no-rag (no passages at all); "
+        f"known: {', '.join(defense_names())}",
     )
     group.add_argument("--attack", nargs="+", type=some_text, metavar="ATTACK", help="default: pia poison")
     group.add_argument(
@@ -125,10 +120,10 @@ def _add_what(group: Any) -> None:
 
 
 def _add_settings(group: Any) -> None:
-    group.add_argument("--alpha", nargs="+", type=float, metavar="A", help="keyword: share that must agree (0.3)")
-    group.add_argument("--beta", nargs="+", type=int, metavar="B", help="keyword: number that is enough (3)")
-    group.add_argument("--gamma", nargs="+", type=float, metavar="G", help="decoding: abstention that counts (0.99)")
-    group.add_argument("--eta", nargs="+", type=float, metavar="E", help="decoding: smallest lead of a token (0)")
+    for name, of_methods in thresholds().items():
+        kind = next(iter(of_methods.values())).kind
+        flag = f"--{name.replace('_', '-')}"
+        group.add_argument(flag, nargs="+", type=kind, metavar=name[0].upper(), help=threshold_help(of_methods))
     group.add_argument(
         "--group-size", nargs="+", type=whole_number(1, 100), metavar="N", help="passages per group (default 1)"
     )
@@ -261,7 +256,8 @@ def _set_certify(merged: dict[str, Any], args: argparse.Namespace) -> None:
 
 def _set_settings(merged: dict[str, Any], args: argparse.Namespace) -> None:
     """Give every defence of the right kind the values of the flags."""
-    for setting, kinds in _OF_DEFENSES.items():
+    kinds_of = {name: tuple(of_methods) for name, of_methods in thresholds().items()}
+    for setting, kinds in {**kinds_of, "group_size": tuple(METHODS)}.items():
         values = getattr(args, setting)
         if values is None:
             continue

@@ -1,28 +1,40 @@
-"""The thresholds of the defences as options, and what is wrong with them before a model is loaded."""
+"""The thresholds of the methods as options, and what is wrong with them before a model is loaded."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
 from typing import Any
 
 from robustrag_integrations.cli.exits import UsageError
+from robustrag_integrations.defenses.registry import METHODS, Method, Setting
 
-_OF_DEFENSES: Mapping[str, tuple[str, ...]] = {"keyword": ("alpha", "beta"), "decoding": ("gamma", "eta")}
+
+def thresholds() -> dict[str, dict[str, Setting]]:
+    """Every threshold by its name, and under it the setting of each method that has one of this name."""
+    found: dict[str, dict[str, Setting]] = {}
+    for method in METHODS.values():
+        for setting in method.thresholds:
+            found.setdefault(setting.name, {})[method.name] = setting
+    return found
+
+
+def threshold_help(of_methods: dict[str, Setting]) -> str:
+    """What a threshold means, for `--help`."""
+    return "; ".join(f"{name}: {s.meaning} (default {s.default:g})" for name, s in of_methods.items())
 
 
 def add_thresholds(parser: argparse.ArgumentParser) -> None:
-    """Add --alpha, --beta, --gamma and --eta."""
+    """Add an option for every threshold: --alpha, --beta, --gamma, --eta, ..."""
     group = parser.add_argument_group("thresholds of the defences")
-    group.add_argument("--alpha", type=float, help="keyword: share of answering groups that must agree (default 0.3)")
-    group.add_argument("--beta", type=int, help="keyword: number of groups that is enough in any case (default 3)")
-    group.add_argument("--gamma", type=float, help="decoding: probability of abstaining that counts (default 0.99)")
-    group.add_argument("--eta", type=float, help="decoding: smallest lead of a token, in probability (default 0)")
+    for name, of_methods in thresholds().items():
+        kind = next(iter(of_methods.values())).kind
+        group.add_argument(f"--{name.replace('_', '-')}", type=kind, help=threshold_help(of_methods))
 
 
 def given_thresholds(args: argparse.Namespace, defense: str) -> dict[str, Any]:
     """Those of this defence that were typed."""
-    return {name: value for name in _OF_DEFENSES.get(defense, ()) if (value := getattr(args, name)) is not None}
+    own = METHODS[defense].thresholds if defense in METHODS else ()
+    return {s.name: value for s in own if (value := getattr(args, s.name)) is not None}
 
 
 def check_thresholds(args: argparse.Namespace, defense: str) -> None:
@@ -31,32 +43,31 @@ def check_thresholds(args: argparse.Namespace, defense: str) -> None:
     Raises:
         UsageError: the message names the option and the fix.
     """
-    used = _OF_DEFENSES.get(defense, ())
-    for name in (name for names in _OF_DEFENSES.values() for name in names):
-        if getattr(args, name) is not None and name not in used:
-            raise UsageError(f"--{name} does nothing for --defense {defense}; leave it out")
+    for name, of_methods in thresholds().items():
+        if getattr(args, name) is not None and defense not in of_methods:
+            raise UsageError(f"--{name.replace('_', '-')} does nothing for --defense {defense}; leave it out")
     given = given_thresholds(args, defense)
+    if not given:
+        return
     try:
-        if defense == "keyword":
-            from robustrag_integrations.defenses.keyword.counting import KeywordThreshold
-
-            KeywordThreshold.of(**{"alpha": 0.3, "beta": 3, **given})
-        elif defense == "decoding":
-            from robustrag_integrations.defenses.decoding.settings import DecodingSettings
-
-            DecodingSettings.of(**given)
+        METHODS[defense].settings_of(given)
     except (ValueError, TypeError) as error:
         raise UsageError(str(error)) from error
 
 
 def check_probabilities(model: str, defense: str) -> None:
-    """Raise when decoding aggregation is to run on a model whose name says that it gives no token probabilities.
+    """Raise when a method that needs token probabilities is to run on a model whose name says that it gives none.
 
     Raises:
         UsageError: it does.
     """
-    if defense == "decoding" and model.startswith("openai:"):
+    if needs_probabilities(METHODS.get(defense)) and model.startswith("openai:"):
         raise UsageError(
-            "--defense decoding needs token probabilities: give a local model, openai-completions:NAME for a server "
-            "that tells them (vLLM, SGLang), or --defense keyword"
+            f"--defense {defense} needs token probabilities: give a local model, openai-completions:NAME for a server "
+            "that gives them (vLLM, SGLang), or --defense keyword"
         )
+
+
+def needs_probabilities(method: Method | None) -> bool:
+    """Whether the method, if it is one, works on token probabilities."""
+    return method is not None and method.needs == "probabilities"

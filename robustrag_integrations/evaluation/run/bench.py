@@ -6,7 +6,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.answer import RobustAnswer
@@ -15,19 +15,17 @@ from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import VANILLA, method_of
 from robustrag_integrations.display import printable
 from robustrag_integrations.evaluation.run.cache import METER, CallCache, Meter, MeteredModel, metered
-from robustrag_integrations.evaluation.run.config import CertifySpec, ConfigError
+from robustrag_integrations.evaluation.run.config import NO_RAG, TASK_OF, CertifySpec, ConfigError
 from robustrag_integrations.evaluation.run.no_retrieval import NoRetrieval
 from robustrag_integrations.evaluation.run.planning import Job, Setup
 from robustrag_integrations.evaluation.score.rows import blank_row
 from robustrag_integrations.evaluation.score.scoring import metric_for, score_answer
 from robustrag_integrations.metrics import LLMJudge, Metric, contains_answer
 from robustrag_integrations.models.named import NamedModel
-from robustrag_integrations.prompts import Task, prompts_for
+from robustrag_integrations.prompts import prompts_for
 
 if TYPE_CHECKING:
     from robustrag_integrations.certification import Certification
-
-_TASKS: Mapping[str, Task] = {"qa": "short_answer", "mc": "multiple_choice", "long": "long_form"}
 
 logger = logging.getLogger(__name__)
 
@@ -134,8 +132,8 @@ def build_defense(setup: Setup, task: str, model: Any) -> Defense:
         TypeError, ValueError: it cannot use this model, or an invalid setting.
     """
     settings = dict(setup.settings)
-    task_of_core = _TASKS[task]
-    if setup.defense == "no-rag":
+    task_of_core = TASK_OF[task]
+    if setup.defense == NO_RAG:
         return NoRetrieval(model, task=task_of_core)
     prompts = prompts_for(task_of_core, exemplars=settings.pop("exemplars", 0))
     method = VANILLA if setup.defense == VANILLA.name else method_of(setup.defense)

@@ -14,32 +14,42 @@ from pathlib import Path
 from typing import Any, cast
 
 from robustrag_integrations.certification.cases import Attack
-from robustrag_integrations.checks import check_at_least_one
+from robustrag_integrations.defenses.registry import METHODS, VANILLA
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.run.sections import Section, shown
 from robustrag_integrations.evaluation.score.rows import AttackSpec
 from robustrag_integrations.models.named import NamedModel
+from robustrag_integrations.passages import check_grouping
+from robustrag_integrations.prompts import Task, check_exemplars
 
-DEFENSES = ("vanilla", "keyword", "decoding", "voting", "no-rag")
 MODES = ("injection", "modification")
 RANKS = ("first", "middle", "last", "random", "sweep")
 TASKS = ("qa", "mc", "long")
 LAYOUTS = ("paper-table1", "paper-table2", "group-size", "top-k", "corruption", "thresholds", "eta", "runtime")
 
-SETTINGS: Mapping[str, tuple[str, ...]] = {
-    "no-rag": (),
-    "vanilla": ("exemplars",),
-    "keyword": ("alpha", "beta", "min_words", "quorum", "group_size", "exemplars"),
-    "decoding": ("gamma", "eta", "slack", "max_new_tokens", "group_size", "exemplars"),
-    "voting": ("quorum", "group_size", "exemplars"),
-}
-TASKS_OF: Mapping[str, tuple[str, ...]] = {
-    "no-rag": TASKS,
-    "vanilla": TASKS,
-    "keyword": ("qa", "long"),
-    "decoding": ("qa", "long"),
-    "voting": ("mc",),
-}
+NO_RAG = "no-rag"  # a baseline of evaluations alone: the model without passages
+TASK_OF: Mapping[str, Task] = {"qa": "short_answer", "mc": "multiple_choice", "long": "long_form"}
+
+
+def defense_names() -> tuple[str, ...]:
+    """What can stand under `defenses`: the baselines and every registered method."""
+    return (VANILLA.name, *METHODS, NO_RAG)
+
+
+def settings_known(defense: str) -> tuple[str, ...]:
+    """The settings that a config can give values for."""
+    if defense == NO_RAG:
+        return ()
+    if defense == VANILLA.name:
+        return ("exemplars",)
+    return (*(s.name for s in METHODS[defense].settings if s.is_number), "group_size", "exemplars")
+
+
+def tasks_known(defense: str) -> tuple[str, ...]:
+    """The tasks that a defence can be used for."""
+    if defense not in METHODS:
+        return TASKS
+    return tuple(task for task in TASKS if TASK_OF[task] in METHODS[defense].tasks)
 
 
 class ConfigError(RobustRAGError, ValueError):
@@ -60,7 +70,7 @@ class DefenseSpec:
     """A defence with the values each of its settings takes; several values of a setting are so many setups.
 
     Attributes:
-        name: one of `DEFENSES`.
+        name: one of `defense_names()`.
         settings: values by the setting's name.
         tasks: the tasks it is used for.
         label: its name in tables; None to make one.
@@ -225,42 +235,26 @@ def _model(item: Section) -> NamedModel:
 
 
 def _defense(item: Section) -> DefenseSpec:
-    name = item.name("name", DEFENSES)
-    known = (*SETTINGS[name], "name", "tasks", "label")
-    item.known(known, of=f" of the defence {name!r}")
-    settings = {key: item.values(key) for key in SETTINGS[name] if key in item}
+    name = item.name("name", defense_names())
+    own, possible = settings_known(name), tasks_known(name)
+    item.known((*own, "name", "tasks", "label"), of=f" of the defence {name!r}")
+    settings = {key: item.values(key) for key in own if key in item}
     for key, values in settings.items():
         for value in values:
             _check_setting(item, name, key, value)
-    tasks = item.names("tasks", TASKS_OF[name]) if "tasks" in item else ()
-    return DefenseSpec(name, settings, tasks or TASKS_OF[name], item.optional("label", lambda: item.text("label")))
+    tasks = item.names("tasks", possible) if "tasks" in item else ()
+    return DefenseSpec(name, settings, tasks or possible, item.optional("label", lambda: item.text("label")))
 
 
 def _check_setting(item: Section, name: str, key: str, value: Any) -> None:
-    """Let the defence itself say what is wrong with a value; nothing heavy is loaded by that."""
+    """Let the method itself say what is wrong with a value; no model is loaded by that."""
     try:
         if key == "exemplars":
-            from robustrag_integrations.prompts import check_exemplars
-
             check_exemplars(value)
         elif key == "group_size":
-            from robustrag_integrations.passages import check_grouping
-
             check_grouping(value, None)
-        elif key == "quorum":
-            from robustrag_integrations.plans.asking import Quorum
-
-            Quorum(value)
-        elif key in ("alpha", "beta"):
-            from robustrag_integrations.defenses.keyword.counting import KeywordThreshold
-
-            KeywordThreshold.of(**{"alpha": 0.3, "beta": 3, key: value})
-        elif name == "decoding":
-            from robustrag_integrations.defenses.decoding.settings import DecodingSettings
-
-            DecodingSettings.of(**{key: value})
         else:
-            check_at_least_one(**{key: value})
+            METHODS[name].settings_of({key: value})
     except (ValueError, TypeError) as error:
         raise item.wrong(str(error), key) from error
 
@@ -337,10 +331,10 @@ def _check_together(config: EvalConfig) -> None:
     """What each value allows alone and the others do not."""
     for defense in config.defenses:
         for model in config.models:
-            if defense.name == "decoding" and not model.gives_probabilities:
+            if _needs_probabilities(defense.name) and not model.gives_probabilities:
                 raise ConfigError(
-                    f"defenses: decoding needs token probabilities, and {model.name!r} is behind a server's chat API; "
-                    "use keyword, a folder with the model, or openai-completions:NAME if the server tells them"
+                    f"defenses: {defense.name} needs token probabilities, and {model.name!r} is behind a server's chat "
+                    "API; use keyword, a folder with the model, or openai-completions:NAME if the server gives them"
                 )
     tasks: set[str | None] = {*config.tasks} or {spec.task for spec in config.data}
     if None not in tasks:
@@ -357,13 +351,17 @@ def _check_together(config: EvalConfig) -> None:
         raise ConfigError(f"corruption_sizes: {max(sizes)} is more than the {max(config.top_k)} passages of top_k")
 
 
+def _needs_probabilities(defense: str) -> bool:
+    return defense in METHODS and METHODS[defense].needs == "probabilities"
+
+
 def no_task(defense: DefenseSpec, tasks: Sequence[str]) -> ConfigError:
     """The error that a defence is for none of the tasks that the data is asked as."""
-    fix = (
-        "it votes on choices: ask with task: mc"
-        if defense.name == "voting"
-        else "for multiple choice use voting, or ask with task: qa"
-    )
+    if "mc" in defense.tasks:
+        fix = "it votes on choices: ask with task: mc"
+    else:
+        others = [m.name for m in METHODS.values() if m.takes_choices]
+        fix = f"for multiple choice use {' or '.join(others)}, or ask with task: {defense.tasks[0]}"
     return ConfigError(
         f"defenses: {defense.name!r} is for the tasks {', '.join(defense.tasks)}, and the data is asked as "
         f"{', '.join(tasks)}; {fix}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 
 from robustrag_integrations.attacks.planning import ranks_to_sweep
 from robustrag_integrations.attacks.plugins import attack_of
+from robustrag_integrations.defenses.registry import METHODS
 from robustrag_integrations.evaluation.data.datasets import Dataset, DatasetError, load_dataset
 from robustrag_integrations.evaluation.data.questions import EvalQuestion, EvalTask
 from robustrag_integrations.evaluation.run.config import (
@@ -26,12 +27,6 @@ from robustrag_integrations.evaluation.run.config import (
 from robustrag_integrations.evaluation.run.journal import canonical
 from robustrag_integrations.evaluation.score.rows import ROW_SCHEMA
 from robustrag_integrations.models.named import NamedModel
-
-_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
-    "keyword": {"alpha": 0.3, "beta": 3, "group_size": 1},
-    "decoding": {"gamma": 0.99, "eta": 0.0, "group_size": 1},
-    "voting": {"group_size": 1},
-}
 
 
 @dataclass(frozen=True)
@@ -135,7 +130,7 @@ def setups_of(config: EvalConfig, task: str) -> tuple[Setup, ...]:
     ]
     labels = _labels(drafts, several_sizes=len(config.top_k) > 1)
     return tuple(
-        Setup(label, model, spec.name, tuple(sorted({**_DEFAULTS.get(spec.name, {}), **chosen}.items())), top_k)
+        Setup(label, model, spec.name, tuple(sorted({**_defaults(spec.name), **chosen}.items())), top_k)
         for model in config.models
         for (spec, chosen, top_k), label in zip(drafts, labels, strict=True)
     )
@@ -249,7 +244,7 @@ class _Planner:
         shown, digest = self._cut(question, setup.top_k)
         config = self._config
         judge = config.judge if dataset.task == "long" else None
-        certified = attack.corruption_size == 0 and setup.defense in _DEFAULTS and (dataset.task != "long" or judge)
+        certified = attack.corruption_size == 0 and setup.defense in METHODS and (dataset.task != "long" or judge)
         certify = _certify(config.certify, setup.top_k) if certified else None
         about = {
             "schema": ROW_SCHEMA,
@@ -289,7 +284,16 @@ def _keyword_fingerprint() -> str:
 
 
 def _extractor(defense: str) -> str | None:
-    return _keyword_fingerprint() if defense == "keyword" else None
+    """The fingerprint of the shipped keyword extractor, for a method that uses it."""
+    uses = defense in METHODS and any(s.name == "extractor" for s in METHODS[defense].settings)
+    return _keyword_fingerprint() if uses else None
+
+
+def _defaults(defense: str) -> dict[str, Any]:
+    """What a row records of a method's settings even if nobody chose it."""
+    if defense not in METHODS:
+        return {}
+    return {**{s.name: s.default for s in METHODS[defense].thresholds}, "group_size": 1}
 
 
 @lru_cache(maxsize=64)
