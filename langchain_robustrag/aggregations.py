@@ -12,7 +12,7 @@ from langchain_core.output_parsers import BaseOutputParser
 from langchain_core.prompts import BasePromptTemplate
 from typing_extensions import TypedDict
 
-from langchain_robustrag.prompts import CARRIERS, as_langchain
+from langchain_robustrag.prompts import as_langchain
 from langchain_robustrag.questions import Question
 from robustrag_integrations.defenses.decoding.plan import decoding_plan
 from robustrag_integrations.defenses.decoding.settings import DecodingSettings
@@ -83,7 +83,7 @@ def settings_of(aggregation: str, options: Mapping[str, Any]) -> Settings:
     known = (*own, *_PROMPTS[aggregation])
     if foreign := sorted(set(options) - set(known)):
         raise ValueError(f"aggregation={aggregation!r} has no {', '.join(foreign)}; it takes {', '.join(known)}")
-    settings: Settings = make(**{name: value for name, value in options.items() if name in own}, prompts=CARRIERS)
+    settings: Settings = make(**{name: value for name, value in options.items() if name in own})
     return settings
 
 

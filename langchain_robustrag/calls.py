@@ -22,12 +22,11 @@ from langchain_core.runnables.config import ContextThreadPoolExecutor, merge_con
 
 from langchain_robustrag.language_models import is_synchronous
 from langchain_robustrag.limits import CallLimit
-from langchain_robustrag.prompts import as_text, located
+from langchain_robustrag.prompts import FilledPrompt
 from robustrag_integrations.display import printable
-from robustrag_integrations.models.base import DecodingModel, Response
+from robustrag_integrations.models.base import Response
 from robustrag_integrations.models.time_limits import astream_within, await_within, call_within, stream_within
-from robustrag_integrations.plans.performers import DecodingPerformer
-from robustrag_integrations.plans.requests import Ask, OpenSession, Reply, Request
+from robustrag_integrations.plans.requests import Ask, Reply, Request
 from robustrag_integrations.prompts import Prompt
 
 NOSTREAM = "nostream"  # what LangGraph looks for
@@ -78,18 +77,12 @@ class CallPerformer:
 
     Attributes:
         calls: what is asked.
-        values: the chain's input without the documents, and the question.
-        context_name: the variable that a group's text goes into.
-        contexts: the groups' texts, in the order in which the plan asks.
         config: the chain's config.
         run_manager: the chain's run, whose children the calls are.
         failure: the first failed call's exception.
     """
 
     calls: ModelCalls
-    values: Mapping[str, Any]
-    context_name: str
-    contexts: Sequence[str]
     config: RunnableConfig
     run_manager: RunManager
     failure: Exception | None = None
@@ -101,7 +94,7 @@ class CallPerformer:
         if request.role == "final":
             with self.calls.limit.slot(self.config.get("max_concurrency")):
                 return [Response(self._invoke(self.calls.asking_final, *self._final(request.prompts[0])))]
-        return self._ask_groups()
+        return self._ask_groups(request.prompts)
 
     async def aperform(self, request: Request) -> Reply:
         """Perform one request without blocking the event loop; cancelling it cancels the calls."""
@@ -110,7 +103,7 @@ class CallPerformer:
         if request.role == "final":
             async with self.calls.limit.aslot(self.config.get("max_concurrency")):
                 return [Response(await self._ainvoke(self.calls.asking_final, *self._final(request.prompts[0])))]
-        return await self._aask_groups()
+        return await self._aask_groups(request.prompts)
 
     def stream_final(self, prompt: Prompt) -> Iterator[str]:
         """The final answer in pieces. It holds no slot: whoever reads the pieces may take their time."""
@@ -121,6 +114,10 @@ class CallPerformer:
         async for piece in astream_within(self.calls.timeout, self._apieces(*self._final(prompt))):
             yield piece
 
+    def truncates(self, prompt: Prompt) -> bool:
+        """What LangChain's models cut is not known."""
+        return False
+
     async def _apieces(self, values: Mapping[str, Any], config: RunnableConfig) -> AsyncIterator[str]:
         if self.calls.synchronous:
             pieces = self.calls.asking_final.stream(values, config)
@@ -130,13 +127,13 @@ class CallPerformer:
         async for piece in self.calls.asking_final.astream(values, config):
             yield piece
 
-    def _ask_groups(self) -> list[Response]:
+    def _ask_groups(self, prompts: Sequence[Prompt]) -> list[Response]:
         """Ask all groups at once. Not with `batch`: that returns interrupts as if they were answers."""
         stopped = threading.Event()
         workers = self.calls.limit.lowered(self.config.get("max_concurrency"))
-        pool = ContextThreadPoolExecutor(max_workers=min(len(self.contexts), workers), thread_name_prefix="robustrag")
+        pool = ContextThreadPoolExecutor(max_workers=min(len(prompts), workers), thread_name_prefix="robustrag")
         try:
-            asked = [pool.submit(self._ask_group, index, stopped) for index in range(len(self.contexts))]
+            asked = [pool.submit(self._ask_group, index, prompt, stopped) for index, prompt in enumerate(prompts)]
             concurrent.futures.wait(asked, return_when=concurrent.futures.FIRST_EXCEPTION)
             for call in asked:
                 if call.done():
@@ -146,17 +143,17 @@ class CallPerformer:
             stopped.set()
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _ask_group(self, index: int, stopped: threading.Event) -> Response:
+    def _ask_group(self, index: int, prompt: Prompt, stopped: threading.Event) -> Response:
         with self.calls.limit.slot(self.config.get("max_concurrency")):
             if stopped.is_set():
                 return Response(None, error="not asked")
             try:
-                return Response(self._invoke(self.calls.asking_group, *self._group(index)))
+                return Response(self._invoke(self.calls.asking_group, *self._group(index, prompt)))
             except Exception as error:
                 return self._failed(error)
 
-    async def _aask_groups(self) -> list[Response]:
-        asked = [asyncio.ensure_future(self._aask_group(index)) for index in range(len(self.contexts))]
+    async def _aask_groups(self, prompts: Sequence[Prompt]) -> list[Response]:
+        asked = [asyncio.ensure_future(self._aask_group(index, prompt)) for index, prompt in enumerate(prompts)]
         try:
             return list(await asyncio.gather(*asked))
         except BaseException:
@@ -165,10 +162,10 @@ class CallPerformer:
             await asyncio.gather(*asked, return_exceptions=True)
             raise
 
-    async def _aask_group(self, index: int) -> Response:
+    async def _aask_group(self, index: int, prompt: Prompt) -> Response:
         async with self.calls.limit.aslot(self.config.get("max_concurrency")):
             try:
-                return Response(await self._ainvoke(self.calls.asking_group, *self._group(index)))
+                return Response(await self._ainvoke(self.calls.asking_group, *self._group(index, prompt)))
             except Exception as error:
                 return self._failed(error)
 
@@ -190,53 +187,24 @@ class CallPerformer:
         self.failure = self.failure or error
         return Response(None, error=printable(f"{type(error).__name__}: {error}", 300))
 
-    def _group(self, index: int) -> tuple[dict[str, Any], RunnableConfig]:
+    def _group(self, index: int, prompt: Prompt) -> tuple[dict[str, Any], RunnableConfig]:
         extra: RunnableConfig = {
             "run_name": f"group:{index}",
             "tags": [NOSTREAM, ISOLATED],
             "metadata": {"robustrag_group": index},
         }
-        values = {**self.values, self.context_name: self.contexts[index]}
-        return values, merge_configs(child_config(self.config, self.run_manager, f"group:{index}"), extra)
+        config = child_config(self.config, self.run_manager, f"group:{index}")
+        return _values_of(prompt), merge_configs(config, extra)
 
     def _final(self, prompt: Prompt) -> tuple[dict[str, Any], RunnableConfig]:
         config = merge_configs(child_config(self.config, self.run_manager, "final"), {"run_name": "final"})
-        return {**self.values, "keywords": prompt.text}, config
+        return _values_of(prompt), config
 
 
-class LocalCallPerformer(DecodingPerformer):
-    """Performs a decoding plan's requests on a local model, with LangChain prompts around what the plan fills in."""
-
-    failure: Exception | None = None  # there are no calls that could fail one by one
-
-    def __init__(
-        self,
-        model: DecodingModel,
-        isolated: BasePromptTemplate[Any],
-        no_retrieval: BasePromptTemplate[Any],
-        values: Mapping[str, Any],
-        context_name: str,
-        contexts: Sequence[str],
-    ) -> None:
-        super().__init__(model)
-        self._prompts = tuple(located(isolated, values, context_name, text) for text in contexts)
-        self._no_retrieval = no_retrieval
-        self._values = values
-
-    def __call__(self, request: Request) -> Reply:
-        """Perform one request."""
-        if isinstance(request, OpenSession):
-            alone = Prompt(as_text(self._no_retrieval.format_prompt(**self._values)))
-            request = OpenSession(self._prompts, alone, request.max_new_tokens)
-        return super().__call__(request)
-
-    def stream_final(self, prompt: Prompt) -> Iterator[str]:
-        """Never asked for: decoded tokens are emitted by the plan."""
-        raise TypeError("a decoding plan asks no final question")
-
-    def astream_final(self, prompt: Prompt) -> AsyncIterator[str]:
-        """Never asked for."""
-        raise TypeError("a decoding plan asks no final question")
+def _values_of(prompt: Prompt) -> dict[str, Any]:
+    if not isinstance(prompt, FilledPrompt):
+        raise TypeError(f"the plan's prompts must come from `filled_prompts`, got a {type(prompt).__name__}")
+    return dict(prompt.values)
 
 
 def child_config(config: RunnableConfig, run_manager: RunManager, tag: str) -> RunnableConfig:

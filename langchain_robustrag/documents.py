@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from langchain_core.documents import Document
@@ -37,11 +37,8 @@ class Isolation:
             TypeError: not a list of documents. A text is never cut into documents: whoever wrote part of it could
                 forge further documents, and with them votes.
         """
-        return isolate(map(self._passage, checked_documents(documents)), self.group_size, by=self.group_by)
-
-    def text_of(self, group: PassageGroup) -> str:
-        """What one isolated prompt shows."""
-        return self.separator.join(p.text for p in group.passages)
+        groups = isolate(map(self._passage, checked_documents(documents)), self.group_size, by=self.group_by)
+        return tuple(replace(group, separator=self.separator) for group in groups)
 
     def _passage(self, document: Document) -> Passage:
         text = _formatted(document, self.document_prompt)

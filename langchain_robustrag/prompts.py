@@ -1,11 +1,12 @@
-"""Prompts: the project's own as LangChain templates, and LangChain templates for models that read plain text.
+"""Prompts: the project's own as LangChain templates, and LangChain templates in place of the project's own.
 
 A passage is only ever a *value* of a template, put in by LangChain's own formatting, which does not interpret values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.prompt_values import PromptValue, StringPromptValue
@@ -16,12 +17,88 @@ from robustrag_integrations.prompts import Prompt, PromptSet, PromptTemplate
 
 _SLOT = "\ue000robustrag-context\ue001"  # private characters: nothing a prompt would say
 
-# What the plans fill in: the one part of each prompt that passages can reach. `calls` puts the prompt around it.
-CARRIERS = PromptSet(
-    isolated=PromptTemplate("", "{context}", ("context",)),
-    no_retrieval=PromptTemplate("", "{query}", ("query",)),
-    keyword=PromptTemplate("", "{keywords}", ("keywords",)),
-)
+
+@dataclass(frozen=True)
+class FilledPrompt(Prompt):
+    """What one LangChain call is asked.
+
+    Attributes:
+        text: the one part that passages can reach: a group's passages, or the keywords.
+        values: what LangChain's template is filled with, this part among it.
+    """
+
+    values: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+
+@dataclass(frozen=True)
+class FilledTemplate(PromptTemplate):
+    """The slot of a LangChain template that a plan fills in, where the core expects a template of its own.
+
+    Attributes:
+        inputs: what else the template is filled with: the chain's input without the documents.
+        names: what the template calls the plan's fields, where it calls them something else.
+    """
+
+    inputs: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    names: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    def render(self, **values: str) -> FilledPrompt:
+        """The values of one call; LangChain formats them when the call is made, within its run."""
+        slot = super().render(**values)
+        named = {self.names.get(name, name): value for name, value in values.items()}
+        return FilledPrompt(slot.text, slot.context, values={**self.inputs, **named})
+
+
+@dataclass(frozen=True)
+class FormattedTemplate(PromptTemplate):
+    """A LangChain template for a local model, which reads text and has to know where the passages stand in it.
+
+    Attributes:
+        around: puts LangChain's template around the plan's fields.
+    """
+
+    around: Callable[[Mapping[str, str]], Prompt] = field(compare=False, kw_only=True)
+
+    def render(self, **values: str) -> Prompt:
+        """The whole prompt.
+
+        Raises:
+            ValueError: the template does not show the passages once, as they are.
+        """
+        return self.around(values)
+
+
+def filled_prompts(inputs: Mapping[str, Any], context: str) -> PromptSet:
+    """What plans ask LangChain's models; the templates themselves stand in `ModelCalls`.
+
+    Args:
+        inputs: the chain's input without the documents.
+        context: what the isolated template calls the passages.
+    """
+    return PromptSet(
+        isolated=FilledTemplate("", "{context}", ("context",), inputs=inputs, names={"context": context}),
+        no_retrieval=FilledTemplate("", "{query}", ("query",), inputs=inputs),
+        keyword=FilledTemplate("", "{keywords}", ("keywords",), inputs=inputs),
+    )
+
+
+def formatted_prompts(
+    isolated: BasePromptTemplate[Any], no_retrieval: BasePromptTemplate[Any], inputs: Mapping[str, Any], context: str
+) -> PromptSet:
+    """What plans ask local models."""
+
+    def alone(values: Mapping[str, str]) -> Prompt:
+        return Prompt(as_text(no_retrieval.format_prompt(**{**inputs, **values})))
+
+    def shown(values: Mapping[str, str]) -> Prompt:
+        passages = values["context"]
+        others = {name: value for name, value in values.items() if name != "context"}
+        return located(isolated, {**inputs, **others}, context, passages)
+
+    return PromptSet(
+        isolated=FormattedTemplate("", "{context}", ("context",), around=shown),
+        no_retrieval=FormattedTemplate("", "{query}", ("query",), around=alone),
+    )
 
 
 def as_langchain(template: PromptTemplate, context: str = "context") -> StringTemplate:

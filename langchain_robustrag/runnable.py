@@ -29,19 +29,21 @@ from langchain_core.utils.pydantic import create_model
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SkipValidation
 
 from langchain_robustrag.aggregations import Aggregation, Case, choices_of, documents_of
-from langchain_robustrag.calls import CallPerformer, LocalCallPerformer, ModelCalls, RunManager, child_config
+from langchain_robustrag.calls import CallPerformer, ModelCalls, RunManager, child_config
 from langchain_robustrag.documents import Isolation
 from langchain_robustrag.language_models import has_pipeline, sampling_warnings
 from langchain_robustrag.limits import CallLimit
-from langchain_robustrag.prompts import check_inputs
+from langchain_robustrag.prompts import check_inputs, filled_prompts, formatted_prompts
 from langchain_robustrag.questions import Question, find_question
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.defenses.voting.settings import VotingSettings
 from robustrag_integrations.errors import QuorumError
 from robustrag_integrations.models.base import DecodingModel
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
+from robustrag_integrations.plans.performers import DecodingPerformer
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
+from robustrag_integrations.prompts import PromptSet
 
 REPORT_EVENT = "robustrag_report"
 
@@ -51,8 +53,13 @@ class _Call:
     """One answer being made: the plan, what performs it, and what to say about it afterwards."""
 
     plan: Plan
-    perform: CallPerformer | LocalCallPerformer
+    perform: CallPerformer | DecodingPerformer
     warnings: tuple[str, ...]
+
+    @property
+    def failure(self) -> Exception | None:
+        """What the first failed call raised."""
+        return self.perform.failure if isinstance(self.perform, CallPerformer) else None
 
     def completed(self, answer: RobustAnswer) -> RobustAnswer:
         """The answer with the warnings that only LangChain's side knows of."""
@@ -140,7 +147,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         try:
             answer = call.completed(run(call.plan, call.perform))
         except QuorumError as error:
-            raise error from call.perform.failure
+            raise error from call.failure
         parsed = self.output_parser.invoke(answer.text, child_config(config, run_manager, "parse"))
         dispatch_custom_event(REPORT_EVENT, answer.to_dict(), config=config)
         return {"answer": parsed, "robustness": answer} if self.return_robustness else parsed
@@ -152,7 +159,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         try:
             answer = call.completed(await arun(call.plan, call.perform.aperform))
         except QuorumError as error:
-            raise error from call.perform.failure
+            raise error from call.failure
         parsed = await self.output_parser.ainvoke(answer.text, child_config(config, run_manager, "parse"))
         await adispatch_custom_event(REPORT_EVENT, answer.to_dict(), config=config)
         return {"answer": parsed, "robustness": answer} if self.return_robustness else parsed
@@ -164,13 +171,13 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         for chunk in chunks:
             whole = _added(whole, chunk)
         call = self._call(whole, run_manager, config)
-        pieces = AnswerStream(stream(call.plan, call.perform, call.perform.stream_final))
+        pieces = AnswerStream(stream(call.plan, call.perform))
         try:
             for piece in self.output_parser.transform(pieces, child_config(config, run_manager, "parse")):
                 yield AddableDict(answer=piece) if self.return_robustness else piece
             answer = call.completed(pieces.answer)
         except QuorumError as error:
-            raise error from call.perform.failure
+            raise error from call.failure
         dispatch_custom_event(REPORT_EVENT, answer.to_dict(), config=config)
         if self.return_robustness:
             yield AddableDict(robustness=answer)
@@ -185,13 +192,13 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         async for chunk in chunks:
             whole = _added(whole, chunk)
         call = self._call(whole, run_manager, config)
-        pieces = AsyncAnswerStream(astream(call.plan, call.perform.aperform, call.perform.astream_final))
+        pieces = AsyncAnswerStream(astream(call.plan, call.perform))
         try:
             async for piece in self.output_parser.atransform(pieces, child_config(config, run_manager, "parse")):
                 yield AddableDict(answer=piece) if self.return_robustness else piece
             answer = call.completed(pieces.answer)
         except QuorumError as error:
-            raise error from call.perform.failure
+            raise error from call.failure
         finally:
             await pieces.aclose()
         await adispatch_custom_event(REPORT_EVENT, answer.to_dict(), config=config)
@@ -207,32 +214,28 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         choices = choices_of(inputs, self.choices) if isinstance(self.settings, VotingSettings) else ()
         case = Case(question, groups, choices)
         trusted = {key: value for key, value in inputs.items() if key != name}
-        values = {**trusted, **case.values}
-        contexts = tuple(map(self.isolation.text_of, groups))
-        check_inputs(self.prompt, {**values, name: ""})
+        self._check_inputs({**trusted, **case.values})
         model = self.llm if isinstance(self.llm, DecodingModel) else None
-        return _Call(
-            case.plan(self.settings, model, self.isolation.group_by),
-            self._performer(model, values, contexts, run_manager, config),
-            self._warnings,
-        )
+        settings = replace(self.settings, prompts=self._prompts(trusted))
+        performer = DecodingPerformer(model) if model is not None else self._calls(run_manager, config)
+        return _Call(case.plan(settings, model, self.isolation.group_by), performer, self._warnings)
 
-    def _performer(
-        self,
-        model: DecodingModel | None,
-        values: Mapping[str, Any],
-        contexts: tuple[str, ...],
-        run_manager: RunManager,
-        config: RunnableConfig,
-    ) -> CallPerformer | LocalCallPerformer:
-        name = self.document_variable_name
-        if model is not None and self.no_retrieval_prompt is not None:
-            check_inputs(self.no_retrieval_prompt, values)
-            return LocalCallPerformer(model, self.prompt, self.no_retrieval_prompt, values, name, contexts)
+    def _check_inputs(self, values: Mapping[str, Any]) -> None:
+        check_inputs(self.prompt, {**values, self.document_variable_name: ""})
         if self.keyword_prompt is not None:
             check_inputs(self.keyword_prompt, {**values, "keywords": ""})
+        if self.no_retrieval_prompt is not None:
+            check_inputs(self.no_retrieval_prompt, values)
+
+    def _prompts(self, inputs: Mapping[str, Any]) -> PromptSet:
+        name = self.document_variable_name
+        if self.no_retrieval_prompt is not None:
+            return formatted_prompts(self.prompt, self.no_retrieval_prompt, inputs, name)
+        return filled_prompts(inputs, name)
+
+    def _calls(self, run_manager: RunManager, config: RunnableConfig) -> CallPerformer:
         calls = ModelCalls(self.llm, self.prompt, self.keyword_prompt, self._limit, self.timeout)
-        return CallPerformer(calls, values, name, contexts, config, run_manager)
+        return CallPerformer(calls, config, run_manager)
 
     # --- what LangChain wants to know
 

@@ -36,7 +36,6 @@ from llamaindex_robustrag.grouping import GroupedNodes, GroupNodesBy, check_grou
 from llamaindex_robustrag.llm_calls import plain_llm
 from llamaindex_robustrag.local import TextModelLLM, local_model_of
 from llamaindex_robustrag.model import CallPolicy, LlamaIndexModel
-from llamaindex_robustrag.perform import Performer
 from llamaindex_robustrag.prompt_templates import prompts_dict, with_prompts
 from llamaindex_robustrag.responses import astarted, parsed, pending, started
 from llamaindex_robustrag.streaming_flag import StreamingFlag
@@ -44,7 +43,10 @@ from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.defenses.decoding.settings import DecodingSettings
 from robustrag_integrations.models.base import DecodingModel, TextModel
 from robustrag_integrations.models.callable import TRANSIENT
+from robustrag_integrations.plans.drivers import arun, astream, run, stream
+from robustrag_integrations.plans.performers import DecodingPerformer, Performer, TextPerformer
 from robustrag_integrations.plans.requests import Plan
+from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 
 REPORT = "robustrag"
 
@@ -203,10 +205,10 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             plan = self._plan(_text(query), group_nodes(nodes, self._group_by), **response_kwargs)
             if streaming:
                 report = pending()
-                pieces = started(self._performer().stream(plan), report)
+                pieces = started(self._stream(plan), report)
                 response = StreamingResponse(pieces, sources, self._metadata(sources, report))
             else:
-                response = self._whole(self._performer().run(plan), sources)
+                response = self._whole(run(plan, self._performer()), sources)
             event.on_end(payload={EventPayload.RESPONSE: response})
         _dispatcher.event(SynthesizeEndEvent(query=query, response=response))
         return response
@@ -226,10 +228,10 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             plan = self._plan(_text(query), group_nodes(nodes, self._group_by), **response_kwargs)
             if streaming:
                 report = pending()
-                pieces = await astarted(self._performer().astream(plan), report)
+                pieces = await astarted(self._astream(plan), report)
                 response = AsyncStreamingResponse(pieces, sources, self._metadata(sources, report))
             else:
-                response = self._whole(await self._performer().arun(plan), sources)
+                response = self._whole(await arun(plan, self._performer().aperform), sources)
             event.on_end(payload={EventPayload.RESPONSE: response})
         _dispatcher.event(SynthesizeEndEvent(query=query, response=response))
         return response
@@ -238,8 +240,8 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         """Answer from bare texts, each a group of its own; without the report, which `synthesize` gives."""
         plan = self._plan(query_str, group_texts(text_chunks), **response_kwargs)
         if self.streams:
-            return started(self._performer().stream(plan), pending())
-        text = self._performer().run(plan).text
+            return started(self._stream(plan), pending())
+        text = run(plan, self._performer()).text
         return parsed(text, self._structure) or text
 
     async def aget_response(
@@ -248,8 +250,8 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         """`get_response` without blocking the event loop."""
         plan = self._plan(query_str, group_texts(text_chunks), **response_kwargs)
         if self.streams:
-            return await astarted(self._performer().astream(plan), pending())
-        text = (await self._performer().arun(plan)).text
+            return await astarted(self._astream(plan), pending())
+        text = (await arun(plan, self._performer().aperform)).text
         return parsed(text, self._structure) or text
 
     def _get_prompts(self) -> dict[str, BasePromptTemplate]:
@@ -269,7 +271,13 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         )
 
     def _performer(self) -> Performer:
-        return Performer.of_text(self._model) if self._local is None else Performer.of_decoding(self._local)
+        return TextPerformer(self._model) if self._local is None else DecodingPerformer(self._local)
+
+    def _stream(self, plan: Plan) -> AnswerStream:
+        return AnswerStream(stream(plan, self._performer()))
+
+    def _astream(self, plan: Plan) -> AsyncAnswerStream:
+        return AsyncAnswerStream(astream(plan, self._performer()))
 
     def _converse(self, conversation: Sequence[ChatMessage]) -> None:
         """Put these messages in front of every prompt."""

@@ -46,21 +46,23 @@ class PassageGroup:
         index: the group's place (0-based), by its first passage.
         passages: in rank order.
         keyless: why these passages have no key, one word each, in the group of those without one.
+        separator: what stands between two passages' texts.
     """
 
     index: int
     passages: tuple[Passage, ...]
     keyless: tuple[str, ...] = field(default=(), compare=False)
+    separator: str = "\n\n"
 
     @cached_property
     def text(self) -> str:
-        """The passages' texts in rank order, with a blank line between two."""
-        return "\n\n".join(p.text for p in self.passages)
+        """The passages' texts in rank order."""
+        return self.separator.join(p.text for p in self.passages)
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to read: such a group abstains without being asked."""
-        return not self.text.strip()
+        return not any(p.text.strip() for p in self.passages)
 
 
 def as_passages(passages: Iterable[str | Passage]) -> tuple[Passage, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, overload
 
@@ -17,7 +17,7 @@ from robustrag_integrations.metrics import Metric, contains_answer, metric_name,
 from robustrag_integrations.models.base import TextModel, TokenCodec
 from robustrag_integrations.passages import GroupBy, Passage, PassageGroup, check_grouping, isolate
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
-from robustrag_integrations.plans.performers import DecodingPerformer, TextPerformer
+from robustrag_integrations.plans.performers import Performer, TextPerformer
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 from robustrag_integrations.prompts import PromptSet
@@ -145,13 +145,13 @@ class Defense(ABC):
 
         The pieces add up to the answer's text. No isolated response is ever shown.
         """
-        return AnswerStream(self._stream(self.plan(query, passages, choices=choices)))
+        return AnswerStream(stream(self.plan(query, passages, choices=choices), self._performer()))
 
     def astream(
         self, query: str, passages: Iterable[str | Passage], *, choices: Sequence[str] | None = None
     ) -> AsyncAnswerStream:
         """`stream` for `async for`."""
-        return AsyncAnswerStream(self._astream(self.plan(query, passages, choices=choices)))
+        return AsyncAnswerStream(astream(self.plan(query, passages, choices=choices), self._performer()))
 
     @overload
     def certify(
@@ -335,13 +335,7 @@ class Defense(ABC):
         """
 
     @abstractmethod
-    def _performer(self) -> TextPerformer | DecodingPerformer: ...
-
-    @abstractmethod
-    def _stream(self, plan: Plan) -> Generator[str | RobustAnswer, None, None]: ...
-
-    @abstractmethod
-    def _astream(self, plan: Plan) -> AsyncGenerator[str | RobustAnswer, None]: ...
+    def _performer(self) -> Performer: ...
 
 
 def _is_one(corruption_size: object) -> bool:
@@ -363,9 +357,3 @@ class TextDefense(Defense):
 
     def _performer(self) -> TextPerformer:
         return TextPerformer(self.model)
-
-    def _stream(self, plan: Plan) -> Generator[str | RobustAnswer, None, None]:
-        return stream(plan, self._performer(), self.model.stream, truncates=self.model.truncates)
-
-    def _astream(self, plan: Plan) -> AsyncGenerator[str | RobustAnswer, None]:
-        return astream(plan, self._performer().aperform, self.model.astream, truncates=self.model.truncates)

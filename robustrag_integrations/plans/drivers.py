@@ -1,28 +1,22 @@
 """Running a plan against the core's own models: synchronous, asynchronous, and either of them streaming.
 
-Frameworks bring a `perform` of their own, so that callbacks, tags and rate limits are theirs, and use the same four
+Frameworks bring a `Performer` of their own, so that callbacks, tags and rate limits are theirs, and use the same four
 functions.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeGuard, TypeVar
 
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.models.base import Response
+from robustrag_integrations.plans.performers import Performer
 from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request
 from robustrag_integrations.plans.streams import atrimmed, trimmed
 from robustrag_integrations.plans.watch import Watch
-from robustrag_integrations.prompts import Prompt
-
-Perform = Callable[[Request], Reply]
-AsyncPerform = Callable[[Request], Awaitable[Reply]]
-StreamFinal = Callable[[Prompt], Iterator[str]]
-AsyncStreamFinal = Callable[[Prompt], AsyncIterator[str]]
-Truncates = Callable[[Prompt], bool]
 
 RequestT = TypeVar("RequestT")
 ReplyT = TypeVar("ReplyT")
@@ -71,21 +65,10 @@ def _step(plan: Generator[RequestT, Any, Result], reply: Any, watch: Watch) -> R
     return watch.decide(send)
 
 
-def _never(prompt: Prompt) -> bool:
-    return False
-
-
-def _no_final_call(prompt: Prompt) -> Any:
-    raise TypeError("this plan ends in a final call: give stream_final, which makes it")
-
-
-def stream(
-    plan: Plan, perform: Perform, stream_final: StreamFinal = _no_final_call, *, truncates: Truncates = _never
-) -> Generator[str | RobustAnswer, None, None]:
+def stream(plan: Plan, performer: Performer) -> Generator[str | RobustAnswer, None, None]:
     """Run a plan and give the aggregated answer in pieces, then the `RobustAnswer`. The pieces add up to its text.
 
-    Isolated responses are never among the pieces. `stream_final` gives the final call's pieces; a plan
-    that emits all it decides has none. `truncates` says whether the streamed prompt was cut to fit.
+    Isolated responses are never among the pieces.
     """
     with Watch("answer") as watch:
         step = _step(plan, None, watch)
@@ -95,20 +78,18 @@ def stream(
                 yield step.text
             elif _is_streamed(step):
                 said = []
-                for piece in watch.pieces(trimmed(stream_final(step.prompts[0]))):
+                for piece in watch.pieces(trimmed(performer.stream_final(step.prompts[0]))):
                     said.append(piece)
                     yield piece
-                reply = [Response("".join(said), truncated=_cut(step, truncates))]
+                reply = [Response("".join(said), truncated=_cut(step, performer))]
             else:
-                reply = watch.ask(step, perform)
+                reply = watch.ask(step, performer)
             step = _step(plan, reply, watch)
         answer = watch.done(step.result)
     yield answer
 
 
-async def astream(
-    plan: Plan, perform: AsyncPerform, stream_final: AsyncStreamFinal = _no_final_call, *, truncates: Truncates = _never
-) -> AsyncGenerator[str | RobustAnswer, None]:
+async def astream(plan: Plan, performer: Performer) -> AsyncGenerator[str | RobustAnswer, None]:
     """`stream` in an event loop."""
     with Watch("answer") as watch:
         step = await asyncio.to_thread(_step, plan, None, watch)
@@ -118,21 +99,21 @@ async def astream(
                 yield step.text
             elif _is_streamed(step):
                 said = []
-                async for piece in watch.apieces(atrimmed(stream_final(step.prompts[0]))):
+                async for piece in watch.apieces(atrimmed(performer.astream_final(step.prompts[0]))):
                     said.append(piece)
                     yield piece
-                reply = [Response("".join(said), truncated=await asyncio.to_thread(_cut, step, truncates))]
+                reply = [Response("".join(said), truncated=await asyncio.to_thread(_cut, step, performer))]
             else:
-                reply = await watch.aask(step, perform)
+                reply = await watch.aask(step, performer.aperform)
             step = await asyncio.to_thread(_step, plan, reply, watch)
         answer = watch.done(step.result)
     yield answer
 
 
-def _cut(request: Ask, truncates: Truncates) -> bool:
+def _cut(request: Ask, performer: Performer) -> bool:
     """Whether a final prompt with passages in it (only a defence that does not isolate has one) was cut."""
     [prompt] = request.prompts
-    return prompt.context is not None and truncates(prompt)
+    return prompt.context is not None and performer.truncates(prompt)
 
 
 def _is_streamed(request: Request) -> TypeGuard[Ask]:

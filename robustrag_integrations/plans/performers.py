@@ -1,11 +1,38 @@
-"""Performing a plan's requests with the core's own models."""
+"""Performing a plan's requests: what drivers need, and how the core's own models do it."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import Protocol
 
 from robustrag_integrations.models.base import DecodingModel, DecodingSession, TextModel
 from robustrag_integrations.plans.requests import Append, Ask, Emit, OpenSession, Reply, Request, Sharpen
+from robustrag_integrations.prompts import Prompt
+
+
+class Performer(Protocol):
+    """Performs the requests of one answer's plan."""
+
+    def __call__(self, request: Request, /) -> Reply:
+        """Perform one request."""
+        ...
+
+    async def aperform(self, request: Request, /) -> Reply:
+        """Perform one request without blocking the event loop."""
+        ...
+
+    def stream_final(self, prompt: Prompt, /) -> Iterator[str]:
+        """The answer to the final prompt, in pieces."""
+        ...
+
+    def astream_final(self, prompt: Prompt, /) -> AsyncIterator[str]:
+        """`stream_final` for `async for`."""
+        ...
+
+    def truncates(self, prompt: Prompt, /) -> bool:
+        """Whether a final prompt that holds passages is cut to fit."""
+        ...
 
 
 class TextPerformer:
@@ -21,6 +48,18 @@ class TextPerformer:
     async def aperform(self, request: Request) -> Reply:
         """Perform one request without blocking the event loop."""
         return await self._model.agenerate(request.prompts, request.role) if isinstance(request, Ask) else None
+
+    def stream_final(self, prompt: Prompt) -> Iterator[str]:
+        """The final answer in pieces."""
+        return self._model.stream(prompt)
+
+    def astream_final(self, prompt: Prompt) -> AsyncIterator[str]:
+        """`stream_final` for `async for`."""
+        return self._model.astream(prompt)
+
+    def truncates(self, prompt: Prompt) -> bool:
+        """Whether the model cuts this prompt to fit."""
+        return self._model.truncates(prompt)
 
 
 class DecodingPerformer:
@@ -46,3 +85,15 @@ class DecodingPerformer:
     async def aperform(self, request: Request) -> Reply:
         """Perform one request in a thread; cancelling takes effect between two tokens."""
         return None if isinstance(request, Emit) else await asyncio.to_thread(self, request)
+
+    def stream_final(self, prompt: Prompt) -> Iterator[str]:
+        """Never called: the plan emits the tokens as they are decided."""
+        raise TypeError("a decoding plan asks no final question")
+
+    def astream_final(self, prompt: Prompt) -> AsyncIterator[str]:
+        """Never called."""
+        raise TypeError("a decoding plan asks no final question")
+
+    def truncates(self, prompt: Prompt) -> bool:
+        """The session's opening says which prompts were cut."""
+        return False

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.certification.cases import Attack
 from robustrag_integrations.certification.certify import CertificationRun
 from robustrag_integrations.certification.findings import Question
@@ -17,7 +16,6 @@ from robustrag_integrations.defenses.decoding.settings import DecodingSettings
 from robustrag_integrations.metrics import Metric, contains_answer
 from robustrag_integrations.models.base import DecodingModel
 from robustrag_integrations.passages import GroupBy, Passage, PassageGroup
-from robustrag_integrations.plans.drivers import astream, stream
 from robustrag_integrations.plans.performers import DecodingPerformer
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.prompts import PromptSet, Task
@@ -158,9 +156,3 @@ class DecodingAggregation(Defense):
 
     def _performer(self) -> DecodingPerformer:
         return DecodingPerformer(self.model)
-
-    def _stream(self, plan: Plan) -> Generator[str | RobustAnswer, None, None]:
-        return stream(plan, self._performer())
-
-    def _astream(self, plan: Plan) -> AsyncGenerator[str | RobustAnswer, None]:
-        return astream(plan, self._performer().aperform)
