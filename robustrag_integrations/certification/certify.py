@@ -34,6 +34,7 @@ class CertificationRun:
     numerics: Mapping[str, Any]
     warnings: tuple[str, ...]
     profile: Callable[[], Mapping[str, Any]]
+    late_warnings: Callable[[], tuple[str, ...]]
 
     def run(self) -> tuple[Certification, ...]:
         """One certificate per corruption size, ascending."""
@@ -53,7 +54,7 @@ class CertificationRun:
                 defense=self.defense,
                 settings=self.settings,
                 numerics=numerics,
-                warnings=self.warnings,
+                warnings=(*self.warnings, *self.late_warnings()),
             )
             for found in findings
         )
@@ -89,6 +90,7 @@ def text_run(
         numerics,
         (*model.warnings, *precision_warnings(numerics)),
         certifier.profile,
+        certifier.warnings,
     )
 
 

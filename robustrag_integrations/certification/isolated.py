@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import Findings, Ledger
 from robustrag_integrations.certification.requests import Asking
+from robustrag_integrations.display import printable
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.passages import PassageGroup
-from robustrag_integrations.plans.asking import counted_responses, truncation_warnings
+from robustrag_integrations.plans.asking import Found, Reading, counted_responses, read_responses, truncation_warnings
 from robustrag_integrations.plans.requests import Ask
 from robustrag_integrations.prompts import Prompt
 
 NOTHING = PassageGroup(0, ())  # stands for a corrupted group where a batch must have as many rows as at inference
 
-Replies = dict[tuple[int, tuple[int, ...]], Response]
+Readings: TypeAlias = dict[tuple[int, tuple[int, ...]], Reading[Found]]
 
 
 class IsolatedPrompts(Protocol):
@@ -29,20 +30,26 @@ class IsolatedPrompts(Protocol):
 
 
 def ask_cases(
-    sizes: Sequence[Findings], prompts_of: IsolatedPrompts, ledger: Ledger, *, same_batches: bool
-) -> Asking[Replies]:
-    """Ask every untouched group of every case; sizes that would exceed the limit are given up.
+    sizes: Sequence[Findings],
+    prompts_of: IsolatedPrompts,
+    read: Callable[[Response], Reading[Found]],
+    ledger: Ledger,
+    *,
+    same_batches: bool,
+) -> Asking[Readings[Found]]:
+    """Ask every untouched group of every case, and read the responses; sizes that exceed the limit are given up.
 
     Args:
         sizes: what is to be certified, by ascending corruption size.
         prompts_of: groups to prompts.
+        read: what inference makes of a response.
         ledger: where the calls are counted.
         same_batches: whether to ask as many groups in one batch as inference does, the last ones filled up.
 
     Returns:
-        Responses by (groups in all where batches matter, else 0; ranks of the group's passages).
+        Readings by (groups in all where batches matter, else 0; ranks of the group's passages).
     """
-    replies: Replies = {}
+    replies: dict[tuple[int, tuple[int, ...]], Response] = {}
     for found in sizes:
         wanted: dict[int, dict[tuple[int, ...], PassageGroup]] = {}
         for case in found.cases:
@@ -61,20 +68,21 @@ def ask_cases(
                 replies.update(
                     ((total, r), s) for r, s in zip(ranks, counted_responses(batch, answers[: len(batch)]), strict=True)
                 )
+    readings = dict(zip(replies, read_responses(list(replies.values()), read), strict=True))
     for found in sizes:
-        found.warnings = _warnings(found, replies, same_batches)
-    return replies
+        found.warnings = _warnings(found, readings, same_batches)
+    return readings
 
 
-def _warnings(found: Findings, replies: Replies, same_batches: bool) -> tuple[str, ...]:
-    keys = {(batch_key(case, same_batches), ranks) for case in found.cases for ranks in case.ranks}
-    counted = [replies[key] for key in keys if key in replies]
-    failed = sum(r.text is None for r in counted)
+def _warnings(found: Findings, readings: Readings[Found], same_batches: bool) -> tuple[str, ...]:
+    keys = dict.fromkeys((batch_key(case, same_batches), ranks) for case in found.cases for ranks in case.ranks)
+    counted = [readings[key].response for key in keys if key in readings]
+    failed = [r.error or "no text" for r in counted if r.text is None]
     said = []
     if failed:
         said.append(
-            f"the model failed on {failed} of {len(counted)} untouched groups: tau is about runs in which it fails "
-            "there again"
+            f"the model failed on {len(failed)} of {len(counted)} untouched groups, or its response could not be read "
+            f"({printable(failed[0], 200)}): tau is about runs in which it fails there again"
         )
     return (*said, *truncation_warnings([r.truncated for r in counted]))
 
@@ -84,9 +92,9 @@ def batch_key(case: BenignCase, same_batches: bool) -> int:
     return case.total if same_batches else 0
 
 
-def responses_to(case: BenignCase, replies: Replies, *, same_batches: bool) -> list[Response]:
-    """The responses of a case's untouched groups."""
-    return [replies[batch_key(case, same_batches), ranks] for ranks in case.ranks]
+def readings_of(case: BenignCase, readings: Readings[Found], *, same_batches: bool) -> list[Reading[Found]]:
+    """What was found in the responses of a case's untouched groups."""
+    return [readings[batch_key(case, same_batches), ranks] for ranks in case.ranks]
 
 
 def _chunks(ranks: list[tuple[int, ...]], size: int) -> list[list[tuple[int, ...]]]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from robustrag_integrations.answer import GroupReport
 from robustrag_integrations.display import printable
@@ -14,6 +14,8 @@ from robustrag_integrations.models.base import Response
 from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.requests import Ask, Emit, Reply, Request, responses_of
 from robustrag_integrations.prompts import ABSTENTION, Prompt
+
+Found = TypeVar("Found")
 
 LONGEST_RESPONSE = 100_000  # characters of one response that are looked at
 
@@ -41,27 +43,66 @@ class Quorum:
         return _succeeded(responses) < self.needed(len(responses) + corrupted)
 
 
+@dataclass(frozen=True)
+class Reading(Generic[Found]):
+    """What was found in one group's response.
+
+    Attributes:
+        response: the response as it counts: a failure if it could not be read.
+        found: its keywords or its vote; None for an abstention or a failure.
+    """
+
+    response: Response
+    found: Found | None
+
+
+def read_response(response: Response, read: Callable[[str], Found | None]) -> Reading[Found]:
+    """Read one response; whatever `read` raises over it makes its group fail, and no other.
+
+    A passage can be written such that an extractor of keywords, say, raises on the response about it. That must cost
+    its own group alone. Interrupts and cancellations pass.
+    """
+    if response.text is None:
+        return Reading(response, None)
+    try:
+        return Reading(response, read(response.text))
+    except Exception as error:
+        said = printable(str(error), 200)
+        reason = f"its response could not be read: {type(error).__name__}{said and f': {said}'}"
+        return Reading(Response(None, error=reason, truncated=response.truncated), None)
+
+
+def read_responses(responses: Sequence[Response], read: Callable[[Response], Reading[Found]]) -> list[Reading[Found]]:
+    """Read each response; equal ones once."""
+    known = {response: read(response) for response in dict.fromkeys(responses)}
+    return [known[response] for response in responses]
+
+
 def ask_groups(
-    groups: Sequence[PassageGroup], prompts: Sequence[Prompt], quorum: Quorum
-) -> Generator[Request, Reply, list[Response]]:
-    """Ask every group its own prompt (paper, Algorithm 1, line 5).
+    groups: Sequence[PassageGroup],
+    prompts: Sequence[Prompt],
+    quorum: Quorum,
+    read: Callable[[Response], Reading[Found]],
+) -> Generator[Request, Reply, list[Reading[Found]]]:
+    """Ask every group its own prompt (paper, Algorithm 1, line 5), and read what it says.
 
     A group with nothing to read abstains, whatever the model makes of its prompt; it is asked all the same, so that how
     many prompts there are is never up to a passage.
 
     Returns:
-        One response per group.
+        One reading per group.
 
     Raises:
         QuorumError: too many groups failed.
     """
     replies = responses_of((yield Ask(tuple(prompts), "isolated"))) if prompts else ()
-    responses = counted_responses(groups, replies)
+    readings = read_responses(counted_responses(groups, replies), read)
+    responses = [reading.response for reading in readings]
     needed = quorum.needed(len(responses))
     if _succeeded(responses) < needed:
         causes = {i: r.error or "no text" for i, r in enumerate(responses) if r.text is None}
         raise QuorumError(_succeeded(responses), len(responses), needed, causes)
-    return responses
+    return readings
 
 
 def counted_responses(groups: Sequence[PassageGroup], replies: Sequence[Response]) -> list[Response]:

@@ -11,6 +11,7 @@ from robustrag_integrations import (
     KeywordAggregation,
     MajorityVoting,
     Passage,
+    QuorumError,
     VanillaRAG,
     isolate,
 )
@@ -342,7 +343,7 @@ def test_an_unknown_task_is_named() -> None:
 
 
 def test_an_extractor_that_returns_a_string_is_refused() -> None:
-    with pytest.raises(TypeError, match="must return a set of str"):
+    with pytest.raises(QuorumError, match="must return a set of str"):
         keyword(extractor=lambda text: text).answer("q", ["a", "b"])
 
 

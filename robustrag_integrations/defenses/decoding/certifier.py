@@ -43,6 +43,7 @@ def decoding_run(
         numerics,
         (*model.warnings, *precision_warnings(numerics)),
         certifier.profile,
+        certifier.warnings,
     )
 
 

@@ -18,14 +18,14 @@ from typing import Any
 from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import NO_QUORUM, NOTHING_BENIGN, Findings, Ledger, Question
 from robustrag_integrations.certification.findings import smaller_size_fails as _smaller
-from robustrag_integrations.certification.isolated import ask_cases, responses_to
+from robustrag_integrations.certification.isolated import ask_cases, readings_of
 from robustrag_integrations.certification.requests import Asking
 from robustrag_integrations.certification.result import Estimate
 from robustrag_integrations.defenses.keyword.counting import KeywordThreshold, tally_keywords
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.plans.asking import final_text
+from robustrag_integrations.plans.asking import Reading, final_text
 from robustrag_integrations.plans.requests import Ask
 from robustrag_integrations.prompts import ABSTENTION
 
@@ -90,8 +90,7 @@ def keyword_certification_plan(
     def prompts_of(groups: Sequence[Any]) -> Any:
         return settings.isolated_prompts(question.query, groups)
 
-    replies_by_group = yield from ask_cases(sizes, prompts_of, ledger, same_batches=same_batches)
-    keywords = {response: settings.keywords_of(response) for response in set(replies_by_group.values())}
+    readings = yield from ask_cases(sizes, prompts_of, settings.keywords_of, ledger, same_batches=same_batches)
     finals: dict[tuple[str, ...], str | None] = {(): ABSTENTION}
     failed: int | None = None
     for found in sizes:
@@ -100,9 +99,8 @@ def keyword_certification_plan(
         for number, case in enumerate(found.cases):
             if found.done:
                 break
-            responses = responses_to(case, replies_by_group, same_batches=same_batches)
-            sets = [keywords[r] for r in responses]
-            yield from _certify_case(question, settings, found, number, case, responses, sets, finals, ledger)
+            own = readings_of(case, readings, same_batches=same_batches)
+            yield from _certify_case(question, settings, found, number, case, own, finals, ledger)
         found.model_calls = ledger.spent
         if failed is None and found.certified and found.tau == 0:
             failed = found.size
@@ -115,18 +113,17 @@ def _certify_case(
     found: Findings,
     number: int,
     case: BenignCase,
-    responses: Sequence[Response],
-    keyword_sets: Sequence[frozenset[str] | None],
+    readings: Sequence[Reading[frozenset[str]]],
     finals: dict[tuple[str, ...], str | None],
     ledger: Ledger,
 ) -> Asking[None]:
     if not case.groups:
         found.open_ended(NOTHING_BENIGN)
         return
-    if settings.quorum.can_be_missed(responses, case.corrupted):
+    if settings.quorum.can_be_missed([reading.response for reading in readings], case.corrupted):
         found.add(None, 0.0, NO_QUORUM, number)
         return
-    span = keyword_span(keyword_sets, case.corrupted, settings.threshold)
+    span = keyword_span([reading.found for reading in readings], case.corrupted, settings.threshold)
     if not found.evidence:
         found.evidence = _evidence(span, case)
     if span.unbounded:

@@ -32,8 +32,9 @@ def keyword_plan(
     model_warnings: Sequence[str] = (),
 ) -> Plan:
     """Algorithm 1: ask every group alone, keep the keywords that enough of them share, ask again with those alone."""
-    responses = yield from ask_groups(groups, settings.isolated_prompts(query, groups), settings.quorum)
-    keyword_sets = [settings.keywords_of(r) for r in responses]
+    prompts = settings.isolated_prompts(query, groups)
+    readings = yield from ask_groups(groups, prompts, settings.quorum, settings.keywords_of)
+    responses, keyword_sets = [r.response for r in readings], [r.found for r in readings]
     tally = tally_keywords(keyword_sets, settings.threshold)
     radius = keyword_radius(tally, settings.threshold, len(groups))
     if tally.retained:

@@ -14,7 +14,7 @@ from robustrag_integrations.defenses.registry import KEYWORD
 from robustrag_integrations.keywords import KeywordExtractor, SpacyKeywordExtractor, extractor_fingerprint
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.passages import PassageGroup
-from robustrag_integrations.plans.asking import Quorum
+from robustrag_integrations.plans.asking import Quorum, Reading, read_response
 from robustrag_integrations.prompts import Prompt, PromptSet, Task, prompts_for
 
 
@@ -82,11 +82,14 @@ class KeywordSettings:
         assert self.prompts.keyword is not None  # noqa: S101 - checked in `of`
         return self.prompts.keyword.render(keywords=", ".join(sorted(retained)), query=query)
 
-    def keywords_of(self, response: Response) -> frozenset[str] | None:
-        """A response's keywords; None when it abstains or has failed."""
-        if response.text is None or is_abstention(response.text):
+    def keywords_of(self, response: Response) -> Reading[frozenset[str]]:
+        """A response's keywords; a failure if the extractor raises, or returns anything but a collection of str."""
+        return read_response(response, self._keywords)
+
+    def _keywords(self, text: str) -> frozenset[str] | None:
+        if is_abstention(text):
             return None
-        found = self.extractor(response.text)
+        found = self.extractor(text)
         if isinstance(found, str) or not all(isinstance(w, str) for w in found):
             raise TypeError(f"the extractor must return a set of str, got {type(found).__name__}")
         return frozenset(w for w in found if len(w.split()) >= self.min_words)

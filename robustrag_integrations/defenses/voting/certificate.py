@@ -10,10 +10,12 @@ from typing import Any
 
 from robustrag_integrations.certification.findings import NO_QUORUM, NOTHING_BENIGN, Findings, Ledger, Question
 from robustrag_integrations.certification.findings import smaller_size_fails as _smaller
-from robustrag_integrations.certification.isolated import ask_cases, responses_to
+from robustrag_integrations.certification.isolated import ask_cases, readings_of
 from robustrag_integrations.certification.requests import Asking
 from robustrag_integrations.defenses.voting.counting import tally_votes
 from robustrag_integrations.defenses.voting.settings import VotingSettings
+from robustrag_integrations.models.base import Response
+from robustrag_integrations.plans.asking import Reading
 from robustrag_integrations.prompts import ABSTENTION
 
 
@@ -38,7 +40,10 @@ def voting_certification_plan(
     def prompts_of(groups: Sequence[Any]) -> Any:
         return settings.isolated_prompts(question.query, groups, choices)
 
-    replies_by_group = yield from ask_cases(sizes, prompts_of, ledger, same_batches=same_batches)
+    def vote_of(response: Response) -> Reading[int]:
+        return settings.vote_of(response, choices)
+
+    readings = yield from ask_cases(sizes, prompts_of, vote_of, ledger, same_batches=same_batches)
     failed: int | None = None
     for found in sizes:
         if failed is not None:
@@ -49,11 +54,11 @@ def voting_certification_plan(
             if not case.groups:
                 found.open_ended(NOTHING_BENIGN)
                 break
-            responses = responses_to(case, replies_by_group, same_batches=same_batches)
-            if settings.quorum.can_be_missed(responses, case.corrupted):
+            own = readings_of(case, readings, same_batches=same_batches)
+            if settings.quorum.can_be_missed([reading.response for reading in own], case.corrupted):
                 found.add(None, 0.0, NO_QUORUM, number)
                 break
-            votes = [settings.vote_of(r, choices) for r in responses]
+            votes = [reading.found for reading in own]
             winners = possible_winners(votes, len(choices), case.corrupted)
             texts = [ABSTENTION if w is None else choices[w] for w in winners]
             scores = yield from ledger.scored(texts)
@@ -62,8 +67,8 @@ def voting_certification_plan(
                 shown = {choice: counts[i] for i, choice in enumerate(choices)}
                 found.evidence = {"counts": shown, "corrupted_groups": case.corrupted}
             for winner, text, score in zip(winners, texts, scores, strict=True):
-                own = 0 if winner is None else counts[winner]
-                found.add(text, score, f"{own} untouched votes and up to {case.corrupted} corrupted ones", number)
+                count = 0 if winner is None else counts[winner]
+                found.add(text, score, f"{count} untouched votes and up to {case.corrupted} corrupted ones", number)
         found.model_calls = ledger.spent
         if failed is None and found.certified and found.tau == 0:
             failed = found.size

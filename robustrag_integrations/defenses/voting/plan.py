@@ -24,8 +24,9 @@ def voting_plan(
     model_warnings: Sequence[str] = (),
 ) -> Plan:
     """Ask every group alone which option it chooses; the option with most votes wins, the first among equals."""
-    responses = yield from ask_groups(groups, settings.isolated_prompts(query, groups, choices), settings.quorum)
-    votes = [settings.vote_of(r, choices) for r in responses]
+    prompts = settings.isolated_prompts(query, groups, choices)
+    readings = yield from ask_groups(groups, prompts, settings.quorum, lambda r: settings.vote_of(r, choices))
+    responses, votes = [r.response for r in readings], [r.found for r in readings]
     tally = tally_votes(votes, len(choices))
     text = ABSTENTION if tally.winner is None else choices[tally.winner]
     yield Emit(text)

@@ -10,7 +10,7 @@ from robustrag_integrations.defenses.registry import VOTING
 from robustrag_integrations.defenses.voting.options import parse_option
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.passages import PassageGroup
-from robustrag_integrations.plans.asking import Quorum
+from robustrag_integrations.plans.asking import Quorum, Reading, read_response
 from robustrag_integrations.prompts import NO_INFORMATION, Prompt, PromptSet, Task, format_choices, prompts_for
 
 
@@ -37,9 +37,9 @@ class VotingSettings:
         options = format_choices([*choices, NO_INFORMATION])
         return [self.prompts.isolated.render(context=g.text, query=query, choices=options) for g in groups]
 
-    def vote_of(self, response: Response, choices: Sequence[str]) -> int | None:
-        """A group's vote; None when it abstains or has failed."""
-        return None if response.text is None else parse_option(response.text, choices)
+    def vote_of(self, response: Response, choices: Sequence[str]) -> Reading[int]:
+        """A group's vote."""
+        return read_response(response, lambda text: parse_option(text, choices))
 
     def as_dict(self) -> dict[str, Any]:
         """The settings, JSON-safe."""

@@ -1,0 +1,158 @@
+"""A user's function that raises over one response costs that response's group, in answers and certificates alike."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from robustrag_integrations import CallableModel, KeywordAggregation, MajorityVoting
+from robustrag_integrations.defenses.voting import settings as voting_settings
+from robustrag_integrations.errors import ModelError, QuorumError
+
+PASSAGES = ["Paris"] * 6
+
+
+def _raising(error: BaseException) -> Callable[[str], set[str]]:
+    """An extractor of words that cannot read a response with "evil" in it."""
+
+    def extract(text: str) -> set[str]:
+        if "evil" in text:
+            raise error
+        return set(text.lower().split())
+
+    return extract
+
+
+def _model() -> CallableModel:
+    def respond(prompt: str) -> str:
+        return "evil Rome" if "planted" in prompt else "Paris"
+
+    return CallableModel(respond)
+
+
+def _deep(text: str) -> set[str]:
+    return _deep(text) if "evil" in text else {"paris"}
+
+
+ERRORS = [
+    ValueError("odd word"),
+    SystemError("returned NULL without setting an exception"),
+    AssertionError(),
+    IndexError("list index out of range"),
+    KeyError("\x1b[31m"),
+    MemoryError(),
+    StopIteration(),
+    UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"),
+]
+
+
+@pytest.mark.parametrize("extract", [*map(_raising, ERRORS), _deep], ids=[*map(repr, ERRORS), "RecursionError"])
+def test_an_extractor_that_raises_over_one_response_costs_its_group_alone(extract: Callable[[str], set[str]]) -> None:
+    defense = KeywordAggregation(_model(), extractor=extract)
+    answer = defense.answer("Where?", ["planted", *PASSAGES])
+    assert answer.text == "Paris"
+    assert answer.radius == defense.answer("Where?", [*PASSAGES, ""]).radius >= 1
+    first, *others = answer.groups
+    assert first.status == "failed"
+    assert first.error is not None
+    assert "could not be read" in first.error
+    assert {group.status for group in others} == {"supports"}
+    assert "\x1b" not in answer.explain()
+    assert asyncio.run(defense.aanswer("Where?", ["planted", *PASSAGES])) == answer
+    assert "".join(defense.stream("Where?", ["planted", *PASSAGES])) == answer.text
+
+
+def test_a_certificate_reckons_with_the_same_failure() -> None:
+    failing = KeywordAggregation(_model(), extractor=_raising(SystemError("odd")))
+    abstaining = KeywordAggregation(_model(), extractor=_raising(SystemError("odd")))
+    found = failing.certify("Where?", ["planted", *PASSAGES], "Paris")
+    assert (found.certified, found.tau) == (True, 1.0)
+    assert found.tau == abstaining.certify("Where?", [*PASSAGES, ""], "Paris").tau
+    assert any("could not be read (its response could not be read: SystemError: odd)" in w for w in found.warnings)
+
+
+def test_groups_that_cannot_be_read_count_against_the_quorum_in_both() -> None:
+    defense = KeywordAggregation(_model(), extractor=_raising(ValueError("odd")), quorum=0.5)
+    with pytest.raises(QuorumError, match="group 0: its response could not be read: ValueError: odd"):
+        defense.answer("Where?", ["planted"] * 4 + ["Paris"] * 3)
+    narrow = defense.answer("Where?", ["planted"] * 3 + ["Paris"] * 4)
+    assert narrow.radius == 0
+    found = defense.certify("Where?", ["planted"] * 3 + ["Paris"] * 4, "Paris")
+    assert (found.certified, found.tau) == (True, 0.0)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3), asyncio.CancelledError()], ids=repr)
+def test_interrupts_and_cancellations_pass(error: BaseException) -> None:
+    defense = KeywordAggregation(_model(), extractor=_raising(error))
+    with pytest.raises(type(error)):
+        defense.answer("Where?", ["planted", *PASSAGES])
+
+
+def test_what_is_no_set_of_words_costs_its_group_alone() -> None:
+    odd: list[object] = [None, 7, "a string", [["unhashable"]], {1: 2}, [None]]
+    for returned in odd:
+
+        def extract(text: str, returned: object = returned) -> object:
+            return returned if "evil" in text else {"paris"}
+
+        answer = KeywordAggregation(_model(), extractor=extract).answer("Where?", ["planted", *PASSAGES])  # type: ignore[arg-type]
+        assert (answer.text, answer.groups[0].status) == ("Paris", "failed")
+
+
+def test_equal_responses_are_read_once_per_question() -> None:
+    read: list[str] = []
+
+    def extract(text: str) -> set[str]:
+        read.append(text)
+        return set(text.split())
+
+    defense = KeywordAggregation(_model(), extractor=extract)
+    defense.answer("Where?", ["planted", *PASSAGES])
+    assert sorted(read) == ["Paris", "evil Rome"]
+
+
+def test_a_vote_that_cannot_be_read_costs_its_group_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    parse = voting_settings.parse_option
+
+    def failing(text: str, choices: Sequence[str]) -> int | None:
+        if "evil" in text:
+            raise IndexError("odd")
+        return parse(text, choices)
+
+    monkeypatch.setattr(voting_settings, "parse_option", failing)
+    defense = MajorityVoting(_model())
+    answer = defense.answer("Where?", ["planted", *PASSAGES], choices=["Rome", "Paris"])
+    assert (answer.text, answer.groups[0].status) == ("Paris", "failed")
+    assert defense.certify("Where?", ["planted", *PASSAGES], "Paris", choices=["Rome", "Paris"]).tau == 1.0
+
+
+@pytest.mark.parametrize("wrong", [ValueError("odd"), -1.0, float("nan"), "text", None], ids=repr)
+def test_a_response_that_a_metric_cannot_score_scores_0(wrong: object) -> None:
+    def metric(response: str, references: Sequence[str]) -> float:
+        if "odd" in response:
+            if isinstance(wrong, Exception):
+                raise wrong
+            return wrong  # type: ignore[return-value]
+        return 1.0
+
+    def respond(prompt: str) -> str:
+        return "odd" if "Keywords: paris\n" in prompt or "Keywords: rome\n" in prompt else "Paris"
+
+    model = CallableModel(respond)
+    choices = ["odd one", "Paris"]
+    passages = ["Paris", "Paris", "Paris", "Paris"]
+    found = MajorityVoting(model).certify("Where?", passages, "Paris", choices=choices, metric=metric)
+    assert (found.certified, found.tau) == (True, 1.0)
+    found = MajorityVoting(model).certify("?", passages[:1], "Paris", choices=choices, metric=metric, top_k=2)
+    assert (found.certified, found.tau) == (True, 0.0)
+    assert any("the metric metric failed on 1 responses, which score 0" in warning for warning in found.warnings)
+
+
+def test_a_judge_that_cannot_be_asked_is_still_an_error() -> None:
+    def judge(response: str, references: Sequence[str]) -> float:
+        raise ModelError("no judge today")
+
+    with pytest.raises(ModelError, match="no judge today"):
+        MajorityVoting(_model()).certify("Where?", PASSAGES, "Paris", choices=["Rome", "Paris"], metric=judge)
