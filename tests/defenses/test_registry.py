@@ -1,0 +1,190 @@
+"""The registry: what it says is what the methods do, and a new method is one folder and one entry."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from robustrag_integrations import CallableModel, Passage
+from robustrag_integrations.cli import main
+from robustrag_integrations.defenses import registry
+from robustrag_integrations.defenses.registry import METHODS, VANILLA, Method, Setting, method_of
+from robustrag_integrations.prompts import PromptSet, Task
+
+THE_LINE = Method(
+    name="toy",
+    summary="the answer that all groups give word for word",
+    tasks=("short_answer",),
+    needs="text",
+    defense="tests.defenses.toy.defense:Unanimity",
+    settings=(Setting("at_least", 2, int, "how many groups must answer", threshold=True),),
+)
+
+
+@pytest.fixture
+def toy(monkeypatch: pytest.MonkeyPatch) -> Method:
+    monkeypatch.setitem(METHODS, "toy", THE_LINE)
+    return THE_LINE
+
+
+# --- what the table says
+
+
+@pytest.mark.parametrize("method", [*METHODS.values(), VANILLA], ids=lambda m: m.name)
+def test_an_entry_names_the_class_and_exactly_the_settings_that_it_takes(method: Method) -> None:
+    given = set(inspect.signature(method.load()).parameters) - {"model", "task", "prompts", "group_size", "group_by"}
+    given -= {"min_radius"}
+    assert given == {setting.name for setting in method.settings}
+    taken = set(inspect.signature(method.load().settings_type.of).parameters) - {"task", "prompts"}
+    assert taken == {setting.name for setting in method.settings}
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=lambda m: m.name)
+def test_defaults_stand_in_the_registry_alone(method: Method) -> None:
+    written = {s.name: s.default for s in method.settings if s.default is not None}
+    assert method.settings_of(written).as_dict() == method.settings_of({}).as_dict()
+    signature = inspect.signature(method.load())
+    assert all(signature.parameters[s.name].default is None for s in method.settings)
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=lambda m: m.name)
+def test_docstrings_name_the_registrys_numbers(method: Method) -> None:
+    shown = " ".join((method.load().__doc__ or "").split())
+    for setting in method.thresholds:
+        about = shown.split(f" {setting.name}: ")[1]
+        assert f"{setting.default:g}" in about[:160], setting.name
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=lambda m: m.name)
+def test_tasks_and_prompts_exist(method: Method) -> None:
+    assert set(method.tasks) <= set(get_args(Task))
+    assert set(method.prompts) <= set(PromptSet.__dataclass_fields__)
+
+
+def test_reading_the_table_loads_no_numpy_and_no_torch() -> None:
+    import subprocess
+
+    code = (
+        "import sys, robustrag_integrations.defenses.registry as r; [m.summary for m in r.METHODS.values()]; "
+        "print([n for n in ('numpy', 'torch', 'transformers', 'spacy') if n in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_an_unknown_method_or_task_is_named_with_what_there_is() -> None:
+    with pytest.raises(ValueError, match=r"'kyword' is unknown; use one of 'keyword', 'decoding', 'voting'"):
+        method_of("kyword")
+    with pytest.raises(ValueError, match=r"keyword does .* use MajorityVoting for multiple choice"):
+        registry.KEYWORD.check_task("multiple_choice")
+    with pytest.raises(ValueError, match=r"has no gama; it takes gamma"):
+        registry.DECODING.check_names(["gama"])
+
+
+# --- a fourth method
+
+
+MODEL = ["--model", "python:toy_model:ask"]
+
+
+def says_tarsk(prompt: str) -> str:
+    return "Tarsk"
+
+
+PASSAGES = [Passage(f"Tarsk won, says paper {i}.", id=f"p{i}", source=f"paper {i}") for i in range(4)]
+
+
+def test_the_toy_answers_in_the_core(toy: Method) -> None:
+    answer = toy.build(CallableModel(says_tarsk), at_least=3).answer("Who won?", PASSAGES)
+    assert (answer.text, answer.defense, answer.settings["at_least"]) == ("Tarsk", "toy", 3)
+
+
+def test_the_toy_answers_on_the_command_line(
+    toy: Method, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "toy_model.py").write_text("def ask(prompt):\n    return 'Tarsk'\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for i in range(4):
+        (tmp_path / f"{i}.txt").write_text(f"Tarsk won the race, says paper {i}.")
+    docs = [str(tmp_path / f"{i}.txt") for i in range(4)]
+    done = main(["ask", "Who won the race?", "--docs", *docs, *MODEL, "--defense", "toy", "--at-least", "4", "--json"])
+    shown = json.loads(capsys.readouterr().out)
+    assert done == 0
+    assert (shown["answer"]["text"], shown["answer"]["settings"]) == ("Tarsk", {"at_least": 4})
+
+
+def test_the_toy_is_evaluated(
+    toy: Method, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "toy_model.py").write_text("def ask(prompt):\n    return 'Tarsk'\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    data = tmp_path / "data.jsonl"
+    row = {"question": "Who won?", "answer": "Tarsk", "passages": [p.text for p in PASSAGES], "incorrect": "Nobody"}
+    data.write_text(json.dumps(row) + "\n")
+    rows = tmp_path / "rows.jsonl"
+    out = ["--output", str(rows), "--no-cache"]
+    done = main(
+        [
+            "eval",
+            "--data",
+            str(data),
+            *MODEL,
+            "--defense",
+            "vanilla",
+            "toy",
+            "--at-least",
+            "2",
+            "3",
+            "--attack",
+            "pia",
+            *out,
+        ]
+    )
+    assert done == 0, capsys.readouterr().err
+    made = [json.loads(line) for line in rows.read_text().splitlines()]
+    labels = {row["setup"]["label"] if isinstance(row.get("setup"), dict) else row.get("setup") for row in made}
+    assert {"toy at_least=2", "toy at_least=3"} <= labels, labels
+
+
+@pytest.mark.xfail(strict=True, reason="the integration does not read the registry yet")
+def test_the_toy_answers_in_langchain(toy: Method) -> None:
+    pytest.importorskip("langchain_core")
+    from langchain_core.documents import Document
+    from langchain_core.language_models import FakeListChatModel
+
+    from langchain_robustrag import create_robust_documents_chain
+
+    chain = create_robust_documents_chain(
+        FakeListChatModel(responses=["Tarsk"]), aggregation="toy", at_least=2, return_robustness=True
+    )
+    documents = [Document(p.text) for p in PASSAGES]
+    answered = chain.invoke({"input": "Who won?", "context": documents})
+    assert (answered["answer"], answered["robustness"].defense) == ("Tarsk", "toy")
+    with pytest.raises(ValueError, match="at_lest"):
+        create_robust_documents_chain(FakeListChatModel(responses=["Tarsk"]), aggregation="toy", at_lest=2)
+
+
+@pytest.mark.xfail(strict=True, reason="the integration does not read the registry yet")
+def test_the_toy_answers_in_llamaindex(toy: Method) -> None:
+    pytest.importorskip("llama_index.core")
+    from llama_index.core.llms import MockLLM
+    from llama_index.core.schema import NodeWithScore, TextNode
+
+    from llamaindex_robustrag import RobustRAGSynthesizer
+
+    class SaysTarsk(MockLLM):
+        def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
+            done = super().complete(prompt, formatted, **kwargs)
+            done.text = "Tarsk"
+            return done
+
+    synthesizer = RobustRAGSynthesizer(llm=SaysTarsk(), aggregation="toy", at_least=2)
+    nodes = [NodeWithScore(node=TextNode(text=p.text)) for p in PASSAGES]
+    response = synthesizer.synthesize("Who won?", nodes)
+    assert str(response) == "Tarsk"
+    assert response.metadata["robustrag"]["defense"] == "toy"
