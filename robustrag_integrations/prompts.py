@@ -238,7 +238,7 @@ def check_exemplars(exemplars: object) -> int:
     """How many worked examples are meant: False is none, True two.
 
     Raises:
-        ValueError: it is no such number.
+        ValueError: it is not such a number.
     """
     if not isinstance(exemplars, int) or not 0 <= exemplars <= MOST_EXEMPLARS:
         raise ValueError(f"exemplars={exemplars!r} must be true, false or a number from 0 to {MOST_EXEMPLARS}")

@@ -1,7 +1,8 @@
 """Certification: what the answer is worth at worst, whatever a bounded attacker writes (paper, section IV).
 
-`defense.certify(query, passages, reference)` is the front door. Like the defences, certification is written as plans
-that ask and are told, and each step that decides an answer is the defences' own.
+`defense.certify(query, passages, reference)` is the front door. Like the defences, certification is written as plans,
+and each step that decides an answer is the defences' own. Each method's certificate stands in the method's room; here
+is what they share.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def benign_group_cases(
 
     Args:
         passages: the clean retrieval, best first.
-        corruption_size: k', how many passages the attacker controls at most; 0 for nobody.
+        corruption_size: k', how many passages the attacker controls at most; 0 for no attacker.
         attack: `injection` adds passages anywhere; `modification` also removes as many of the attacker's choice.
         group_size: omega.
         by: grouping by source or key in place of `group_size`. The attacker is taken to choose the source of every
@@ -64,7 +64,7 @@ def benign_group_cases(
         top_k: how many passages the retrieval returns when it finds enough; None: as many as there are here.
 
     Raises:
-        ValueError: an argument makes no sense, or there are more than 100,000 ways to attack.
+        ValueError: an invalid argument, or there are more than 100,000 ways to attack.
     """
     items = as_passages(passages)
     check_grouping(group_size, by)
@@ -92,7 +92,7 @@ def check_attack(passages: int, corruption_size: int, attack: Attack, top_k: int
     """The length of a full retrieval.
 
     Raises:
-        ValueError: an argument makes no sense.
+        ValueError: an invalid argument.
     """
     if isinstance(corruption_size, bool) or not isinstance(corruption_size, int) or corruption_size < 0:
         raise ValueError(f"corruption_size={corruption_size!r} must be a whole number of corrupted passages, 0 or more")

@@ -11,7 +11,7 @@ from robustrag_integrations.certification.requests import Asking, Score
 from robustrag_integrations.certification.result import Certification, Estimate, PossibleResponse
 from robustrag_integrations.passages import GroupBy, Passage, as_passages, check_grouping, isolate, keyless_warnings
 
-ZERO_FOUND = "a response that scores 0 was found; the others need no look"
+ZERO_FOUND = "a response that scores 0 was found; the others were not examined"
 NOTHING_BENIGN = "no untouched group may be left: the attacker alone decides the answer"
 NO_QUORUM = "the attacker's groups fail, and the quorum is missed"
 
@@ -183,7 +183,7 @@ class Ledger:
 
 
 def smaller_size_fails(size: int) -> str:
-    """Why a larger attacker needs no look."""
+    """Why a larger attacker is not examined."""
     return f"tau is 0 at corruption size {size} already, and a larger attacker can do all that a smaller one can"
 
 

@@ -20,7 +20,7 @@ class PossibleResponse:
     Attributes:
         text: the answer's text; None for no answer at all (an error is raised instead).
         score: what the metric gives it; 0 for no answer.
-        cause: how it comes about, in words.
+        cause: what causes it, in words.
         case: which case of untouched groups it was found in (0-based).
     """
 
@@ -50,7 +50,7 @@ class Certification:
     """The worst that an attacker can do to one answer.
 
     Attributes:
-        tau: whatever the attacker writes, the answer scores at least this. 0 is no guarantee.
+        tau: whatever the attacker writes, the answer scores at least this. 0 guarantees nothing.
         certified: whether tau is what the whole analysis gives. False when a limit cut it short: tau is then 0 for
             want of a proof, not since an attack is known.
         corruption_size: k', passages under the attacker's control.

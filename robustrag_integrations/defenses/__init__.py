@@ -1,1 +1,1 @@
-"""The defences: plans that ask and are told, and the classes that run them against a model."""
+"""The defences: one room per method, and the registry that lists them."""

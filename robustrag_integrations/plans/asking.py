@@ -86,8 +86,8 @@ def ask_groups(
 ) -> Generator[Request, Reply, list[Reading[Found]]]:
     """Ask every group its own prompt (paper, Algorithm 1, line 5), and read what it says.
 
-    A group with nothing to read abstains, whatever the model makes of its prompt; it is asked all the same, so that how
-    many prompts there are is never up to a passage.
+    A group with nothing to read abstains, whatever the model replies to its prompt. It is asked anyway, so that no
+    passage decides how many prompts there are.
 
     Returns:
         One reading per group.

@@ -59,9 +59,9 @@ def decoding_plan(
                 yield Emit(piece)
             if complete:
                 break
-            told = yield Append(step.choice.token)
-            assert isinstance(told, Distributions)  # noqa: S101 - what drivers reply to Append
-            distributions = told
+            following = yield Append(step.choice.token)
+            assert isinstance(following, Distributions)  # noqa: S101 - what drivers reply to Append
+            distributions = following
     if piece := text.finish():
         yield Emit(piece)
     final = text.shown
@@ -117,8 +117,8 @@ def _undecided_warnings(undecided: int, steps: int) -> tuple[str, ...]:
     if not undecided:
         return ()
     return (
-        f"at {undecided} of {steps} steps the tokens that the model told do not decide which one is best, so the "
-        "radius is 0; have it tell more of them (top_logprobs)",
+        f"at {undecided} of {steps} steps the top-K list of the model does not decide which token is best, so the "
+        "radius is 0; ask for a longer list (top_logprobs)",
     )
 
 
@@ -154,7 +154,7 @@ def _reports(
 def _step(
     distributions: Distributions, answering: Sequence[int], eta: int
 ) -> Generator[Request, Reply, tuple[DecodingStep, Distributions]]:
-    """One step of decoding; where tokens that the model has not told leave the choice open, it is asked for more.
+    """One step of decoding; where the model's top-K list leaves the choice open, it is asked for a longer one.
 
     What a lesser list decides, all probabilities would decide alike; only the longest list there is may leave a step
     undecided, and its length is the model's own. So no passage has a say in which lists are used.

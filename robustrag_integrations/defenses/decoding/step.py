@@ -42,7 +42,7 @@ class DecodingStep:
         scores: [n, V] fixed-point distributions of the answering groups.
         fallback: the no-retrieval token.
         choice: the token.
-        error: how much any gap between two sums may be off, since the model told only some of the tokens.
+        error: how much any gap between two sums may be off, where the model listed only some of the tokens.
     """
 
     scores: Scores

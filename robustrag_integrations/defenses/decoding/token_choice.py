@@ -18,8 +18,8 @@ Scores = NDArray[np.int64]
 def fixed_point(probabilities: NDArray[np.floating]) -> Scores:
     """Distributions [n, V] as whole numbers in units of 2**-40, each in [0, ONE].
 
-    A row that is no distribution (NaN, infinity: a passage may drive a half-precision model there) becomes zeros, which
-    is within what one group may do anyway: it must not cost the answer.
+    A row that is not a distribution (NaN, infinity: a passage may drive a half-precision model there) becomes zeros.
+    Zeros are within what one group may do anyway, so the row must not cost the answer.
     """
     values = np.asarray(probabilities, dtype=np.float64)
     sound: NDArray[np.bool_] = np.all((values >= 0) & (values <= 1 + 1e-5), axis=1)
@@ -103,7 +103,7 @@ def step_radius(scores: Scores, choice: TokenChoice, no_retrieval_token: int, et
 
     def stable(r: int) -> bool:
         reach = r * ONE + slack
-        # Tokens that lose even to the largest possible loss need no closer look; the top token is no rival of its own.
+        # Tokens that stay behind even after the largest possible loss are left out; the top token is not its own rival.
         close = (margin <= eta + int(lost[min(r, len(lost)) - 1]) + reach).nonzero()[0]
         lead = _worst_lead(scores, margin, choice.top, close[close != choice.top], r)
         if lead is None or lead - reach > eta:

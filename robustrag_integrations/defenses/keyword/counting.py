@@ -109,7 +109,7 @@ def _retained_is_fixed(
     """
     for s in range(max(0, r - (group_count - n)), min(r, n) + 1):
         needed = threshold.needed(n - s + r)
-        if s == n or r >= needed:  # nobody benign is left to answer, or the attackers alone reach the threshold
+        if s == n or r >= needed:  # no benign group is left to answer, or the attackers alone reach the threshold
             return False
         if weakest - s < needed or min(strongest, n - s) + r >= needed:
             return False

@@ -102,7 +102,7 @@ def _threshold_warnings(tally: KeywordTally) -> list[str]:
 
 
 def _evidence(tally: KeywordTally) -> dict[str, Any]:
-    """Counts of the most frequent keywords; a hostile response may hold tens of thousands that nobody shares."""
+    """Counts of the most frequent keywords; a hostile response may hold tens of thousands of its own."""
     ranked = sorted(tally.counts.items(), key=lambda item: (-item[1], item[0]))
     shown = dict(ranked[: max(_EVIDENCE_KEYWORDS, len(tally.retained))])
     return {

@@ -20,7 +20,7 @@ from robustrag_integrations.prompts import ABSTENTION
 
 
 def possible_winners(votes: Sequence[int | None], options: int, corrupted: int) -> list[int | None]:
-    """The options that can win next to m' corrupted groups; None among them if it can be that nobody votes.
+    """The options that can win next to m' corrupted groups; None is among them if it is possible that no group votes.
 
     All corrupted groups voting for an option is the best they can do for it.
     """

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class VoteTally:
-    """Votes per option; `winner` is None when nobody voted. A tie goes to the option that comes first."""
+    """Votes per option; `winner` is None when no group voted. A tie goes to the option that comes first."""
 
     counts: tuple[int, ...]
     winner: int | None
@@ -33,7 +33,7 @@ def vote_radius(tally: VoteTally) -> int:
     """The largest r such that no replacement of any r groups changes the winner.
 
     The worst r replaced groups all voted for the winner and now vote for its rival u: c(x) - r against c(u) + r, a tie
-    being won only when x comes before u. Options that nobody chose count 0.
+    being won only when x comes before u. Options without a vote count 0.
     """
     if tally.winner is None:
         return 0
