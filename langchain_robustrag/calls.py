@@ -23,11 +23,11 @@ from langchain_core.runnables.config import ContextThreadPoolExecutor, merge_con
 from langchain_robustrag.language_models import is_synchronous
 from langchain_robustrag.limits import CallLimit
 from langchain_robustrag.prompts import FilledPrompt
-from robustrag_integrations.display import printable
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.models.time_limits import astream_within, await_within, call_within, stream_within
 from robustrag_integrations.plans.requests import Ask, Reply, Request
 from robustrag_integrations.prompts import Prompt
+from robustrag_integrations.redaction import in_one_line, presentable, secrets_of
 
 NOSTREAM = "nostream"  # what LangGraph looks for
 ISOLATED = "robustrag:isolated"
@@ -107,12 +107,22 @@ class CallPerformer:
 
     def stream_final(self, prompt: Prompt) -> Iterator[str]:
         """The final answer in pieces. It holds no slot: whoever reads the pieces may take their time."""
-        yield from stream_within(self.calls.timeout, self.calls.asking_final.stream(*self._final(prompt)))
+        try:
+            yield from stream_within(self.calls.timeout, self.calls.asking_final.stream(*self._final(prompt)))
+            return
+        except Exception as error:
+            failed = self._shown(error)
+        raise failed
 
     async def astream_final(self, prompt: Prompt) -> AsyncIterator[str]:
         """`stream_final` without blocking the event loop."""
-        async for piece in astream_within(self.calls.timeout, self._apieces(*self._final(prompt))):
-            yield piece
+        try:
+            async for piece in astream_within(self.calls.timeout, self._apieces(*self._final(prompt))):
+                yield piece
+            return
+        except Exception as error:
+            failed = self._shown(error)
+        raise failed
 
     def truncates(self, prompt: Prompt) -> bool:
         """What LangChain's models cut is not known."""
@@ -170,7 +180,11 @@ class CallPerformer:
                 return self._failed(error)
 
     def _invoke(self, asking: Runnable[Any, str], values: Mapping[str, Any], config: RunnableConfig) -> str:
-        return call_within(self.calls.timeout, asking.invoke, values, config)
+        try:
+            return call_within(self.calls.timeout, asking.invoke, values, config)
+        except Exception as error:
+            failed = self._shown(error)
+        raise failed
 
     async def _ainvoke(self, asking: Runnable[Any, str], values: Mapping[str, Any], config: RunnableConfig) -> str:
         call: Awaitable[str]
@@ -178,14 +192,22 @@ class CallPerformer:
             call = run_in_executor(config, asking.invoke, values, config)
         else:
             call = asking.ainvoke(values, config)
-        return await await_within(self.calls.timeout, call)
+        try:
+            return await await_within(self.calls.timeout, call)
+        except Exception as error:
+            failed = self._shown(error)
+        raise failed
+
+    def _shown(self, error: Exception) -> Exception:
+        """The exception, or what may be shown of it where it holds one of the model's keys."""
+        return error if isinstance(error, _steering()) else presentable(error, secrets_of(self.calls.llm))
 
     def _failed(self, error: Exception) -> Response:
         """A failed group is an abstention, unless the exception steers the graph or the task around it."""
         if isinstance(error, _steering()):
             raise error
         self.failure = self.failure or error
-        return Response(None, error=printable(f"{type(error).__name__}: {error}", 300))
+        return Response(None, error=in_one_line(error))
 
     def _group(self, index: int, prompt: Prompt) -> tuple[dict[str, Any], RunnableConfig]:
         extra: RunnableConfig = {

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from robustrag_integrations.display import printable
+from robustrag_integrations.redaction import redacted
 
 PATIENCE = 10.0  # seconds after which even a log file is told what is going on
 
@@ -35,7 +36,7 @@ def show_json(data: Mapping[str, Any]) -> None:
 def complain(*messages: str) -> None:
     """Print messages to standard error, one line each."""
     for message in messages:
-        print(f"robustrag: {printable(message, 2000)}", file=sys.stderr)
+        print(f"robustrag: {printable(redacted(message), 2000)}", file=sys.stderr)
 
 
 class Progress:

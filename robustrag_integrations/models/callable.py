@@ -12,7 +12,6 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.checks import check_at_least_one
-from robustrag_integrations.display import printable
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.forks import renew_in_children
 from robustrag_integrations.models.base import Response, Role, TextModel
@@ -24,6 +23,7 @@ from robustrag_integrations.models.time_limits import (
     stream_within,
 )
 from robustrag_integrations.prompts import Prompt
+from robustrag_integrations.redaction import in_one_line, presentable, secrets_of
 
 if TYPE_CHECKING:
     from tenacity import AsyncRetrying, Retrying
@@ -141,10 +141,10 @@ class CallableModel(TextModel):
         with self._slots:
             try:
                 yield from map(_checked, stream_within(self._timeout, self._stream_fn(prompt.text)))
-            except ModelError:
-                raise
+                return
             except Exception as error:
-                raise ModelError(f"the final call failed: {_in_one_line(error)}") from error
+                failed = error
+        raise self._final_failure(failed)
 
     async def astream(self, prompt: Prompt) -> AsyncIterator[str]:
         """`stream` without blocking the event loop."""
@@ -155,16 +155,29 @@ class CallableModel(TextModel):
             try:
                 async for piece in astream_within(self._timeout, self._async_stream_fn(prompt.text)):
                     yield _checked(piece)
-            except ModelError:
-                raise
+                return
             except Exception as error:
-                raise ModelError(f"the final call failed: {_in_one_line(error)}") from error
+                failed = error
+        raise self._final_failure(failed)
+
+    def _secrets(self) -> tuple[str, ...]:
+        """What must not be read in an error: the keys of the clients that the functions use."""
+        return secrets_of(self._fn, self._async_fn, self._stream_fn, self._async_stream_fn)
+
+    def _final_failure(self, error: Exception) -> ModelError:
+        secrets = self._secrets()
+        shown = presentable(error, secrets)
+        if isinstance(shown, ModelError) and isinstance(error, ModelError):
+            return shown
+        failure = ModelError(f"the final call failed: {in_one_line(error, secrets)}")
+        failure.__cause__ = shown
+        return failure
 
     def _respond(self, prompt: str, stopped: threading.Event) -> Response:
         try:
             return Response(_checked(self._retrying(stopped)(self._call, prompt)))
         except Exception as error:
-            return Response(None, error=_in_one_line(error))
+            return Response(None, error=in_one_line(error, self._secrets()))
 
     def _call(self, prompt: str) -> str:
         assert self._fn is not None  # noqa: S101 - generate() took the other way
@@ -175,7 +188,7 @@ class CallableModel(TextModel):
         try:
             return Response(_checked(await self._async_retrying()(self._acall, prompt)))
         except Exception as error:
-            return Response(None, error=_in_one_line(error))
+            return Response(None, error=in_one_line(error, self._secrets()))
 
     async def _acall(self, prompt: str) -> str:
         async with self._async_slots():
@@ -225,11 +238,6 @@ def _text_or_raise(response: Response) -> str:
     if response.text is None:
         raise ModelError(f"the final call failed: {response.error}")
     return response.text
-
-
-def _in_one_line(error: BaseException) -> str:
-    words = printable(str(error), 300)
-    return f"{type(error).__name__}: {words}" if words else type(error).__name__
 
 
 def _run_in_own_loop(coroutine: Any) -> list[Response]:

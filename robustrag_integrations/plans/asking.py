@@ -14,6 +14,7 @@ from robustrag_integrations.models.base import Response
 from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.requests import Ask, Emit, Reply, Request, responses_of
 from robustrag_integrations.prompts import ABSTENTION, Prompt
+from robustrag_integrations.redaction import redacted
 
 Found = TypeVar("Found")
 
@@ -100,7 +101,7 @@ def ask_groups(
     responses = [reading.response for reading in readings]
     needed = quorum.needed(len(responses))
     if _succeeded(responses) < needed:
-        causes = {i: r.error or "no text" for i, r in enumerate(responses) if r.text is None}
+        causes = {i: redacted(r.error or "no text") for i, r in enumerate(responses) if r.text is None}
         raise QuorumError(_succeeded(responses), len(responses), needed, causes)
     return readings
 
@@ -117,7 +118,7 @@ def final_text(response: Response) -> str:
         ModelError: the call failed.
     """
     if response.text is None:
-        raise ModelError(f"the final call failed: {response.error}")
+        raise ModelError(f"the final call failed: {redacted(response.error or 'no text')}")
     return response.text.strip() or ABSTENTION
 
 
@@ -143,7 +144,7 @@ def report(group: PassageGroup, response: Response | None = None, /, **findings:
     if response is not None:
         findings = {"response": response.text, "truncated": response.truncated, **findings}
         if response.text is None:
-            findings = {"status": "failed", "error": printable(response.error or "failed", 300), **findings}
+            findings = {"status": "failed", "error": printable(redacted(response.error or "failed"), 300), **findings}
     ids = tuple([p.id or "" for p in group.passages])
     sources = tuple(dict.fromkeys([p.source for p in group.passages if p.source is not None]))
     return GroupReport(group.index, ids, sources, **findings)

@@ -25,8 +25,8 @@ PASSAGES = [f"The mill is run by Anna Lind. Note {n}." for n in range(GROUPS)]
 class CoreClient:
     """The core's own model."""
 
-    def __init__(self, url: str, timeout: float, attempts: int = 1) -> None:
-        self._model = OpenAIModel("m", url, attempts=attempts, timeout=timeout)
+    def __init__(self, url: str, timeout: float, attempts: int = 1, key: str = "none") -> None:
+        self._model = OpenAIModel("m", url, key, attempts=attempts, timeout=timeout)
         self._defense = KeywordAggregation(self._model, extractor=phrase)
 
     def ask(self) -> dict[str, Any]:
@@ -52,7 +52,7 @@ class CoreClient:
 class LangChainClient:
     """`ChatOpenAI` in a robust documents chain."""
 
-    def __init__(self, url: str, timeout: float, attempts: int = 1) -> None:
+    def __init__(self, url: str, timeout: float, attempts: int = 1, key: str = "none") -> None:
         pytest.importorskip("langchain_openai", reason="needs langchain-openai")
         from langchain_core.documents import Document
         from langchain_openai import ChatOpenAI
@@ -63,7 +63,7 @@ class LangChainClient:
         llm = ChatOpenAI(
             model="m",
             base_url=url,
-            api_key="none",
+            api_key=key,
             temperature=0,
             timeout=timeout,
             max_retries=attempts - 1,
@@ -98,7 +98,7 @@ class LangChainClient:
 class LlamaIndexClient:
     """`OpenAILike` in a robust synthesizer."""
 
-    def __init__(self, url: str, timeout: float, attempts: int = 1) -> None:
+    def __init__(self, url: str, timeout: float, attempts: int = 1, key: str = "none") -> None:
         pytest.importorskip("llama_index.llms.openai_like", reason="needs llama-index-llms-openai-like")
         from llama_index.core.schema import NodeWithScore, TextNode
         from llama_index.llms.openai_like import OpenAILike
@@ -109,7 +109,7 @@ class LlamaIndexClient:
         llm = OpenAILike(
             model="m",
             api_base=url,
-            api_key="none",
+            api_key=key,
             is_chat_model=True,
             context_window=4096,
             temperature=0.0,
@@ -161,8 +161,8 @@ CLIENTS: dict[str, Callable[..., Client]] = {
 
 
 @contextmanager
-def client_of(kind: str, url: str, timeout: float = 600.0, attempts: int = 1) -> Iterator[Client]:
-    client = CLIENTS[kind](url, timeout, attempts)
+def client_of(kind: str, url: str, timeout: float = 600.0, attempts: int = 1, key: str = "none") -> Iterator[Client]:
+    client = CLIENTS[kind](url, timeout, attempts, key)
     try:
         yield client
     finally:

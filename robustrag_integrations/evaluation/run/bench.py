@@ -23,6 +23,7 @@ from robustrag_integrations.evaluation.score.scoring import metric_for, score_an
 from robustrag_integrations.metrics import LLMJudge, Metric, contains_answer
 from robustrag_integrations.models.named import NamedModel
 from robustrag_integrations.prompts import prompts_for
+from robustrag_integrations.redaction import redacted
 
 if TYPE_CHECKING:
     from robustrag_integrations.certification import Certification
@@ -82,7 +83,7 @@ class Bench:
             await self._fill(job, row)
         except Exception as error:
             logger.info("a row failed: %s (question %s of %s)", type(error).__name__, job.question.id, job.dataset)
-            row["error"] = {"type": type(error).__name__, "message": printable(str(error), 500)}
+            row["error"] = {"type": type(error).__name__, "message": printable(redacted(str(error)), 500)}
         return row
 
     async def _fill(self, job: Job, row: dict[str, Any]) -> None:

@@ -1,6 +1,7 @@
-"""The official client's HTTP client with bounds that hold: a whole answer within the time and the size allowed.
+"""The official client's HTTP client with bounds that hold: one deadline and one size for a whole reply, one host.
 
-The usual time-outs of HTTP clients are for one read. A server that sends a byte now and then keeps to them for ever.
+The usual time-outs of HTTP clients are for one read: a server that sends a byte now and then keeps to them for ever.
+Redirects are not followed: another host would get the passages, and its reply would count.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ import importlib
 import ssl
 import time
 from collections.abc import AsyncIterator
+from contextvars import ContextVar
 from typing import Any
 
-from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.time_limits import END, finishes_within, next_piece
 
 try:
-    from openai import DefaultAsyncHttpxClient
+    from openai import DefaultAsyncHttpxClient, OpenAIError
 except ImportError as error:
     raise ImportError("this model needs the openai client: pip install 'robustrag-integrations[openai]'") from error
 
@@ -25,33 +26,42 @@ except ImportError as error:
 _BASE = next(kind for kind in DefaultAsyncHttpxClient.__mro__ if kind.__name__ == "AsyncClient")
 httpx: Any = importlib.import_module(_BASE.__module__.partition(".")[0])
 
+DEADLINE = "robustrag_deadline"  # in a response's extensions: the moment at which it must have been read and understood
+LARGEST: ContextVar[int] = ContextVar("largest")  # bytes of the reply to the request that is being sent
+
+_LARGEST_ERROR = 64 << 10  # bytes of an error's body that are read
 _CONNECTIONS = httpx.Limits(max_connections=None, max_keepalive_connections=100)  # the model's own cap decides
 
 
+class ReplyRefused(OpenAIError):
+    """The reply is not read; asking again would not help."""
+
+
 class BoundedClient(DefaultAsyncHttpxClient):  # type: ignore[misc]
-    """Gives a request up when its whole answer is not there in time, or is too large.
+    """Gives a request up when its whole reply is not there in time, or is larger than `LARGEST` says.
 
     Args:
         seconds: for connecting, waiting and reading together.
-        largest: bytes of one answer.
+        auth: user and password, where the server's address holds them.
     """
 
-    def __init__(self, seconds: float, largest: int) -> None:
-        # A compressed answer would say nothing about its size.
+    def __init__(self, seconds: float, auth: tuple[str, str] | None = None) -> None:
+        # A compressed reply would say nothing about its size.
         plain = {"Accept-Encoding": "identity"}
-        super().__init__(timeout=seconds, limits=_CONNECTIONS, headers=plain, verify=_trusted())
+        super().__init__(
+            timeout=seconds, limits=_CONNECTIONS, headers=plain, verify=_trusted(), follow_redirects=False, auth=auth
+        )
         self._seconds = seconds
-        self._largest = largest
 
     async def send(self, request: Any, *, stream: bool = False, **more: Any) -> Any:
         """Send a request.
 
         Raises:
             httpx.TimeoutException: the time is over; the client tries again after it.
-            ModelError: the answer is compressed though nobody asked for that, or (while reading it) too large.
+            ReplyRefused: the reply is compressed though nobody asked for that, or (while reading it) too large.
         """
         deadline = time.monotonic() + self._seconds
-        sending = asyncio.ensure_future(self._send(request, deadline, stream, **more))
+        sending = asyncio.ensure_future(self._send(request, deadline, stream, **{**more, "follow_redirects": False}))
         try:
             in_time = await finishes_within(self._seconds, sending)
         except asyncio.CancelledError:
@@ -67,9 +77,10 @@ class BoundedClient(DefaultAsyncHttpxClient):  # type: ignore[misc]
         try:
             coding = response.headers.get("Content-Encoding", "identity").strip().lower()
             if coding not in ("", "identity"):
-                raise ModelError(f"the server compressed its answer ({coding[:20]}) though it was asked not to")
+                raise ReplyRefused(f"the server compressed its reply ({coding[:20]}) though it was asked not to")
             assert isinstance(response.stream, httpx.AsyncByteStream)  # noqa: S101 - what asynchronous clients give
-            response.stream = _Bounded(response.stream, deadline, self._seconds, self._largest)
+            response.stream = _Bounded(response, deadline, self._seconds, LARGEST.get())
+            response.extensions[DEADLINE] = deadline
             if not stream:
                 await response.aread()
         except BaseException:
@@ -86,9 +97,11 @@ def _trusted() -> ssl.SSLContext:
 
 
 class _Bounded(httpx.AsyncByteStream):  # type: ignore[misc]
-    def __init__(self, inner: Any, deadline: float, seconds: float, largest: int) -> None:
-        self._inner, self._deadline = inner, deadline
-        self._seconds, self._largest = seconds, largest
+    """A response's body up to the deadline. A large one is refused; of an error's, the beginning is enough."""
+
+    def __init__(self, response: Any, deadline: float, seconds: float, largest: int) -> None:
+        self._inner, self._is_error = response.stream, not response.is_success
+        self._deadline, self._seconds, self._largest = deadline, seconds, largest
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         pieces = self._inner.__aiter__()
@@ -100,8 +113,14 @@ class _Bounded(httpx.AsyncByteStream):  # type: ignore[misc]
             if (piece := told.result()) is END:
                 return
             read += len(piece)
+            if self._is_error and read > _LARGEST_ERROR:
+                yield piece[: len(piece) - (read - _LARGEST_ERROR)]
+                return
             if read > self._largest:
-                raise ModelError(f"the server's answer is larger than {self._largest:,} bytes")
+                raise ReplyRefused(
+                    f"the server's reply is larger than {self._largest:,} bytes, the most that this max_tokens allows "
+                    "for: raise it if answers are to be that long"
+                )
             yield piece
 
     async def aclose(self) -> None:

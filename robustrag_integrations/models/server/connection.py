@@ -4,23 +4,40 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 import weakref
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any, TypeVar
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from robustrag_integrations.errors import ModelError
-from robustrag_integrations.models.server.bounded_client import BoundedClient
+from robustrag_integrations.models.server.bounded_client import DEADLINE, LARGEST, BoundedClient
+from robustrag_integrations.models.server.events import Events
 from robustrag_integrations.models.server.loop_thread import LoopThread
-from robustrag_integrations.models.server.replies import said_by_server
+from robustrag_integrations.models.server.replies import parsed, said_by_server
+from robustrag_integrations.models.time_limits import finishes_within
 
 try:
     from openai import AsyncOpenAI, OpenAIError
 except ImportError as error:
     raise ImportError("this model needs the openai client: pip install 'robustrag-integrations[openai]'") from error
 
-__all__ = ["Connection", "OpenAIError"]
+Result = TypeVar("Result")
 
-LARGEST_BODY = 8 << 20  # bytes of one answer
 _NO_KEY = "no-key-needed"  # what the client sends to a server of the user's own that asks for none
+_AT_ONCE = 8 << 10  # bytes of a reply that are read in no time; larger ones are read in a thread
+
+
+class ServerError(ModelError):
+    """The server refused a request, or could not be reached.
+
+    Attributes:
+        status: of the HTTP reply; None: there was none.
+    """
+
+    def __init__(self, words: str, status: int | None) -> None:
+        self.status = status
+        super().__init__(words)
 
 
 class Connection:
@@ -30,53 +47,108 @@ class Connection:
         model: the model's name, for the message.
         base_url: the server; None for OPENAI_BASE_URL or api.openai.com.
         api_key: None for OPENAI_API_KEY.
-        timeout: seconds for one try.
+        chats: whether the chat API is asked, or the completions API.
+        timeout: seconds for one try, reading and understanding the reply included.
         attempts: tries in all.
-        largest: bytes of one answer.
 
     Raises:
         ModelError: there is neither a key nor a server that may need none.
     """
 
     def __init__(
-        self,
-        model: str,
-        base_url: str | None,
-        api_key: str | None,
-        *,
-        timeout: float,
-        attempts: int,
-        largest: int = LARGEST_BODY,
+        self, model: str, base_url: str | None, api_key: str | None, *, chats: bool, timeout: float, attempts: int
     ) -> None:
-        self.own_server = bool(base_url or os.environ.get("OPENAI_BASE_URL"))
-        self.key = api_key or os.environ.get("OPENAI_API_KEY") or (_NO_KEY if self.own_server else None)
-        if self.key is None:
+        given = base_url or os.environ.get("OPENAI_BASE_URL")
+        self.own_server = bool(given)
+        self.api_key = api_key or os.environ.get("OPENAI_API_KEY") or (_NO_KEY if self.own_server else None)
+        if self.api_key is None:
             raise ModelError(
                 f"the model {model!r} on api.openai.com needs a key in OPENAI_API_KEY; for a server of your own give "
                 "base_url"
             )
         self.loop = LoopThread("robustrag-openai")
-        self.address = base_url or os.environ.get("OPENAI_BASE_URL") or "api.openai.com"
-        self._base_url = base_url
-        self._timeout, self._attempts, self._largest = timeout, attempts, largest
+        self._base_url, self._auth = _without_password(given) if given else (None, None)
+        self.address = self._base_url or "api.openai.com"
+        self._password = self._auth[1] if self._auth else None
+        self._chats, self._timeout, self._attempts = chats, timeout, attempts
         self._clients: weakref.WeakKeyDictionary[Any, AsyncOpenAI] = weakref.WeakKeyDictionary()
 
-    def client(self) -> AsyncOpenAI:
+    async def reply(self, request: Mapping[str, Any], largest: int, read: Callable[[bytes], Result]) -> Result:
+        """What `read` makes of the reply to a request; it runs in a thread where the reply is not a short one.
+
+        The reply is not given to the client's own types: of a reply with many parts they make megabytes per part.
+
+        Args:
+            request: its fields.
+            largest: bytes of the reply.
+            read: raises ModelError where the reply is not as it should be.
+
+        Raises:
+            ModelError: the request failed, or the reply is too large, too late, or not as it should be.
+        """
+        response = await self._send(request, largest)
+        return await self._read(read, response.content, response.extensions[DEADLINE])
+
+    async def events(self, request: Mapping[str, Any], largest: int, largest_event: int) -> AsyncIterator[Any]:
+        """The events of a streamed reply, as JSON objects.
+
+        Raises:
+            ModelError: as for `reply`; an event is too large or not JSON, or says that something went wrong.
+        """
+        response = await self._send({**request, "stream": True}, largest)
+        found = Events(largest_event)
+        failed: ModelError | None = None
+        try:
+            pieces = response.aiter_bytes()
+            async for piece in pieces:
+                for data in found.read(piece):
+                    yield await self._read(parsed, data, response.extensions[DEADLINE])
+                if found.ended:
+                    break
+            for data in found.rest():
+                yield await self._read(parsed, data, response.extensions[DEADLINE])
+        except ModelError:
+            raise
+        except Exception as error:  # of the HTTP client
+            failed = ServerError(said_by_server(error), None)
+        finally:
+            await response.aclose()
+        if failed is not None:
+            raise failed
+
+    async def _send(self, request: Mapping[str, Any], largest: int) -> Any:
+        """The HTTP response to a request, after as many tries as there may be; read, unless it is to be a stream."""
+        client = self._client()
+        calls = client.chat.completions if self._chats else client.completions
+        allowed = LARGEST.set(largest)
+        try:
+            return (await calls.with_raw_response.create(**request)).http_response
+        except OpenAIError as error:  # it holds the request and its key: nothing may be chained to it
+            failed = ServerError(said_by_server(error), getattr(error, "status_code", None))
+        finally:
+            LARGEST.reset(allowed)
+        raise failed
+
+    async def _read(self, read: Callable[[bytes], Result], body: bytes, deadline: float) -> Result:
+        if len(body) <= _AT_ONCE:
+            return read(body)
+        reading = asyncio.get_running_loop().run_in_executor(None, read, body)
+        if not await finishes_within(max(0.0, deadline - time.monotonic()), reading):
+            raise ModelError(f"the reply was not there and read within {self._timeout:g} s")
+        return reading.result()
+
+    def _client(self) -> AsyncOpenAI:
         """This event loop's client: connections belong to the loop that opened them."""
         loop = asyncio.get_running_loop()
         if loop not in self._clients:
             self._clients[loop] = AsyncOpenAI(
-                api_key=self.key,
+                api_key=self.api_key,
                 base_url=self._base_url,
                 timeout=self._timeout,
                 max_retries=self._attempts - 1,
-                http_client=BoundedClient(self._timeout, self._largest),
+                http_client=BoundedClient(self._timeout, self._auth),
             )
         return self._clients[loop]
-
-    def failure(self, error: OpenAIError) -> ModelError:
-        """The client's error in words, without the key that some servers send back in theirs."""
-        return ModelError(said_by_server(error).replace(str(self.key), "***"))
 
     def close(self) -> None:
         """Close the connections of synchronous callers, and end their thread."""
@@ -89,3 +161,13 @@ class Connection:
         client = self._clients.pop(asyncio.get_running_loop(), None)
         if client is not None:
             await client.close()
+
+
+def _without_password(address: str) -> tuple[str, tuple[str, str] | None]:
+    """An address without the user and password in it, which would stand in logs and certificates; and these."""
+    parts = urlsplit(address)
+    user, at, host = parts.netloc.rpartition("@")
+    if not at:
+        return address, None
+    name, _, password = user.partition(":")
+    return urlunsplit(parts._replace(netloc=host)), (unquote(name), unquote(password))

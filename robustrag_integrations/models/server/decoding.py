@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,11 +24,14 @@ from robustrag_integrations.checks import check_at_least_one
 from robustrag_integrations.errors import ModelError, QuorumError
 from robustrag_integrations.models.base import DecodingModel, DecodingSession, Distributions, Opening
 from robustrag_integrations.models.local.encoding import PromptEncoder
-from robustrag_integrations.models.server.connection import OpenAIError
+from robustrag_integrations.models.server.connection import ServerError
 from robustrag_integrations.models.server.model import OpenAIModel
+from robustrag_integrations.models.server.replies import parsed
+from robustrag_integrations.models.server.sizes import largest_reply
 from robustrag_integrations.models.server.token_lists import TokenList, token_list
 from robustrag_integrations.models.tokenizer_codec import TokenizerCodec, load_tokenizer
 from robustrag_integrations.prompts import Prompt
+from robustrag_integrations.redaction import redacted
 
 _LONGER = 8  # times as many tokens are asked for where a list leaves a choice open
 _NEGLIGIBLE = 1e-6  # a beginning of "I don't know" as improbable as this is not followed any further
@@ -154,17 +158,27 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         return dict(zip(prompts, told, strict=True))
 
     async def _tokens_after(self, ids: Sequence[int], count: int) -> TokenList | ModelError:
+        request = {"prompt": list(ids), "logprobs": count, **self._one_token}
         try:
             async with self._async_slots():
-                reply = await self._calls().create(prompt=list(ids), logprobs=count, **self._one_token)
-            self._fingerprints.note(reply)
-            return token_list(reply, count, self._codec)
-        except ModelError as error:
-            return error
-        except OpenAIError as error:
-            return _explained(self._connection.failure(error), getattr(error, "status_code", None), count)
-        except Exception as error:  # a reply that the client itself stumbles over
-            return ModelError(f"the server's reply makes no sense: {type(error).__name__}: {error}")
+                return await self._connection.reply(
+                    request, largest_reply(request), functools.partial(self._read_tokens, count)
+                )
+        except ServerError as error:
+            failed = _explained(self._shown(error), error.status, count)
+        except Exception as error:
+            failed = self._shown(error)
+        return failed
+
+    def _read_tokens(self, count: int, body: bytes) -> TokenList:
+        reply = parsed(body)
+        self._fingerprints.note(reply)
+        return token_list(reply, count, self._codec)
+
+    def _shown(self, error: Exception) -> ModelError:
+        """The failure in words, without a key that the server sent back."""
+        words = redacted(str(error), self._secrets())
+        return ModelError(words if isinstance(error, ModelError) else f"{type(error).__name__}: {words}")
 
     async def _all_abstentions(
         self, prompts: Mapping[int, Sequence[int]], first: Mapping[int, TokenList]

@@ -8,8 +8,9 @@ from typing import Any, Literal
 from robustrag_integrations.checks import check_at_least_one
 from robustrag_integrations.models.base import Response, Role
 from robustrag_integrations.models.callable import CallableModel
-from robustrag_integrations.models.server.connection import Connection, OpenAIError
-from robustrag_integrations.models.server.replies import Fingerprints, StreamEnd, text_of
+from robustrag_integrations.models.server.connection import Connection
+from robustrag_integrations.models.server.replies import Fingerprints, StreamEnd, parsed, text_of
+from robustrag_integrations.models.server.sizes import largest_event, largest_reply, largest_stream
 from robustrag_integrations.prompts import Prompt
 
 Api = Literal["chat", "completions"]
@@ -81,8 +82,8 @@ class OpenAIModel(CallableModel):
             samples=temperature != 0.0,
             name=name or model,
         )
-        self._connection = Connection(model, base_url, api_key, timeout=timeout, attempts=attempts)
         self._chats = api == "chat"
+        self._connection = Connection(model, base_url, api_key, chats=self._chats, timeout=timeout, attempts=attempts)
         limit = "max_completion_tokens" if self._chats and not self._connection.own_server else "max_tokens"
         extra = {} if self._chats else {"stop": ["\n\n"]}
         self._fields = _common_fields(model, {limit: max_tokens}, seed, temperature, {**extra, **(options or {})})
@@ -121,10 +122,6 @@ class OpenAIModel(CallableModel):
         """Close the connections that this event loop's calls have used."""
         await self._connection.aclose()
 
-    def _calls(self) -> Any:
-        client = self._connection.client()
-        return client.chat.completions if self._chats else client.completions
-
     def _request(self, prompt: str, **more: Any) -> dict[str, Any]:
         if not self._chats:
             return {"prompt": prompt, **self._fields, **more}
@@ -132,22 +129,21 @@ class OpenAIModel(CallableModel):
         return {"messages": [*first, {"role": "user", "content": prompt}], **self._fields, **more}
 
     async def _aask(self, prompt: str) -> str:
-        try:
-            reply = await self._calls().create(**self._request(prompt))
-        except OpenAIError as error:
-            raise self._connection.failure(error) from None
+        request = self._request(prompt)
+        return await self._connection.reply(request, largest_reply(request), self._read)
+
+    def _read(self, body: bytes) -> str:
+        reply = parsed(body)
         self._fingerprints.note(reply)
         return text_of(reply)
 
     async def _apieces(self, prompt: str) -> AsyncIterator[str]:
         end = StreamEnd()
-        try:
-            async with await self._calls().create(**self._request(prompt, stream=True)) as chunks:
-                async for chunk in chunks:
-                    self._fingerprints.note(chunk)
-                    yield end.piece_of(chunk)
-        except OpenAIError as error:
-            raise self._connection.failure(error) from None
+        request = self._request(prompt)
+        async for chunk in self._connection.events(request, largest_stream(request), largest_event(request)):
+            self._fingerprints.note(chunk)
+            if piece := end.piece_of(chunk):
+                yield piece
         end.check()
 
 

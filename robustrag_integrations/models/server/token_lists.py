@@ -41,7 +41,7 @@ class TokenList:
         return self.listed.get(token, self.unlisted)
 
 
-def token_list(reply: Any, wanted: int, vocabulary: Vocabulary) -> TokenList:
+def token_list(reply: Mapping[str, Any], wanted: int, vocabulary: Vocabulary) -> TokenList:
     """Read the log-probabilities of a completion's only token.
 
     An unlisted token has at most the probability of the last one listed, and at most what all listed ones leave over.
@@ -85,15 +85,16 @@ def token_list(reply: Any, wanted: int, vocabulary: Vocabulary) -> TokenList:
     return TokenList(listed, min(last, left))
 
 
-def _top(reply: Any) -> Mapping[Any, Any]:
-    logprobs = getattr(choice_of(reply), "logprobs", None)
-    top = getattr(logprobs, "top_logprobs", None)
-    if not isinstance(top, list) or not top or not isinstance(top[0], Mapping) or not top[0]:
+def _top(reply: Mapping[str, Any]) -> Mapping[Any, Any]:
+    logprobs = choice_of(reply).get("logprobs")
+    top = logprobs.get("top_logprobs") if isinstance(logprobs, dict) else None
+    if not isinstance(top, list) or not top or not isinstance(top[0], dict) or not top[0]:
         raise ModelError(
             "the server sent no token log-probabilities; decoding aggregation needs a completions API that takes "
             "`logprobs`, as vLLM and SGLang have"
         )
-    return top[0]
+    listed: Mapping[Any, Any] = top[0]
+    return listed
 
 
 def _probability(name: Any, logprob: Any) -> float:

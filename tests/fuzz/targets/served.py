@@ -1,51 +1,85 @@
-"""What an OpenAI-compatible server may send, read by the official client's own types."""
+"""What an OpenAI-compatible server may send, byte by byte."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from typing import Any
-
-from openai._models import construct_type
-from openai.types import Completion
-from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from urllib.parse import quote
 
 from robustrag_integrations.errors import ModelError
-from robustrag_integrations.models.server.replies import Fingerprints, StreamEnd, said_by_server, text_of
+from robustrag_integrations.models.server.events import Events
+from robustrag_integrations.models.server.replies import Fingerprints, StreamEnd, parsed, said_by_server, text_of
 from robustrag_integrations.models.server.token_lists import token_list
-from tests.fuzz.hostile import name, spoiled, text, value
+from robustrag_integrations.redaction import redacted
+from tests.fuzz.hostile import damaged, name, spoiled, text, value
 from tests.fuzz.source import Source
 from tests.fuzz.target import Target
+
+KEY = "tenant/7+uneasy:lamp~horse=9"
+_LARGEST_EVENT = 50_000
 
 
 def completions(source: Source) -> None:
     """A completion holds a text, or it is a ModelError."""
-    message = {"role": "assistant", "content": text(source), "refusal": source.pick((None, name(source)))}
-    reason = source.pick(("stop", "length", "content_filter", name(source)))
-    choice = {"index": 0, "message": message, "finish_reason": reason}
-    body = {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]}
-    reply = construct_type(type_=ChatCompletion, value=spoiled(source, {**body, "system_fingerprint": name(source)}))
     marks = Fingerprints()
-    marks.note(reply)
-    assert all(len(mark) <= 80 for mark in marks.seen)
     try:
+        reply = parsed(_body(source, _completion(source)))
+        marks.note(reply)
         assert isinstance(text_of(reply), str)
     except ModelError:
-        return
+        pass
+    assert all(len(mark) <= 80 for mark in marks.seen)
 
 
 def streams(source: Source) -> None:
-    """A stream gives pieces of text, and ends properly or in a ModelError."""
+    """A stream gives pieces of text, and ends properly or in a ModelError; no event is larger than it may be."""
     pieces = source.some(lambda: text(source, 2, 300), 4)
-    end = StreamEnd()
+    stream = b""
+    for number, piece in enumerate(pieces):
+        reason = "stop" if number == len(pieces) - 1 and source.below(4) else None
+        choice = {"index": 0, "delta": {"content": piece}, "finish_reason": reason}
+        whole = {"id": "1", "object": "chat.completion.chunk", "created": 0, "model": "m", "choices": [choice]}
+        field = source.pick((b"data: ", b"data: ", b"data: ", b"data:", b": ", b"event: ", b""))
+        stream += field + _body(source, whole) + source.pick((b"\n\n", b"\n\n", b"\r\n\r\n", b"\r\r", b"\n", b""))
+    events, end = Events(_LARGEST_EVENT), StreamEnd()
     try:
-        for number, piece in enumerate(pieces):
-            reason = "stop" if number == len(pieces) - 1 and source.below(4) else None
-            choice = {"index": 0, "delta": {"content": piece}, "finish_reason": reason}
-            whole = {"id": "1", "object": "chat.completion.chunk", "created": 0, "model": "m", "choices": [choice]}
-            chunk = construct_type(type_=ChatCompletionChunk, value=spoiled(source, whole))
-            assert isinstance(end.piece_of(chunk), str)
+        step = source.between(1, len(stream) + 1)
+        for at in range(0, len(stream), step):
+            _read(events.read(stream[at : at + step]), end)
+        _read(events.rest(), end)
         end.check()
     except ModelError:
         return
+
+
+def _read(found: Iterator[bytes], end: StreamEnd) -> None:
+    for data in found:
+        assert len(data) <= _LARGEST_EVENT
+        assert isinstance(end.piece_of(parsed(data)), str)
+
+
+def _completion(source: Source) -> Any:
+    message = {"role": "assistant", "content": text(source), "refusal": source.pick((None, name(source)))}
+    reason = source.pick(("stop", "length", "content_filter", name(source)))
+    choices: Any = [{"index": 0, "message": message, "finish_reason": reason}]
+    if source.chance(4):  # what is large, or of another shape
+        choices = source.pick(
+            ([{}] * source.below(5000), dict(enumerate(choices)), choices * source.below(50), [choices])
+        )
+    common = {"id": "1", "object": "chat.completion", "created": 0, "model": "m"}
+    return spoiled(source, {**common, "choices": choices, "system_fingerprint": name(source)})
+
+
+def _body(source: Source, whole: Any) -> bytes:
+    """A reply's bytes: sometimes nested beyond all measure, twice the same key, or damaged."""
+    body = json.dumps(whole, ensure_ascii=source.chance(2)).encode("utf-8", "surrogatepass")
+    if source.chance(8):
+        deep = source.pick((b"[", b'{"choices":', b'[{"a":', b"9", b"-", b'"')) * source.between(1, 20_000)
+        body = body.replace(b"0", deep, 1)
+    if source.chance(8):
+        body = b'{"choices": 1, "choices": [], ' + body[1:]
+    return damaged(source, body) if source.chance(4) else body
 
 
 class _ServersError(Exception):
@@ -59,7 +93,29 @@ class _ServersError(Exception):
 def server_errors(source: Source) -> None:
     """A server's error is put into words, whatever is in it."""
     body = spoiled(source, {"message": text(source), "code": None}, 3)
-    assert isinstance(said_by_server(_ServersError(body, value(source))), str)
+    status = source.pick((value(source), source.between(300, 399)))
+    error = _ServersError(body, status)
+    error.response = _Redirect({"Location": name(source)})  # type: ignore[attr-defined]
+    assert isinstance(said_by_server(error), str)
+
+
+class _Redirect:
+    def __init__(self, headers: dict[str, str]) -> None:
+        self.headers = headers
+
+
+def echoed_keys(source: Source) -> None:
+    """A key that a server sends back is not in the words about it, whatever stands around it."""
+    cut = source.pick(
+        (KEY, KEY[: source.between(8, len(KEY))], KEY[-source.between(8, len(KEY)) :], quote(KEY, safe=""))
+    )
+    said = (
+        source.pick((name(source), text(source))) + source.pick((cut, json.dumps(cut), f"?key={cut}&")) + name(source)
+    )
+    shown = redacted(said, [KEY])
+    assert cut[:8] not in shown
+    assert cut[-8:] not in shown
+    assert redacted(shown, [KEY]) == shown
 
 
 class _Words:
@@ -77,9 +133,8 @@ def token_lists(source: Source) -> None:
     logprobs = {"tokens": ["a"], "token_logprobs": [-0.1], "text_offset": [0], "top_logprobs": [top]}
     choice = {"index": 0, "text": text(source, 1), "finish_reason": "length", "logprobs": logprobs}
     body = {"id": "1", "object": "text_completion", "created": 0, "model": "m", "choices": [choice]}
-    reply = construct_type(type_=Completion, value=spoiled(source, body))
     try:
-        found = token_list(reply, source.between(1, 4), _Words())
+        found = token_list(parsed(_body(source, spoiled(source, body))), source.between(1, 4), _Words())
     except ModelError:
         return
     assert all(0 <= p <= 1 for p in found.listed.values())
@@ -89,6 +144,7 @@ def token_lists(source: Source) -> None:
 
 TARGETS = (
     Target("completions", completions, 4),
+    Target("echoed-keys", echoed_keys, 3),
     Target("server-errors", server_errors, 4),
     Target("streams", streams, 3),
     Target("token-lists", token_lists, 4),

@@ -337,15 +337,11 @@ def test_any_reply_whatsoever_is_read_or_refused() -> None:
             return {str(rng.choice(leaves)): grown(depth - 1) for _ in range(rng.randrange(4))}
         return [grown(depth - 1) for _ in range(rng.randrange(3))] if depth and kind < 0.6 else rng.choice(leaves)
 
-    class Given:
-        def __init__(self, **fields: Any) -> None:
-            vars(self).update(fields)
-
     codec = RemoteDecodingModel("m", "http://127.0.0.1:9/v1", tokenizer=parts()[1]).codec
     read = 0
     for _ in range(3000):
         top = rng.choice([grown(3), [grown(2)], [{f"token_id:{rng.randrange(9)}": rng.choice(leaves)}]])
-        reply = Given(choices=[Given(finish_reason=None, logprobs=Given(top_logprobs=top))])
+        reply = {"choices": [{"finish_reason": None, "logprobs": {"top_logprobs": top}}]}
         try:
             found = token_list(reply, rng.randrange(1, 4), codec)
         except ModelError:

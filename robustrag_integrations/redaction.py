@@ -1,0 +1,229 @@
+"""Taking credentials out of text that others will read: errors, reports, records.
+
+Servers echo what they were sent, and client libraries put the echo into their exceptions. All clients (the core's own,
+LangChain's and LlamaIndex's) pass what went wrong through `redacted` before anybody sees it.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import html
+import inspect
+import json
+import os
+import re
+import traceback
+from collections.abc import Iterable, Iterator, Mapping
+from types import ModuleType
+from typing import Any
+from urllib.parse import quote, unquote
+
+from robustrag_integrations.display import printable
+from robustrag_integrations.errors import ModelError
+
+HIDDEN = "***"
+
+_LONGEST = 20_000  # characters that are looked at; the rest is cut off, as half a key may stand there
+_SHORTEST = 4  # characters of a secret; shorter ones are words of other texts
+_PIECE = 8  # characters of a longer secret that give it away
+_LONG = 2 * _PIECE  # from this length on, pieces of a secret are hidden too
+_DEPTH = 6  # of models inside wrappers inside wrappers
+_MOST_OBJECTS = 500  # that are searched for settings
+_UNREADABLE = "Authorization: unreadable"  # counts as a credential
+_HEADER = " header"  # marks a name as one of a header
+_PLACEHOLDERS = frozenset({  # what people write where a server wants no key
+    "anything", "dummy", "empty", "fake", "ignored", "lm-studio", "local", "no-key", "no-key-needed", "none",
+    "not-needed", "not-used", "null", "ollama", "placeholder", "secret", "test", "token", "unused",
+})  # fmt: skip
+
+# A name that stands for a secret, in an environment, a header, a setting or a JSON object.
+_NAME = (
+    r"(?:api[-_ ]?key|(?:access|auth|azure[-_]ad|bearer|hub|id|refresh|security|session)[-_]?token|access[-_]key"
+    r"|x-[a-z-]{0,40}(?:key|token)|subscription[-_]key|private[-_]key|secret(?:[-_]key)?|passw(?:or)?d|authorization"
+    r"|credentials?)"
+)
+_SCHEME = r"(?:(?:bearer|basic|digest|token|apikey)\s{1,3})?"
+_SECRET_NAME = re.compile(rf"(?i){_NAME}s?$|^token$|cookie$")
+_ENVIRONMENT = re.compile(r"(?:_|^)(?:API_?KEY|ACCESS_KEY|KEY|SECRET|TOKEN|PASSWORD|PASSWD)$")
+_HARMLESS_HEADER = re.compile(r"(?i)accept|content-|user-agent|x-stainless|http-referer|referer|x-title|openai-")
+
+# Every pattern is linear in the text: what may repeat is bounded, or cannot begin twice within itself.
+_PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern), kept + HIDDEN + after)
+    for pattern, kept, after in (
+        (r"(?i)([a-z][a-z0-9+.-]{0,20}://)[^\s/\"'<>?#]{1,300}@", r"\1", "@"),
+        (
+            r"(?i)([?&;][\w.-]{0,40}(?:key|token|secret|sig|signature|password|pwd|code|auth|credential)=)[^\s&\"'<>#;]+",
+            r"\1",
+            "",
+        ),
+        (r"(?i)(cookie\d?[\"'\\]{0,3}\s{0,3}[:=]\s{0,3}[\"'\\]{0,3})[^\r\n\"']+", r"\1", ""),
+        (
+            rf"(?i)({_NAME}s?[\"'\]\\]{{0,4}}\s{{0,3}}[:=]\s{{0,3}}[\"'\\]{{0,3}}{_SCHEME})[^\s\"',;&\\}})\]]+",
+            r"\1",
+            "",
+        ),
+        (
+            rf"(?i)({_NAME}s?\s{{1,3}}(?:provided|given|supplied|used|received|sent)\s{{0,3}}:?\s{{0,3}}[\"'(]?)[^\s\"',;)]+",
+            r"\1",
+            "",
+        ),
+        (r"(?i)(\bbearer[\s:=]{1,3}[\"']?)[^\s\"',;&\\})\]]+", r"\1", ""),
+        (r"(\b[Bb]asic\s{1,3})(?=[A-Za-z+/]{0,60}[0-9=])[A-Za-z0-9+/]{8,}={0,2}", r"\1", ""),
+        (r"(?<![A-Za-z0-9])(?:sk|rk|pk)[-_][A-Za-z0-9_*.\-]{3,}", "", ""),
+        (
+            r"(?<![A-Za-z0-9])(?:gsk|xai|pplx|nvapi|hf|gh[pousr]|github_pat|glpat|xox[a-z]|r8|tgp|csk)[-_][\w*-]{16,}",
+            "",
+            "",
+        ),
+        (r"(?<![A-Za-z0-9])(?:AIza[\w-]{16,}|A[KS]IA[A-Z0-9]{12,}|ya29\.[\w.-]{8,}|eyJ[\w-]{8,}\.[\w.-]+)", "", ""),
+    )
+)
+
+
+def redacted(text: str, secrets: Iterable[str] = ()) -> str:
+    """The text with `***` in place of everything that is a credential, or looks like one.
+
+    That is: the given secrets, and those of this process's environment (`..._API_KEY`, `..._TOKEN` and the like), in
+    any spelling (quoted, escaped, Base64) and in pieces; keys of well-known forms (`sk-...`); what follows `Bearer`,
+    `Authorization:`, `X-Api-Key:` and the like; passwords and keys in addresses.
+
+    Args:
+        text: anything; only its first 20,000 characters are looked at, and given back.
+        secrets: what the caller knows to be secret, such as a client's key. Common placeholders are not.
+    """
+    shown = text[:_LONGEST]
+    known = [s for s in (*secrets, *_of_environment()) if _is_secret(s)]
+    for secret in sorted({form for s in known for form in _forms(s)}, key=len, reverse=True):
+        exact = re.escape(secret)
+        shown = re.sub(exact if len(secret) >= _PIECE else rf"(?<!\w){exact}(?!\w)", HIDDEN, shown, flags=re.IGNORECASE)
+    shown = _without_pieces(shown, [s for s in known if len(s) >= _LONG])
+    for pattern, replacement in _PATTERNS:
+        shown = pattern.sub(replacement, shown)
+    return shown
+
+
+def in_one_line(error: BaseException, secrets: Iterable[str] = ()) -> str:
+    """An exception's type and words for a report: one line of at most 300 characters, without credentials."""
+    words = printable(redacted(_words(error), secrets), 300)
+    return f"{type(error).__name__}: {words}" if words else type(error).__name__
+
+
+def presentable(error: Exception, secrets: Iterable[str] = ()) -> Exception:
+    """The exception itself where nothing in it shows a credential; else a ModelError that says the same without it.
+
+    Raise what comes out outside the `except` clause: inside, Python would chain the original to it.
+    """
+    known = tuple(secrets)
+    said = "".join(_said(error))
+    return error if redacted(said, known) == said else ModelError(in_one_line(error, known))
+
+
+def secrets_of(*clients: Any) -> tuple[str, ...]:
+    """The keys, passwords and tokens in clients' settings: attributes, headers and addresses, through wrappers, and
+    through functions to what they refer to."""
+    return tuple(dict.fromkeys(found for client in clients for found in _secrets("", client, _DEPTH, {})))
+
+
+def _is_secret(text: str) -> bool:
+    return len(text) >= _SHORTEST and text.casefold() not in _PLACEHOLDERS
+
+
+def _of_environment() -> Iterator[str]:
+    return (value for name, value in os.environ.items() if len(value) >= _PIECE and _ENVIRONMENT.search(name))
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """The ways in which a secret may be spelt."""
+    yield secret
+    raw = secret.encode("utf-8", "surrogatepass")
+    yield quote(raw, safe="")
+    yield json.dumps(secret)[1:-1]
+    yield repr(secret)[1:-1]
+    yield html.escape(secret)
+    yield base64.b64encode(raw).decode()
+
+
+def _without_pieces(text: str, secrets: list[str]) -> str:
+    """The text with every stretch hidden that it shares with a secret, if that is long enough to give it away."""
+    pieces = {s[at : at + _PIECE] for s in secrets for at in range(len(s) - _PIECE + 1)}
+    if not pieces:
+        return text
+    shown: list[str] = []
+    done = hidden = 0  # up to where the text is in `shown`, and up to where it is hidden
+    for at in range(len(text) - _PIECE + 1):
+        if text[at : at + _PIECE] in pieces:
+            if at > hidden or not shown:
+                shown += text[done:at], HIDDEN
+            done = hidden = at + _PIECE
+    return "".join((*shown, text[done:]))
+
+
+def _words(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # an exception may be anybody's class
+        return ""
+
+
+def _said(error: BaseException | None) -> Iterator[str]:
+    """What is to be read in an exception and those that it is chained to: their words, and their attributes'."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield from traceback.format_exception_only(type(error), error)
+        try:
+            yield repr((error.args, vars(error)))
+        except Exception:  # an attribute may be anybody's, too
+            yield _UNREADABLE
+        error = error.__cause__ or error.__context__
+
+
+def _secrets(name: str, value: Any, depth: int, seen: dict[int, Any]) -> Iterator[str]:
+    if isinstance(value, (bytes, str)):
+        text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+        if _SECRET_NAME.search(name) or (name.endswith(_HEADER) and not _HARMLESS_HEADER.match(name)):
+            yield text
+            yield text.partition(" ")[2]  # what follows Bearer or Basic
+        yield from _in_address(text)
+    elif callable(reveal := getattr(value, "get_secret_value", None)) and not isinstance(value, type):
+        yield str(reveal())
+    elif depth and id(value) not in seen and len(seen) < _MOST_OBJECTS:
+        seen[id(value)] = value  # kept alive: another object could get its number
+        for inner, held in _parts(name, value):
+            yield from _secrets(inner, held, depth - 1, seen)
+
+
+def _parts(name: str, value: Any) -> list[tuple[str, Any]]:
+    """What is inside a value, by name; nothing is computed for it."""
+    if isinstance(value, Mapping):
+        suffix = _HEADER if "headers" in name else ""
+        return [(f"{key}{suffix}", held) for key, held in value.items() if isinstance(key, str)]
+    if isinstance(value, (list, tuple)):
+        return [(name, held) for held in value[:_MOST_OBJECTS]]
+    if isinstance(value, functools.partial):
+        return [("", value.func), ("", value.args), ("", value.keywords)]
+    if inspect.ismethod(value):
+        return [("", value.__self__)]
+    if inspect.isfunction(value):
+        used = inspect.getclosurevars(value)
+        return [*used.nonlocals.items(), *used.globals.items()]
+    if isinstance(value, (type, ModuleType)):
+        return []
+    own = getattr(value, "__dict__", None)
+    private = getattr(value, "__pydantic_private__", None)
+    return [*(own or {}).items(), *(private or {}).items()]
+
+
+def _in_address(text: str) -> Iterator[str]:
+    """User and password, and keys, in a URL."""
+    if "://" not in text[:30]:
+        return
+    user, at, _ = text.partition("://")[2].partition("/")[0].rpartition("@")
+    if at:
+        yield from (user, unquote(user), unquote(user.partition(":")[2]))
+    for pair in text.partition("?")[2].partition("#")[0].split("&"):
+        key, _, held = pair.partition("=")
+        if re.search(r"(?i)key|token|secret|sig|password|auth|code", key):
+            yield from (held, unquote(held))

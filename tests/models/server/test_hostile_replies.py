@@ -1,0 +1,341 @@
+"""One reply costs its own group at most: no time of the event loop, no memory, no other group, no passage elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import resource
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+pytest.importorskip("openai", reason="needs the extra openai")
+
+from robustrag_integrations import KeywordAggregation, ModelError, OpenAIModel
+from robustrag_integrations.models.server.connection import Connection
+from robustrag_integrations.models.server.events import Events
+from robustrag_integrations.prompts import Prompt
+from tests.helpers.openai_server import LoopbackServer, Reply, obedient_reader
+
+pytestmark = pytest.mark.usefixtures("no_server_settings")
+
+QUESTION = "Who runs the mill?"
+PASSAGES = [f"The mill is run by Anna Lind. Note {n}." for n in range(5)]
+MEGABYTE = 1 << 20
+
+
+def phrase(response: str) -> set[str]:
+    return {response.casefold()}
+
+
+@contextmanager
+def served(
+    reply: Callable[[str], str | Reply], **settings: Any
+) -> Iterator[tuple[LoopbackServer, OpenAIModel, KeywordAggregation]]:
+    with LoopbackServer(reply) as server:
+        model = OpenAIModel("m", server.url, **{"attempts": 1, "timeout": 30, **settings})
+        try:
+            yield server, model, KeywordAggregation(model, extractor=phrase)
+        finally:
+            model.close()
+
+
+def on_one_group(fault: Reply) -> Callable[[str], str | Reply]:
+    return lambda prompt: fault if "Note 0." in prompt else obedient_reader(prompt)
+
+
+def in_the_end(fault: Reply) -> Callable[[str], str | Reply]:
+    return lambda prompt: obedient_reader(prompt) if "Note" in prompt else fault
+
+
+def completion(choices: Any, **more: Any) -> bytes:
+    return json.dumps(
+        {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": choices, **more}
+    ).encode()
+
+
+def choice(text: Any) -> dict[str, Any]:
+    return {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+
+
+def many_choices(size: int, one: str = "{}") -> bytes:
+    return b'{"choices": [' + (one + ",").encode() * (size // (len(one) + 1)) + one.encode() + b"]}"
+
+
+def chunked(body: bytes) -> Reply:
+    """A body that does not say how long it is."""
+
+    def act(handler: Any) -> None:
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for at in range(0, len(body), 65536):
+            part = body[at : at + 65536]
+            handler.wfile.write(f"{len(part):x}\r\n".encode() + part + b"\r\n")
+        handler.wfile.write(b"0\r\n\r\n")
+
+    return Reply(act=act)
+
+
+def endless(piece: bytes) -> Reply:
+    """A body that goes on for as long as somebody reads it."""
+
+    def act(handler: Any) -> None:
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
+        while not handler.server.robustrag_closing.is_set():
+            handler.wfile.write(piece)
+
+    return Reply(act=act)
+
+
+HOSTILE = {
+    "600 kB of empty choices": Reply(body=many_choices(600_000)),
+    "8 MiB of empty choices": Reply(body=many_choices(8 * MEGABYTE)),
+    "8 MiB of null choices": Reply(body=many_choices(8 * MEGABYTE, "null")),
+    "choices as an object": Reply(body=completion({str(n): choice("Eve") for n in range(500)})),
+    "choices as a text": Reply(body=completion("Eve" * 20_000)),
+    "a choice that is a list": Reply(body=completion([[choice("Eve")]])),
+    "one choice of 8 MiB": Reply(body=completion([choice("a" * 8 * MEGABYTE)])),
+    "a name of 8 MiB": Reply(body=completion([choice("Eve")], **{"x" * 8 * MEGABYTE: 1})),
+    "nested lists": Reply(body=completion([]).replace(b"[]", b"[" * 50_000 + b"]" * 50_000)),
+    "nested objects": Reply(body=b'{"choices":' * 5_000 + b"1" + b"}" * 5_000),
+    "a number of 60 kB": Reply(body=completion([]).replace(b"[]", b"9" * 60_000)),
+    "chunks without a length": chunked(many_choices(2 * MEGABYTE)),
+    "an endless body": endless(b" " * 65536),
+    "gzip that nobody asked for": Reply(
+        body=gzip.compress(b" " * 50 * MEGABYTE), headers={"Content-Encoding": "gzip"}
+    ),
+    "an error's page without end": Reply(body=b"<p>" * MEGABYTE, status=500),
+    "a million log-probabilities": Reply(
+        body=completion([{**choice("Eve"), "logprobs": {"content": [{"token": "a", "logprob": -1}] * 100_000}}])
+    ),
+}  # fmt: skip
+
+
+async def longest_pause(asking: Any) -> tuple[Any, float]:
+    """What comes of it, and the longest time for which nothing else could run."""
+    longest = 0.0
+
+    async def tick() -> None:
+        nonlocal longest
+        last = time.perf_counter()
+        while True:
+            await asyncio.sleep(0.005)
+            now = time.perf_counter()
+            longest, last = max(longest, now - last), now
+
+    ticking = asyncio.create_task(tick())
+    await asyncio.sleep(0)
+    try:
+        return await asking, longest
+    finally:
+        ticking.cancel()
+
+
+@pytest.mark.parametrize("how", HOSTILE)
+def test_a_hostile_reply_costs_its_group_and_neither_time_nor_the_others(how: str) -> None:
+    async def ask(model: OpenAIModel, made: KeywordAggregation) -> tuple[Any, float]:
+        await model.agenerate([Prompt("warm")], "final")
+        try:
+            return await longest_pause(made.aanswer(QUESTION, PASSAGES))
+        finally:
+            await model.aclose()
+
+    with served(on_one_group(HOSTILE[how])) as (_, model, made):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        answer, pause = asyncio.run(ask(model, made))
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before  # kB; the server's own part included
+    assert [g.status for g in answer.groups] == ["failed"] + ["supports"] * 4
+    assert answer.text == "anna lind"
+    assert pause < 1.0
+    assert grown < 150_000
+
+
+def test_what_a_large_max_tokens_allows_for_is_read_off_the_event_loop() -> None:
+    """4 MiB of choices, of which the first one counts."""
+    body = many_choices(4 * MEGABYTE).replace(b"{}", json.dumps(choice("Anna Lind")).encode(), 1)
+
+    async def ask(model: OpenAIModel, made: KeywordAggregation) -> tuple[Any, float]:
+        await model.agenerate([Prompt("warm")], "final")
+        try:
+            return await longest_pause(made.aanswer(QUESTION, PASSAGES))
+        finally:
+            await model.aclose()
+
+    with served(on_one_group(Reply(body=body)), max_tokens=40_000) as (_, model, made):
+        answer, pause = asyncio.run(ask(model, made))
+    assert [g.status for g in answer.groups] == ["supports"] * 5
+    assert pause < 1.0
+
+
+def test_the_first_choice_counts_and_no_other() -> None:
+    body = completion([choice("Anna Lind"), choice("Eve Black"), {"message": 3}, None])
+    with served(lambda prompt: Reply(body=body)) as (_, model, _made):
+        assert model.generate([Prompt("x")], "isolated")[0].text == "Anna Lind"
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_the_largest_reply_grows_with_max_tokens(streamed: bool) -> None:
+    def said(model: OpenAIModel) -> str:
+        return "".join(model.stream(Prompt("x"))) if streamed else model.generate([Prompt("x")], "final")[0].text or ""
+
+    long = "quite-some-long-word " * 6_000
+    with served(lambda prompt: Reply(long), max_tokens=6_000) as (_, model, _made):
+        assert said(model).strip() == long.strip()
+    with served(lambda prompt: Reply(long), max_tokens=16) as (_, model, _made):
+        if streamed:
+            with pytest.raises(ModelError, match="max_tokens"):
+                said(model)
+        else:
+            assert "max_tokens" in (model.generate([Prompt("x")], "final")[0].error or "")
+
+
+STREAMS = {
+    "an event of 600 kB of empty choices": b"data: " + many_choices(600_000) + b"\n\n",
+    "an event without end": b"data: " + b"a" * 65536,
+    "a line without end": b"a" * 65536,
+    "comments without end": b": thinking\n" * 5000,
+    "empty events without end": b"data: {}\n\n" * 5000,
+    "lines of data without end": b"data: 1\n" * 5000,
+    "data without a word": b"data:\n" * 5000,
+    "nested lists": b"data: " + b"[" * 50_000 + b"\n\n",
+    "gzip": b"",
+}
+
+
+@pytest.mark.parametrize("how", STREAMS)
+def test_a_hostile_stream_ends_in_an_error_and_stalls_nobody(how: str) -> None:
+    fault = HOSTILE["gzip that nobody asked for"] if how == "gzip" else endless(STREAMS[how])
+
+    async def read(made: KeywordAggregation) -> str:
+        return "".join([piece async for piece in made.astream(QUESTION, PASSAGES)])
+
+    async def ask(model: OpenAIModel, made: KeywordAggregation) -> float:
+        await model.agenerate([Prompt("Note, warm")], "final")
+        raised: list[ModelError] = []
+
+        async def reading() -> None:
+            try:
+                await read(made)
+            except ModelError as error:
+                raised.append(error)
+
+        try:
+            _, pause = await longest_pause(reading())
+        finally:
+            await model.aclose()
+        assert raised
+        return pause
+
+    with served(in_the_end(fault)) as (_, model, made):
+        assert asyncio.run(ask(model, made)) < 1.0
+        with pytest.raises(ModelError):
+            list(made.stream(QUESTION, PASSAGES))
+
+
+@pytest.mark.parametrize("ends", [b"\n", b"\r\n", b"\r"])
+def test_events_are_the_same_however_the_stream_is_cut(ends: bytes) -> None:
+    lines = [
+        b": hello",
+        b"event: x",
+        b'data: {"a":',
+        b"data: 1}",
+        b"",
+        b"data:2",
+        b"",
+        b"",
+        b"data: 3",
+        b"",
+        b"data: [DONE]",
+        b"",
+    ]
+    stream = ends.join(lines) + ends
+    for size in (1, 2, 3, 7, len(stream)):
+        events = Events(1000)
+        found = [e for at in range(0, len(stream), size) for e in events.read(stream[at : at + size])]
+        found += events.rest()
+        assert b"".join(found).replace(b"\n", b"") == b'{"a":1}23'
+        assert ends == b"\r\n" or found == [b'{"a":\n1}', b"2", b"3"]
+        assert events.ended
+    late = Events(1000)
+    assert [*late.read(b"data: 1\n"), *late.rest()] == [b"1"]
+
+
+def test_the_deadline_of_a_request_includes_the_reading_of_its_reply() -> None:
+    release = threading.Event()
+
+    async def ask(url: str) -> float:
+        connection = Connection("m", url, None, chats=True, timeout=1.0, attempts=1)
+        began = time.perf_counter()
+        try:
+            with pytest.raises(ModelError, match="within 1 s"):
+                await connection.reply({"model": "m", "messages": []}, MEGABYTE, lambda body: release.wait(20))
+            return time.perf_counter() - began
+        finally:
+            release.set()
+            await connection.aclose()
+
+    with LoopbackServer(lambda request: Reply("a" * 50_000), whole_requests=True) as server:
+        assert asyncio.run(ask(server.url)) < 5
+
+
+# --- where the passages go
+
+
+@pytest.mark.parametrize("status", [300, 301, 302, 303, 307, 308])
+@pytest.mark.parametrize("elsewhere", [True, False], ids=["another host", "the same host"])
+async def test_a_redirect_is_refused_and_nobody_else_gets_the_passages(status: int, elsewhere: bool) -> None:
+    with LoopbackServer(lambda prompt: "Eve Black") as other:
+        here: list[str] = []
+
+        def reply(prompt: str) -> str | Reply:
+            if "Note 0." not in prompt:
+                return obedient_reader(prompt)
+            place = other.url if elsewhere else here[0]
+            return Reply("moved", status=status, headers={"Location": f"{place}/chat/completions?again=1"})
+
+        with served(reply, attempts=3) as (server, model, made):
+            here.append(server.url)
+            answers = [await asyncio.to_thread(made.answer, QUESTION, PASSAGES), await made.aanswer(QUESTION, PASSAGES)]
+            await model.aclose()
+            assert len(server.requests) == 2 * 6
+        assert other.requests == []
+    for answer in answers:
+        assert [g.status for g in answer.groups] == ["failed"] + ["supports"] * 4
+        assert f"redirects (HTTP {status} to 127.0.0.1:" in (answer.groups[0].error or "")
+        assert "base_url" in (answer.groups[0].error or "")
+
+
+async def test_a_redirect_of_a_stream_is_refused() -> None:
+    with LoopbackServer(lambda prompt: "Eve Black") as other:
+        moved = Reply("moved", status=307, headers={"Location": f"{other.url}/chat/completions"})
+        with served(in_the_end(moved)) as (_, model, made):
+            with pytest.raises(ModelError, match="redirects are not followed"):
+                await asyncio.to_thread(list, made.stream(QUESTION, PASSAGES))
+            with pytest.raises(ModelError, match="redirects are not followed"):
+                [piece async for piece in made.astream(QUESTION, PASSAGES)]
+            await model.aclose()
+        assert other.requests == []
+
+
+@pytest.mark.parametrize("place", ["", "http://[", "//user:hunter2@evil.example/", "\x1b[31m", "javascript:alert(1)"])
+def test_a_redirect_to_anything_is_an_error_in_words(place: str) -> None:
+    headers = {"Location": place.replace("\x1b", "?")} if place else {}
+    with served(lambda prompt: Reply("moved", status=302, headers=headers)) as (_, model, _made):
+        [response] = model.generate([Prompt("x")], "isolated")
+    assert place.startswith("javascript") or "redirects (HTTP 302" in (response.error or "")
+    assert response.text is None
+    assert "hunter2" not in (response.error or "")
+
+
+def test_a_password_in_the_address_is_sent_and_shown_nowhere() -> None:
+    with LoopbackServer(lambda prompt: Reply("no user hunter2-x", status=403)) as server:
+        model = OpenAIModel("m", server.url.replace("://", "://anna:hunter2-x@"), attempts=1)
+        [response] = model.generate([Prompt("x")], "isolated")
+        model.close()
+    assert server.headers[0]["authorization"] == "Basic YW5uYTpodW50ZXIyLXg="
+    assert "hunter2-x" not in str(response)
+    assert "hunter2-x" not in model._connection.address

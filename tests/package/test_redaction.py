@@ -1,0 +1,189 @@
+"""Credentials never stay in what others read, whatever way a server spells them; other words do."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import json
+import logging
+import time
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from robustrag_integrations.redaction import HIDDEN, in_one_line, presentable, redacted, secrets_of
+
+KEY = "my+very/secret:key=17"
+
+
+@pytest.mark.parametrize(
+    "echo",
+    [
+        KEY,
+        KEY.upper(),
+        f"Incorrect API key provided: {KEY}.",
+        quote(KEY, safe=""),
+        json.dumps({"headers": {"x-anything": KEY}}),
+        base64.b64encode(KEY.encode()).decode(),
+        f"{KEY[:12]}...",
+        f"...{KEY[-10:]}",
+        "".join(f"<{KEY}>" for _ in range(3)),
+    ],
+)
+def test_a_known_secret_is_hidden_in_any_spelling_and_in_pieces(echo: str) -> None:
+    shown = redacted(f"before {echo} after", [KEY])
+    for piece in (KEY[:8], KEY[-8:], quote(KEY, safe="")[:12], base64.b64encode(KEY.encode()).decode()[:12]):
+        assert piece.casefold() not in shown.casefold()
+    assert shown.startswith("before ")
+    assert HIDDEN in shown
+
+
+@pytest.mark.parametrize(
+    ("said", "secret"),
+    [
+        ("you sent Authorization: Bearer abc.def-123", "abc.def-123"),
+        ("Authorization: Basic dXNlcjpodW50ZXIy", "dXNlcjpodW50ZXIy"),
+        ("{'authorization': 'Bearer quitesecret'}", "quitesecret"),
+        ('{"Authorization": "quitesecret"}', "quitesecret"),
+        (r"{\"x-api-key\": \"quitesecret\"}", "quitesecret"),
+        ("X-Api-Key: quitesecret", "quitesecret"),
+        ("api-key=quitesecret", "quitesecret"),
+        ("OPENAI_API_KEY=quitesecret", "quitesecret"),
+        ("x-goog-api-key: quitesecret", "quitesecret"),
+        ("Ocp-Apim-Subscription-Key: quitesecret", "quitesecret"),
+        ("X-Auth-Token: quitesecret", "quitesecret"),
+        ("Cookie: session=quitesecret; other=alsosecret", "alsosecret"),
+        ("Set-Cookie: session=quitesecret", "quitesecret"),
+        ("bearer quitesecret", "quitesecret"),
+        ("Basic dXNlcjpodW50ZXIy", "dXNlcjpodW50ZXIy"),
+        ("no such key: sk-proj-abc_DEF-123", "abc_DEF"),
+        ("no such key: sk-very-secret", "very"),
+        ("gsk_0123456789abcdefABCDEF", "0123456789"),
+        ("hf_0123456789abcdefABCDEF", "0123456789"),
+        ("AIzaSyD0123456789abcdefghijklm", "SyD0123"),
+        ("AKIAIOSFODNN7EXAMPLE", "IOSFODNN"),
+        ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln", "eyJzdWIi"),
+        ("GET https://api.example/v1?key=quitesecret&x=1", "quitesecret"),
+        ("GET https://api.example/v1?x=1&api_key=quitesecret", "quitesecret"),
+        ("https://api.example/v1?access_token=quitesecret#top", "quitesecret"),
+        ("proxy http://user:hunter2@proxy.example:8080 refused", "hunter2"),
+        ("proxy http://user:p@ss@proxy.example:8080 refused", "p@ss"),
+        ("API key received: quitesecret is wrong", "quitesecret"),
+    ],
+)
+def test_what_looks_like_a_credential_is_hidden(said: str, secret: str) -> None:
+    shown = redacted(said)
+    assert secret not in shown
+    assert HIDDEN in shown
+    assert redacted(shown) == shown
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "HTTP 400: blocked by policy",
+        "This model's maximum context length is 4096 tokens. However, you requested max_tokens=5000",
+        "the model 'm' on api.openai.com needs a key in OPENAI_API_KEY; for a server of your own give base_url",
+        "Basic requirements are not met",
+        "KeyError: 'choices'",
+        "https://api.example/v1/chat/completions?page=2 is gone",
+        "logprobs must be at most 5; tokenizer=gpt2, stop_token=</s>",
+        "task-force risk-free",
+    ],
+)
+def test_other_words_stay(said: str) -> None:
+    assert redacted(said) == said
+
+
+def test_keys_of_the_environment_are_secrets_and_placeholders_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_VENDOR_API_KEY", "quite-secret-17")
+    monkeypatch.setenv("SOME_VENDOR_MODE", "quite-public-17")
+    assert redacted("quite-secret-17 quite-public-17") == f"{HIDDEN} quite-public-17"
+    assert redacted("none of EMPTY", ["none", "EMPTY", ""]) == "none of EMPTY"
+
+
+def test_a_short_key_is_hidden_where_it_is_a_word() -> None:
+    assert redacted("bad key abcd in abcdef", ["abcd"]) == f"bad key {HIDDEN} in abcdef"
+
+
+def test_a_text_that_is_cut_keeps_no_half_of_a_key() -> None:
+    for before in range(270, 310):
+        shown = in_one_line(RuntimeError("x" * before + KEY), [KEY])
+        assert KEY[:4] not in shown
+    assert KEY[:4] not in redacted("x" * 19_990 + KEY, [KEY])
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["?key", "a://", "bearer ", "Basic a", "api key ", "x-", "sk-", "eyJ", "eyJaaaaaaaaa.", "cookie:", "key=", "-", "a",
+     "authorization: basic ", "secret", "?a-key=", "://a@", KEY[:8], "\\"],
+)  # fmt: skip
+def test_the_time_it_takes_grows_with_the_length_alone(piece: str) -> None:
+    text = piece * (1_000_000 // len(piece))
+    began = time.process_time()
+    redacted(text, [KEY, "0123456789" * 20])
+    assert time.process_time() - began < 1.5
+
+
+class _Secret:
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def get_secret_value(self) -> str:
+        return self._value
+
+
+class _Inner:
+    def __init__(self, **fields: Any) -> None:
+        self.__dict__.update(fields)
+
+
+def test_secrets_are_found_in_attributes_headers_and_addresses_through_wrappers() -> None:
+    client = _Inner(
+        bound=_Inner(
+            openai_api_key=_Secret("one-secret"),
+            default_headers={"X-Corp": "two-secret", "Authorization": "Bearer three-secret", "Accept": "text/html"},
+            base_url="https://user:four-secret@host/v1?key=five-secret",
+            kwargs={"extra_headers": {"X-Other": "six-secret"}},
+            model_name="gpt",
+        ),
+        fallbacks=[_Inner(api_key="seven-secret", max_tokens=5, tokenizer="gpt2")],
+    )
+    client.itself = client
+
+    def ask(prompt: str) -> object:
+        return client, prompt
+
+    found = secrets_of(client)
+    assert secrets_of(ask) == secrets_of(functools.partial(ask, "x")) == found
+    for number in ("one", "two", "three", "four", "five", "six", "seven"):
+        assert f"{number}-secret" in found
+    assert not {"gpt", "gpt2", "text/html"} & set(found)
+
+
+def test_a_chain_of_exceptions_that_shows_a_key_is_replaced_and_another_is_kept() -> None:
+    def chained(words: str) -> Exception:
+        try:
+            try:
+                raise ConnectionError(words)
+            except ConnectionError as error:
+                raise RuntimeError("outer") from error
+        except RuntimeError as error:
+            return error
+
+    clean = chained("down")
+    assert presentable(clean, [KEY]) is clean
+    shown = presentable(chained(f"{KEY} is wrong"), [KEY])
+    record = logging.LogRecord("x", 40, "", 0, "", (), (type(shown), shown, None))
+    assert KEY not in logging.Formatter().format(record)
+    assert shown.__cause__ is shown.__context__ is None
+    assert str(shown) == "RuntimeError: outer"
+
+
+def test_an_exception_without_words_of_its_own_is_named() -> None:
+    class Silent(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    assert in_one_line(Silent()) == "Silent"
