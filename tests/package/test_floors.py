@@ -33,6 +33,7 @@ FLOORS = (
         "passages",
         "prompts",
         "reader",
+        "redaction",
         "words",
     },
     {"corpus", "keywords", "metrics", "models", "replies"},

@@ -33,7 +33,7 @@ _LARGEST_ERROR = 64 << 10  # bytes of an error's body that are read
 _CONNECTIONS = httpx.Limits(max_connections=None, max_keepalive_connections=100)  # the model's own cap decides
 
 
-class ReplyRefused(OpenAIError):
+class ReplyRefused(OpenAIError):  # type: ignore[misc]
     """The reply is not read; asking again would not help."""
 
 

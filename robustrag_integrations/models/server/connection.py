@@ -67,7 +67,10 @@ class Connection:
                 "base_url"
             )
         self.loop = LoopThread("robustrag-openai")
-        self._base_url, self._auth = _without_password(given) if given else (None, None)
+        self._base_url: str | None = None
+        self._auth: tuple[str, str] | None = None
+        if given:
+            self._base_url, self._auth = _without_password(given)
         self.address = self._base_url or "api.openai.com"
         self._password = self._auth[1] if self._auth else None
         self._chats, self._timeout, self._attempts = chats, timeout, attempts
