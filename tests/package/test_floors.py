@@ -28,6 +28,7 @@ FLOORS = (
         "display",
         "drawing",
         "errors",
+        "forks",
         "keys",
         "normalise",
         "passages",
