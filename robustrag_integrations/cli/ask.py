@@ -183,12 +183,15 @@ def _answer(args: argparse.Namespace, name: str, model: TextModel, passages: Seq
 
 def _defense(args: argparse.Namespace, name: str, model: TextModel) -> Defense:
     task = "multiple_choice" if args.choices else "short_answer"
+    made: Defense
     if name == VANILLA.name:
-        return VANILLA.build(model, task=task)
+        made = VANILLA.build(model, task=task)
+        return made
     if needs_probabilities(METHODS[name]) and not isinstance(model, DecodingModel):
         raise UsageError(f"--defense {name} needs token probabilities, which {model.description} does not give")
     group_by = "source" if args.group_by == "source" else None
-    return METHODS[name].build(model, task=task, group_by=group_by, **given_thresholds(args, name))
+    made = METHODS[name].build(model, task=task, group_by=group_by, **given_thresholds(args, name))
+    return made
 
 
 def _advise(args: argparse.Namespace, answer: RobustAnswer, passages: Sequence[Passage]) -> None:

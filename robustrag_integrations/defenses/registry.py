@@ -12,7 +12,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from robustrag_integrations.defenses.base import Defense, MethodSettings
     from robustrag_integrations.prompts import Task
 
 Need = Literal["text", "probabilities"]
@@ -114,24 +113,21 @@ class Method:
                 f"aggregation={self.name!r} has no {', '.join(foreign)}; it takes {', '.join(known) or 'no settings'}"
             )
 
-    def load(self) -> type[Defense]:
-        """The front door's class."""
+    def load(self) -> Any:
+        """The front door's class, a subclass of `Defense`."""
         module, _, name = self.defense.partition(":")
-        loaded: type[Defense] = getattr(import_module(module), name)
-        return loaded
+        return getattr(import_module(module), name)
 
-    def build(self, model: Any, **given: Any) -> Defense:
-        """The front door around a model; `given` are `task`, `prompts`, the settings and the grouping.
+    def build(self, model: Any, **given: Any) -> Any:
+        """The front door, a `Defense`, around a model; `given` are `task`, `prompts`, the settings and the grouping.
 
         Raises:
             ValueError, TypeError: an invalid argument, or a model that does not give what the method needs.
         """
-        make: Any = self.load()
-        built: Defense = make(model, **given)
-        return built
+        return self.load()(model, **given)
 
-    def settings_of(self, given: Mapping[str, Any]) -> MethodSettings:
-        """Checked settings from user arguments, prompts and task among them.
+    def settings_of(self, given: Mapping[str, Any]) -> Any:
+        """Checked settings (`MethodSettings`) from user arguments, prompts and task among them.
 
         Raises:
             ValueError, TypeError: an invalid argument; the message names it and the fix.

@@ -138,7 +138,8 @@ def build_defense(setup: Setup, task: str, model: Any) -> Defense:
         return NoRetrieval(model, task=task_of_core)
     prompts = prompts_for(task_of_core, exemplars=settings.pop("exemplars", 0))
     method = VANILLA if setup.defense == VANILLA.name else method_of(setup.defense)
-    return method.build(model, task=task_of_core, prompts=prompts, **settings)
+    made: Defense = method.build(model, task=task_of_core, prompts=prompts, **settings)
+    return made
 
 
 async def _timed(row: dict[str, Any], answering: Awaitable[RobustAnswer]) -> RobustAnswer:
