@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.helpers.worlds import Cell, Count, Tally, decoding_world, explore, keyword_world, voting_world
+from tests.helpers.brute_force import Cell, Count, Tally, attack_certificates
+from tests.helpers.worlds import decoding_world, keyword_world, voting_world
 
 MAKERS = {"keyword": keyword_world, "voting": voting_world, "decoding": decoding_world}
 SHARES = {"keyword": 0.4, "voting": 0.5, "decoding": 0.1}
@@ -43,7 +44,7 @@ class Shard:
         start, tally = time.process_time(), Tally()
         for world in range(10 * SHARD):
             rng = random.Random(f"{self.seed}/{self.defense}/{self.number}/{world}")
-            explore(MAKERS[self.defense](rng), rng, tally, placements=32, replies=200)
+            attack_certificates(MAKERS[self.defense](rng), rng, tally, placements=32, replies=200)
             if tally.violations or tally.total.attacks >= SHARD:
                 break
         return {
@@ -68,7 +69,8 @@ def shards(attacks: int, seed: str) -> list[Shard]:
 
 def fingerprint() -> str:
     """A hash of the code under test and of the worlds: lines of the log count only for the code that wrote them."""
-    files = sorted([*(ROOT / "robustrag_integrations").rglob("*.py"), ROOT / "tests" / "helpers" / "worlds.py"])
+    helpers = [ROOT / "tests" / "helpers" / name for name in ("brute_force.py", "worlds.py")]
+    files = sorted([*(ROOT / "robustrag_integrations").rglob("*.py"), *helpers])
     whole = hashlib.sha256(b"".join(path.read_bytes() for path in files))
     return whole.hexdigest()[:16]
 

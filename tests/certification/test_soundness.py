@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from tests.helpers.worlds import Tally, decoding_world, explore, keyword_world, voting_world
+from tests.helpers.brute_force import Tally, attack_certificates
+from tests.helpers.worlds import decoding_world, keyword_world, voting_world
 
 
 @pytest.mark.parametrize(
@@ -17,7 +18,7 @@ def test_no_attack_goes_below_tau_or_causes_a_response_outside_r(make, worlds, l
     tally = Tally()
     for seed in range(worlds):
         rng = random.Random(f"{make.__name__}/{seed}")
-        explore(make(rng), rng, tally, placements=16, replies=60)
+        attack_certificates(make(rng), rng, tally, placements=16, replies=60)
     with capsys.disabled():
         print(f"\n  {tally.report(make.__name__)}")
     assert tally.violations == []

@@ -1,24 +1,30 @@
-"""The brute force would notice: certification with an error planted in it is caught in the same worlds."""
+"""The brute force would notice: certificates and radii with an error planted in them are caught in the same worlds."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from robustrag_integrations.certification import findings
-from robustrag_integrations.defenses.decoding import steps
+from robustrag_integrations.defenses.decoding import attacked_step, token_choice
+from robustrag_integrations.defenses.decoding import plan as decoding_plan
 from robustrag_integrations.defenses.keyword import certificate as keyword
+from robustrag_integrations.defenses.keyword import counting as keyword_counting
+from robustrag_integrations.defenses.keyword import plan as keyword_plan
 from robustrag_integrations.defenses.voting import certificate as voting
-from tests.helpers.worlds import Tally, decoding_world, explore, keyword_world, voting_world
+from robustrag_integrations.defenses.voting import plan as voting_plan
+from robustrag_integrations.plans.asking import Quorum
+from tests.helpers.brute_force import Tally, attack_certificates, attack_radius
+from tests.helpers.worlds import decoding_world, keyword_world, voting_world
 
 
-def violations(make, worlds: int) -> int:
+def violations(attack: Callable[[random.Random, Tally], None]) -> int:
     tally = Tally()
-    for seed in range(worlds):
-        rng = random.Random(f"mutant/{make.__name__}/{seed}")
-        explore(make(rng), rng, tally, placements=10, replies=40)
+    for seed in range(150):
+        attack(random.Random(f"mutant/{seed}"), tally)
         if tally.violations:
             break
     return len(tally.violations)
@@ -37,7 +43,7 @@ def attackers_do_not_raise_the_threshold(monkeypatch) -> None:
 
 
 def nobody_fails_on_purpose(monkeypatch) -> None:
-    monkeypatch.setattr(keyword, "quorum_can_be_missed", lambda *a: False)
+    monkeypatch.setattr(Quorum, "can_be_missed", lambda *a: False)
 
 
 def only_the_first_case_is_looked_at(monkeypatch) -> None:
@@ -51,18 +57,20 @@ def a_vote_less(monkeypatch) -> None:
 
 
 def attackers_weigh_less_than_a_group(monkeypatch) -> None:
-    real = steps.possible_tokens
-    monkeypatch.setattr(steps, "possible_tokens", lambda choice, t0, m, eta, slack: real(choice, t0, m / 2, eta, slack))
+    real = attacked_step.possible_tokens
+    monkeypatch.setattr(
+        attacked_step, "possible_tokens", lambda choice, t0, m, eta, slack: real(choice, t0, m / 2, eta, slack)
+    )
 
 
 def the_no_retrieval_token_is_forgotten(monkeypatch) -> None:
-    real = steps.possible_tokens
+    real = attacked_step.possible_tokens
 
     def forgetful(choice, t0, m, eta, slack):
         span = real(choice, t0, m, eta, slack)
         return replace(span, tokens=span.tokens[:1])
 
-    monkeypatch.setattr(steps, "possible_tokens", forgetful)
+    monkeypatch.setattr(attacked_step, "possible_tokens", forgetful)
 
 
 @pytest.mark.parametrize(
@@ -77,6 +85,54 @@ def the_no_retrieval_token_is_forgotten(monkeypatch) -> None:
         (decoding_world, the_no_retrieval_token_is_forgotten),
     ],
 )
-def test_a_planted_error_is_caught(make, plant, monkeypatch) -> None:
+def test_an_error_planted_in_certificates_is_caught(make, plant, monkeypatch) -> None:
     plant(monkeypatch)
-    assert violations(make, 150) > 0
+    assert violations(lambda rng, tally: attack_certificates(make(rng), rng, tally, placements=10, replies=40)) > 0
+
+
+def a_keyword_radius_too_many(monkeypatch) -> None:
+    real = keyword_plan.keyword_radius
+    monkeypatch.setattr(keyword_plan, "keyword_radius", lambda *a: real(*a) + 1)
+
+
+def new_keywords_are_not_looked_for(monkeypatch) -> None:
+    real = keyword_counting._retained_is_fixed
+    monkeypatch.setattr(
+        keyword_counting, "_retained_is_fixed", lambda n, weakest, strongest, *more: real(n, weakest, 0, *more)
+    )
+
+
+def groups_never_fail_on_purpose(monkeypatch) -> None:
+    monkeypatch.setattr(Quorum, "radius", lambda *a: 99)
+
+
+def a_voting_radius_too_many(monkeypatch) -> None:
+    real = voting_plan.vote_radius
+    monkeypatch.setattr(voting_plan, "vote_radius", lambda tally: real(tally) + 1)
+
+
+def a_decoding_radius_too_many(monkeypatch) -> None:
+    real = decoding_plan.step_radius
+    monkeypatch.setattr(decoding_plan, "step_radius", lambda *a: min(real(*a) + 1, a[-1]))
+
+
+def replaced_groups_take_nothing_away(monkeypatch) -> None:
+    real = token_choice._largest_sum
+    monkeypatch.setattr(token_choice, "_largest_sum", lambda values, r: 0 * real(values, r))
+
+
+@pytest.mark.parametrize(
+    ("make", "plant"),
+    [
+        (keyword_world, a_keyword_radius_too_many),
+        (keyword_world, new_keywords_are_not_looked_for),
+        (keyword_world, groups_never_fail_on_purpose),
+        (voting_world, a_voting_radius_too_many),
+        (voting_world, groups_never_fail_on_purpose),
+        (decoding_world, a_decoding_radius_too_many),
+        (decoding_world, replaced_groups_take_nothing_away),
+    ],
+)
+def test_an_error_planted_in_radii_is_caught(make, plant, monkeypatch) -> None:
+    plant(monkeypatch)
+    assert violations(lambda rng, tally: attack_radius(make(rng, agreeing=True), rng, tally, largest=3, most=500)) > 0
