@@ -3,6 +3,10 @@
 A metric is any function from a response and its references to a number of at least 0, where 0 is the worst. A metric
 may say more about itself with attributes: `monotone = True` promises that a response never scores lower than any of its
 beginnings, and lets certification leave out branches; `highest` is the best score there is.
+
+A metric that fails on a response (it raises, or returns a negative number or none at all) costs that response its score
+and nothing else: the response scores 0, the lowest score there is, so that a lower bound stays a lower bound, and the
+failure is reported. See `GuardedMetric`.
 """
 
 from __future__ import annotations
@@ -10,15 +14,18 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Protocol
 
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.checks import check_at_least_one
-from robustrag_integrations.errors import ModelError
+from robustrag_integrations.display import printable
+from robustrag_integrations.errors import ModelError, RobustRAGError
 from robustrag_integrations.forks import lock_held_over_forks
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.normalise import plain_words
+from robustrag_integrations.plugins import load_object
 from robustrag_integrations.prompts import Prompt, PromptTemplate
 
 _ARTICLES = frozenset({"a", "an", "the"})
@@ -200,11 +207,88 @@ class LLMJudge:
         return None
 
 
+METRICS: Mapping[str, Metric] = MappingProxyType({"contains": contains_answer, "exact": exact_choice})
+
+
+def metric_of(name: str | Metric) -> Metric:
+    """The metric of that name, or a custom one.
+
+    Args:
+        name: a name of `METRICS`, `module:function`, `path/to/file.py:function`, or a function. The function takes a
+            response and its references and returns a number of at least 0. Naming one runs its module's code.
+
+    Raises:
+        ValueError: there is no such metric.
+        TypeError: what is named is not a function.
+    """
+    found: Any = name
+    if isinstance(name, str):
+        if name in METRICS:
+            return METRICS[name]
+        if ":" not in name:
+            raise ValueError(f"metric {name!r:.80} is unknown; use one of {', '.join(METRICS)}, or module:function")
+        try:
+            found = load_object(name)
+        except ValueError as error:
+            raise ValueError(f"metric {name!r:.200}: {error}") from error
+    if not callable(found):
+        raise TypeError(f"metric {name!r:.80} must be a function of (response, references), got {type(found).__name__}")
+    metric: Metric = found
+    return metric
+
+
+class GuardedMetric:
+    """A metric that a single response cannot break.
+
+    A response on which the metric raises, or whose score is not a number of at least 0, scores 0. The package's own
+    errors (`RobustRAGError`: a judge that cannot be asked) are raised all the same, since asking again may help.
+
+    Args:
+        metric: what scores.
+
+    Attributes:
+        metric: the metric itself.
+        failures: what went wrong, by response.
+    """
+
+    def __init__(self, metric: Metric) -> None:
+        self.metric = metric
+        self.failures: dict[str, str] = {}
+        self.monotone = getattr(metric, "monotone", False) is True
+        self.highest: float | None = getattr(metric, "highest", None)
+
+    @property
+    def __name__(self) -> str:
+        """The metric in reports."""
+        return metric_name(self.metric)
+
+    def __call__(self, response: str, references: Sequence[str]) -> float:
+        """The score of a response; 0 where the metric fails.
+
+        Raises:
+            RobustRAGError: the metric could not be computed now.
+        """
+        try:
+            return checked_score(self.metric(response, references), self.metric)
+        except RobustRAGError:
+            raise
+        except Exception as error:  # the metric is the user's: it may raise anything
+            self.failures[response] = f"{type(error).__name__}: {printable(str(error), 200)}"
+            return 0.0
+
+    def warnings(self) -> tuple[str, ...]:
+        """Says on how many responses the metric failed, and why on the first."""
+        if not self.failures:
+            return ()
+        count, first = len(self.failures), next(iter(self.failures.values()))
+        return (f"the metric {self.__name__} failed on {count} responses, which score 0 ({first})",)
+
+
 def checked_score(score: float, metric: Metric) -> float:
     """A metric's score as a float.
 
     Raises:
-        ValueError: it is negative or not a number.
+        TypeError, ValueError: it is negative or not a number.
     """
     value = float(score)
     if not math.isfinite(value) or value < 0:

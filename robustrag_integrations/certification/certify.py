@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from robustrag_integrations.certification.drive import TextCertifier
-from robustrag_integrations.certification.findings import Findings, Question, certificate
+from robustrag_integrations.certification.findings import Findings, Question, certificate, smaller_size_fails
 from robustrag_integrations.certification.requests import CertificationReply
 from robustrag_integrations.certification.result import Certification
-from robustrag_integrations.metrics import Metric
+from robustrag_integrations.metrics import GuardedMetric, Metric
 from robustrag_integrations.models.base import DecodingModel, TextModel
 from robustrag_integrations.plans.drivers import arun, run
 
@@ -34,7 +34,7 @@ class CertificationRun:
     numerics: Mapping[str, Any]
     warnings: tuple[str, ...]
     profile: Callable[[], Mapping[str, Any]]
-    late_warnings: Callable[[], tuple[str, ...]]
+    metric: GuardedMetric
 
     def run(self) -> tuple[Certification, ...]:
         """One certificate per corruption size, ascending."""
@@ -47,17 +47,18 @@ class CertificationRun:
     def _certificates(self, findings: Sequence[Findings]) -> tuple[Certification, ...]:
         packed = self.profile()
         numerics = {**self.numerics, **({"shapes": _PACKED, **packed} if packed else {})}
-        return tuple(
+        made = (
             certificate(
                 self.question,
                 found,
                 defense=self.defense,
                 settings=self.settings,
                 numerics=numerics,
-                warnings=(*self.warnings, *self.late_warnings()),
+                warnings=(*self.warnings, *self.metric.warnings()),
             )
             for found in findings
         )
+        return tuple(_undecided_where_the_metric_failed(made, self.metric.failures))
 
 
 def text_run(
@@ -90,7 +91,7 @@ def text_run(
         numerics,
         (*model.warnings, *precision_warnings(numerics)),
         certifier.profile,
-        certifier.warnings,
+        certifier.metric,
     )
 
 
@@ -108,3 +109,28 @@ def precision_warnings(numerics: Mapping[str, Any]) -> tuple[str, ...]:
         f"computed in {numerics['dtype']}: the certificate holds for this device and these batch shapes; elsewhere the "
         "probabilities can differ by more than any useful slack. Use float32 for one that travels",
     )
+
+
+def _undecided_where_the_metric_failed(
+    made: Iterable[Certification], failures: Mapping[str, str]
+) -> Iterator[Certification]:
+    """The certificates; undecided are those whose tau is 0 only because the metric failed on a possible response.
+
+    A response that the metric failed on counts as 0, so that tau is 0 there already, and at every larger size.
+
+    Args:
+        made: the certificates, by ascending size.
+        failures: what went wrong, by response (`GuardedMetric.failures`).
+    """
+    why = settled = ""
+    for found in made:
+        failed = any(r.text in failures for r in found.responses)
+        refuted = found.unbounded or any(r.score == 0 and r.text not in failures for r in found.responses)
+        if failed and not refuted:
+            why = f"the metric {found.metric} failed on a possible response, which counts as 0; no attack is known"
+            settled = smaller_size_fails(found.corruption_size)
+        elif not why or found.stopped != settled:
+            why = ""
+            yield found
+            continue
+        yield replace(found, tau=0.0, certified=False, stopped=why)

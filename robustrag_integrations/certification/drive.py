@@ -7,49 +7,28 @@ from collections.abc import Sequence
 from typing import Any
 
 from robustrag_integrations.certification.requests import CertificationReply, Score
-from robustrag_integrations.display import printable
-from robustrag_integrations.errors import ModelError
-from robustrag_integrations.metrics import Metric, checked_score, metric_name
+from robustrag_integrations.metrics import GuardedMetric, Metric
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.plans.requests import Ask
 
 
 class Scorer:
-    """Scores responses with a metric.
+    """Scores responses with a metric; a response that the metric fails on scores 0.
 
-    A response over which the metric raises, or gives no number of at least 0, has the worst score: a lower bound stays
-    one, and one odd response does not cost the certificate.
+    Attributes:
+        metric: the metric, and what went wrong in it.
     """
 
     def __init__(self, metric: Metric, references: Sequence[str]) -> None:
-        self._metric, self._references = metric, tuple(references)
-        self._failures: list[str] = []
+        self.metric, self._references = GuardedMetric(metric), tuple(references)
 
     def scores(self, responses: Sequence[str]) -> list[float]:
         """One score per response.
 
         Raises:
-            ModelError: a judge could not be asked.
+            RobustRAGError: a judge could not be asked.
         """
-        return [self._score(text) for text in responses]
-
-    def warnings(self) -> tuple[str, ...]:
-        """Says how many responses could not be scored, and why the first could not."""
-        if not self._failures:
-            return ()
-        return (
-            f"the metric {metric_name(self._metric)} failed on {len(self._failures)} responses, which score 0 "
-            f"({self._failures[0]})",
-        )
-
-    def _score(self, text: str) -> float:
-        try:
-            return checked_score(self._metric(text, self._references), self._metric)
-        except ModelError:  # says nothing about this response
-            raise
-        except Exception as error:
-            self._failures.append(f"{type(error).__name__}: {printable(str(error), 200)}")
-            return 0.0
+        return [self.metric(text, self._references) for text in responses]
 
 
 class TextCertifier(Scorer):

@@ -32,6 +32,7 @@ FLOORS = (
         "keys",
         "normalise",
         "passages",
+        "plugins",
         "prompts",
         "reader",
         "redaction",

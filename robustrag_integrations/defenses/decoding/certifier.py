@@ -35,7 +35,7 @@ def decoding_run(
     named = str(getattr(model, "description", type(model).__name__))
     return CertificationRun(
         question,
-        decoding_certification_plan(question, settings, model.codec, metric=metric, etas=etas),
+        decoding_certification_plan(question, settings, model.codec, metric=certifier.metric, etas=etas),
         certifier,
         certifier.aperform,
         "decoding",
@@ -43,7 +43,7 @@ def decoding_run(
         numerics,
         (*model.warnings, *precision_warnings(numerics)),
         certifier.profile,
-        certifier.warnings,
+        certifier.metric,
     )
 
 

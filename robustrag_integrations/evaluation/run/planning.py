@@ -7,7 +7,6 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from robustrag_integrations.attacks.planning import ranks_to_sweep
@@ -27,6 +26,7 @@ from robustrag_integrations.evaluation.run.config import (
 from robustrag_integrations.evaluation.run.journal import canonical
 from robustrag_integrations.evaluation.score.rows import ROW_SCHEMA
 from robustrag_integrations.models.named import NamedModel
+from robustrag_integrations.plugins import source_digest
 
 
 @dataclass(frozen=True)
@@ -251,7 +251,7 @@ class _Planner:
             "data": [dataset.name, dataset.task, digest],
             "setup": [setup.defense, setup.settings, setup.top_k, _extractor(setup.defense)],
             "model": [setup.model.name, self._prints[setup.model]],
-            "attack": [asdict(replace(attack, tasks=())), _plugin_code(attack.name)],
+            "attack": [asdict(replace(attack, tasks=())), _attack_code(attack.name)],
             "judge": [judge.name, self._prints[judge]] if judge else None,
             "certify": asdict(certify) if certify else None,
         }
@@ -297,12 +297,6 @@ def _defaults(defense: str) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=64)
-def _plugin_code(name: str) -> str | None:
-    """A hash of the file that an attack of the user's own is written in."""
-    if ":" not in name:
-        return None
-    import inspect
-
-    written: Any = attack_of(name).write
-    file = inspect.getsourcefile(inspect.unwrap(written))
-    return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else None
+def _attack_code(name: str) -> str | None:
+    """A hash of the file that a custom attack is written in."""
+    return source_digest(attack_of(name).write) if ":" in name else None

@@ -36,13 +36,13 @@ def test_bad_and_torn_lines_are_told_and_the_page_is_written(
     assert run_path.with_name("out.html").exists()
 
 
-def test_a_file_that_is_no_run_fails_with_a_reason_and_writes_nothing(
+def test_a_file_that_is_not_a_run_fails_with_a_reason_and_writes_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "notes.jsonl"
     path.write_text(json.dumps({"key": "a", "certificates": []}) + "\n")
     assert main(["report", str(path)]) == 1
-    assert "is no run" in capsys.readouterr().err
+    assert "is not a run" in capsys.readouterr().err
     assert not path.with_suffix(".html").exists()
 
 
