@@ -5,10 +5,12 @@ import pytest
 from robustrag_integrations import CallableModel
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.metrics import (
+    GuardedMetric,
     LLMJudge,
     checked_score,
     contains_answer,
     exact_choice,
+    metric_of,
     parse_score,
     references_of,
 )
@@ -129,3 +131,50 @@ def test_references_and_scores_are_checked() -> None:
         checked_score(-1.0, contains_answer)
     with pytest.raises(ValueError, match="contains_answer"):
         checked_score(float("nan"), contains_answer)
+
+
+def test_metrics_are_found_by_name_and_custom_ones_by_module_or_file(tmp_path) -> None:
+    assert metric_of("contains") is contains_answer
+    assert metric_of("exact") is exact_choice
+    assert metric_of("robustrag_integrations.metrics:contains_answer") is contains_answer
+    file = tmp_path / "mine.py"
+    file.write_text("class M:\n    def half(self, response, references):\n        return 0.5\nm = M()\n")
+    assert metric_of(f"{file}:m.half")("a", ["a"]) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("f1", "'f1' is unknown; use one of contains, exact, or module:function"),
+        ("nowhere:f", "cannot import 'nowhere'"),
+        ("math:nothing", "has no attribute 'nothing'"),
+        ("broken.py:f", "cannot import 'broken.py'"),
+        ("missing.py:f", "there is no file 'missing.py'"),
+    ],
+)
+def test_a_metric_that_cannot_be_found_is_named_with_the_fix(tmp_path, monkeypatch, name, said) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "broken.py").write_text("def f(:\n")
+    with pytest.raises(ValueError, match=said):
+        metric_of(name)
+
+
+def test_a_metric_must_be_a_function() -> None:
+    with pytest.raises(TypeError, match="must be a function of \\(response, references\\), got float"):
+        metric_of("math:pi")
+
+
+def test_a_guarded_metric_scores_zero_where_it_fails_and_keeps_what_went_wrong() -> None:
+    guarded = GuardedMetric(lambda response, references: {"a": 1.0, "b": -1.0}[response])
+    assert [guarded(r, ["a"]) for r in "abc"] == [1.0, 0.0, 0.0]
+    assert "at least 0" in guarded.failures["b"]
+    assert guarded.failures["c"] == "KeyError: 'c'"
+    assert set(guarded.failures) == {"b", "c"}
+
+
+def test_a_judge_that_cannot_be_asked_is_an_error_even_when_guarded() -> None:
+    def broken(prompt: str) -> str:
+        raise RuntimeError("no judge today")
+
+    with pytest.raises(ModelError):
+        GuardedMetric(LLMJudge(CallableModel(broken)))("a", ["a"])

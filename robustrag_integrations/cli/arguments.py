@@ -91,3 +91,16 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         help="the server for openai:NAME or openai-completions:NAME, such as http://localhost:8000/v1; OPENAI_API_KEY "
         "is sent to it if set",
     )
+
+
+def add_metric(parser: Any, **more: Any) -> None:
+    """Add --metric."""
+    parser.add_argument(
+        "--metric",
+        type=some_text,
+        metavar="METRIC",
+        help="what scores answers and certificates: contains (the answer holds a right one), exact (it is one), or "
+        "module:function for a custom one, from (response, references) to a score from 0 to 1; default: contains for "
+        "short answers, exact for choices",
+        **more,
+    )

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from robustrag_integrations.cli.arguments import existing, some_text, whole_number
+from robustrag_integrations.cli.arguments import add_metric, existing, some_text, whole_number
 from robustrag_integrations.cli.exits import UsageError
 from robustrag_integrations.cli.thresholds import threshold_help, thresholds
 from robustrag_integrations.defenses.registry import METHODS
@@ -116,6 +116,7 @@ def _add_what(group: Any) -> None:
     group.add_argument("--repeat", type=whole_number(1, 1000), metavar="N", help="how often a planted text repeats")
     group.add_argument("--top-k", nargs="+", type=whole_number(1, 1000), metavar="K", help="passages (default 10)")
     group.add_argument("--judge", type=some_text, metavar="MODEL", help="the model that grades long answers")
+    add_metric(group)
     group.add_argument("--seed", type=whole_number(0, 999_999_999), metavar="N", help="of what is random (default 0)")
 
 
@@ -214,6 +215,7 @@ _FLAGS = {
     "repeat": "repeat",
     "top_k": "top_k",
     "judge": "judge",
+    "metric": "metric",
     "seed": "seed",
 }
 

@@ -131,6 +131,7 @@ def test_flags_win_over_the_file_and_the_file_over_the_preset(run, tmp_path) -> 
         (["--data", "nowhere.jsonl"], "cannot read 'nowhere.jsonl'"),
         (["--model", "nowhere"], "models: unknown model 'nowhere'"),
         (["--output", "."], "cannot open '.'"),
+        (["--metric", "f1"], "metric: 'f1' must be one of contains, exact or module:function"),
         (["--preset", "table9"], "invalid choice"),
         (["--cache", "lands.jsonl"], "cannot use the cache folder"),
     ],
@@ -140,6 +141,14 @@ def test_wrong_usage_names_the_fix(run, arguments, said) -> None:
     assert said in err
     assert code == EXIT_USAGE
     assert out == ""
+
+
+def test_a_chosen_metric_is_named_in_table_and_spreadsheet(run) -> None:
+    metric = "tests.evaluation.light:share_of_letters"
+    code, out, _ = run("--attack", "none", "--metric", metric, "--csv", "run.csv")
+    assert code == 0
+    assert f"metric:   {metric}" in out
+    assert {line["metric"] for line in csv.DictReader(Path("run.csv").read_text().splitlines())} == {metric}
 
 
 def test_failed_rows_make_the_exit_code(run, monkeypatch) -> None:

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 _CAPITALS = re.compile(r"is ([A-Z]\w+)\.")
@@ -53,3 +54,15 @@ def dying(prompt: str) -> str:
         grave.touch()
         os.kill(os.getpid(), signal.SIGKILL)
     return answer(prompt)
+
+
+def share_of_letters(response: str, references: Sequence[str]) -> float:
+    """A metric: the largest share of a reference's letters that are in the response."""
+    return max(len(set(reference) & set(response)) / len(set(reference)) for reference in references)
+
+
+def fussy(response: str, references: Sequence[str]) -> float:
+    """A metric that fails on every answer about Zenda."""
+    if "Zenda" in response:
+        raise LookupError("who is Zenda?")
+    return 1.0

@@ -114,6 +114,7 @@ def row_of(
         defense=answer.defense,
         settings={**answer.settings, "group_size": 1},
         setup=setup,
+        metric="exact" if voting else "contains",
     )
     row["target"] = attacked.target
     row["passages"] = [

@@ -19,7 +19,7 @@ from robustrag_integrations.evaluation.run.config import NO_RAG, TASK_OF, Certif
 from robustrag_integrations.evaluation.run.no_retrieval import NoRetrieval
 from robustrag_integrations.evaluation.run.planning import Job, Setup
 from robustrag_integrations.evaluation.score.rows import blank_row
-from robustrag_integrations.evaluation.score.scoring import metric_for, score_answer
+from robustrag_integrations.evaluation.score.scoring import METRIC_OF_TASK, metric_for, score_answer
 from robustrag_integrations.metrics import LLMJudge, Metric, contains_answer
 from robustrag_integrations.models.named import NamedModel
 from robustrag_integrations.prompts import prompts_for
@@ -98,10 +98,12 @@ class Bench:
         ]
         answer = await _timed(row, defense.aanswer(job.question.question, attacked.passages, choices=choices))
         row["answer"] = answer.to_dict()
-        scores = await asyncio.to_thread(score_answer, job.question, answer, job.task, judge, target=attacked.target)
+        scores = await asyncio.to_thread(
+            score_answer, job.question, answer, job.task, judge, target=attacked.target, metric=job.metric
+        )
         row["scores"] = scores.to_dict()
         if job.certify is not None:
-            metric = metric_for(job.task, job.question, judge)
+            metric = metric_for(job.task, job.question, judge, job.metric)
             row["certificates"] = await _certificates(job, job.certify, defense, metric, choices)
 
     def _model(self, name: NamedModel) -> MeteredModel:
@@ -175,7 +177,7 @@ def _attacked(job: Job, defense: Defense, judge: LLMJudge | None, choices: Seque
         top_k=job.setup.top_k,
         defense=defense,
         choices=choices,
-        metric=metric_for(job.task, job.question, judge) if rated else contains_answer,
+        metric=metric_for(job.task, job.question, judge, job.metric) if rated else contains_answer,
     )
 
 
@@ -214,4 +216,5 @@ def _blank(job: Job) -> dict[str, Any]:
         defense=setup.defense,
         settings=dict(setup.settings),
         setup=setup.label,
+        metric=job.metric or METRIC_OF_TASK[job.task],
     )

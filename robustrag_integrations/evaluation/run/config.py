@@ -120,6 +120,8 @@ class EvalConfig:
         tasks: with several, every data set is asked as each of these that it allows.
         certify: what clean rows are certified against; None for no certificates.
         judge: the model that grades long answers; None for no grades.
+        metric: what scores short answers and choices, in answers and certificates: a name of `metrics.METRICS`, or
+            `module:function` with scores from 0 to 1; None for the task's own (`contains` and `exact`).
         seed: of everything random.
         strict: whether a bad row of the data stops the run.
         layout: the table of the paper that the summary follows; None for the plain table.
@@ -134,6 +136,7 @@ class EvalConfig:
     tasks: tuple[str, ...] = ()
     certify: CertifySpec | None = None
     judge: NamedModel | None = None
+    metric: str | None = None
     seed: int = 0
     strict: bool = False
     layout: str | None = None
@@ -154,6 +157,7 @@ DEFAULTS: Mapping[str, Any] = {
     "limit": None,
     "certify": None,
     "judge": None,
+    "metric": None,
     "seed": 0,
     "strict": False,
     "layout": None,
@@ -204,6 +208,7 @@ def read_config(given: Mapping[str, Any]) -> EvalConfig:
         tasks=top.names("tasks", TASKS),
         certify=top.optional("certify", lambda: _certify(top, seed)),
         judge=top.optional("judge", lambda: _model(top.items("judge", "name")[0])),
+        metric=top.optional("metric", lambda: _metric(top)),
         seed=seed,
         strict=top.flag("strict"),
         layout=top.optional("layout", lambda: top.name("layout", LAYOUTS)),
@@ -289,11 +294,24 @@ def _check_attack(item: Section, name: str) -> None:
     from robustrag_integrations.attacks.plugins import attack_of
 
     if name not in ATTACKS and ":" not in name:
-        raise item.unknown("name", name, ATTACKS, "or module:function for one of your own")
+        raise item.unknown("name", name, ATTACKS, "or module:function for a custom one")
     try:
         attack_of(name)
     except (ValueError, TypeError) as error:
         raise item.wrong(str(error), "name") from error
+
+
+def _metric(top: Section) -> str:
+    from robustrag_integrations.metrics import METRICS, metric_of
+
+    name = top.text("metric")
+    if name not in METRICS and ":" not in name:
+        raise top.unknown("metric", name, METRICS, "or module:function for a custom one")
+    try:
+        metric_of(name)
+    except (ValueError, TypeError) as error:
+        raise top.wrong(str(error), "metric") from error
+    return name
 
 
 def _ranks(section: Section) -> tuple[str | int, ...]:

@@ -25,6 +25,8 @@ from robustrag_integrations.evaluation.run.config import (
 )
 from robustrag_integrations.evaluation.run.journal import canonical
 from robustrag_integrations.evaluation.score.rows import ROW_SCHEMA
+from robustrag_integrations.evaluation.score.scoring import METRIC_OF_TASK
+from robustrag_integrations.metrics import metric_of
 from robustrag_integrations.models.named import NamedModel
 from robustrag_integrations.plugins import source_digest
 
@@ -61,6 +63,7 @@ class Job:
         attack: what is done to the retrieval first.
         certify: what the clean answer is certified against; None for nothing.
         judge: who grades a long answer; None for nobody.
+        metric: what scores the answer, where that is not the task's own metric; None for that.
     """
 
     key: str
@@ -71,6 +74,7 @@ class Job:
     attack: PlannedAttack
     certify: CertifySpec | None
     judge: NamedModel | None
+    metric: str | None = None
 
 
 @dataclass(frozen=True)
@@ -246,7 +250,7 @@ class _Planner:
         judge = config.judge if dataset.task == "long" else None
         certified = attack.corruption_size == 0 and setup.defense in METHODS and (dataset.task != "long" or judge)
         certify = _certify(config.certify, setup.top_k) if certified else None
-        about = {
+        about: dict[str, Any] = {
             "schema": ROW_SCHEMA,
             "data": [dataset.name, dataset.task, digest],
             "setup": [setup.defense, setup.settings, setup.top_k, _extractor(setup.defense)],
@@ -255,8 +259,11 @@ class _Planner:
             "judge": [judge.name, self._prints[judge]] if judge else None,
             "certify": asdict(certify) if certify else None,
         }
+        metric = None if config.metric == METRIC_OF_TASK[dataset.task] or dataset.task == "long" else config.metric
+        if metric is not None:
+            about["metric"] = [metric, _metric_code(metric)]
         key = hashlib.sha256(canonical(about).encode()).hexdigest()[:24]
-        return Job(key, dataset.name, dataset.task, shown, setup, attack, certify, judge)
+        return Job(key, dataset.name, dataset.task, shown, setup, attack, certify, judge, metric)
 
     def _cut(self, question: EvalQuestion, top_k: int) -> tuple[EvalQuestion, str]:
         """The question with its `top_k` best passages, and a hash of all of it."""
@@ -294,6 +301,12 @@ def _defaults(defense: str) -> dict[str, Any]:
     if defense not in METHODS:
         return {}
     return {**{s.name: s.default for s in METHODS[defense].thresholds}, "group_size": 1}
+
+
+@lru_cache(maxsize=1)
+def _metric_code(name: str) -> str | None:
+    """A hash of the file that a custom metric is written in."""
+    return source_digest(metric_of(name)) if ":" in name else None
 
 
 @lru_cache(maxsize=64)

@@ -67,6 +67,7 @@ def blank_row(
     defense: str,
     settings: Mapping[str, Any],
     setup: str,
+    metric: str | None,
 ) -> dict[str, Any]:
     """A row with everything that is known before anybody is asked; the rest of its fields are empty."""
     return {
@@ -85,6 +86,7 @@ def blank_row(
         "defense": defense,
         "settings": dict(settings),
         "setup": setup,
+        "metric": metric,
         "attack": {f.name: getattr(attack, f.name) for f in fields(AttackSpec)},
         "passages": [],
         "answer": None,
@@ -191,6 +193,7 @@ ROW = {
     "defense": str,
     "settings": dict,
     "setup": str,
+    "metric": _MAYBE_TEXT,
     "attack": {
         "name": str,
         "mode": _MAYBE_TEXT,
@@ -213,6 +216,7 @@ ANSWERED = {
         "abstained": bool,
         "judge": Null(Within(0, 100)),
         "unreadable": Maybe(bool),
+        "failure": _MAYBE_TEXT,
     },
     "cost": {"model_calls": _MAYBE_NUMBER, "prompt_tokens": _MAYBE_NUMBER, "completion_tokens": _MAYBE_NUMBER},
     "timing": {"seconds": Within(0, LARGEST)},

@@ -75,7 +75,7 @@ class Line:
         errors: what failed, and how often.
         accuracy: share of right answers: bacc without an attack, racc under one. Empty for long answers.
         judge: the judge's mean score: bllmj without an attack, rllmj under one. Empty without a judge.
-        unreadable: how many of these scores are 0 since the judge's replies held none.
+        unreadable: how many scores are 0 because the judge's replies held none, or because the metric failed.
         asr: share of answers that hold the attacker's. Without an attack: how often it was given anyway.
         both: share of answers that hold both.
         abstention: share of abstentions.
@@ -89,6 +89,7 @@ class Line:
         latency_ratio: time over that of vanilla RAG on the same questions, attack and model, with as many worked
             examples where there is such a run; empty without any.
         certified: one entry per attacker that was certified against; clean rows only.
+        metric: what scored the answers; None for a judge, or where a file does not say.
     """
 
     dataset: str
@@ -116,6 +117,7 @@ class Line:
     seconds: float | None = None
     latency_ratio: Interval = EMPTY
     certified: tuple[CertifiedScore, ...] = ()
+    metric: str | None = None
 
     @property
     def clean(self) -> bool:
@@ -175,7 +177,10 @@ def _checked(rows: Iterable[Row]) -> Iterator[Row]:
             yield row
 
 
-_OF_ALL = {name: ROW[name] for name in ("key", "dataset", "task", "question_id", "model", "defense", "setup", "top_k")}
+_OF_ALL = {
+    name: ROW[name]
+    for name in ("key", "dataset", "task", "question_id", "model", "defense", "setup", "top_k", "metric")
+}
 _OF_ANSWERS = {
     "answer": {"radius": int},
     **{name: ANSWERED[name] for name in ("scores", "cost", "timing")},
@@ -195,7 +200,7 @@ def _setup_key(row: Row) -> tuple[Any, ...]:
 
 
 def _line_key(row: Row) -> tuple[Any, ...]:
-    return (*_setup_key(row), row["setup"], row["defense"], attack_of_row(row))
+    return (*_setup_key(row), row["setup"], row["defense"], attack_of_row(row), row.get("metric"))
 
 
 def _vanilla_seconds(rows: Iterable[Row]) -> dict[tuple[Any, ...], float]:
@@ -260,7 +265,7 @@ def _line(rows: Sequence[Row], vanilla: Mapping[tuple[Any, ...], float]) -> Line
         errors=dict(errors.most_common()),
         accuracy=EMPTY if long else _rate(s["correct"] for s in scores),
         judge=bootstrap_mean(_given(s.get("judge") for s in scores), limits=SCORE),
-        unreadable=sum(bool(s.get("unreadable")) for s in scores),
+        unreadable=sum(bool(s.get("unreadable") or s.get("failure")) for s in scores),
         asr=_rate(s["hijacked"] for s in scores),
         both=_rate(s["both"] for s in scores),
         abstention=_rate(s["abstained"] for s in scores),
@@ -272,6 +277,7 @@ def _line(rows: Sequence[Row], vanilla: Mapping[tuple[Any, ...], float]) -> Line
         seconds=_mean(map(_seconds, done)),
         latency_ratio=bootstrap_ratio(_times(done, vanilla)),
         certified=_certified(done, SCORE if long else RATE),
+        metric=first.get("metric"),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from robustrag_integrations.display import printable
 from robustrag_integrations.evaluation.score.intervals import Interval
 from robustrag_integrations.evaluation.score.rows import AttackSpec
+from robustrag_integrations.evaluation.score.scoring import METRIC_OF_TASK
 from robustrag_integrations.evaluation.score.summary import CertifiedScore, Line
 from robustrag_integrations.evaluation.show.tables import fitted_table
 
@@ -67,7 +68,7 @@ def plain_cell(text: str) -> str:
 def _headline(lines: Sequence[Line]) -> list[str]:
     """What all lines have in common."""
     found = []
-    for name, show in _NAMES:
+    for name, show in _names(lines):
         values = {show(line) for line in lines}
         if len(values) == 1:
             found.append(f"{name + ':':9} {printable(values.pop(), 100)}")
@@ -81,8 +82,14 @@ _NAMES: tuple[_Column, ...] = (
 )
 
 
+def _names(lines: Sequence[Line]) -> list[_Column]:
+    """What says which rows a line is about; the metric where it is not each task's own."""
+    chosen = any(line.metric not in (None, METRIC_OF_TASK.get(line.task)) for line in lines)
+    return [*_NAMES, *([("metric", lambda line: line.metric or "-")] if chosen else [])]
+
+
 def _columns(lines: Sequence[Line]) -> list[_Column]:
-    varying = [(name, show) for name, show in _NAMES if len({show(line) for line in lines}) > 1]
+    varying = [(name, show) for name, show in _names(lines) if len({show(line) for line in lines}) > 1]
     sizes = sorted({(c.attack, c.corruption_size) for line in lines for c in line.certified})
     return [
         *varying,
@@ -122,7 +129,8 @@ def _remarks(line: Line) -> list[str]:
     about = f"{line.dataset}, {line.setup}, {line.attack}"
     found = [f"{about}: {count} failed: {error}" for error, count in line.errors.items()]
     if line.unreadable:
-        found.append(f"{about}: {line.unreadable} of {line.judge.n} judge's scores are 0 since its replies held none")
+        who = "the judge's replies held no score" if line.task == "long" else f"the metric {line.metric} failed on them"
+        found.append(f"{about}: {line.unreadable} of {line.n} scores are 0 because {who}")
     for c in line.certified:
         if c.undecided:
             against = f"{c.attack} k'={c.corruption_size}"
@@ -177,6 +185,7 @@ def _cells(line: Line) -> dict[str, Any]:
         "dataset": plain_cell(line.dataset),
         "task": plain_cell(line.task),
         "model": plain_cell(line.model),
+        "metric": plain_cell(line.metric or ""),
         "setup": plain_cell(line.setup),
         "defense": plain_cell(line.defense),
         "top_k": _blank(line.top_k),

@@ -128,3 +128,20 @@ def test_the_example_configs_are_configs(name) -> None:
     pytest.importorskip("yaml")
     examples = Path(__file__).resolve().parents[3] / "examples"
     assert read_config(load_config(str(examples / name))).models[0].name == "bundled"
+
+
+@pytest.mark.parametrize(
+    ("metric", "said"),
+    [
+        (
+            "contain",
+            "metric: 'contain' must be one of contains, exact or module:function for a custom one",
+        ),
+        ("nowhere:f", "metric: .*cannot import 'nowhere'"),
+        ("math:pi", "metric: .*must be a function of"),
+        (7, "metric: must be a text, got 7"),
+    ],
+)
+def test_a_metric_that_cannot_be_used_is_refused_before_anything_is_loaded(metric, said) -> None:
+    with pytest.raises(ConfigError, match=said):
+        read_config({"metric": metric})

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from robustrag_integrations import RobustAnswer
 from robustrag_integrations.evaluation.data.datasets import EvalQuestion
 from robustrag_integrations.evaluation.score.scoring import Scores, metric_for, score_answer
-from robustrag_integrations.metrics import LLMJudge, contains_answer, exact_choice
+from robustrag_integrations.metrics import LLMJudge, contains_answer, exact_choice, metric_name
 from robustrag_integrations.models.callable import CallableModel
 from tests.helpers.scripted import ScriptedModel
 
@@ -128,6 +130,34 @@ def test_certificates_measure_what_scores_measure() -> None:
     assert metric_for("long", LONG, judge(30))("Some text", LONG.answers) == 30
     with pytest.raises(ValueError, match="needs a judge"):
         metric_for("long", LONG)
+
+
+def test_a_custom_metric_scores_answers_and_certificates_alike() -> None:
+    def half(response: str, references: Sequence[str]) -> float:
+        return 0.5
+
+    assert score_answer(SHORT, answer("Anna Lind"), "qa", metric=half).correct == 0.5
+    assert score_answer(CHOICE, answer("Anna", 0), "mc", metric=half).correct == 0.5
+    assert score_answer(SHORT, answer("he is Anna Lind"), "qa", metric="exact").correct == 0.0
+    certified = metric_for("qa", SHORT, None, half)
+    assert (certified("x", ["x"]), metric_name(certified)) == (0.5, "half")
+
+
+@pytest.mark.parametrize("score", [2.0, -1.0, float("nan"), None])
+@pytest.mark.parametrize(("task", "question"), [("qa", SHORT), ("mc", CHOICE)])
+def test_a_metric_that_fails_on_an_answer_scores_it_zero_and_says_why(task, question, score) -> None:
+    scores = score_answer(question, answer("Anna", 0), task, metric=lambda response, references: score)
+    assert scores.correct == 0.0
+    assert scores.failure
+    assert scores.to_dict()["failure"] == scores.failure
+
+
+def test_a_judge_that_is_a_function_and_fails_scores_zero_and_says_why() -> None:
+    def broken(response: str, references: Sequence[str]) -> float:
+        raise LookupError("no grade")
+
+    scores = score_answer(LONG, answer("x"), "long", broken)
+    assert (scores.judge, scores.failure) == (0.0, "LookupError: no grade")
 
 
 def test_scores_become_json() -> None:

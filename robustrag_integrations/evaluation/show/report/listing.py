@@ -107,6 +107,7 @@ def _task(row: Mapping[str, Any], limits: Limits) -> list[tuple[str, str]]:
         ("Data set", f"{one_line(row['dataset'], 60)}, question {one_line(row['question_id'], 60)}"),
         ("Model", one_line(row["model"], 100)),
         ("Attack", attack_label(row)),
+        *([("Metric", one_line(row["metric"], 100))] if row.get("metric") else []),
         ("Outcome", _scores(row)),
     ]
     return pairs
@@ -120,7 +121,9 @@ def _scores(row: Mapping[str, Any]) -> str:
     if scores.get("judge") is not None:
         said += f", judge {scores['judge']:g} of 100"
     if scores.get("unreadable"):
-        said += ", since no score could be read from the judge's replies"
+        said += ", because no score could be read from the judge's replies"
+    if scores.get("failure"):
+        said += f", because the metric failed: {one_line(scores['failure'], 200)}"
     return said
 
 
