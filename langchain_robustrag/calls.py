@@ -10,7 +10,8 @@ import asyncio
 import concurrent.futures
 import sys
 import threading
-from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -18,13 +19,14 @@ from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackMa
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import BasePromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.config import ContextThreadPoolExecutor, merge_configs, patch_config, run_in_executor
+from langchain_core.runnables.config import ContextThreadPoolExecutor, merge_configs, patch_config
 
 from langchain_robustrag.language_models import is_synchronous
 from langchain_robustrag.limits import CallLimit
 from langchain_robustrag.prompts import FilledPrompt
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.models.time_limits import astream_within, await_within, call_within, stream_within
+from robustrag_integrations.models.call_threads import CallThreads
+from robustrag_integrations.models.time_limits import astream_within, await_within
 from robustrag_integrations.plans.requests import Ask, Reply, Request
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.redaction import in_one_line, presentable, secrets_of
@@ -108,7 +110,7 @@ class CallPerformer:
     def stream_final(self, prompt: Prompt) -> Iterator[str]:
         """The final answer in pieces. It holds no slot: whoever reads the pieces may take their time."""
         try:
-            yield from stream_within(self.calls.timeout, self.calls.asking_final.stream(*self._final(prompt)))
+            yield from self._threads.stream(self.calls.timeout, self.calls.asking_final.stream(*self._final(prompt)))
             return
         except Exception as error:
             failed = self._shown(error)
@@ -117,8 +119,9 @@ class CallPerformer:
     async def astream_final(self, prompt: Prompt) -> AsyncIterator[str]:
         """`stream_final` without blocking the event loop."""
         try:
-            async for piece in astream_within(self.calls.timeout, self._apieces(*self._final(prompt))):
-                yield piece
+            async with aclosing(self._apieces(*self._final(prompt))) as pieces:
+                async for piece in pieces:
+                    yield piece
             return
         except Exception as error:
             failed = self._shown(error)
@@ -128,14 +131,15 @@ class CallPerformer:
         """What LangChain's models cut is not known."""
         return False
 
-    async def _apieces(self, values: Mapping[str, Any], config: RunnableConfig) -> AsyncIterator[str]:
+    def _apieces(self, values: Mapping[str, Any], config: RunnableConfig) -> AsyncGenerator[str, None]:
+        asking, timeout = self.calls.asking_final, self.calls.timeout
         if self.calls.synchronous:
-            pieces = self.calls.asking_final.stream(values, config)
-            while (piece := await run_in_executor(config, next, pieces, None)) is not None:
-                yield piece
-            return
-        async for piece in self.calls.asking_final.astream(values, config):
-            yield piece
+            return self._threads.astream(timeout, asking.stream(values, config))
+        return astream_within(timeout, asking.astream(values, config))
+
+    @property
+    def _threads(self) -> CallThreads:
+        return self.calls.limit.threads
 
     def _ask_groups(self, prompts: Sequence[Prompt]) -> list[Response]:
         """Ask all groups at once. Not with `batch`: that returns interrupts as if they were answers."""
@@ -181,19 +185,16 @@ class CallPerformer:
 
     def _invoke(self, asking: Runnable[Any, str], values: Mapping[str, Any], config: RunnableConfig) -> str:
         try:
-            return call_within(self.calls.timeout, asking.invoke, values, config)
+            return self._threads.call(self.calls.timeout, asking.invoke, values, config)
         except Exception as error:
             failed = self._shown(error)
         raise failed
 
     async def _ainvoke(self, asking: Runnable[Any, str], values: Mapping[str, Any], config: RunnableConfig) -> str:
-        call: Awaitable[str]
-        if self.calls.synchronous:
-            call = run_in_executor(config, asking.invoke, values, config)
-        else:
-            call = asking.ainvoke(values, config)
         try:
-            return await await_within(self.calls.timeout, call)
+            if self.calls.synchronous:
+                return await self._threads.acall(self.calls.timeout, asking.invoke, values, config)
+            return await await_within(self.calls.timeout, asking.ainvoke(values, config))
         except Exception as error:
             failed = self._shown(error)
         raise failed

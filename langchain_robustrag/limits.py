@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, contextmanager, nullcontext
 from typing import Any
 
 from robustrag_integrations.forks import lock_held_over_forks, renew_in_children
+from robustrag_integrations.models.call_threads import CallThreads
 
 
 class CallLimit:
@@ -17,10 +18,15 @@ class CallLimit:
 
     LangChain's `max_concurrency` counts per level: four inputs of five groups each may be twenty calls. Here calls with
     the same `max_concurrency` share one lowered cap, so that a batch keeps to it too.
+
+    Attributes:
+        calls: the cap.
+        threads: those of synchronous calls that may be given up.
     """
 
     def __init__(self, calls: int) -> None:
         self.calls = calls
+        self.threads = CallThreads(calls)
         self._lock = lock_held_over_forks()
         self._threads: dict[int, threading.BoundedSemaphore] = {}
         self._loops: weakref.WeakKeyDictionary[Any, dict[int, asyncio.Semaphore]] = weakref.WeakKeyDictionary()

@@ -6,7 +6,6 @@ LLM's own decorators emit its events, spans and callbacks and honour its rate li
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -77,12 +76,8 @@ class PlainCalls:
                 yield piece.delta or ""
 
     async def astream(self, prompt: str) -> AsyncIterator[str]:
-        """The answer in pieces; in threads where the LLM would block the loop."""
-        if self.blocks_streaming:
-            pieces = self.stream(prompt)
-            while (text := await asyncio.to_thread(next, pieces, None)) is not None:
-                yield text
-        elif self._chats:
+        """The answer in pieces; not for LLMs that would block the event loop."""
+        if self._chats:
             async for part in await self._llm.astream_chat(self._messages(prompt), **self._kwargs):
                 yield part.delta or ""
         else:

@@ -16,6 +16,7 @@ from llamaindex_robustrag.cautions import llm_warnings
 from llamaindex_robustrag.fitting import Fitter
 from llamaindex_robustrag.llm_calls import PlainCalls, StructuredCalls
 from robustrag_integrations.models.base import Response, Role, TextModel
+from robustrag_integrations.models.call_threads import CallThreads
 from robustrag_integrations.models.callable import TRANSIENT, CallableModel
 from robustrag_integrations.prompts import Prompt
 
@@ -38,6 +39,11 @@ class CallPolicy:
     retry_on: tuple[type[Exception], ...] = TRANSIENT
     llm_kwargs: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "threads", CallThreads(self.num_workers))
+
+    threads: CallThreads = field(init=False, repr=False, compare=False)
+
     def callable_model(self, calls: PlainCalls | StructuredCalls, name: str) -> CallableModel:
         """The calls with the core's threads, tasks, retries and time-outs around them."""
         return CallableModel(
@@ -49,7 +55,8 @@ class CallPolicy:
             retry_on=self.retry_on,
             name=name,
             stream_fn=calls.stream if isinstance(calls, PlainCalls) else None,
-            async_stream_fn=calls.astream if isinstance(calls, PlainCalls) else None,
+            async_stream_fn=calls.astream if isinstance(calls, PlainCalls) and not calls.blocks_streaming else None,
+            threads=self.threads,
         )
 
 

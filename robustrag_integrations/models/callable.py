@@ -6,8 +6,9 @@ import asyncio
 import inspect
 import threading
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +16,8 @@ from robustrag_integrations.checks import check_at_least_one
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.forks import renew_in_children
 from robustrag_integrations.models.base import Response, Role, TextModel
-from robustrag_integrations.models.time_limits import (
-    astream_within,
-    await_within,
-    call_within,
-    checked_timeout,
-    stream_within,
-)
+from robustrag_integrations.models.call_threads import CallThreads
+from robustrag_integrations.models.time_limits import astream_within, await_within, checked_timeout
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.redaction import in_one_line, presentable, secrets_of
 
@@ -37,12 +33,15 @@ class CallableModel(TextModel):
     Args:
         fn: prompt to text. None when only `async_fn` is given; synchronous calls then run it in a loop of their own.
         async_fn: the same as a coroutine function. None: asynchronous calls run `fn` in threads.
-        stream_fn: prompt to pieces of text, for streaming the final answer. None: it comes as one piece.
-        async_stream_fn: the same as an asynchronous generator function.
+        stream_fn: prompt to pieces of text, for streaming the final answer.
+        async_stream_fn: the same as an asynchronous generator function. None: asynchronous streams run `stream_fn` in a
+            thread. Without either, the final answer comes as one piece.
         max_concurrency: how many calls of this instance may be under way at a time, over all answers being made: one
             cap for all threads, and one for each event loop.
         timeout: seconds for one call (one try, or one whole stream), None for no limit. A synchronous function cannot
-            be stopped from outside: its call is given up, and its thread ends when the function returns.
+            be stopped from outside: its call is given up, the connection that it reads from is shut down, and its
+            thread ends when the function returns. While `max_concurrency` such threads, and at least 32, still run,
+            further calls fail.
         attempts: how often a call is tried in all.
         retry_on: exceptions worth another try. Others fail at once.
         retry_wait: seconds before the second try; doubled each time, with jitter, up to `retry_max_wait`.
@@ -50,6 +49,7 @@ class CallableModel(TextModel):
         samples: whether the model samples (temperature above 0): two calls may then differ, and the radius of an
             answer is about another run than the one that was seen. It is warned of on every answer.
         name: the model's name in reports.
+        threads: shared by models that call the same client; None: the model's own.
 
     Raises:
         TypeError: neither function is given, or one is not callable.
@@ -71,6 +71,7 @@ class CallableModel(TextModel):
         retry_max_wait: float = 20.0,
         samples: bool = False,
         name: str | None = None,
+        threads: CallThreads | None = None,
     ) -> None:
         if fn is not None and inspect.iscoroutinefunction(fn):
             raise TypeError("fn is a coroutine function; pass it as async_fn=")
@@ -88,6 +89,7 @@ class CallableModel(TextModel):
         self._wait, self._max_wait = retry_wait, retry_max_wait
         self._samples = samples
         self._name = name or str(getattr(fn or async_fn, "__qualname__", type(fn or async_fn).__name__))
+        self._threads = threads or CallThreads(max_concurrency)
         self._slots = threading.BoundedSemaphore(max_concurrency)
         renew_in_children(self, CallableModel._renew_slots)
         self._loop_slots: weakref.WeakKeyDictionary[Any, asyncio.Semaphore] = weakref.WeakKeyDictionary()
@@ -140,7 +142,7 @@ class CallableModel(TextModel):
             return
         with self._slots:
             try:
-                yield from map(_checked, stream_within(self._timeout, self._stream_fn(prompt.text)))
+                yield from map(_checked, self._threads.stream(self._timeout, self._stream_fn(prompt.text)))
                 return
             except Exception as error:
                 failed = error
@@ -148,13 +150,18 @@ class CallableModel(TextModel):
 
     async def astream(self, prompt: Prompt) -> AsyncIterator[str]:
         """`stream` without blocking the event loop."""
-        if self._async_stream_fn is None:
+        if self._async_stream_fn is not None:
+            pieces: AsyncGenerator[str, None] = astream_within(self._timeout, self._async_stream_fn(prompt.text))
+        elif self._stream_fn is not None:
+            pieces = self._threads.astream(self._timeout, self._stream_fn(prompt.text))
+        else:
             yield _text_or_raise((await self.agenerate([prompt], "final"))[0])
             return
         async with self._async_slots():
             try:
-                async for piece in astream_within(self._timeout, self._async_stream_fn(prompt.text)):
-                    yield _checked(piece)
+                async with aclosing(pieces):
+                    async for piece in pieces:
+                        yield _checked(piece)
                 return
             except Exception as error:
                 failed = error
@@ -182,7 +189,7 @@ class CallableModel(TextModel):
     def _call(self, prompt: str) -> str:
         assert self._fn is not None  # noqa: S101 - generate() took the other way
         with self._slots:
-            return call_within(self._timeout, self._fn, prompt)
+            return self._threads.call(self._timeout, self._fn, prompt)
 
     async def _arespond(self, prompt: str) -> Response:
         try:
@@ -195,7 +202,7 @@ class CallableModel(TextModel):
             if self._async_fn is not None:
                 return await await_within(self._timeout, self._async_fn(prompt))
             assert self._fn is not None  # noqa: S101 - the constructor wants one of the two
-            return await await_within(self._timeout, asyncio.to_thread(self._fn, prompt))
+            return await self._threads.acall(self._timeout, self._fn, prompt)
 
     def _renew_slots(self) -> None:
         """Free the slots that the parent process's threads had taken when it forked."""

@@ -1,15 +1,10 @@
-"""Giving calls up: a time limit around any function, iterator or asynchronous iterator."""
+"""Giving asynchronous calls up: a time limit around any awaitable or asynchronous iterator."""
 
 from __future__ import annotations
 
 import asyncio
-import queue
-import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from concurrent.futures import Future, wait
-from contextlib import suppress
-from contextvars import copy_context
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
@@ -18,39 +13,14 @@ END: Any = object()  # comes after the last piece
 
 
 def checked_timeout(timeout: float | None) -> float | None:
-    """A time limit that makes sense.
+    """The time limit, if it is a valid one.
 
     Raises:
-        ValueError: it is no number above 0.
+        ValueError: it is not a number above 0.
     """
     if timeout is not None and (isinstance(timeout, bool) or not timeout > 0):
         raise ValueError(f"timeout={timeout!r} must be above 0 seconds, or None for no limit")
     return timeout
-
-
-def call_within(timeout: float | None, fn: Callable[..., Result], *args: Any) -> Result:
-    """Call a function, and give up waiting after `timeout` seconds.
-
-    Nothing can stop a function from outside: it runs in a daemon thread, which ends when the function returns.
-
-    Raises:
-        TimeoutError: the time is over.
-    """
-    if timeout is None:
-        return fn(*args)
-    done: Future[Result] = Future()
-    context = copy_context()
-
-    def call() -> None:
-        try:
-            done.set_result(context.run(fn, *args))
-        except BaseException as error:
-            done.set_exception(error)
-
-    threading.Thread(target=call, name="robustrag-call", daemon=True).start()
-    if not wait([done], timeout).done:
-        raise TimeoutError(f"no answer within {timeout:g} s")
-    return done.result()
 
 
 async def await_within(timeout: float | None, awaitable: Awaitable[Result]) -> Result:
@@ -91,54 +61,8 @@ async def _cancelled(task: asyncio.Future[Any]) -> None:
         task.exception()  # has been seen
 
 
-def stream_within(timeout: float | None, pieces: Iterator[str]) -> Iterator[str]:
-    """Give what an iterator gives, all of it within `timeout` seconds; it runs in a thread as in `call_within`.
-
-    Raises:
-        TimeoutError: the time is over.
-    """
-    if timeout is None:
-        yield from pieces
-        return
-    deadline = time.monotonic() + timeout
-    told: queue.SimpleQueue[tuple[str, BaseException | None]] = queue.SimpleQueue()
-    abandoned = threading.Event()
-    context = copy_context()
-    run = context.run  # the pieces are made in one context, that of the caller
-    threading.Thread(target=run, args=(_feed, pieces, told, abandoned), name="robustrag-stream", daemon=True).start()
-    try:
-        while True:
-            try:
-                piece, error = told.get(timeout=max(0.0, deadline - time.monotonic()))
-            except queue.Empty:
-                raise TimeoutError(f"no complete answer within {timeout:g} s") from None
-            if error is not None:
-                raise error
-            if piece is END:
-                return
-            yield piece
-    finally:
-        abandoned.set()
-
-
-def _feed(pieces: Iterator[str], told: queue.SimpleQueue[Any], abandoned: threading.Event) -> None:
-    try:
-        for piece in pieces:
-            told.put((piece, None))
-            if abandoned.is_set():
-                break
-        told.put((END, None))
-    except BaseException as error:
-        told.put(("", error))
-    finally:
-        close = getattr(pieces, "close", None)
-        if close is not None:
-            with suppress(Exception):  # nobody is left to be told
-                close()
-
-
-async def astream_within(timeout: float | None, pieces: AsyncIterator[str]) -> AsyncIterator[str]:
-    """`stream_within` for an asynchronous iterator, which is cancelled when the time is over.
+async def astream_within(timeout: float | None, pieces: AsyncIterator[str]) -> AsyncGenerator[str, None]:
+    """What an asynchronous iterator gives, all of it within `timeout` seconds; then it is cancelled.
 
     Raises:
         TimeoutError: the time is over.
