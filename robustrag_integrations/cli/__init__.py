@@ -56,11 +56,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (RobustRAGError, ImportError) as error:
         complain(f"error: {error}")
         return EXIT_FAILURE
-    except BrokenPipeError:  # whoever read the output has seen enough
+    except BrokenPipeError:  # the reader of the output has seen enough
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - the interpreter flushes standard output once more at its end
         return EXIT_FAILURE
-    except KeyboardInterrupt:
-        complain("interrupted")
+    except KeyboardInterrupt as stop:
+        complain(str(stop) or "interrupted")
         return 130
     return code
 

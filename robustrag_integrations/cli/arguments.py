@@ -48,6 +48,11 @@ def whole_number(smallest: int, largest: int) -> Callable[[str], int]:
     return read
 
 
+def passages_asked(text: str) -> int | str:
+    """A number of passages, or `all`."""
+    return text if text == "all" else whole_number(1, 1000)(text)
+
+
 def add_command(
     commands: Any, name: str, run: Callable[[argparse.Namespace], int], about: str, description: str, epilog: str
 ) -> argparse.ArgumentParser:

@@ -6,8 +6,9 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from robustrag_integrations.cli.arguments import add_metric, existing, some_text, whole_number
+from robustrag_integrations.cli.arguments import add_metric, existing, passages_asked, some_text, whole_number
 from robustrag_integrations.cli.exits import UsageError
+from robustrag_integrations.cli.running import add_how
 from robustrag_integrations.cli.thresholds import threshold_help, thresholds
 from robustrag_integrations.defenses.registry import METHODS
 from robustrag_integrations.evaluation.run.config import DEFAULTS, MODES, TASKS, defense_names, load_config
@@ -61,7 +62,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     _add_what(parser.add_argument_group("what is evaluated"))
     _add_settings(parser.add_argument_group("settings of the defences; several values are so many setups"))
     _add_certificates(parser.add_argument_group("certificates"))
-    _add_how(parser.add_argument_group("how it is run"))
+    add_how(parser.add_argument_group("how it is run"))
     _add_results(parser.add_argument_group("results"))
 
 
@@ -114,7 +115,9 @@ def _add_what(group: Any) -> None:
         help="injection (default): the last passages drop out; or modification",
     )
     group.add_argument("--repeat", type=whole_number(1, 1000), metavar="N", help="how often a planted text repeats")
-    group.add_argument("--top-k", nargs="+", type=whole_number(1, 1000), metavar="K", help="passages (default 10)")
+    group.add_argument(
+        "--top-k", nargs="+", type=passages_asked, metavar="K", help="passages (default 10), or all that there are"
+    )
     group.add_argument("--judge", type=some_text, metavar="MODEL", help="the model that grades long answers")
     add_metric(group)
     group.add_argument("--seed", type=whole_number(0, 999_999_999), metavar="N", help="of what is random (default 0)")
@@ -149,21 +152,6 @@ def _add_certificates(group: Any) -> None:
         "--max-model-calls", type=whole_number(1, 10_000_000), metavar="N", help="per certificate (1000)"
     )
     group.add_argument("--sample", type=whole_number(0, 1_000_000), metavar="N", help="samples for estimates (0)")
-
-
-def _add_how(group: Any) -> None:
-    group.add_argument(
-        "--concurrency",
-        type=whole_number(1, 1000),
-        default=1,
-        metavar="N",
-        help="rows at a time (default 1); models in this process run one row at a time all the same",
-    )
-    group.add_argument("--cache", metavar="DIR", help="where model calls are kept (default ~/.cache/robustrag/calls)")
-    group.add_argument("--no-cache", action="store_true", help="ask the model every time")
-    group.add_argument("--engine", choices=("local", "ray"), default="local", help="this process, or a Ray cluster")
-    group.add_argument("--workers", type=whole_number(1, 10_000), metavar="N", help="ray: how many (default: CPUs)")
-    group.add_argument("--ray-address", metavar="ADDRESS", help="ray: the cluster; none starts one on this machine")
 
 
 def _add_results(group: Any) -> None:

@@ -154,7 +154,7 @@ def test_a_chosen_metric_is_named_in_table_and_spreadsheet(run) -> None:
 def test_failed_rows_make_the_exit_code(run, monkeypatch) -> None:
     code, out, err = run("--limit", "1", "--attack", "none", model="python:tests.evaluation.light:broken")
     assert code == EXIT_FAILURE
-    assert "run the same command again to try these once more" in err
+    assert "run the same command again to retry them" in err
     assert "no such luck" in out
 
 

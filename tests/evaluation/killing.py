@@ -38,7 +38,7 @@ def certify_command(folder: Path, output: str) -> list[str]:
     data = write_questions(folder, count=25)
     return [
         *("certify", data, "--defense", "voting", "--model", LIGHT, "--corruption-size", "1", "2", "--metric", "exact"),
-        *("--output", output),
+        *("--cache", str(folder / "cache"), "--output", output),
     ]
 
 

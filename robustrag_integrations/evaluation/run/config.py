@@ -116,7 +116,7 @@ class EvalConfig:
         models: the models under test.
         defenses: the defences, each with its settings.
         attacks: what each setup is attacked with; the clean run always comes first.
-        top_k: how many passages are retrieved; several are so many setups.
+        top_k: how many passages are retrieved, None for all that a question has; several are so many setups.
         tasks: with several, every data set is asked as each of these that it allows.
         certify: what clean rows are certified against; None for no certificates.
         judge: the model that grades long answers; None for no grades.
@@ -132,7 +132,7 @@ class EvalConfig:
     models: tuple[NamedModel, ...]
     defenses: tuple[DefenseSpec, ...]
     attacks: tuple[PlannedAttack, ...]
-    top_k: tuple[int, ...] = (10,)
+    top_k: tuple[int | None, ...] = (10,)
     tasks: tuple[str, ...] = ()
     certify: CertifySpec | None = None
     judge: NamedModel | None = None
@@ -204,7 +204,7 @@ def read_config(given: Mapping[str, Any]) -> EvalConfig:
         models=tuple(_model(item) for item in top.items("models", "name")),
         defenses=tuple(_defense(item) for item in top.items("defenses", "name")),
         attacks=_attacks(top, seed),
-        top_k=top.numbers("top_k", 1, 1000),
+        top_k=_top_k(top),
         tasks=top.names("tasks", TASKS),
         certify=top.optional("certify", lambda: _certify(top, seed)),
         judge=top.optional("judge", lambda: _model(top.items("judge", "name")[0])),
@@ -301,6 +301,12 @@ def _check_attack(item: Section, name: str) -> None:
         raise item.wrong(str(error), "name") from error
 
 
+def _top_k(top: Section) -> tuple[int | None, ...]:
+    """Numbers of passages; None for `all`."""
+    values = top.values("top_k")
+    return tuple(dict.fromkeys(None if v == "all" else top.whole_number("top_k", v, 1, 1000) for v in values))
+
+
 def _metric(top: Section) -> str:
     from robustrag_integrations.metrics import METRICS, metric_of
 
@@ -359,14 +365,24 @@ def _check_together(config: EvalConfig) -> None:
         for defense in config.defenses:
             if not tasks & set(defense.tasks):
                 raise no_task(defense, sorted(map(str, tasks)))
-    if config.certify and max(config.certify.corruption_sizes) > max(config.top_k):
+    if None in config.top_k and any(attack.rank == "sweep" for attack in config.attacks):
+        raise ConfigError("ranks: sweep needs a number of passages; give one as top_k in place of all")
+    largest = most_passages(config)
+    if largest is None:
+        return
+    if config.certify and max(config.certify.corruption_sizes) > largest:
         raise ConfigError(
-            f"certify: corruption_sizes {max(config.certify.corruption_sizes)} is more than the {max(config.top_k)} "
-            "passages that top_k retrieves; lower it, or raise top_k"
+            f"certify: corruption_sizes {max(config.certify.corruption_sizes)} is more than the {largest} passages "
+            "that top_k retrieves; lower it, or raise top_k"
         )
     sizes = [a.corruption_size for a in config.attacks]
-    if max(sizes) > max(config.top_k):
-        raise ConfigError(f"corruption_sizes: {max(sizes)} is more than the {max(config.top_k)} passages of top_k")
+    if max(sizes) > largest:
+        raise ConfigError(f"corruption_sizes: {max(sizes)} is more than the {largest} passages of top_k")
+
+
+def most_passages(config: EvalConfig) -> int | None:
+    """How many passages a question needs for every setup; None for all that there are."""
+    return None if None in config.top_k else max(k for k in config.top_k if k is not None)
 
 
 def _needs_probabilities(defense: str) -> bool:

@@ -21,6 +21,7 @@ from robustrag_integrations.evaluation.run.config import (
     DefenseSpec,
     EvalConfig,
     PlannedAttack,
+    most_passages,
     no_task,
 )
 from robustrag_integrations.evaluation.run.journal import canonical
@@ -40,14 +41,14 @@ class Setup:
         model: what is asked.
         defense: the defence's name.
         settings: the chosen settings, and the defaults of those that matter most, as (name, value) pairs.
-        top_k: how many passages are retrieved.
+        top_k: how many passages are retrieved; None for all that a question has.
     """
 
     label: str
     model: NamedModel
     defense: str
     settings: tuple[tuple[str, Any], ...]
-    top_k: int
+    top_k: int | None
 
 
 @dataclass(frozen=True)
@@ -114,10 +115,10 @@ def make_plan(config: EvalConfig) -> RunPlan:
     return RunPlan(tuple(unique.values()), tuple(dict.fromkeys(notes)))
 
 
-def _at_ranks(attacks: Iterable[PlannedAttack], top_k: int) -> Iterator[PlannedAttack]:
+def _at_ranks(attacks: Iterable[PlannedAttack], top_k: int | None) -> Iterator[PlannedAttack]:
     """The attacks, `sweep` spelt out: one for every rank from which the planted passages fit."""
     for attack in attacks:
-        if attack.rank == "sweep":
+        if attack.rank == "sweep" and top_k is not None:
             yield from (replace(attack, rank=rank) for rank in ranks_to_sweep(top_k, attack.corruption_size))
         else:
             yield attack
@@ -146,7 +147,7 @@ def _choices(spec: DefenseSpec) -> Iterator[dict[str, Any]]:
         yield dict(zip(spec.settings, values, strict=True))
 
 
-def _labels(drafts: Sequence[tuple[DefenseSpec, dict[str, Any], int]], *, several_sizes: bool) -> list[str]:
+def _labels(drafts: Sequence[tuple[DefenseSpec, dict[str, Any], int | None]], *, several_sizes: bool) -> list[str]:
     """A short name for each, which says what it does differently from others of its defence."""
     named: list[str] = []
     for spec, chosen, top_k in drafts:
@@ -154,7 +155,7 @@ def _labels(drafts: Sequence[tuple[DefenseSpec, dict[str, Any], int]], *, severa
         others = [c for s, c, _ in drafts if (s.label or s.name) == base]
         differing = [k for k in chosen if any(c.get(k) != chosen[k] for c in others)]
         said = [f"{k}={chosen[k]:g}" if isinstance(chosen[k], float) else f"{k}={chosen[k]}" for k in differing]
-        named.append(" ".join([base, *said, *([f"top_k={top_k}"] if several_sizes else [])]))
+        named.append(" ".join([base, *said, *([f"top_k={top_k or 'all'}"] if several_sizes else [])]))
     seen: dict[str, int] = {}
     for at, name in enumerate(named):
         seen[name] = seen.get(name, 0) + 1
@@ -196,7 +197,7 @@ def _as_tasks(spec: DataSpec, config: EvalConfig) -> list[Dataset]:
 
 
 def _load(spec: DataSpec, task: Any, config: EvalConfig) -> Dataset:
-    return load_dataset(spec.source, task=task, top_k=max(config.top_k), limit=spec.limit, strict=config.strict)
+    return load_dataset(spec.source, task=task, top_k=most_passages(config), limit=spec.limit, strict=config.strict)
 
 
 def _check_defenses(config: EvalConfig, datasets: Iterable[Dataset]) -> None:
@@ -207,10 +208,10 @@ def _check_defenses(config: EvalConfig, datasets: Iterable[Dataset]) -> None:
 
 
 def _data_notes(dataset: Dataset) -> Iterator[str]:
-    if dataset.bad_rows:
+    if count := len(dataset.bad_rows):
         first = "; ".join(map(str, dataset.bad_rows[:3]))
-        more = f"; and {len(dataset.bad_rows) - 3} more" if len(dataset.bad_rows) > 3 else ""
-        yield f"{dataset.name}: {len(dataset.bad_rows)} rows are no questions and were left out ({first}{more})"
+        more = f"; and {count - 3} more" if count > 3 else ""
+        yield f"{dataset.name}: {count} bad row{'s' * (count > 1)} left out ({first}{more})"
 
 
 class _Planner:
@@ -220,14 +221,14 @@ class _Planner:
         self._config, self._notes = config, notes
         named = [*config.models, *([config.judge] if config.judge else [])]
         self._prints = {model: model.fingerprint() for model in dict.fromkeys(named)}
-        self._shown: dict[tuple[int, int], tuple[EvalQuestion, str]] = {}
+        self._shown: dict[tuple[int, int | None], tuple[EvalQuestion, str]] = {}
 
     def jobs(self, dataset: Dataset, setup: Setup, attack: PlannedAttack) -> Iterator[Job]:
         """One job per question that the attack can be run on."""
         clean = attack.corruption_size == 0
         if not clean and (setup.defense == "no-rag" or dataset.task not in attack.tasks):
             return
-        if attack.corruption_size > setup.top_k:
+        if setup.top_k is not None and attack.corruption_size > setup.top_k:
             self._notes.append(
                 f"{setup.label}: {setup.top_k} passages cannot hold {attack.corruption_size} planted ones; left out"
             )
@@ -265,7 +266,7 @@ class _Planner:
         key = hashlib.sha256(canonical(about).encode()).hexdigest()[:24]
         return Job(key, dataset.name, dataset.task, shown, setup, attack, certify, judge, metric)
 
-    def _cut(self, question: EvalQuestion, top_k: int) -> tuple[EvalQuestion, str]:
+    def _cut(self, question: EvalQuestion, top_k: int | None) -> tuple[EvalQuestion, str]:
         """The question with its `top_k` best passages, and a hash of all of it."""
         known = (id(question), top_k)
         if known not in self._shown:
@@ -276,9 +277,9 @@ class _Planner:
         return self._shown[known]
 
 
-def _certify(spec: CertifySpec | None, top_k: int) -> CertifySpec | None:
+def _certify(spec: CertifySpec | None, top_k: int | None) -> CertifySpec | None:
     """What can be certified for this many passages."""
-    sizes = tuple(size for size in spec.corruption_sizes if size <= top_k) if spec else ()
+    sizes = tuple(size for size in spec.corruption_sizes if top_k is None or size <= top_k) if spec else ()
     return replace(spec, corruption_sizes=sizes) if spec and sizes else None
 
 

@@ -74,11 +74,11 @@ class Section:
 
     def number(self, key: str, smallest: int, largest: int) -> int:
         """A whole number of this range."""
-        return self._number(key, self._given[key], smallest, largest)
+        return self.whole_number(key, self._given[key], smallest, largest)
 
     def numbers(self, key: str, smallest: int, largest: int) -> tuple[int, ...]:
         """One or several whole numbers of this range."""
-        return tuple(dict.fromkeys(self._number(key, v, smallest, largest) for v in self.values(key)))
+        return tuple(dict.fromkeys(self.whole_number(key, v, smallest, largest) for v in self.values(key)))
 
     def name(self, key: str, allowed: Collection[str]) -> str:
         """One of these names."""
@@ -118,7 +118,8 @@ class Section:
             parts.append(Section(value, place, self._error))
         return tuple(parts)
 
-    def _number(self, key: str, value: Any, smallest: int, largest: int) -> int:
+    def whole_number(self, key: str, value: Any, smallest: int, largest: int) -> int:
+        """This value of a key, a whole number of this range."""
         if isinstance(value, bool) or not isinstance(value, int) or not smallest <= value <= largest:
             raise self.wrong(f"{shown(value)} must be a whole number from {smallest} to {largest:,}", key)
         return value

@@ -219,7 +219,7 @@ def test_questions_without_a_target_are_named_and_left_out(config, tmp_path) -> 
     plan = make_plan(config(data=[str(path)], tasks=[], defenses=["vanilla"]))
     assert [job.attack.name for job in plan.jobs] == ["none"]
     assert any("no incorrect answer for pia" in note for note in plan.notes)
-    assert any("1 rows are no questions" in note for note in plan.notes)
+    assert any("1 bad row left out" in note for note in plan.notes)
 
 
 def test_a_metric_scores_answers_and_certificates_and_makes_rows_of_its_own(config) -> None:

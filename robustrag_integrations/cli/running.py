@@ -1,0 +1,142 @@
+"""Running an evaluation from the command line: `robustrag eval`, and `robustrag certify`, which is a part of it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from robustrag_integrations.cli.arguments import whole_number
+from robustrag_integrations.cli.exits import EXIT_ANSWERED, EXIT_FAILURE, UsageError
+from robustrag_integrations.cli.output import complain
+from robustrag_integrations.display import printable
+
+if TYPE_CHECKING:
+    from robustrag_integrations.evaluation.run.runner import Finished
+
+
+def add_how(group: Any) -> None:
+    """Add the options on how rows are made; they change no row."""
+    group.add_argument(
+        "--concurrency",
+        type=whole_number(1, 1000),
+        default=1,
+        metavar="N",
+        help="rows at a time (default 1); models in this process run one row at a time all the same",
+    )
+    group.add_argument("--cache", metavar="DIR", help="where model calls are kept (default ~/.cache/robustrag/calls)")
+    group.add_argument("--no-cache", action="store_true", help="ask the model every time")
+    group.add_argument("--engine", choices=("local", "ray"), default="local", help="this process, or a Ray cluster")
+    group.add_argument("--workers", type=whole_number(1, 10_000), metavar="N", help="ray: how many (default: CPUs)")
+    group.add_argument("--ray-address", metavar="ADDRESS", help="ray: the cluster; none starts one on this machine")
+
+
+def run_evaluation(
+    args: argparse.Namespace, mapping: Mapping[str, Any], output: str | None, *, cached: bool = True
+) -> Finished:
+    """Make the rows of a configuration, with progress on standard error.
+
+    Args:
+        args: with the options of `add_how`.
+        mapping: the configuration; see `evaluation.run.config`.
+        output: the file of the rows; None for none.
+        cached: whether model calls are kept where nothing is said about it.
+
+    Raises:
+        UsageError: something that was typed, or a file, cannot be used.
+        Interrupted: Ctrl-C.
+    """
+    from robustrag_integrations.evaluation.data.datasets import DatasetError
+    from robustrag_integrations.evaluation.run.cache import CacheError
+    from robustrag_integrations.evaluation.run.config import ConfigError, read_config
+    from robustrag_integrations.evaluation.run.journal import JournalError
+    from robustrag_integrations.evaluation.run.runner import evaluate
+
+    watcher = _Bar(output)
+    try:
+        return evaluate(read_config(mapping), output=output, engine=_engine(args, cached), watcher=watcher)
+    except (CacheError, ConfigError, DatasetError, JournalError) as error:
+        raise UsageError(str(error)) from error
+    except KeyboardInterrupt as error:
+        raise Interrupted(watcher.standing()) from error
+    finally:
+        watcher.close()
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during a run; the message says how far it is and how to go on."""
+
+
+def exit_code(done: Finished) -> int:
+    """The exit code of a run; failed rows are told of."""
+    if not done.failed:
+        return EXIT_ANSWERED
+    complain(f"{done.failed} rows failed; run the same command again to retry them")
+    return EXIT_FAILURE
+
+
+def _engine(args: argparse.Namespace, cached: bool) -> Any:
+    cache = None if args.no_cache else args.cache or (default_cache() if cached else None)
+    if args.engine == "ray":
+        from robustrag_integrations.evaluation.run.engines.ray import RayEngine
+
+        return RayEngine(cache=cache, workers=args.workers, address=args.ray_address)
+    for flag, value in (("--workers", args.workers), ("--ray-address", args.ray_address)):
+        if value is not None:
+            raise UsageError(f"{flag} goes with --engine ray")
+    from robustrag_integrations.evaluation.run.engines.local import LocalEngine
+
+    return LocalEngine(cache=cache, concurrency=args.concurrency)
+
+
+def default_cache() -> str:
+    """The user's cache folder for model calls."""
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(home, "robustrag", "calls")
+
+
+class _Bar:
+    """Shows on standard error how far a run is and how long it will take."""
+
+    def __init__(self, output: str | None) -> None:
+        self._where = "done" if output is None else f"in {printable(output, 200)}"
+        self._bar: Any = None
+        self._total = self._done = self._failed = 0
+
+    def start(self, total: int, known: int, notes: Sequence[str]) -> None:
+        """The run has so many rows, of which some are known."""
+        complain(*notes)
+        if known:
+            complain(f"{known} of {total} rows are {self._where} already")
+        self._total, self._done = total, known
+        if total == known:
+            return
+        try:
+            from tqdm import tqdm
+        except ImportError:
+            return
+        patience = 0.2 if sys.stderr.isatty() else 30.0  # a log file needs few lines
+        self._bar = tqdm(
+            total=total, initial=known, unit="row", file=sys.stderr, mininterval=patience, dynamic_ncols=True
+        )
+
+    def row(self, row: Mapping[str, Any]) -> None:
+        """A row is made."""
+        failed = row["error"] is not None
+        self._done += not failed
+        self._failed += failed
+        if self._bar is not None:
+            if self._failed:
+                self._bar.set_postfix(failed=self._failed, refresh=False)
+            self._bar.update()
+
+    def close(self) -> None:
+        """The run is over."""
+        if self._bar is not None:
+            self._bar.close()
+
+    def standing(self) -> str:
+        """How far the run is, in words."""
+        return f"interrupted; {self._done} of {self._total} rows are {self._where}. Run the same command again to go on"
