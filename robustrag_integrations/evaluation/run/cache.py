@@ -71,8 +71,10 @@ METER: ContextVar[Meter | None] = ContextVar("robustrag_meter", default=None)
 class CallCache:
     """Responses by key, in one SQLite file that threads and processes may share.
 
+    The file holds responses in plain text. Only its owner can read it, and the folder if this makes it.
+
     Args:
-        folder: made when it is not there. It holds prompts' responses, in plain text.
+        folder: made when it is not there.
 
     Raises:
         CacheError: the folder cannot be written.
@@ -82,7 +84,8 @@ class CallCache:
         self._path = Path(folder) / _FILE
         self._lock = lock_held_over_forks()
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _make_private(self._path)
         except OSError as error:
             raise CacheError(
                 f"cannot use the cache folder {str(folder)!r}: {error.strerror}; give another --cache, or --no-cache"
@@ -91,8 +94,9 @@ class CallCache:
             self._db = self._open()
         except sqlite3.OperationalError as error:
             raise CacheError(f"cannot open the cache {str(self._path)!r}: {error}; give another --cache") from error
-        except sqlite3.DatabaseError:  # no database any more: put it aside and start anew
+        except sqlite3.DatabaseError:  # not a database any more: put it aside and start afresh
             os.replace(self._path, self._path.with_suffix(".damaged"))
+            _make_private(self._path)
             self._db = self._open()
 
     def get(self, keys: Sequence[str]) -> list[Mapping[str, Any] | None]:
@@ -130,6 +134,17 @@ class CallCache:
             db.close()
             raise
         return db
+
+
+def _make_private(path: Path) -> None:
+    """Let nobody but the owner read the file, which is made when it is not there; SQLite's side files follow it."""
+    handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        if hasattr(os, "fchmod"):  # not on Windows
+            with contextlib.suppress(PermissionError):  # another user's file is that user's to close
+                os.fchmod(handle, 0o600)
+    finally:
+        os.close(handle)
 
 
 def _sum(key: str, text: str) -> str:

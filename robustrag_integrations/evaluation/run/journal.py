@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -72,6 +73,7 @@ class Journal:
                 file.writelines(map(_line, rows))
                 file.flush()
                 os.fsync(file.fileno())
+            shutil.copymode(self.path, draft)
             os.replace(draft, self.path)
             _sync_folder(self.path.parent)
         except OSError as error:

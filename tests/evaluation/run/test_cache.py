@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import os
 import sqlite3
+import stat
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -189,3 +191,30 @@ def test_cached_calls_cost_like_others(cache) -> None:
         METER.reset(token)
         seen.append((meter.prompt_tokens, meter.completion_tokens, meter.cached))
     assert seen == [(9, 2, 0), (9, 2, 1)]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are those of POSIX")
+def test_only_the_owner_can_read_the_cache(tmp_path) -> None:
+    before = os.umask(0)
+    try:
+        folder = tmp_path / "calls"
+        cache = CallCache(folder)
+        cache.put({"k": {"text": "secret"}})
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
+        cache.close()
+    finally:
+        os.umask(before)
+    assert "calls.sqlite3-wal" in modes
+    assert set(modes.values()) == {0o600}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are those of POSIX")
+def test_a_cache_that_others_could_read_is_closed_to_them_and_its_folder_left_as_it_is(tmp_path) -> None:
+    CallCache(tmp_path).close()
+    file = tmp_path / "calls.sqlite3"
+    file.chmod(0o644)
+    tmp_path.chmod(0o755)
+    CallCache(tmp_path).close()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import os
+import stat
+
 import pytest
 
 from robustrag_integrations.evaluation.run.journal import Journal, JournalError
@@ -61,3 +64,27 @@ def _fail(*args: object) -> None:
 def test_a_folder_is_no_file(tmp_path) -> None:
     with pytest.raises(JournalError, match="cannot open"):
         Journal(tmp_path)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are those of POSIX")
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
+def test_results_have_the_permissions_of_the_umask_to_the_end(tmp_path, umask, mode) -> None:
+    path = tmp_path / "run.jsonl"
+    before = os.umask(umask)
+    try:
+        with Journal(path) as journal:
+            journal.append({"n": 1})
+            assert stat.S_IMODE(path.stat().st_mode) == mode
+            journal.replace([{"n": 2}])
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are those of POSIX")
+def test_results_that_were_made_private_stay_private(tmp_path) -> None:
+    path = tmp_path / "run.jsonl"
+    with Journal(path) as journal:
+        path.chmod(0o600)
+        journal.replace([{"n": 1}])
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600

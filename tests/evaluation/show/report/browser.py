@@ -104,9 +104,10 @@ class Browser:
 
 
 def find_chromium() -> str | None:
-    """The browser named by CHROMIUM, or one on the path."""
-    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-    return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
+    """The browser named by CHROMIUM (a path, or a name on the path), else one on the path; None where there is none."""
+    named = os.environ.get("CHROMIUM")
+    names = (named,) if named else ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    return next(filter(None, map(shutil.which, names)), None)
 
 
 @contextmanager
