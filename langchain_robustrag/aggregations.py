@@ -1,42 +1,30 @@
-"""From a factory's keyword arguments to the core's settings and plans."""
+"""From a factory's keyword arguments to a method of the core, its settings and its prompts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.output_parsers import BaseOutputParser
 from langchain_core.prompts import BasePromptTemplate
 from typing_extensions import TypedDict
 
-from langchain_robustrag.prompts import as_langchain
+from langchain_robustrag.prompts import as_langchain, check_prompt
 from langchain_robustrag.questions import Question
-from robustrag_integrations.defenses.decoding.plan import decoding_plan
-from robustrag_integrations.defenses.decoding.settings import DecodingSettings
-from robustrag_integrations.defenses.keyword.plan import keyword_plan
-from robustrag_integrations.defenses.keyword.settings import KeywordSettings
-from robustrag_integrations.defenses.voting.options import check_choices
-from robustrag_integrations.defenses.voting.plan import voting_plan
-from robustrag_integrations.defenses.voting.settings import VotingSettings
+from robustrag_integrations.defenses.base import MethodSettings
+from robustrag_integrations.defenses.registry import METHODS, Method
 from robustrag_integrations.keywords import KeywordExtractor
-from robustrag_integrations.models.base import DecodingModel
-from robustrag_integrations.passages import GroupBy, PassageGroup
-from robustrag_integrations.plans.requests import Plan
-from robustrag_integrations.prompts import NO_INFORMATION, PromptSet, Task, format_choices, prompts_for
+from robustrag_integrations.passages import GroupBy
+from robustrag_integrations.prompts import PromptSet, Task
 
-Aggregation: TypeAlias = Literal["keyword", "decoding", "voting"]
-Settings: TypeAlias = KeywordSettings | DecodingSettings | VotingSettings
+EXTRA_PROMPTS = {"keyword": "keywords", "no_retrieval": None}  # prompts of a `PromptSet`, and what they must name
 
 
-class RobustOptions(TypedDict, total=False):
-    """The keyword arguments of `create_robust_documents_chain`, which describes them; every factory here takes them."""
+class MethodOptions(TypedDict, total=False):
+    """The settings of the methods that ship; `aggregation` says which of them are taken."""
 
-    aggregation: Aggregation
-    group_by: GroupBy | None
-    group_size: int
     task: Task
     alpha: float | Fraction
     beta: int
@@ -47,6 +35,16 @@ class RobustOptions(TypedDict, total=False):
     eta: float
     max_new_tokens: int
     stop: Sequence[str]
+    slack: float
+
+
+class RobustOptions(MethodOptions, total=False):
+    """The keyword arguments of `create_robust_documents_chain`, which describes them; every factory here takes them."""
+
+    aggregation: str
+    group_by: GroupBy | None
+    group_size: int
+    min_radius: int
     choices: Sequence[str]
     question: Question
     keyword_prompt: BasePromptTemplate[Any]
@@ -59,74 +57,48 @@ class RobustOptions(TypedDict, total=False):
     document_variable_name: str
 
 
-_SETTINGS: dict[str, tuple[Any, tuple[str, ...]]] = {
-    "keyword": (KeywordSettings.of, ("task", "alpha", "beta", "extractor", "min_words", "quorum")),
-    "decoding": (DecodingSettings.of, ("task", "gamma", "eta", "max_new_tokens", "stop")),
-    "voting": (VotingSettings.of, ("quorum",)),
-}
-_PROMPTS = {"keyword": ("keyword_prompt",), "decoding": ("no_retrieval_prompt",), "voting": ("choices",)}
-
-
-def settings_of(aggregation: str, options: Mapping[str, Any]) -> Settings:
-    """The core's settings.
+def checked_settings(method: Method, settings: Mapping[str, Any], others: Collection[str]) -> MethodSettings:
+    """The core's settings for a method.
 
     Args:
-        aggregation: `keyword`, `decoding` or `voting`.
-        options: what the user gave, whichever aggregation it belongs to.
+        method: the method.
+        settings: what was given, by name; None stands for the default.
+        others: the names of what else was given that not every method takes: `choices` and prompts.
 
     Raises:
-        ValueError: unknown aggregation, an option of another aggregation, or an option that makes no sense.
+        TypeError: an argument that no method takes.
+        ValueError: an argument that another method takes, or an invalid one.
     """
-    if aggregation not in _SETTINGS:
-        raise ValueError(f"aggregation={aggregation!r} is unknown; use one of {', '.join(map(repr, _SETTINGS))}")
-    make, own = _SETTINGS[aggregation]
-    known = (*own, *_PROMPTS[aggregation])
-    if foreign := sorted(set(options) - set(known)):
-        raise ValueError(f"aggregation={aggregation!r} has no {', '.join(foreign)}; it takes {', '.join(known)}")
-    settings: Settings = make(**{name: value for name, value in options.items() if name in own})
-    return settings
+    given = {name: value for name, value in settings.items() if value is not None}
+    taken = {"task", *(setting.name for known in METHODS.values() for setting in known.settings)}
+    if unknown := sorted(set(given) - taken):
+        raise TypeError(f"unknown arguments {', '.join(unknown)}; methods take {', '.join(sorted(taken))}")
+    prompts = [f"{name}_prompt" for name in EXTRA_PROMPTS if name in method.prompts]
+    method.check_names([*given, *others], ("task", *prompts, *(["choices"] if method.takes_choices else [])))
+    return method.settings_of(given)
 
 
-def default_prompts(settings: Settings) -> PromptSet:
-    """The project's prompts for the task."""
-    return prompts_for("multiple_choice" if isinstance(settings, VotingSettings) else settings.task)
+def isolated_prompt(method: Method, shipped: PromptSet, context: str) -> BasePromptTemplate[Any]:
+    """The project's own prompt for one group, its passages under the name `context`."""
+    phrases = shipped.phrases if "phrases" in method.prompts else None
+    return as_langchain(phrases or shipped.isolated, context)
 
 
-def default_prompt(settings: Settings, context: str) -> BasePromptTemplate[Any]:
-    """The project's isolated prompt for the task, its passages under the name `context`."""
-    prompts = default_prompts(settings)
-    asks_phrases = isinstance(settings, KeywordSettings) and settings.task == "long_form"
-    template = prompts.phrases if asks_phrases and prompts.phrases else prompts.isolated
-    return as_langchain(template, context)
+def extra_prompt(
+    name: str, given: BasePromptTemplate[Any] | None, method: Method, shipped: PromptSet, context: str
+) -> BasePromptTemplate[Any] | None:
+    """A prompt that shows no documents: the user's, else the project's own where the method has one.
 
-
-@dataclass(frozen=True)
-class Case:
-    """One call: the question, the groups and, for a vote, the options."""
-
-    question: str
-    groups: tuple[PassageGroup, ...]
-    choices: tuple[str, ...] = ()
-
-    def plan(self, settings: Settings, model: DecodingModel | None, group_by: GroupBy | None) -> Plan:
-        """The core's plan for this call."""
-        if isinstance(settings, KeywordSettings):
-            return keyword_plan(self.question, self.groups, settings, group_by=group_by)
-        if isinstance(settings, VotingSettings):
-            return voting_plan(self.question, self.groups, self.choices, settings, group_by=group_by)
-        codec = cast("DecodingModel", model).codec
-        return decoding_plan(self.question, self.groups, settings, codec, group_by=group_by)
-
-    @property
-    def values(self) -> dict[str, str]:
-        """What prompts may name besides the chain's input: `query`, and for a vote the lettered `choices`."""
-        shown = {"choices": format_choices([*self.choices, NO_INFORMATION])} if self.choices else {}
-        return {"query": self.question, **shown}
-
-
-def choices_of(inputs: Mapping[str, Any], fixed: Sequence[str] | None) -> tuple[str, ...]:
-    """The options of a vote: those of this call (input `choices`), else those the chain was made with."""
-    return check_choices(inputs.get("choices", fixed))
+    Raises:
+        TypeError, ValueError: not a prompt template, without the variable it needs, or with documents.
+    """
+    if given is None:
+        template = getattr(shipped, name) if name in method.prompts else None
+        return as_langchain(template) if template is not None else None
+    check_prompt(given, EXTRA_PROMPTS[name], f"{name}_prompt")
+    if context in given.input_variables:
+        raise ValueError(f"{name}_prompt names {context}: it must not show documents")
+    return given
 
 
 def documents_of(inputs: Mapping[str, Any], name: str) -> Sequence[Document]:

@@ -10,14 +10,13 @@ import asyncio
 import concurrent.futures
 import sys
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.output_parsers import StrOutputParser
-from langchain_core.prompts import BasePromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ContextThreadPoolExecutor, merge_configs, patch_config
 
@@ -39,38 +38,28 @@ RunManager: TypeAlias = CallbackManagerForChainRun | AsyncCallbackManagerForChai
 
 @dataclass(frozen=True)
 class ModelCalls:
-    """What is asked of a language model, and how many calls may be under way.
+    """How a language model is called.
 
     Attributes:
         llm: the model.
-        isolated: the prompt of every group.
-        final: the prompt that keywords go into; None for voting.
-        limit: the cap on calls.
+        limit: the cap on calls under way.
         timeout: seconds for one call, None for no limit.
+        synchronous: whether its asynchronous calls are not implemented.
     """
 
     llm: Runnable[Any, Any]
-    isolated: BasePromptTemplate[Any]
-    final: BasePromptTemplate[Any] | None
     limit: CallLimit
     timeout: float | None = None
+    synchronous: bool = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "synchronous", is_synchronous(self.llm))
 
-    synchronous: bool = field(init=False)
-
-    @property
-    def asking_group(self) -> Runnable[Any, str]:
-        """Prompt, model, text."""
-        return self.isolated | self.llm | StrOutputParser()
-
-    @property
-    def asking_final(self) -> Runnable[Any, str]:
-        """Prompt, model, text; streams."""
-        if self.final is None:
-            raise TypeError("a vote asks no final question")
-        return self.final | self.llm | StrOutputParser()
+    def asking(self, prompt: Prompt) -> tuple[Runnable[Any, str], Any]:
+        """What to invoke, and with which input: prompt, model, text. It streams."""
+        if isinstance(prompt, FilledPrompt):
+            return prompt.template | self.llm | StrOutputParser(), dict(prompt.values)
+        return self.llm | StrOutputParser(), prompt.text
 
 
 @dataclass
@@ -95,7 +84,7 @@ class CallPerformer:
             return None
         if request.role == "final":
             with self.calls.limit.slot(self.config.get("max_concurrency")):
-                return [Response(self._invoke(self.calls.asking_final, *self._final(request.prompts[0])))]
+                return [Response(self._invoke(request.prompts[0], self._final(shown=request.shown)))]
         return self._ask_groups(request.prompts)
 
     async def aperform(self, request: Request) -> Reply:
@@ -104,13 +93,14 @@ class CallPerformer:
             return None
         if request.role == "final":
             async with self.calls.limit.aslot(self.config.get("max_concurrency")):
-                return [Response(await self._ainvoke(self.calls.asking_final, *self._final(request.prompts[0])))]
+                return [Response(await self._ainvoke(request.prompts[0], self._final(shown=request.shown)))]
         return await self._aask_groups(request.prompts)
 
     def stream_final(self, prompt: Prompt) -> Iterator[str]:
         """The final answer in pieces. It holds no slot: whoever reads the pieces may take their time."""
+        asking, value = self.calls.asking(prompt)
         try:
-            yield from self._threads.stream(self.calls.timeout, self.calls.asking_final.stream(*self._final(prompt)))
+            yield from self._threads.stream(self.calls.timeout, asking.stream(value, self._final()))
             return
         except Exception as error:
             failed = self._shown(error)
@@ -119,7 +109,7 @@ class CallPerformer:
     async def astream_final(self, prompt: Prompt) -> AsyncIterator[str]:
         """`stream_final` without blocking the event loop."""
         try:
-            async with aclosing(self._apieces(*self._final(prompt))) as pieces:
+            async with aclosing(self._apieces(prompt, self._final())) as pieces:
                 async for piece in pieces:
                     yield piece
             return
@@ -131,11 +121,11 @@ class CallPerformer:
         """What LangChain's models cut is not known."""
         return False
 
-    def _apieces(self, values: Mapping[str, Any], config: RunnableConfig) -> AsyncGenerator[str, None]:
-        asking, timeout = self.calls.asking_final, self.calls.timeout
+    def _apieces(self, prompt: Prompt, config: RunnableConfig) -> AsyncGenerator[str, None]:
+        asking, value = self.calls.asking(prompt)
         if self.calls.synchronous:
-            return self._threads.astream(timeout, asking.stream(values, config))
-        return astream_within(timeout, asking.astream(values, config))
+            return self._threads.astream(self.calls.timeout, asking.stream(value, config))
+        return astream_within(self.calls.timeout, asking.astream(value, config))
 
     @property
     def _threads(self) -> CallThreads:
@@ -162,7 +152,7 @@ class CallPerformer:
             if stopped.is_set():
                 return Response(None, error="not asked")
             try:
-                return Response(self._invoke(self.calls.asking_group, *self._group(index, prompt)))
+                return Response(self._invoke(prompt, self._group(index)))
             except Exception as error:
                 return self._failed(error)
 
@@ -179,22 +169,24 @@ class CallPerformer:
     async def _aask_group(self, index: int, prompt: Prompt) -> Response:
         async with self.calls.limit.aslot(self.config.get("max_concurrency")):
             try:
-                return Response(await self._ainvoke(self.calls.asking_group, *self._group(index, prompt)))
+                return Response(await self._ainvoke(prompt, self._group(index)))
             except Exception as error:
                 return self._failed(error)
 
-    def _invoke(self, asking: Runnable[Any, str], values: Mapping[str, Any], config: RunnableConfig) -> str:
+    def _invoke(self, prompt: Prompt, config: RunnableConfig) -> str:
+        asking, value = self.calls.asking(prompt)
         try:
-            return self._threads.call(self.calls.timeout, asking.invoke, values, config)
+            return self._threads.call(self.calls.timeout, asking.invoke, value, config)
         except Exception as error:
             failed = self._shown(error)
         raise failed
 
-    async def _ainvoke(self, asking: Runnable[Any, str], values: Mapping[str, Any], config: RunnableConfig) -> str:
+    async def _ainvoke(self, prompt: Prompt, config: RunnableConfig) -> str:
+        asking, value = self.calls.asking(prompt)
         try:
             if self.calls.synchronous:
-                return await self._threads.acall(self.calls.timeout, asking.invoke, values, config)
-            return await await_within(self.calls.timeout, asking.ainvoke(values, config))
+                return await self._threads.acall(self.calls.timeout, asking.invoke, value, config)
+            return await await_within(self.calls.timeout, asking.ainvoke(value, config))
         except Exception as error:
             failed = self._shown(error)
         raise failed
@@ -210,24 +202,17 @@ class CallPerformer:
         self.failure = self.failure or error
         return Response(None, error=in_one_line(error))
 
-    def _group(self, index: int, prompt: Prompt) -> tuple[dict[str, Any], RunnableConfig]:
+    def _group(self, index: int) -> RunnableConfig:
         extra: RunnableConfig = {
             "run_name": f"group:{index}",
             "tags": [NOSTREAM, ISOLATED],
             "metadata": {"robustrag_group": index},
         }
-        config = child_config(self.config, self.run_manager, f"group:{index}")
-        return _values_of(prompt), merge_configs(config, extra)
+        return merge_configs(child_config(self.config, self.run_manager, f"group:{index}"), extra)
 
-    def _final(self, prompt: Prompt) -> tuple[dict[str, Any], RunnableConfig]:
-        config = merge_configs(child_config(self.config, self.run_manager, "final"), {"run_name": "final"})
-        return _values_of(prompt), config
-
-
-def _values_of(prompt: Prompt) -> dict[str, Any]:
-    if not isinstance(prompt, FilledPrompt):
-        raise TypeError(f"the plan's prompts must come from `filled_prompts`, got a {type(prompt).__name__}")
-    return dict(prompt.values)
+    def _final(self, *, shown: bool = True) -> RunnableConfig:
+        extra: RunnableConfig = {"run_name": "final"} if shown else {"run_name": "final", "tags": [NOSTREAM]}
+        return merge_configs(child_config(self.config, self.run_manager, "final"), extra)
 
 
 def child_config(config: RunnableConfig, run_manager: RunManager, tag: str) -> RunnableConfig:

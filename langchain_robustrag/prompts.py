@@ -5,7 +5,7 @@ A passage is only ever a *value* of a template, put in by LangChain's own format
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,7 @@ from langchain_core.prompt_values import PromptValue, StringPromptValue
 from langchain_core.prompts import BasePromptTemplate
 from langchain_core.prompts import PromptTemplate as StringTemplate
 
-from robustrag_integrations.prompts import Prompt, PromptSet, PromptTemplate
+from robustrag_integrations.prompts import Prompt, PromptTemplate
 
 _SLOT = "\ue000robustrag-context\ue001"  # private characters: nothing a prompt would say
 
@@ -24,81 +24,51 @@ class FilledPrompt(Prompt):
 
     Attributes:
         text: the one part that passages can reach: a group's passages, or the keywords.
-        values: what LangChain's template is filled with, this part among it.
+        template: LangChain's template, formatted when the call is made, within its run.
+        values: what it is formatted with.
     """
 
-    values: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    template: BasePromptTemplate[Any] = field(kw_only=True, compare=False)
+    values: Mapping[str, Any] = field(kw_only=True, compare=False)
 
 
 @dataclass(frozen=True)
 class FilledTemplate(PromptTemplate):
-    """The slot of a LangChain template that a plan fills in, where the core expects a template of its own.
+    """A LangChain template where the core expects one of its own; the body is the slot that a plan fills in.
 
     Attributes:
-        inputs: what else the template is filled with: the chain's input without the documents.
-        names: what the template calls the plan's fields, where it calls them something else.
+        template: LangChain's.
+        inputs: what else it is formatted with: the chain's input without the documents.
+        names: what it calls the plan's fields, where it calls them something else.
     """
 
-    inputs: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    names: Mapping[str, str] = field(default_factory=dict, compare=False)
+    template: BasePromptTemplate[Any] = field(kw_only=True, compare=False)
+    inputs: Mapping[str, Any] = field(kw_only=True, compare=False)
+    names: Mapping[str, str] = field(default_factory=dict, kw_only=True, compare=False)
 
-    def render(self, **values: str) -> FilledPrompt:
-        """The values of one call; LangChain formats them when the call is made, within its run."""
+    def render(self, **values: str) -> Prompt:
+        """The template and the values of one call."""
         slot = super().render(**values)
-        named = {self.names.get(name, name): value for name, value in values.items()}
-        return FilledPrompt(slot.text, slot.context, values={**self.inputs, **named})
+        return FilledPrompt(slot.text, slot.context, template=self.template, values=self._named(values))
+
+    def _named(self, values: Mapping[str, str]) -> dict[str, Any]:
+        return {**self.inputs, **{self.names.get(name, name): value for name, value in values.items()}}
 
 
 @dataclass(frozen=True)
-class FormattedTemplate(PromptTemplate):
-    """A LangChain template for a local model, which reads text and has to know where the passages stand in it.
-
-    Attributes:
-        around: puts LangChain's template around the plan's fields.
-    """
-
-    around: Callable[[Mapping[str, str]], Prompt] = field(compare=False, kw_only=True)
+class FormattedTemplate(FilledTemplate):
+    """The same for a local model, which reads text and has to know where the passages stand in it."""
 
     def render(self, **values: str) -> Prompt:
-        """The whole prompt.
+        """The whole prompt as text.
 
         Raises:
             ValueError: the template does not show the passages once, as they are.
         """
-        return self.around(values)
-
-
-def filled_prompts(inputs: Mapping[str, Any], context: str) -> PromptSet:
-    """What plans ask LangChain's models; the templates themselves stand in `ModelCalls`.
-
-    Args:
-        inputs: the chain's input without the documents.
-        context: what the isolated template calls the passages.
-    """
-    return PromptSet(
-        isolated=FilledTemplate("", "{context}", ("context",), inputs=inputs, names={"context": context}),
-        no_retrieval=FilledTemplate("", "{query}", ("query",), inputs=inputs),
-        keyword=FilledTemplate("", "{keywords}", ("keywords",), inputs=inputs),
-    )
-
-
-def formatted_prompts(
-    isolated: BasePromptTemplate[Any], no_retrieval: BasePromptTemplate[Any], inputs: Mapping[str, Any], context: str
-) -> PromptSet:
-    """What plans ask local models."""
-
-    def alone(values: Mapping[str, str]) -> Prompt:
-        return Prompt(as_text(no_retrieval.format_prompt(**{**inputs, **values})))
-
-    def shown(values: Mapping[str, str]) -> Prompt:
-        passages = values["context"]
-        others = {name: value for name, value in values.items() if name != "context"}
-        return located(isolated, {**inputs, **others}, context, passages)
-
-    return PromptSet(
-        isolated=FormattedTemplate("", "{context}", ("context",), around=shown),
-        no_retrieval=FormattedTemplate("", "{query}", ("query",), around=alone),
-    )
+        named = self._named(values)
+        if "context" not in values:
+            return Prompt(as_text(self.template.format_prompt(**named)))
+        return located(self.template, named, self.names.get("context", "context"))
 
 
 def as_langchain(template: PromptTemplate, context: str = "context") -> StringTemplate:
@@ -107,8 +77,8 @@ def as_langchain(template: PromptTemplate, context: str = "context") -> StringTe
     return StringTemplate.from_template(instruction + template.body.replace("{context}", "{" + context + "}"))
 
 
-def check_prompt(prompt: Any, needs: str, what: str = "Prompt") -> None:
-    """Raise unless it is a prompt template with the variable.
+def check_prompt(prompt: Any, needs: str | None, what: str = "Prompt") -> None:
+    """Raise unless it is a prompt template with the variable, if it needs one.
 
     Raises:
         TypeError: not a prompt template.
@@ -119,7 +89,7 @@ def check_prompt(prompt: Any, needs: str, what: str = "Prompt") -> None:
             f"{what} must be a prompt template, got {type(prompt).__name__}; "
             "make one with ChatPromptTemplate.from_template"
         )
-    if needs not in prompt.input_variables:
+    if needs is not None and needs not in prompt.input_variables:
         raise ValueError(
             f"{what} must accept {needs} as an input variable. "
             f"Received prompt with input variables: {prompt.input_variables}"
@@ -142,13 +112,14 @@ def as_text(value: PromptValue) -> str:
     return "\n\n".join(str(m.text) for m in value.to_messages())
 
 
-def located(template: BasePromptTemplate[Any], values: Mapping[str, Any], name: str, context: str) -> Prompt:
-    """A prompt that knows where its context stands, so that a local model can cut that part alone.
+def located(template: BasePromptTemplate[Any], values: Mapping[str, Any], name: str) -> Prompt:
+    """A prompt that knows where its passages (the value `name`) stand, so that a local model can cut that part alone.
 
     Raises:
-        ValueError: the template does not show the context once, as it is.
+        ValueError: the template does not show the passages once, as they are.
     """
     before, slot, after = as_text(template.format_prompt(**{**values, name: _SLOT})).partition(_SLOT)
     if not slot or _SLOT in after:
         raise ValueError(f"for decoding aggregation the prompt must show {{{name}}} once, unchanged")
+    context = values[name]
     return Prompt(before + context + after, (len(before), len(before) + len(context)))

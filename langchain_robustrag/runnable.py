@@ -28,42 +28,37 @@ from langchain_core.runnables.utils import get_unique_config_specs
 from langchain_core.utils.pydantic import create_model
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SkipValidation
 
-from langchain_robustrag.aggregations import Aggregation, Case, choices_of, documents_of
+from langchain_robustrag.aggregations import documents_of
 from langchain_robustrag.calls import CallPerformer, ModelCalls, RunManager, child_config
 from langchain_robustrag.documents import Isolation
 from langchain_robustrag.language_models import has_pipeline, sampling_warnings
 from langchain_robustrag.limits import CallLimit
-from langchain_robustrag.prompts import check_inputs, filled_prompts, formatted_prompts
+from langchain_robustrag.prompts import FilledTemplate, FormattedTemplate, check_inputs
 from langchain_robustrag.questions import Question, find_question
-from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.defenses.voting.settings import VotingSettings
+from robustrag_integrations.defenses.base import PlanInput
+from robustrag_integrations.defenses.registry import method_of
 from robustrag_integrations.errors import QuorumError
 from robustrag_integrations.models.base import DecodingModel
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
 from robustrag_integrations.plans.performers import DecodingPerformer
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
-from robustrag_integrations.prompts import PromptSet
+from robustrag_integrations.prompts import PromptSet, PromptTemplate
 
 REPORT_EVENT = "robustrag_report"
 
 
 @dataclass(frozen=True)
 class _Call:
-    """One answer being made: the plan, what performs it, and what to say about it afterwards."""
+    """One answer being made: the plan, and what performs it."""
 
     plan: Plan
     perform: CallPerformer | DecodingPerformer
-    warnings: tuple[str, ...]
 
     @property
     def failure(self) -> Exception | None:
         """What the first failed call raised."""
         return self.perform.failure if isinstance(self.perform, CallPerformer) else None
-
-    def completed(self, answer: RobustAnswer) -> RobustAnswer:
-        """The answer with the warnings that only LangChain's side knows of."""
-        return replace(answer, warnings=(*dict.fromkeys((*self.warnings, *answer.warnings)),))
 
 
 class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
@@ -81,9 +76,10 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
     name: str | None = "robust_documents_chain"
     llm: Any
     prompt: SkipValidation[BasePromptTemplate[Any]]
-    aggregation: Aggregation = "keyword"
+    aggregation: str = "keyword"
     settings: Any
     isolation: SkipValidation[Isolation]
+    min_radius: int = 0
     keyword_prompt: SkipValidation[BasePromptTemplate[Any] | None] = None
     no_retrieval_prompt: SkipValidation[BasePromptTemplate[Any] | None] = None
     choices: tuple[str, ...] | None = None
@@ -95,14 +91,14 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
     return_robustness: bool = False
 
     _limit: CallLimit = PrivateAttr()
-    _warnings: tuple[str, ...] = PrivateAttr(default=())
+    _sampling: tuple[str, ...] = PrivateAttr(default=())
 
     def model_post_init(self, context: Any, /) -> None:
         """Set up what lives as long as the chain: the cap on calls, and what is known about the model."""
         one_by_one = has_pipeline(self.llm)  # transformers' tokenizers do not bear two threads at a time
         self._limit = CallLimit(1 if one_by_one else self.max_concurrency)
-        decodes = isinstance(self.llm, DecodingModel)
-        self._warnings = tuple(self.llm.warnings if decodes else sampling_warnings(self.llm))
+        if not isinstance(self.llm, DecodingModel):
+            self._sampling = tuple(sampling_warnings(self.llm))
 
     # --- calling
 
@@ -145,7 +141,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
     def _invoke(self, inputs: dict[str, Any], run_manager: CallbackManagerForChainRun, config: RunnableConfig) -> Any:
         call = self._call(inputs, run_manager, config)
         try:
-            answer = call.completed(run(call.plan, call.perform))
+            answer = run(call.plan, call.perform)
         except QuorumError as error:
             raise error from call.failure
         parsed = self.output_parser.invoke(answer.text, child_config(config, run_manager, "parse"))
@@ -157,7 +153,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
     ) -> Any:
         call = self._call(inputs, run_manager, config)
         try:
-            answer = call.completed(await arun(call.plan, call.perform.aperform))
+            answer = await arun(call.plan, call.perform.aperform)
         except QuorumError as error:
             raise error from call.failure
         parsed = await self.output_parser.ainvoke(answer.text, child_config(config, run_manager, "parse"))
@@ -175,7 +171,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         try:
             for piece in self.output_parser.transform(pieces, child_config(config, run_manager, "parse")):
                 yield AddableDict(answer=piece) if self.return_robustness else piece
-            answer = call.completed(pieces.answer)
+            answer = pieces.answer
         except QuorumError as error:
             raise error from call.failure
         dispatch_custom_event(REPORT_EVENT, answer.to_dict(), config=config)
@@ -196,7 +192,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         try:
             async for piece in self.output_parser.atransform(pieces, child_config(config, run_manager, "parse")):
                 yield AddableDict(answer=piece) if self.return_robustness else piece
-            answer = call.completed(pieces.answer)
+            answer = pieces.answer
         except QuorumError as error:
             raise error from call.failure
         finally:
@@ -209,18 +205,30 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         """Check the input, isolate the documents, and set up the plan with what performs it."""
         name = self.document_variable_name
         documents = documents_of(inputs, name)
-        groups = self.isolation.groups(documents)
-        question = find_question(inputs, self.prompt, name, self.question)
-        choices = choices_of(inputs, self.choices) if isinstance(self.settings, VotingSettings) else ()
-        case = Case(question, groups, choices)
         trusted = {key: value for key, value in inputs.items() if key != name}
-        self._check_inputs({**trusted, **case.values})
+        question = find_question(inputs, self.prompt, name, self.question)
+        method = method_of(self.aggregation)
+        choices = inputs.get("choices", self.choices) if method.takes_choices else None
+        self._check_inputs(trusted, method.takes_choices)
         model = self.llm if isinstance(self.llm, DecodingModel) else None
+        plan_input = PlanInput(
+            question,
+            self.isolation.groups(documents),
+            choices,
+            self.isolation.group_by,
+            self._caveats(),
+            model.codec if model is not None else None,
+            self.min_radius,
+            self._caveats,
+        )
         settings = replace(self.settings, prompts=self._prompts(trusted))
-        performer = DecodingPerformer(model) if model is not None else self._calls(run_manager, config)
-        return _Call(case.plan(settings, model, self.isolation.group_by), performer, self._warnings)
+        calls = ModelCalls(self.llm, self._limit, self.timeout)
+        performer = CallPerformer(calls, config, run_manager) if model is None else DecodingPerformer(model)
+        return _Call(method.load().whole_plan(plan_input, settings), performer)
 
-    def _check_inputs(self, values: Mapping[str, Any]) -> None:
+    def _check_inputs(self, given: Mapping[str, Any], votes: bool) -> None:
+        """Raise KeyError when a prompt needs an input that is not there, and that no plan fills in."""
+        values = {**given, "query": "", **({"choices": ""} if votes else {})}
         check_inputs(self.prompt, {**values, self.document_variable_name: ""})
         if self.keyword_prompt is not None:
             check_inputs(self.keyword_prompt, {**values, "keywords": ""})
@@ -228,14 +236,21 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
             check_inputs(self.no_retrieval_prompt, values)
 
     def _prompts(self, inputs: Mapping[str, Any]) -> PromptSet:
-        name = self.document_variable_name
-        if self.no_retrieval_prompt is not None:
-            return formatted_prompts(self.prompt, self.no_retrieval_prompt, inputs, name)
-        return filled_prompts(inputs, name)
+        """The chain's prompts where the core expects its own, filled with this call's input."""
+        kind = FormattedTemplate if isinstance(self.llm, DecodingModel) else FilledTemplate
+        names = {"context": self.document_variable_name}
+        shipped: PromptSet = self.settings.prompts
+        changes: dict[str, PromptTemplate] = {
+            "isolated": kind("", "{context}", ("context",), template=self.prompt, inputs=inputs, names=names)
+        }
+        if (template := self.keyword_prompt) is not None:
+            changes["keyword"] = kind("", "{keywords}", ("keywords",), template=template, inputs=inputs)
+        if (template := self.no_retrieval_prompt) is not None:
+            changes["no_retrieval"] = kind("", "{query}", ("query",), template=template, inputs=inputs)
+        return replace(shipped, phrases=None, **changes)
 
-    def _calls(self, run_manager: RunManager, config: RunnableConfig) -> CallPerformer:
-        calls = ModelCalls(self.llm, self.prompt, self.keyword_prompt, self._limit, self.timeout)
-        return CallPerformer(calls, config, run_manager)
+    def _caveats(self) -> tuple[str, ...]:
+        return tuple(self.llm.warnings) if isinstance(self.llm, DecodingModel) else self._sampling
 
     # --- what LangChain wants to know
 

@@ -12,7 +12,7 @@ from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.indices.prompt_helper import PromptHelper
 from llama_index.core.llms import LLM
 
-from llamaindex_robustrag.cautions import llm_warnings
+from llamaindex_robustrag.caveats import llm_caveats
 from llamaindex_robustrag.fitting import Fitter
 from llamaindex_robustrag.llm_calls import PlainCalls, StructuredCalls
 from robustrag_integrations.models.base import Response, Role, TextModel
@@ -86,11 +86,11 @@ class LlamaIndexModel(TextModel):
         if output_cls is not None:
             self._final = policy.callable_model(StructuredCalls(llm, output_cls, prefix, policy.llm_kwargs), name)
         self._fitter = Fitter(helper, llm, calls.frame())
-        self._warnings = llm_warnings(llm, policy.llm_kwargs)
+        self._warnings = llm_caveats(llm, policy.llm_kwargs)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What about the LLM weakens its answers."""
+        """Caveats about the LLM."""
         return self._warnings
 
     @property

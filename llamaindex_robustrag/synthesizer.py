@@ -30,8 +30,8 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
 from llama_index.core.settings import Settings
 from llama_index.core.types import RESPONSE_TEXT_TYPE
 
-from llamaindex_robustrag.aggregations import Aggregation, plan_for, settings_of
-from llamaindex_robustrag.cautions import conversation_warnings, decoding_warnings
+from llamaindex_robustrag.aggregations import method_and_settings
+from llamaindex_robustrag.caveats import conversation_caveats, decoding_caveats
 from llamaindex_robustrag.grouping import GroupedNodes, GroupNodesBy, check_group_by, group_nodes, group_texts
 from llamaindex_robustrag.llm_calls import plain_llm
 from llamaindex_robustrag.local import TextModelLLM, local_model_of
@@ -40,7 +40,8 @@ from llamaindex_robustrag.prompt_templates import prompts_dict, with_prompts
 from llamaindex_robustrag.responses import astarted, parsed, pending, started
 from llamaindex_robustrag.streaming_flag import StreamingFlag
 from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.defenses.decoding.settings import DecodingSettings
+from robustrag_integrations.checks import check_not_negative
+from robustrag_integrations.defenses.base import MethodSettings, PlanInput
 from robustrag_integrations.models.base import DecodingModel, TextModel
 from robustrag_integrations.models.callable import TRANSIENT
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
@@ -71,6 +72,8 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         callback_manager: gets the synthesis events. The LLM keeps its own.
         prompt_helper: knows what fits into the window; passages are cut within a group, never repacked across groups.
         group_by: `"source"` (one source document, one group), `"node"`, or a function from a `NodeWithScore` to a key.
+        min_radius: an answer with a smaller radius is withheld; an abstention that says why takes its place. Nothing
+            is streamed before the radius is known.
         choices: the options that `"voting"` votes on, unless `synthesize(choices=...)` names others.
         local_model: what `"decoding"` decodes with; None: the model inside a `HuggingFaceLLM`.
         llm_kwargs: passed on with every call to the LLM, such as `{"temperature": 0.0}`.
@@ -98,12 +101,13 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         self,
         llm: LLM | TextModel | None = None,
         *,
-        aggregation: Aggregation = "keyword",
+        aggregation: str | MethodSettings = "keyword",
         streaming: bool = False,
         output_cls: type[BaseModel] | None = None,
         callback_manager: CallbackManager | None = None,
         prompt_helper: PromptHelper | None = None,
         group_by: GroupNodesBy = "source",
+        min_radius: int = 0,
         choices: Sequence[str] | None = None,
         local_model: DecodingModel | None = None,
         llm_kwargs: Mapping[str, Any] | None = None,
@@ -114,23 +118,28 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         **settings: Any,
     ) -> None:
         check_group_by(group_by)
-        self._settings = settings_of(aggregation, settings)
+        check_not_negative(min_radius=min_radius)
+        self._settings: Any  # a dataclass, one type per method
+        self._method, self._settings = method_and_settings(aggregation, settings)
         given = _llm_of(llm)
         # Without callback_manager: the base class would put it into the LLM, which others share.
         super().__init__(llm=given, prompt_helper=prompt_helper, streaming=streaming, output_cls=output_cls)
         self._callback_manager = callback_manager or Settings.callback_manager
         self._group_by = group_by
+        self._min_radius = min_radius
         self._choices = choices
         self._policy = CallPolicy(num_workers, timeout, attempts, retry_on, dict(llm_kwargs or {}))
         self._plain = plain_llm(given)
         self._structure = given.output_cls if isinstance(given, StructuredLLM) else output_cls
         self._local: Any = None
-        if isinstance(self._settings, DecodingSettings):
+        if self._method.needs == "probabilities":
             if self._structure is not None:
-                raise ValueError("decoding aggregation gives text; leave out output_cls, or use aggregation='keyword'")
+                raise ValueError(
+                    f"{self._method.name} aggregation gives text; leave out output_cls, or use aggregation='keyword'"
+                )
             self._local = local_model or local_model_of(self._plain)
         self._converse(())
-        for warning in self._model_warnings:
+        for warning in self._caveats():
             _log.warning("%s", warning)
 
     @property
@@ -261,14 +270,17 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         self._settings = replace(self._settings, prompts=with_prompts(self._settings.prompts, prompts))
 
     def _plan(self, query: str, grouped: GroupedNodes, choices: Sequence[str] | None = None, **ignored: Any) -> Plan:
-        return plan_for(
-            self._settings,
+        plan_input = PlanInput(
             query,
-            grouped,
-            choices=choices if choices is not None else self._choices,
-            codec=self._local.codec if self._local is not None else None,
-            warnings=self._model_warnings,
+            grouped.groups,
+            choices if choices is not None else self._choices,
+            grouped.by,
+            (*self._caveats(), *grouped.warnings),
+            self._local.codec if self._local is not None else None,
+            self._min_radius,
+            self._caveats,
         )
+        return self._method.load().whole_plan(plan_input, self._settings)
 
     def _performer(self) -> Performer:
         return TextPerformer(self._model) if self._local is None else DecodingPerformer(self._local)
@@ -284,10 +296,13 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         self._model = LlamaIndexModel(
             self._plain, self._policy, self._prompt_helper, output_cls=self._structure, prefix=conversation
         )
+        self._conversation = tuple(conversation)
+
+    def _caveats(self) -> tuple[str, ...]:
+        """What is known of the model and the conversation that weakens every answer."""
         if self._local is not None:
-            self._model_warnings = (*self._local.warnings, *decoding_warnings(self._plain, conversation))
-        else:
-            self._model_warnings = (*self._model.warnings, *conversation_warnings(conversation))
+            return (*self._local.warnings, *decoding_caveats(self._plain, self._conversation))
+        return (*self._model.warnings, *conversation_caveats(self._conversation))
 
     def _whole(self, answer: RobustAnswer, sources: list[NodeWithScore]) -> Response | PydanticResponse:
         metadata = self._metadata(sources, answer.to_dict())

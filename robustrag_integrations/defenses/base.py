@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, overload
 
 from robustrag_integrations.answer import RobustAnswer
@@ -12,11 +12,13 @@ from robustrag_integrations.certification.cases import Attack
 from robustrag_integrations.certification.certify import CertificationRun
 from robustrag_integrations.certification.findings import Question
 from robustrag_integrations.certification.result import Certification
+from robustrag_integrations.checks import check_not_negative
 from robustrag_integrations.defenses.registry import METHODS
 from robustrag_integrations.metrics import Metric, contains_answer, metric_name, references_of
 from robustrag_integrations.models.base import TextModel, TokenCodec
 from robustrag_integrations.passages import GroupBy, Passage, PassageGroup, check_grouping, isolate
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
+from robustrag_integrations.plans.endings import abstaining_below, with_late_caveats
 from robustrag_integrations.plans.performers import Performer, TextPerformer
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
@@ -66,6 +68,8 @@ class PlanInput:
         group_by: how the passages were grouped.
         caveats: what is known beforehand to weaken the answer, in words; first among its warnings.
         codec: the model's tokens as text, for methods that decode.
+        min_radius: an answer with a smaller radius is withheld: an abstention takes its place.
+        late_caveats: what weakens the answer and is known only after the model was asked; last among its warnings.
     """
 
     query: str
@@ -74,9 +78,12 @@ class PlanInput:
     group_by: GroupBy | None = None
     caveats: tuple[str, ...] = ()
     codec: TokenCodec | None = None
+    min_radius: int = 0
+    late_caveats: Callable[[], Iterable[str]] = tuple
 
     def __post_init__(self) -> None:
         check_query(self.query)
+        check_not_negative(min_radius=self.min_radius)
 
 
 def check_query(query: str) -> None:
@@ -90,7 +97,7 @@ def check_query(query: str) -> None:
 def refuse_choices(choices: Sequence[str] | None, defense: type[Defense]) -> None:
     """Raise ValueError if a defence that does not answer multiple-choice questions was given options."""
     if choices is not None:
-        voting = " or ".join(m.class_name for m in METHODS.values() if m.takes_choices)
+        voting = " or ".join(f"{m.class_name} (aggregation={m.name!r})" for m in METHODS.values() if m.takes_choices)
         raise ValueError(f"{defense.__name__} does not take choices; use {voting} for multiple choice")
 
 
@@ -100,10 +107,12 @@ class Defense(ABC):
     settings_type: ClassVar[type[MethodSettings]]
     settings: Any  # of `settings_type`
 
-    def __init__(self, *, group_size: int = 1, group_by: GroupBy | None = None) -> None:
+    def __init__(self, *, group_size: int = 1, group_by: GroupBy | None = None, min_radius: int = 0) -> None:
         check_grouping(group_size, group_by)
+        check_not_negative(min_radius=min_radius)
         self.group_size = group_size
         self.group_by = group_by
+        self.min_radius = min_radius
 
     def plan(self, query: str, passages: Iterable[str | Passage], *, choices: Sequence[str] | None = None) -> Plan:
         """The defence as a generator that yields requests and receives replies, for drivers of your own.
@@ -113,7 +122,7 @@ class Defense(ABC):
         """
         check_query(query)
         groups = isolate(passages, self.group_size, by=self.group_by)
-        return self._with_late_warnings(self.plan_of(self._inputs(query, groups, choices), self.settings))
+        return self.whole_plan(self._inputs(query, groups, choices), self.settings)
 
     def answer(
         self, query: str, passages: Iterable[str | Passage], *, choices: Sequence[str] | None = None
@@ -300,6 +309,11 @@ class Defense(ABC):
     ) -> Question:
         """The question of a certification, checked."""
         check_query(query)
+        if self.min_radius:
+            raise ValueError(
+                f"min_radius={self.min_radius}: an attacker may cause an abstention, which certificates do not count; "
+                "certify the defence without min_radius"
+            )
         if not callable(metric):
             raise TypeError(f"metric must be a function of (response, references), got {type(metric).__name__}")
         return Question.of(
@@ -314,20 +328,37 @@ class Defense(ABC):
         )
 
     def _inputs(self, query: str, groups: tuple[PassageGroup, ...], choices: Sequence[str] | None) -> PlanInput:
-        caveats = tuple(getattr(getattr(self, "model", None), "warnings", ()))
-        return PlanInput(query, groups, choices, self.group_by, caveats)
+        return PlanInput(
+            query,
+            groups,
+            choices,
+            self.group_by,
+            self._caveats(),
+            min_radius=self.min_radius,
+            late_caveats=self._caveats,
+        )
 
-    def _with_late_warnings(self, plan: Plan) -> Plan:
-        """The plan, with what the model only has to warn of after it was asked."""
-        answer = yield from plan
-        warnings = getattr(getattr(self, "model", None), "warnings", ())
-        late = [w for w in warnings if w not in answer.warnings]
-        return replace(answer, warnings=(*answer.warnings, *late)) if late else answer
+    def _caveats(self) -> tuple[str, ...]:
+        return tuple(getattr(getattr(self, "model", None), "warnings", ()))
+
+    @classmethod
+    def whole_plan(cls, inputs: PlanInput, settings: Any) -> Plan:
+        """The method's plan for one question with what all methods do at the end; every driver and framework runs it.
+
+        Args:
+            inputs: the question and its groups.
+            settings: of `settings_type`.
+
+        Raises:
+            TypeError, ValueError: choices that are missing or invalid, or that the method does not take.
+        """
+        plan = with_late_caveats(cls.plan_of(inputs, settings), inputs.late_caveats)
+        return abstaining_below(plan, inputs.min_radius)
 
     @staticmethod
     @abstractmethod
     def plan_of(inputs: PlanInput, settings: Any) -> Plan:
-        """The method's plan for one question; the same for every driver and framework.
+        """The method's own part of the plan.
 
         Args:
             inputs: the question and its groups.
@@ -346,8 +377,10 @@ def _is_one(corruption_size: object) -> bool:
 class TextDefense(Defense):
     """A defence that needs nothing of the model but text."""
 
-    def __init__(self, model: TextModel, *, group_size: int = 1, group_by: GroupBy | None = None) -> None:
-        super().__init__(group_size=group_size, group_by=group_by)
+    def __init__(
+        self, model: TextModel, *, group_size: int = 1, group_by: GroupBy | None = None, min_radius: int = 0
+    ) -> None:
+        super().__init__(group_size=group_size, group_by=group_by, min_radius=min_radius)
         if not isinstance(model, TextModel):
             raise TypeError(
                 f"the model must be a CallableModel, a LocalModel or another TextModel, got {type(model).__name__}; "

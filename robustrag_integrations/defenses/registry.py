@@ -148,7 +148,7 @@ KEYWORD = Method(
         Setting("min_words", None, int, "keywords of fewer words do not count"),
         Setting("quorum", 0.5, float, "share of groups that must have been asked with success"),
     ),
-    prompts=("keyword",),
+    prompts=("keyword", "phrases"),
 )
 DECODING = Method(
     name="decoding",

@@ -151,7 +151,6 @@ def test_the_toy_is_evaluated(
     assert {"toy at_least=2", "toy at_least=3"} <= labels, labels
 
 
-@pytest.mark.xfail(strict=True, reason="the integration does not read the registry yet")
 def test_the_toy_answers_in_langchain(toy: Method) -> None:
     pytest.importorskip("langchain_core")
     from langchain_core.documents import Document
@@ -165,11 +164,10 @@ def test_the_toy_answers_in_langchain(toy: Method) -> None:
     documents = [Document(p.text) for p in PASSAGES]
     answered = chain.invoke({"input": "Who won?", "context": documents})
     assert (answered["answer"], answered["robustness"].defense) == ("Tarsk", "toy")
-    with pytest.raises(ValueError, match="at_lest"):
+    with pytest.raises(TypeError, match="unknown arguments at_lest"):
         create_robust_documents_chain(FakeListChatModel(responses=["Tarsk"]), aggregation="toy", at_lest=2)
 
 
-@pytest.mark.xfail(strict=True, reason="the integration does not read the registry yet")
 def test_the_toy_answers_in_llamaindex(toy: Method) -> None:
     pytest.importorskip("llama_index.core")
     from llama_index.core.llms import MockLLM

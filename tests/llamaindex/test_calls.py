@@ -248,7 +248,7 @@ def test_something_else_as_llm_is_refused() -> None:
         ({"alpha": 2}, ValueError, "alpha=2 must lie in"),
         ({"num_workers": 0}, ValueError, "max_concurrency=0"),
         ({"aggregation": "decoding"}, TypeError, "does not give; use a HuggingFaceLLM"),
-        ({"choices": ["a", "b"]}, ValueError, "choices are for aggregation='voting'"),
+        ({"choices": ["a", "b"]}, ValueError, "does not take choices; use MajorityVoting"),
     ],
 )
 def test_bad_arguments_are_named(

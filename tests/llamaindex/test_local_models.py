@@ -140,7 +140,7 @@ def test_trap_huggingface_writes_two_bos_and_the_local_model_one(chat: bool) -> 
     synthesizer = RobustRAGSynthesizer(llm=llm, num_workers=1)
     synthesizer.synthesize(ASKED, nodes_of(TEXTS[:2]))
     assert {ids.count(tokenizer.bos_token_id) for ids in read} == {2 if chat else 1}
-    doubled = [w for w in synthesizer._model_warnings if "the model reads two" in w]
+    doubled = [w for w in synthesizer._caveats() if "the model reads two" in w]
     assert len(doubled) == int(chat)
     read.clear()
     RobustRAGSynthesizer(llm=llm, aggregation="decoding", max_new_tokens=1).synthesize(ASKED, nodes_of(TEXTS[:2]))
@@ -153,7 +153,7 @@ def test_an_instruct_model_without_its_chat_template_is_warned_of() -> None:
     report = RobustRAGSynthesizer(llm=bare).synthesize(ASKED, nodes_of(TEXTS[:2])).metadata["robustrag"]
     assert any("has a chat template but runs without it" in w for w in report["warnings"])
     base = huggingface(tiny_model("llama"), tiny_tokenizer(), max_new_tokens=2)
-    assert RobustRAGSynthesizer(llm=base)._model_warnings == ()
+    assert RobustRAGSynthesizer(llm=base)._caveats() == ()
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_an_instruct_model_without_its_chat_template_is_warned_of() -> None:
 )
 def test_local_sampling_is_warned_of(arguments: dict[str, Any], warned: bool) -> None:
     llm = huggingface(tiny_model("llama"), tiny_tokenizer(), **arguments)
-    assert any("the model samples (do_sample)" in w for w in RobustRAGSynthesizer(llm=llm)._model_warnings) is warned
+    assert any("the model samples (do_sample)" in w for w in RobustRAGSynthesizer(llm=llm)._caveats()) is warned
 
 
 def test_a_tokenizer_without_a_chat_template_can_still_have_a_conversation() -> None:

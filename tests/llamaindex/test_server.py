@@ -64,7 +64,7 @@ async def test_a_chat_engine_talks_to_the_server(poisoned: VectorStoreIndex, ser
 def test_the_default_temperature_is_warned_of(served: Any) -> None:
     """OpenAILike samples with 0.1 unless it is told not to."""
     warm = served.model_copy(update={"temperature": 0.1})
-    assert "the model samples (temperature 0.1)" in RobustRAGSynthesizer(llm=warm)._model_warnings[0]
+    assert "the model samples (temperature 0.1)" in RobustRAGSynthesizer(llm=warm)._caveats()[0]
 
 
 def test_a_server_that_is_gone_fails_groups_and_not_the_process(poisoned: VectorStoreIndex, served: Any) -> None:

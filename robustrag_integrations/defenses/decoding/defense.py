@@ -39,6 +39,7 @@ class DecodingAggregation(Defense):
         slack: what every comparison of the radius is widened by, for float noise between runs; default 2**-10.
         group_size: omega, adjacent passages per group.
         group_by: `"source"` or a function from Passage to a key, in place of `group_size`.
+        min_radius: an answer with a smaller radius is withheld; an abstention that says why takes its place.
 
     Example:
         >>> defense = DecodingAggregation(LocalModel.from_pretrained("my-model"), eta=0.0)
@@ -61,8 +62,9 @@ class DecodingAggregation(Defense):
         slack: float | None = None,
         group_size: int = 1,
         group_by: GroupBy | None = None,
+        min_radius: int = 0,
     ) -> None:
-        super().__init__(group_size=group_size, group_by=group_by)
+        super().__init__(group_size=group_size, group_by=group_by, min_radius=min_radius)
         if not isinstance(model, DecodingModel):
             raise TypeError(
                 f"decoding aggregation needs next-token probabilities, which {type(model).__name__} does not give; "

@@ -39,6 +39,7 @@ class KeywordAggregation(TextDefense):
             is raised.
         group_size: omega, adjacent passages per group.
         group_by: `"source"` or a function from Passage to a key, in place of `group_size`.
+        min_radius: an answer with a smaller radius is withheld; an abstention that says why takes its place.
 
     Example:
         >>> defense = KeywordAggregation(CallableModel(my_llm), alpha=0.3, beta=3)
@@ -62,8 +63,9 @@ class KeywordAggregation(TextDefense):
         quorum: float | None = None,
         group_size: int = 1,
         group_by: GroupBy | None = None,
+        min_radius: int = 0,
     ) -> None:
-        super().__init__(model, group_size=group_size, group_by=group_by)
+        super().__init__(model, group_size=group_size, group_by=group_by, min_radius=min_radius)
         self.settings = KeywordSettings.of(
             alpha=alpha,
             beta=beta,

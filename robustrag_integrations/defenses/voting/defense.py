@@ -31,6 +31,7 @@ class MajorityVoting(TextDefense):
         quorum: share of the groups that must have been asked with success, in [0, 1]; default 0.5.
         group_size: omega, adjacent passages per group.
         group_by: `"source"` or a function from Passage to a key, in place of `group_size`.
+        min_radius: an answer with a smaller radius is withheld; an abstention that says why takes its place.
 
     Example:
         >>> answer = MajorityVoting(model).answer("Capital of France?", passages, choices=["Lyon", "Paris"])
@@ -49,8 +50,9 @@ class MajorityVoting(TextDefense):
         quorum: float | None = None,
         group_size: int = 1,
         group_by: GroupBy | None = None,
+        min_radius: int = 0,
     ) -> None:
-        super().__init__(model, group_size=group_size, group_by=group_by)
+        super().__init__(model, group_size=group_size, group_by=group_by, min_radius=min_radius)
         self.settings = VotingSettings.of(task=task, prompts=prompts, quorum=quorum)
 
     @staticmethod

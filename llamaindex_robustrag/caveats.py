@@ -1,4 +1,4 @@
-"""What about a LlamaIndex LLM weakens the answers made with it, in words."""
+"""Caveats about a LlamaIndex LLM: what weakens the answers made with it, in words."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.llms import LLM
 
 
-def llm_warnings(llm: LLM, call_kwargs: Mapping[str, Any]) -> tuple[str, ...]:
-    """Warnings that every answer of this LLM carries."""
+def llm_caveats(llm: LLM, call_kwargs: Mapping[str, Any]) -> tuple[str, ...]:
+    """The caveats that every answer of this LLM carries."""
     found = []
     temperature = _temperature(llm, call_kwargs)
     if temperature:
@@ -38,7 +38,7 @@ def llm_warnings(llm: LLM, call_kwargs: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def decoding_warnings(llm: LLM, conversation: Sequence[ChatMessage]) -> tuple[str, ...]:
+def decoding_caveats(llm: LLM, conversation: Sequence[ChatMessage]) -> tuple[str, ...]:
     """What decoding aggregation, which asks the model itself and not the LLM around it, leaves out."""
     found = []
     if llm.system_prompt:
@@ -48,7 +48,7 @@ def decoding_warnings(llm: LLM, conversation: Sequence[ChatMessage]) -> tuple[st
     return tuple(found)
 
 
-def conversation_warnings(conversation: Sequence[ChatMessage]) -> tuple[str, ...]:
+def conversation_caveats(conversation: Sequence[ChatMessage]) -> tuple[str, ...]:
     """What a conversation in front of every prompt means for the radius."""
     said = sum(m.role == MessageRole.ASSISTANT for m in conversation)
     if not said:

@@ -1,0 +1,74 @@
+"""What happens to an answer at the end of every plan: late warnings, and abstaining below a smallest radius."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply
+from robustrag_integrations.prompts import ABSTENTION
+
+
+def with_late_caveats(plan: Plan, caveats: Callable[[], Iterable[str]]) -> Plan:
+    """The plan, with what is known to weaken the answer only after the model was asked."""
+    answer = yield from plan
+    late = [caveat for caveat in caveats() if caveat not in answer.warnings]
+    return replace(answer, warnings=(*answer.warnings, *late)) if late else answer
+
+
+def abstaining_below(plan: Plan, min_radius: int) -> Plan:
+    """The plan, with an abstention in place of an answer whose radius is below `min_radius`.
+
+    Nothing is shown before the radius is known: the plan's pieces are held back, and its final call is not streamed.
+    The abstention has no radius of its own, since an attacker may raise that of the withheld answer; this one is in
+    the evidence.
+    """
+    return _abstaining_below(plan, min_radius) if min_radius else plan
+
+
+def _abstaining_below(plan: Plan, min_radius: int) -> Plan:
+    answer = yield from _held_back(plan)
+    settings = {**answer.settings, "min_radius": min_radius}
+    if answer.abstained:
+        answer = replace(answer, settings=settings)
+    elif answer.radius < min_radius:
+        why = (
+            f"abstained: the answer's radius is {answer.radius}, below min_radius={min_radius}. Do not ask again until "
+            "it is larger: whoever can sway single runs would choose the one that counts. Retrieve more sources"
+        )
+        answer = replace(
+            answer,
+            text=ABSTENTION,
+            radius=0,
+            abstained=True,
+            choice=None,
+            warnings=(*answer.warnings, why),
+            settings=settings,
+            evidence={**answer.evidence, "radius": answer.radius},
+        )
+    else:
+        kept = (
+            f"min_radius={min_radius}: an attacker within the radius may cause an abstention, but no other answer than "
+            "this one"
+        )
+        answer = replace(answer, warnings=(*answer.warnings, kept), settings=settings)
+    yield Emit(answer.text)
+    return answer
+
+
+def _held_back(plan: Plan) -> Plan:
+    """The plan without its pieces, which ends in the same answer."""
+    reply: Reply = None
+    while True:
+        try:
+            request = plan.send(reply)
+        except StopIteration as done:
+            answer: RobustAnswer = done.value
+            return answer
+        if isinstance(request, Emit):
+            reply = None
+        elif isinstance(request, Ask):
+            reply = yield replace(request, shown=False)
+        else:
+            reply = yield request

@@ -1,0 +1,113 @@
+"""Abstaining below a smallest radius: nothing is shown before the radius is known, and the abstention says why."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from robustrag_integrations import DecodingAggregation, KeywordAggregation, MajorityVoting
+from robustrag_integrations.defenses.base import Defense
+from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel
+
+PASSAGES = [f"p{i}" for i in range(7)]
+
+
+def keyword(min_radius: int = 0, says: Any = None, **settings: Any) -> KeywordAggregation:
+    model = ScriptedModel(says or (lambda text: "paris"), lambda prompt: "paris" if "paris" in prompt else "nobody")
+    chosen = {"alpha": 0.5, "beta": 9, **settings}
+    return KeywordAggregation(model, extractor=lambda t: set(t.split()), prompts=BARE, min_radius=min_radius, **chosen)
+
+
+def voting(min_radius: int = 0) -> MajorityVoting:
+    return MajorityVoting(ScriptedModel(lambda text: "A"), prompts=BARE_CHOICES, min_radius=min_radius)
+
+
+def decoding(min_radius: int = 0) -> DecodingAggregation:
+    model = ScriptedDecodingModel(lambda text, prefix: [1.0, 0.0, 0.0] if prefix else [0.1, 0.9, 0.0])
+    return DecodingAggregation(model, prompts=BARE, min_radius=min_radius)
+
+
+CASES = {"keyword": (keyword, None), "voting": (voting, ["yes", "no"]), "decoding": (decoding, None)}
+methods = pytest.mark.parametrize(("make", "choices"), CASES.values(), ids=CASES)
+
+
+async def every_way(defense: Defense, choices: list[str] | None) -> list[tuple[list[str], Any]]:
+    """The pieces and the answer, in each of the four ways of asking."""
+    whole = [defense.answer("q", PASSAGES, choices=choices), await defense.aanswer("q", PASSAGES, choices=choices)]
+    found = [([answer.text], answer) for answer in whole]
+    with defense.stream("q", PASSAGES, choices=choices) as stream:
+        found.append((list(stream), stream.answer))
+    async with defense.astream("q", PASSAGES, choices=choices) as stream:
+        found.append(([piece async for piece in stream], stream.answer))
+    return found
+
+
+@methods
+async def test_an_answer_with_too_small_a_radius_is_withheld_in_every_way_of_asking(make: Any, choices: Any) -> None:
+    plain = make().answer("q", PASSAGES, choices=choices)
+    assert not plain.abstained
+    assert plain.radius > 0
+    least = plain.radius + 1
+    for pieces, answer in await every_way(make(least), choices):
+        assert (pieces, answer.text, answer.abstained) == (["I don't know"], "I don't know", True)
+        assert (answer.radius, answer.choice, answer.evidence["radius"]) == (0, None, plain.radius)
+        assert f"radius is {plain.radius}, below min_radius={least}" in answer.warnings[-1]
+        assert answer.settings["min_radius"] == least
+
+
+@methods
+async def test_an_answer_with_enough_radius_stays_as_it_is(make: Any, choices: Any) -> None:
+    plain = make().answer("q", PASSAGES, choices=choices)
+    for pieces, answer in await every_way(make(plain.radius), choices):
+        assert (pieces, answer.text, answer.radius) == ([plain.text], plain.text, plain.radius)
+        assert (answer.choice, answer.evidence, answer.groups) == (plain.choice, plain.evidence, plain.groups)
+        assert not answer.abstained
+        assert "may cause an abstention, but no other answer" in answer.warnings[-1]
+
+
+@methods
+async def test_without_a_smallest_radius_nothing_changes(make: Any, choices: Any) -> None:
+    assert make(0).answer("q", PASSAGES, choices=choices) == make().answer("q", PASSAGES, choices=choices)
+
+
+def test_an_abstention_keeps_its_own_reason() -> None:
+    answer = keyword(5, says=lambda text: text).answer("q", PASSAGES)
+    assert answer.abstained
+    assert not any("min_radius" in warning for warning in answer.warnings)
+
+
+def test_within_the_radius_an_attacker_gets_the_answer_or_an_abstention_and_nothing_else() -> None:
+    says = ["paris", "paris", "paris", "paris", "rome"]
+    words = [None, "", "paris", "rome", "paris rome", "x"]
+    outcomes = set()
+    for least in (1, 2):
+        replies = dict(zip(PASSAGES, says, strict=False))
+        clean = keyword(least, says=replies.get).answer("q", PASSAGES[:5])
+        for size in range(1, (clean.radius or clean.evidence["radius"]) + 1):
+            for hit in itertools.combinations(range(5), size):
+                for forged in itertools.product(words, repeat=size):
+                    attacked = {**replies, **{PASSAGES[i]: word for i, word in zip(hit, forged, strict=True)}}
+                    answer = keyword(least, says=attacked.get).answer("q", PASSAGES[:5])
+                    outcomes.add((least, answer.text))
+    assert {text for _, text in outcomes} <= {"paris", "I don't know"}
+    assert (1, "I don't know") in outcomes
+
+
+@pytest.mark.parametrize("least", [-1, 1.0, True, "1", None])
+def test_a_smallest_radius_that_is_no_whole_number_is_refused(least: Any) -> None:
+    with pytest.raises(ValueError, match=r"min_radius=.* must be a whole number of at least 0"):
+        keyword(least)
+
+
+def test_a_defence_that_may_withhold_its_answer_is_not_certified() -> None:
+    with pytest.raises(ValueError, match="certify the defence without min_radius"):
+        keyword(1).certify("q", PASSAGES, "paris")
+
+
+def test_an_abandoned_stream_asks_nothing_more() -> None:
+    defense = keyword(1)
+    stream = defense.stream("q", PASSAGES)
+    stream.close()
+    assert list(defense.stream("q", PASSAGES)) == ["paris"]
