@@ -75,7 +75,8 @@ def checked_settings(method: Method, settings: Mapping[str, Any], others: Collec
         raise TypeError(f"unknown arguments {', '.join(unknown)}; methods take {', '.join(sorted(taken))}")
     prompts = [f"{name}_prompt" for name in EXTRA_PROMPTS if name in method.prompts]
     method.check_names([*given, *others], ("task", *prompts, *(["choices"] if method.takes_choices else [])))
-    return method.settings_of(given)
+    checked: MethodSettings = method.settings_of(given)
+    return checked
 
 
 def isolated_prompt(method: Method, shipped: PromptSet, context: str) -> BasePromptTemplate[Any]:

@@ -280,7 +280,8 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             self._min_radius,
             self._caveats,
         )
-        return self._method.load().whole_plan(plan_input, self._settings)
+        plan: Plan = self._method.load().whole_plan(plan_input, self._settings)
+        return plan
 
     def _performer(self) -> Performer:
         return TextPerformer(self._model) if self._local is None else DecodingPerformer(self._local)

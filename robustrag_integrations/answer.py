@@ -53,7 +53,8 @@ class RobustAnswer:
         text: the answer; the abstention's words when `abstained`.
         radius: the largest r such that replacing the content of any r groups cannot change `text` (attacker:
             substitution(r); groups, not passages; each keeps its source). 0 means no guarantee.
-        abstained: no group could answer, or nothing they said was agreed on.
+            With `min_radius` set: `text` stays as it is or becomes an abstention.
+        abstained: no group could answer, nothing they said was agreed on, or the radius was below `min_radius`.
         query: the question.
         defense: the defence's name.
         groups: one report per group, in isolation order.

@@ -1,0 +1,68 @@
+"""The plan's own prompts are what LangChain is asked: passage text goes down once, as a value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain_core.callbacks import CallbackManagerForChainRun
+from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
+
+from langchain_robustrag.calls import CallPerformer, ModelCalls
+from langchain_robustrag.limits import CallLimit
+from langchain_robustrag.prompts import FilledTemplate, FormattedTemplate
+from robustrag_integrations.plans.requests import Ask
+from robustrag_integrations.prompts import Prompt
+from tests.langchain.fakes import Reader, Recorder
+
+HOSTILE = "{input} {0} {{context}} %s $x {% raw %} ${{ secret }} \\u007b"
+
+
+def template(kind: type[FilledTemplate] = FilledTemplate) -> FilledTemplate:
+    asked = ChatPromptTemplate.from_template("T: {docs} Q: {query} {tone}")
+    return kind("", "{context}", ("context",), template=asked, inputs={"tone": "{short}"}, names={"context": "docs"})
+
+
+def performer(answers: Any) -> tuple[CallPerformer, Recorder]:
+    recorder = Recorder()
+    manager = CallbackManagerForChainRun(
+        run_id=__import__("uuid").uuid4(), handlers=[recorder], inheritable_handlers=[recorder]
+    )
+    return CallPerformer(ModelCalls(Reader(answer=answers), CallLimit(4)), {}, manager), recorder
+
+
+def test_group_i_is_asked_the_plans_ith_prompt() -> None:
+    perform, recorder = performer(lambda prompt: prompt)
+    prompts = tuple(template().render(context=text, query="who?") for text in ("b", "a", HOSTILE))
+    said = perform(Ask(prompts, "isolated"))
+    assert [r.text for r in said] == [f"Human: T: {text} Q: who? {{short}}" for text in ("b", "a", HOSTILE)] or [
+        r.text for r in said
+    ] == [f"T: {text} Q: who? {{short}}" for text in ("b", "a", HOSTILE)]
+    assert {run["name"] for run in recorder.named("group:")} == {"group:0", "group:1", "group:2"}
+
+
+def test_what_passages_reach_is_marked_and_the_rest_is_not() -> None:
+    prompt = template().render(context=HOSTILE, query="who?")
+    assert prompt.context is not None
+    assert prompt.text[slice(*prompt.context)] == HOSTILE == prompt.text
+
+
+def test_a_local_models_prompt_is_text_that_knows_where_its_passages_stand() -> None:
+    prompt = template(FormattedTemplate).render(context=HOSTILE, query="who?")
+    assert type(prompt) is Prompt
+    assert prompt.context is not None
+    assert prompt.text[slice(*prompt.context)] == HOSTILE
+    assert prompt.text.endswith(" Q: who? {short}")
+
+
+def test_a_template_that_shows_passages_twice_is_refused_for_local_models() -> None:
+    twice = PromptTemplate.from_template("{context} {context}")
+    shown = FormattedTemplate("", "{context}", ("context",), template=twice, inputs={})
+    with pytest.raises(ValueError, match="must show {context} once"):
+        shown.render(context="a", query="q")
+
+
+def test_a_prompt_of_the_cores_own_is_asked_as_it_is() -> None:
+    perform, _ = performer(lambda prompt: prompt)
+    [said] = perform(Ask((Prompt(HOSTILE),), "isolated"))
+    assert said.text.endswith(HOSTILE)

@@ -1,0 +1,51 @@
+"""`min_radius` in LlamaIndex: too small a radius gives an abstention, and nothing is shown before the radius is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from llamaindex_robustrag import RobustRAGSynthesizer
+from tests.llamaindex.fakes import QUESTION, FactReader, nodes_of, truthful
+
+
+def radius(llm: FactReader) -> int:
+    found: int = (
+        RobustRAGSynthesizer(llm=llm).synthesize(QUESTION, nodes_of(truthful())).metadata["robustrag"]["radius"]
+    )
+    assert found > 0
+    return found
+
+
+async def in_every_way(llm: FactReader, least: int) -> list[tuple[list[str], dict[str, Any]]]:
+    whole, streaming = (RobustRAGSynthesizer(llm=llm, min_radius=least, streaming=s) for s in (False, True))
+    nodes = nodes_of(truthful())
+    found = []
+    for response in (whole.synthesize(QUESTION, nodes), await whole.asynthesize(QUESTION, nodes)):
+        found.append(([str(response)], response.metadata["robustrag"]))
+    response = streaming.synthesize(QUESTION, nodes)
+    found.append((list(response.response_gen), response.metadata["robustrag"]))
+    response = await streaming.asynthesize(QUESTION, nodes)
+    found.append(([piece async for piece in response.async_response_gen()], response.metadata["robustrag"]))
+    return found
+
+
+async def test_too_small_a_radius_gives_an_abstention_in_every_way_of_asking(llm: FactReader) -> None:
+    least = radius(llm) + 1
+    for pieces, report in await in_every_way(llm, least):
+        assert (pieces, report["text"], report["abstained"]) == (["I don't know"], "I don't know", True)
+        assert (report["radius"], report["evidence"]["radius"]) == (0, least - 1)
+        assert f"below min_radius={least}" in report["warnings"][-1]
+
+
+async def test_enough_radius_gives_the_answer_in_one_piece(llm: FactReader) -> None:
+    least = radius(llm)
+    for pieces, report in await in_every_way(llm, least):
+        assert (pieces, report["radius"]) == (["Paris"], least)
+
+
+@pytest.mark.parametrize("least", [-1, 0.5, True, "2"])
+def test_it_is_checked_when_the_synthesizer_is_made(llm: FactReader, least: Any) -> None:
+    with pytest.raises(ValueError, match=r"min_radius=.* must be a whole number of at least 0"):
+        RobustRAGSynthesizer(llm=llm, min_radius=least)
