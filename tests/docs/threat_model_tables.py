@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from robustrag_integrations.certification import benign_group_cases
-from robustrag_integrations.defenses.decoding.defense import DEFAULT_SLACK
 from robustrag_integrations.defenses.decoding.step import answering_groups
 from robustrag_integrations.defenses.decoding.token_choice import ONE, choose_token, fixed_point, step_radius
 from robustrag_integrations.defenses.keyword.counting import KeywordThreshold, keyword_radius, tally_keywords
+from robustrag_integrations.defenses.registry import DECODING
 from robustrag_integrations.defenses.voting.counting import tally_votes, vote_radius
 
 SETTINGS = ((0.2, 3), (0.3, 3), (0.3, 5), (0.4, 4), (0.5, 5), (0.5, 10))
-SLACK = round(DEFAULT_SLACK * ONE)
+SLACK = round(DECODING.default("slack") * ONE)
 
 
 def keyword(agreeing: int, others: int, alpha: float, beta: int, silent: int = 0) -> int:

@@ -1,4 +1,4 @@
-"""`min_radius` in LangChain: too small a radius gives an abstention, and nothing is shown before the radius is known."""
+"""`min_radius` in LangChain: below it, an abstention; nothing is shown before the radius is known."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 import pytest
@@ -25,9 +26,7 @@ def template(kind: type[FilledTemplate] = FilledTemplate) -> FilledTemplate:
 
 def performer(answers: Any) -> tuple[CallPerformer, Recorder]:
     recorder = Recorder()
-    manager = CallbackManagerForChainRun(
-        run_id=__import__("uuid").uuid4(), handlers=[recorder], inheritable_handlers=[recorder]
-    )
+    manager = CallbackManagerForChainRun(run_id=uuid.uuid4(), handlers=[recorder], inheritable_handlers=[recorder])
     return CallPerformer(ModelCalls(Reader(answer=answers), CallLimit(4)), {}, manager), recorder
 
 
@@ -35,9 +34,8 @@ def test_group_i_is_asked_the_plans_ith_prompt() -> None:
     perform, recorder = performer(lambda prompt: prompt)
     prompts = tuple(template().render(context=text, query="who?") for text in ("b", "a", HOSTILE))
     said = perform(Ask(prompts, "isolated"))
-    assert [r.text for r in said] == [f"Human: T: {text} Q: who? {{short}}" for text in ("b", "a", HOSTILE)] or [
-        r.text for r in said
-    ] == [f"T: {text} Q: who? {{short}}" for text in ("b", "a", HOSTILE)]
+    for response, text in zip(said, ("b", "a", HOSTILE), strict=True):
+        assert response.text.endswith(f"T: {text} Q: who? {{short}}")
     assert {run["name"] for run in recorder.named("group:")} == {"group:0", "group:1", "group:2"}
 
 
@@ -58,7 +56,7 @@ def test_a_local_models_prompt_is_text_that_knows_where_its_passages_stand() -> 
 def test_a_template_that_shows_passages_twice_is_refused_for_local_models() -> None:
     twice = PromptTemplate.from_template("{context} {context}")
     shown = FormattedTemplate("", "{context}", ("context",), template=twice, inputs={})
-    with pytest.raises(ValueError, match="must show {context} once"):
+    with pytest.raises(ValueError, match=r"must show \{context\} once"):
         shown.render(context="a", query="q")
 
 

@@ -1,4 +1,4 @@
-"""`min_radius` in LlamaIndex: too small a radius gives an abstention, and nothing is shown before the radius is known."""
+"""`min_radius` in LlamaIndex: below it, an abstention; nothing is shown before the radius is known."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from tests.llamaindex.fakes import QUESTION, FactReader, nodes_of, truthful
 
 
 def radius(llm: FactReader) -> int:
-    found: int = (
-        RobustRAGSynthesizer(llm=llm).synthesize(QUESTION, nodes_of(truthful())).metadata["robustrag"]["radius"]
-    )
+    response = RobustRAGSynthesizer(llm=llm).synthesize(QUESTION, nodes_of(truthful()))
+    found: int = response.metadata["robustrag"]["radius"]
     assert found > 0
     return found
 
@@ -21,9 +20,8 @@ def radius(llm: FactReader) -> int:
 async def in_every_way(llm: FactReader, least: int) -> list[tuple[list[str], dict[str, Any]]]:
     whole, streaming = (RobustRAGSynthesizer(llm=llm, min_radius=least, streaming=s) for s in (False, True))
     nodes = nodes_of(truthful())
-    found = []
-    for response in (whole.synthesize(QUESTION, nodes), await whole.asynthesize(QUESTION, nodes)):
-        found.append(([str(response)], response.metadata["robustrag"]))
+    at_once = [whole.synthesize(QUESTION, nodes), await whole.asynthesize(QUESTION, nodes)]
+    found = [([str(response)], response.metadata["robustrag"]) for response in at_once]
     response = streaming.synthesize(QUESTION, nodes)
     found.append((list(response.response_gen), response.metadata["robustrag"]))
     response = await streaming.asynthesize(QUESTION, nodes)
