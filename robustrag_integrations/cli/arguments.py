@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from robustrag_integrations.cli.models import check_name
+from robustrag_integrations.models.providers import described, forms_that_take
 
 
 def some_text(text: str) -> str:
@@ -20,7 +21,7 @@ def some_text(text: str) -> str:
 
 
 def model_name(text: str) -> str:
-    """`bundled`, a folder that exists, `openai:NAME`, `openai-completions:NAME` or `python:MODULE:OBJECT`."""
+    """A model's name, as `PROVIDERS` has them."""
     if problem := check_name(text):
         raise argparse.ArgumentTypeError(problem)
     return text
@@ -84,17 +85,13 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         type=model_name,
         default="bundled",
         metavar="MODEL",
-        help="bundled (default): the small reader that comes with the package, a demonstration that reads simple "
-        "English facts and knows nothing; PATH: a folder with a transformers model; openai:NAME: a model behind an "
-        "OpenAI-compatible server, with the key in OPENAI_API_KEY; openai-completions:NAME: one behind a server that "
-        "gives token probabilities (NAME@PATH where its tokenizer has another name); python:MODULE:FUNCTION: a "
-        "function of your own from prompt to text",
+        help=described("bundled"),
     )
     parser.add_argument(
         "--base-url",
         metavar="URL",
-        help="the server for openai:NAME or openai-completions:NAME, such as http://localhost:8000/v1; OPENAI_API_KEY "
-        "is sent to it if set",
+        help=f"the server for {forms_that_take('base_url')}, such as http://localhost:8000/v1; OPENAI_API_KEY is "
+        "sent to it if set",
     )
 
 

@@ -13,6 +13,7 @@ from robustrag_integrations.cli.thresholds import threshold_help, thresholds
 from robustrag_integrations.defenses.registry import METHODS
 from robustrag_integrations.evaluation.run.config import DEFAULTS, MODES, TASKS, defense_names, load_config
 from robustrag_integrations.evaluation.run.presets import PRESETS
+from robustrag_integrations.models.providers import forms, forms_that_take, takes
 
 EPILOG = """\
 a first run:
@@ -82,12 +83,9 @@ def _add_what(group: Any) -> None:
         nargs="+",
         type=some_text,
         metavar="MODEL",
-        help="bundled (default), PATH of a transformers model, openai:NAME, openai-completions:NAME, "
-        "python:MODULE:FUNCTION",
+        help=", ".join(forms()) + " of a transformers model (default bundled)",
     )
-    group.add_argument(
-        "--base-url", metavar="URL", help="the server of openai:NAME and openai-completions:NAME, of a judge too"
-    )
+    group.add_argument("--base-url", metavar="URL", help=f"the server of {forms_that_take('base_url')}, of a judge too")
     group.add_argument(
         "--defense",
         nargs="+",
@@ -213,13 +211,13 @@ def _set_base_url(merged: dict[str, Any], args: argparse.Namespace) -> None:
         return
     models, judge = _listed(merged["models"]), merged["judge"]
     if not any(map(_is_served, [*models, judge])):
-        raise UsageError("--base-url goes with --model openai:NAME or openai-completions:NAME")
+        raise UsageError(f"--base-url goes with --model {forms_that_take('base_url')}")
     merged["models"] = [_behind(args.base_url, model) for model in models]
     merged["judge"] = _behind(args.base_url, judge)
 
 
 def _is_served(model: Any) -> bool:
-    return isinstance(model, str) and model.startswith(("openai:", "openai-completions:"))
+    return isinstance(model, str) and takes(model, "base_url")
 
 
 def _behind(url: str, model: Any) -> Any:

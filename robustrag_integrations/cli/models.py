@@ -5,6 +5,7 @@ from __future__ import annotations
 from robustrag_integrations.cli.exits import UsageError
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.models.named import NamedModel, check_name
+from robustrag_integrations.models.providers import takes
 
 __all__ = ["check_name", "load_model", "named_model"]
 
@@ -13,8 +14,8 @@ def load_model(name: str, base_url: str | None = None, *, max_context_tokens: in
     """The model of a name that `check_name` has passed.
 
     Args:
-        name: `bundled`, a folder, `openai:NAME`, `openai-completions:NAME` or `python:MODULE:OBJECT`.
-        base_url: the server of `openai:NAME` or `openai-completions:NAME`.
+        name: a model's name, as `PROVIDERS` has them.
+        base_url: the server of a served model.
         max_context_tokens: how many tokens of passages a group may have; local models only.
 
     Raises:
@@ -32,8 +33,7 @@ def named_model(name: str, base_url: str | None = None, max_context_tokens: int 
         UsageError: `base_url` with a model that has no server, or one that is no address.
     """
     try:
-        model = NamedModel(name, base_url)
-        return NamedModel(name, base_url, max_context_tokens) if model.local else model
+        return NamedModel(name, base_url, max_context_tokens if takes(name, "max_context_tokens") else None)
     except ValueError as error:
         told = str(error).replace("base_url goes with ", "--base-url goes with --model ")
         raise UsageError(told.replace("base_url=", "--base-url ")) from error

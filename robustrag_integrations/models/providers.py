@@ -1,0 +1,305 @@
+"""The kinds of models that can be named on a command line or in a file: one entry for each in `PROVIDERS`.
+
+An entry says how such a name is written, which settings go with it, whether it may give token probabilities, how the
+model is loaded, and what decides its answers. Command line, evaluation, cache and certificates read nothing else.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from robustrag_integrations.errors import ModelError
+from robustrag_integrations.models.base import TextModel
+
+SETTINGS = ("base_url", "max_context_tokens", "max_new_tokens")
+
+_WHOLE_FILE = 1 << 28  # bytes; of larger files the fingerprint takes size, time and both ends
+
+
+@dataclass(frozen=True)
+class Provider:
+    """One kind of model.
+
+    Attributes:
+        form: how its names are written, such as `openai:NAME`; what stands before the first capital is the prefix.
+        help: what it is, for the command line.
+        takes: which of `SETTINGS` go with it.
+        gives_probabilities: whether it may serve decoding aggregation; true where that is known only once it is loaded.
+        in_process: whether it computes in this process, with torch.
+        load: the model, from what follows the prefix and the settings that were given.
+        parts: what decides its answers besides the settings, as bytes, from the same.
+        problem: what is wrong with what follows the prefix; None if nothing is.
+        owns: whether a name is one of its own; None: by the prefix.
+    """
+
+    form: str
+    help: str
+    takes: frozenset[str]
+    gives_probabilities: bool
+    in_process: bool
+    load: Callable[[str, Mapping[str, Any]], TextModel] = field(repr=False)
+    parts: Callable[[str, Mapping[str, Any]], Iterator[bytes]] = field(repr=False)
+    problem: Callable[[str], str | None] = field(repr=False, default=lambda rest: None)
+    owns: Callable[[str], bool] | None = field(repr=False, default=None)
+
+    @property
+    def prefix(self) -> str:
+        """What its names begin with; empty where a name is taken as it is."""
+        before, colon, _ = self.form.partition(":")
+        return before + colon if colon else ""
+
+    def rest(self, name: str) -> str:
+        """What follows the prefix in one of its names."""
+        return name[len(self.prefix) :]
+
+
+def provider_of(name: str) -> Provider | None:
+    """The provider of a model of this name; None: there is none."""
+    return next((p for p in PROVIDERS if (p.owns(name) if p.owns else name.startswith(p.prefix))), None)
+
+
+def forms() -> tuple[str, ...]:
+    """How models' names are written."""
+    return tuple(p.form for p in PROVIDERS)
+
+
+def forms_that_take(setting: str) -> str:
+    """How the names are written with which a setting goes."""
+    return " or ".join(p.form for p in PROVIDERS if setting in p.takes)
+
+
+def described(default: str) -> str:
+    """Every provider in a phrase, for the command line."""
+    return "; ".join(f"{p.form}{' (default)' if p.form == default else ''}: {p.help}" for p in PROVIDERS)
+
+
+def takes(name: str, setting: str) -> bool:
+    """Whether a setting goes with a model of this name."""
+    provider = provider_of(name)
+    return provider is not None and setting in provider.takes
+
+
+# --- models of this process
+
+
+def _load_bundled(_: str, settings: Mapping[str, Any]) -> TextModel:
+    from robustrag_integrations.models.local.model import LocalModel
+
+    _silence_transformers()
+    _bundled_folder()
+    return LocalModel.bundled(**settings)
+
+
+def _load_folder(folder: str, settings: Mapping[str, Any]) -> TextModel:
+    from robustrag_integrations.models.local.model import LocalModel
+
+    _silence_transformers()
+    if not os.path.isfile(os.path.join(folder, "config.json")):
+        raise ModelError(f"the folder {folder!r} holds no transformers model: there is no config.json in it")
+    try:
+        return LocalModel.from_pretrained(folder, **settings)
+    except (ModelError, ImportError):
+        raise
+    except Exception as error:  # a broken folder may raise nearly anything inside the libraries
+        raise ModelError(f"cannot load the model {folder!r}: {type(error).__name__}: {error}") from error
+
+
+def _bundled_folder() -> Path:
+    from robustrag_integrations.reader import reader_path
+
+    try:
+        return reader_path()
+    except FileNotFoundError as error:
+        raise ModelError(str(error)) from error
+
+
+def _silence_transformers() -> None:
+    """No progress bars and no advice from the library; what matters is in the answer's own warnings."""
+    from transformers.utils import logging
+
+    library: Any = logging  # its functions have no types
+    library.set_verbosity_error()
+    library.disable_progress_bar()
+
+
+def _bundled_parts(_: str, settings: Mapping[str, Any]) -> Iterator[bytes]:
+    return _folder_parts(str(_bundled_folder()), settings)
+
+
+def _folder_parts(folder: str, _: Mapping[str, Any]) -> Iterator[bytes]:
+    """Names and contents of what makes a transformers model."""
+    try:
+        files = sorted(f for f in Path(folder).iterdir() if f.suffix in (".json", ".safetensors", ".model", ".jinja"))
+    except OSError as error:
+        raise ModelError(f"cannot read the model {folder!r}: {error.strerror}") from error
+    for file in files:
+        if file.name != "scores.json":  # about the model, not of it
+            yield file.name.encode()
+            yield from _file_parts(file)
+
+
+def _file_parts(file: Path) -> Iterator[bytes]:
+    try:
+        found = file.stat()
+        with file.open("rb") as opened:
+            if found.st_size <= _WHOLE_FILE:
+                yield opened.read()
+                return
+            yield f"{found.st_size} {found.st_mtime_ns}".encode()
+            yield opened.read(1 << 20)
+            opened.seek(-(1 << 20), os.SEEK_END)
+            yield opened.read()
+    except OSError as error:
+        raise ModelError(f"cannot read {str(file)!r}: {error.strerror}") from error
+
+
+# --- models behind a server
+
+
+def _load_chat(model: str, settings: Mapping[str, Any]) -> TextModel:
+    from robustrag_integrations.models.server.model import OpenAIModel
+
+    return OpenAIModel(model, **_of_server(settings))
+
+
+def _load_completions(name: str, settings: Mapping[str, Any]) -> TextModel:
+    from robustrag_integrations.models.server.decoding import RemoteDecodingModel
+
+    model, _, tokenizer = name.partition("@")
+    return RemoteDecodingModel(model, tokenizer=tokenizer or None, **_of_server(settings))
+
+
+def _of_server(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings by the names that served models have for them."""
+    return {{"max_new_tokens": "max_tokens"}.get(name, name): value for name, value in settings.items()}
+
+
+def _served_parts(prefix: str) -> Callable[[str, Mapping[str, Any]], Iterator[bytes]]:
+    def parts(model: str, settings: Mapping[str, Any]) -> Iterator[bytes]:
+        yield (prefix + model).encode()
+        yield b"" if "base_url" in settings else os.environ.get("OPENAI_BASE_URL", "").encode()
+
+    return parts
+
+
+def _no_name(example: str) -> Callable[[str], str | None]:
+    prefix = example.partition(":")[0]
+
+    def problem(name: str) -> str | None:
+        return None if name.partition("@")[0].strip() else f"{prefix}: needs a model's name, as in {example}"
+
+    return problem
+
+
+# --- functions
+
+
+def _load_function(name: str, settings: Mapping[str, Any]) -> TextModel:
+    from robustrag_integrations.models.callable import CallableModel
+
+    module, _, thing = name.partition(":")
+    _see_working_folder()
+    try:
+        found: Any = getattr(importlib.import_module(module), thing)
+    except (ImportError, AttributeError) as error:
+        raise ModelError(f"cannot load the model 'python:{name}': {error}") from error
+    if isinstance(found, TextModel):
+        return found
+    if not callable(found):
+        raise ModelError(f"the model 'python:{name}' is a {type(found).__name__}; it must be a function or a TextModel")
+    if inspect.iscoroutinefunction(found):
+        return CallableModel(async_fn=found, name=f"python:{name}")
+    return CallableModel(found, name=f"python:{name}")
+
+
+def _function_parts(name: str, _: Mapping[str, Any]) -> Iterator[bytes]:
+    """The name, and the file of the function's module."""
+    yield f"python:{name}".encode()
+    module = name.partition(":")[0]
+    _see_working_folder()
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ImportError, ValueError) as error:
+        raise ModelError(f"cannot load the model 'python:{name}': {error}") from error
+    if spec is None:
+        raise ModelError(f"cannot load the model 'python:{name}': there is no module {module!r} here")
+    yield from _file_parts(Path(spec.origin or ""))
+
+
+def _not_an_object(name: str) -> str | None:
+    module, _, thing = name.partition(":")
+    if module and thing.isidentifier():
+        return None
+    return f"'python:{name}' must be python:MODULE:OBJECT, as in python:my_models:answer"
+
+
+def _see_working_folder() -> None:
+    """Modules in the working folder can be named, as with `python -m`; console scripts do not look there."""
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+
+
+_OF_SERVERS = frozenset({"base_url", "max_new_tokens"})
+_OF_TRANSFORMERS = frozenset({"max_context_tokens", "max_new_tokens"})
+
+PROVIDERS: tuple[Provider, ...] = (
+    Provider(
+        "bundled",
+        "the small reader that comes with the package, a demonstration that reads simple English facts and knows "
+        "nothing",
+        _OF_TRANSFORMERS,
+        gives_probabilities=True,
+        in_process=True,
+        load=_load_bundled,
+        parts=_bundled_parts,
+        owns=lambda name: name == "bundled",
+    ),
+    Provider(
+        "openai:NAME",
+        "a model behind an OpenAI-compatible server, with the key in OPENAI_API_KEY",
+        _OF_SERVERS,
+        gives_probabilities=False,
+        in_process=False,
+        load=_load_chat,
+        parts=_served_parts("openai:"),
+        problem=_no_name("openai:gpt-4o-mini"),
+    ),
+    Provider(
+        "openai-completions:NAME",
+        "one behind a server that gives token probabilities (NAME@PATH where its tokenizer has another name)",
+        _OF_SERVERS,
+        gives_probabilities=True,
+        in_process=False,
+        load=_load_completions,
+        parts=_served_parts("openai-completions:"),
+        problem=_no_name("openai-completions:meta-llama/Llama-3.1-8B"),
+    ),
+    Provider(
+        "python:MODULE:FUNCTION",
+        "a function of your own from prompt to text",
+        frozenset(),
+        gives_probabilities=True,
+        in_process=False,
+        load=_load_function,
+        parts=_function_parts,
+        problem=_not_an_object,
+    ),
+    Provider(
+        "PATH",
+        "a folder with a transformers model",
+        _OF_TRANSFORMERS,
+        gives_probabilities=True,
+        in_process=True,
+        load=_load_folder,
+        parts=_folder_parts,
+        owns=os.path.isdir,
+    ),
+)
