@@ -106,11 +106,9 @@ def test_a_new_entry_is_known_to_the_command_line_and_to_evaluations(
     arguments_given = ["ask", "Who runs the mill?", "--docs", str(tmp_path), "--model"]
     assert main([*arguments_given, "toy:Anna Lind"]) == 0
     assert "anna lind" in capsys.readouterr().out.casefold()
-    with pytest.raises(SystemExit):
-        main([*arguments_given, "toy:"])
+    assert main([*arguments_given, "toy:"]) == 2
     assert "toy: needs words" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        main(["ask", "--help"])
+    assert main(["ask", "--help"]) == 0
     assert "toy:WORDS" in capsys.readouterr().out
     assert NamedModel("toy:Anna Lind", max_new_tokens=4).load().description == "toy:Anna Lind"
     assert not takes("toy:x", "base_url")
