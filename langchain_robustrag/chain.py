@@ -16,7 +16,7 @@ from langchain_robustrag.language_models import as_runnable, decoding_model
 from langchain_robustrag.prompts import check_prompt
 from langchain_robustrag.questions import Question
 from langchain_robustrag.runnable import RobustDocuments
-from robustrag_integrations.checks import check_at_least_one, check_not_negative
+from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.defenses.registry import method_of
 from robustrag_integrations.defenses.voting.options import check_choices
 from robustrag_integrations.models.base import DecodingModel
@@ -113,8 +113,8 @@ def create_robust_documents_chain(
     besides = {"choices": choices, "keyword_prompt": keyword_prompt, "no_retrieval_prompt": no_retrieval_prompt}
     checked = checked_settings(method, settings, [name for name, value in besides.items() if value is not None])
     check_grouping(group_size, group_by)
-    check_at_least_one(max_concurrency=max_concurrency)
-    check_not_negative(min_radius=min_radius)
+    check_at_least(1, max_concurrency=max_concurrency)
+    check_at_least(0, min_radius=min_radius)
     name = document_variable_name
     if prompt is not None:
         check_prompt(prompt, name)

@@ -40,7 +40,7 @@ from llamaindex_robustrag.prompt_templates import prompts_dict, with_prompts
 from llamaindex_robustrag.responses import astarted, parsed, pending, started
 from llamaindex_robustrag.streaming_flag import StreamingFlag
 from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.checks import check_not_negative
+from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.defenses.base import MethodSettings, PlanInput
 from robustrag_integrations.models.base import DecodingModel, TextModel
 from robustrag_integrations.models.callable import TRANSIENT
@@ -118,7 +118,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         **settings: Any,
     ) -> None:
         check_group_by(group_by)
-        check_not_negative(min_radius=min_radius)
+        check_at_least(0, min_radius=min_radius)
         self._settings: Any  # a dataclass, one type per method
         self._method, self._settings = method_and_settings(aggregation, settings)
         given = _llm_of(llm)

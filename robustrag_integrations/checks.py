@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import TypeGuard
 
 
-def check_not_negative(**numbers: object) -> None:
-    """Whole numbers of at least 0, by the names of the arguments they were given as.
-
-    Raises:
-        ValueError: one of them is something else; the message names it.
-    """
-    _check_whole(0, numbers)
+def is_whole_number(value: object, least: int, most: int | None = None) -> TypeGuard[int]:
+    """Whether this is a whole number from `least` to `most`; True and False are not."""
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value and (most is None or value <= most)
 
 
-def check_at_least_one(**numbers: object) -> None:
-    """Whole numbers of at least 1, by the names of the arguments they were given as.
+def check_at_least(least: int, **numbers: object) -> None:
+    """Check whole numbers, by the names of the arguments they were given as.
 
     Raises:
-        ValueError: one of them is something else; the message names it.
+        ValueError: one of them is something else, or below `least`; the message names it.
     """
-    _check_whole(1, numbers)
-
-
-def _check_whole(least: int, numbers: Mapping[str, object]) -> None:
     for name, number in numbers.items():
-        if isinstance(number, bool) or not isinstance(number, int) or number < least:
+        if not is_whole_number(number, least):
             raise ValueError(f"{name}={number!r} must be a whole number of at least {least}")

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from robustrag_integrations.abstention import is_abstention
-from robustrag_integrations.checks import check_at_least_one
+from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.display import printable
 from robustrag_integrations.errors import ModelError, RobustRAGError
 from robustrag_integrations.forks import lock_held_over_forks
@@ -148,7 +148,7 @@ class LLMJudge:
     ) -> None:
         if not isinstance(model, TextModel):
             raise TypeError(f"the judge must be a TextModel, got {type(model).__name__}; wrap it as CallableModel(fn)")
-        check_at_least_one(attempts=attempts)
+        check_at_least(1, attempts=attempts)
         self.query = query
         self._model, self._prompt, self._attempts = model, prompt, attempts
         self._cache: dict[tuple[str, str, tuple[str, ...]], float | None] = {}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-from robustrag_integrations.checks import check_at_least_one
+from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.keys import Keys, keys_of, label
 
 GroupBy = Literal["source"] | Callable[["Passage"], Hashable]
@@ -130,7 +130,7 @@ def _keyed_group(index: int, items: Sequence[Passage], ranks: Sequence[int], key
 
 def check_grouping(group_size: int, by: GroupBy | None) -> None:
     """Raise ValueError unless the two settings of `isolate` make sense together."""
-    check_at_least_one(group_size=group_size)
+    check_at_least(1, group_size=group_size)
     if by is None:
         return
     if by != "source" and not callable(by):

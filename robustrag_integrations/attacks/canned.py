@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from robustrag_integrations.checks import check_at_least_one
+from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.passages import Passage, as_passages
 
 REPEAT = 10  # the paper's number of repetitions for question answering; 3 for long answers
@@ -93,5 +93,5 @@ def inject(passages: Iterable[str | Passage], planted: Sequence[str | Passage], 
 
 
 def _repeated(text: str, repeat: int) -> str:
-    check_at_least_one(repeat=repeat)
+    check_at_least(1, repeat=repeat)
     return " ".join([text] * repeat)

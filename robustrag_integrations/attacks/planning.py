@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from robustrag_integrations.attacks.families import ATTACKS
 from robustrag_integrations.attacks.plugins import attack_of
 from robustrag_integrations.attacks.scene import Attack, AttackedQuestion, Scene, Writer
-from robustrag_integrations.certification.cases import Attack as Mode
+from robustrag_integrations.certification.cases import AttackMode as Mode
 from robustrag_integrations.certification.cases import check_attack
 from robustrag_integrations.metrics import Metric, contains_answer
 from robustrag_integrations.passages import Passage, as_passages

@@ -15,8 +15,8 @@ from random import Random
 
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.attacks.strategies import Crafted, crafted_texts, obeys
-from robustrag_integrations.certification.cases import Attack, check_attack
-from robustrag_integrations.checks import check_at_least_one
+from robustrag_integrations.certification.cases import AttackMode, check_attack
+from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.metrics import Metric, checked_score, contains_answer, references_of
@@ -56,7 +56,7 @@ def adaptive(
     *,
     target: str,
     corruption_size: int = 1,
-    attack: Attack = "injection",
+    attack: AttackMode = "injection",
     metric: Metric = contains_answer,
     choices: Sequence[str] | None = None,
     top_k: int | None = None,
@@ -165,7 +165,7 @@ class _Search:
         worth: Callable[[RobustAnswer | None], float],
         tries: int,
     ) -> None:
-        check_at_least_one(tries=tries)
+        check_at_least(1, tries=tries)
         self._defense, self._query, self._choices = defense, query, choices
         self._worth, self._tries = worth, tries
 

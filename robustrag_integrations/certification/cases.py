@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal, get_args
 
+from robustrag_integrations.checks import is_whole_number
 from robustrag_integrations.passages import GroupBy, Passage, PassageGroup, as_passages, check_grouping, passage_keys
 
-Attack = Literal["injection", "modification"]
+AttackMode = Literal["injection", "modification"]
 MOST_CASES = 100_000
 
 _Ranks = tuple[int, ...]
@@ -44,7 +45,7 @@ def benign_group_cases(
     passages: Iterable[str | Passage],
     corruption_size: int,
     *,
-    attack: Attack = "injection",
+    attack: AttackMode = "injection",
     group_size: int = 1,
     by: GroupBy | None = None,
     top_k: int | None = None,
@@ -88,24 +89,24 @@ def benign_group_cases(
     return tuple(_case(items, groups, found[groups]) for groups in _uncovered(found))
 
 
-def check_attack(passages: int, corruption_size: int, attack: Attack, top_k: int | None) -> int:
+def check_attack(passages: int, corruption_size: int, attack: AttackMode, top_k: int | None) -> int:
     """The length of a full retrieval.
 
     Raises:
         ValueError: an invalid argument.
     """
-    if isinstance(corruption_size, bool) or not isinstance(corruption_size, int) or corruption_size < 0:
+    if not is_whole_number(corruption_size, 0):
         raise ValueError(f"corruption_size={corruption_size!r} must be a whole number of corrupted passages, 0 or more")
-    if attack not in get_args(Attack):
-        raise ValueError(f"attack={attack!r} is unknown; use one of {', '.join(map(repr, get_args(Attack)))}")
+    if attack not in get_args(AttackMode):
+        raise ValueError(f"attack={attack!r} is unknown; use one of {', '.join(map(repr, get_args(AttackMode)))}")
     if top_k is None:
         return passages
-    if isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < max(passages, 1):
+    if not is_whole_number(top_k, max(passages, 1)):
         raise ValueError(f"top_k={top_k!r} must be a whole number of at least {max(passages, 1)}, the passages given")
     return top_k
 
 
-def _retrievals(count: int, size: int, attack: Attack, limit: int) -> Iterator[tuple[_Ranks, int]]:
+def _retrievals(count: int, size: int, attack: AttackMode, limit: int) -> Iterator[tuple[_Ranks, int]]:
     """Ranks of the benign passages that stay, and how many corrupted ones stand among them.
 
     In a full list a weaker attack is covered by the strongest one, which copies what the weaker one leaves in place.

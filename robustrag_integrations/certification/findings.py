@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from robustrag_integrations.certification.cases import Attack, BenignCase, benign_group_cases
+from robustrag_integrations.certification.cases import AttackMode, BenignCase, benign_group_cases
 from robustrag_integrations.certification.requests import Asking, Score
 from robustrag_integrations.certification.result import Certification, Estimate, PossibleResponse
+from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.passages import GroupBy, Passage, as_passages, check_grouping, isolate, keyless_warnings
 
 ZERO_FOUND = "a response that scores 0 was found; the others were not examined"
@@ -41,7 +42,7 @@ class Question:
     references: tuple[str, ...]
     metric: str
     sizes: tuple[int, ...]
-    attack: Attack = "injection"
+    attack: AttackMode = "injection"
     group_size: int = 1
     group_by: GroupBy | None = None
     top_k: int | None = None
@@ -58,7 +59,7 @@ class Question:
         metric: str,
         sizes: Iterable[int],
         *,
-        attack: Attack = "injection",
+        attack: AttackMode = "injection",
         group_size: int = 1,
         group_by: GroupBy | None = None,
         top_k: int | None = None,
@@ -72,9 +73,8 @@ class Question:
             TypeError, ValueError: an invalid argument; the message names it and the fix.
         """
         check_grouping(group_size, group_by)
-        for label, number, least in (("max_model_calls", max_model_calls, 1), ("sample", sample, 0)):
-            if isinstance(number, bool) or not isinstance(number, int) or number < least:
-                raise ValueError(f"{label}={number!r} must be a whole number of at least {least}")
+        check_at_least(1, max_model_calls=max_model_calls)
+        check_at_least(0, sample=sample)
         chosen = tuple(sizes)
         if not chosen:
             raise ValueError("no corruption size was given; name at least one, such as corruption_size=1")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from robustrag_integrations.certification.cases import Attack
+from robustrag_integrations.certification.cases import AttackMode
 from robustrag_integrations.display import printable, table
 from robustrag_integrations.words import standing_in_words
 
@@ -82,7 +82,7 @@ class Certification:
     tau: float
     certified: bool
     corruption_size: int
-    attack: Attack
+    attack: AttackMode
     query: str
     references: tuple[str, ...]
     metric: str

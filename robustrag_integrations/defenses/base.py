@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, overload
 
 from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.certification.cases import Attack
+from robustrag_integrations.certification.cases import AttackMode
 from robustrag_integrations.certification.certify import CertificationRun
 from robustrag_integrations.certification.findings import Question
 from robustrag_integrations.certification.result import Certification
-from robustrag_integrations.checks import check_not_negative
+from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.defenses.registry import METHODS
 from robustrag_integrations.metrics import Metric, contains_answer, metric_name, references_of
 from robustrag_integrations.models.base import TextModel, TokenCodec
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         """The keyword arguments of `Defense.certify` besides the corruption size."""
 
         metric: Metric
-        attack: Attack
+        attack: AttackMode
         choices: Sequence[str] | None
         top_k: int | None
         max_model_calls: int
@@ -83,7 +83,7 @@ class PlanInput:
 
     def __post_init__(self) -> None:
         check_query(self.query)
-        check_not_negative(min_radius=self.min_radius)
+        check_at_least(0, min_radius=self.min_radius)
 
 
 def check_query(query: str) -> None:
@@ -109,7 +109,7 @@ class Defense(ABC):
 
     def __init__(self, *, group_size: int = 1, group_by: GroupBy | None = None, min_radius: int = 0) -> None:
         check_grouping(group_size, group_by)
-        check_not_negative(min_radius=min_radius)
+        check_at_least(0, min_radius=min_radius)
         self.group_size = group_size
         self.group_by = group_by
         self.min_radius = min_radius
@@ -192,7 +192,7 @@ class Defense(ABC):
         *,
         corruption_size: int | Sequence[int] = 1,
         metric: Metric = contains_answer,
-        attack: Attack = "injection",
+        attack: AttackMode = "injection",
         choices: Sequence[str] | None = None,
         top_k: int | None = None,
         max_model_calls: int = 1000,
@@ -263,7 +263,7 @@ class Defense(ABC):
         *,
         corruption_size: int | Sequence[int] = 1,
         metric: Metric = contains_answer,
-        attack: Attack = "injection",
+        attack: AttackMode = "injection",
         choices: Sequence[str] | None = None,
         top_k: int | None = None,
         max_model_calls: int = 1000,

@@ -12,7 +12,7 @@ from contextlib import aclosing
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
-from robustrag_integrations.checks import check_at_least_one
+from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.forks import renew_in_children
 from robustrag_integrations.models.base import Response, Role, TextModel
@@ -80,7 +80,7 @@ class CallableModel(TextModel):
         for label, given in (("fn", fn), ("async_fn", async_fn), ("stream_fn", stream_fn)):
             if given is not None and not callable(given):
                 raise TypeError(f"{label} must be a function from prompt to text, got {type(given).__name__}")
-        check_at_least_one(max_concurrency=max_concurrency, attempts=attempts)
+        check_at_least(1, max_concurrency=max_concurrency, attempts=attempts)
         self._fn, self._async_fn = fn, async_fn
         self._stream_fn, self._async_stream_fn = stream_fn, async_stream_fn
         self._max_concurrency = max_concurrency

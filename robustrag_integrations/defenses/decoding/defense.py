@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from robustrag_integrations.certification.cases import Attack
+from robustrag_integrations.certification.cases import AttackMode
 from robustrag_integrations.certification.certify import CertificationRun
 from robustrag_integrations.certification.findings import Question
 from robustrag_integrations.certification.result import Certification
@@ -105,7 +105,7 @@ class DecodingAggregation(Defense):
         etas: Iterable[float],
         corruption_size: int | Sequence[int] = 1,
         metric: Metric = contains_answer,
-        attack: Attack = "injection",
+        attack: AttackMode = "injection",
         top_k: int | None = None,
         max_model_calls: int = 1000,
         sample: int = 0,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
-from robustrag_integrations.checks import check_at_least_one
+from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.defenses.decoding.token_choice import ONE
 from robustrag_integrations.defenses.registry import DECODING
 from robustrag_integrations.passages import PassageGroup
@@ -63,7 +63,7 @@ class DecodingSettings:
             raise ValueError(f"slack={slack!r} must be at least 0 (and below 1000)")
         long_form = chosen_task == "long_form"
         limit = max_new_tokens if max_new_tokens is not None else (500 if long_form else 30)
-        check_at_least_one(max_new_tokens=limit)
+        check_at_least(1, max_new_tokens=limit)
         stops = stop if stop is not None else (("\n\n",) if long_form else ("\n",))
         if isinstance(stops, str) or not all(isinstance(s, str) and s for s in stops):
             raise TypeError(f"stop must be a list of non-empty str, got {stop!r}")

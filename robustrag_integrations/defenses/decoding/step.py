@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from robustrag_integrations.defenses.decoding.settings import DecodingSettings
 from robustrag_integrations.defenses.decoding.token_choice import (
     ONE,
-    Scores,
+    FixedPoint,
     TokenChoice,
     choose_token,
     fixed_point,
@@ -45,7 +45,7 @@ class DecodingStep:
         error: how much any gap between two sums may be off, where the model listed only some of the tokens.
     """
 
-    scores: Scores
+    scores: FixedPoint
     fallback: int
     choice: TokenChoice
     error: int

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 ONE = 1 << 40  # probability 1
-Scores = NDArray[np.int64]
+FixedPoint = NDArray[np.int64]
 
 
-def fixed_point(probabilities: NDArray[np.floating]) -> Scores:
+def fixed_point(probabilities: NDArray[np.floating]) -> FixedPoint:
     """Distributions [n, V] as whole numbers in units of 2**-40, each in [0, ONE].
 
     A row that is not a distribution (NaN, infinity: a passage may drive a half-precision model there) becomes zeros.
@@ -62,7 +62,7 @@ class TokenChoice:
     indecisive: bool
 
 
-def choose_token(scores: Scores, no_retrieval_token: int, eta: int) -> TokenChoice:
+def choose_token(scores: FixedPoint, no_retrieval_token: int, eta: int) -> TokenChoice:
     """The next token (Algorithm 2, lines 8-14).
 
     Args:
@@ -89,7 +89,9 @@ def is_decided(choice: TokenChoice, no_retrieval_token: int, eta: int, error: in
     return no_retrieval_token == choice.top or choice.gap + error <= eta
 
 
-def step_radius(scores: Scores, choice: TokenChoice, no_retrieval_token: int, eta: int, slack: int, limit: int) -> int:
+def step_radius(
+    scores: FixedPoint, choice: TokenChoice, no_retrieval_token: int, eta: int, slack: int, limit: int
+) -> int:
     """The largest r <= limit such that substitution(r) cannot change this step's token.
 
     With D_u the sum of the r largest positive v_j[a] - v_j[u], E that of v_j[b] - v_j[a]: r attackers remove at most
@@ -121,7 +123,7 @@ def step_radius(scores: Scores, choice: TokenChoice, no_retrieval_token: int, et
     return radius
 
 
-def _worst_lead(scores: Scores, margin: Scores, top: int, rivals: NDArray[np.intp], r: int) -> int | None:
+def _worst_lead(scores: FixedPoint, margin: FixedPoint, top: int, rivals: NDArray[np.intp], r: int) -> int | None:
     """The smallest V_a - V_u - D_u over these rivals; None without any.
 
     In blocks, so that memory stays small for large vocabularies.
@@ -131,14 +133,14 @@ def _worst_lead(scores: Scores, margin: Scores, top: int, rivals: NDArray[np.int
     return min(leads, default=None)
 
 
-def _largest_sum(values: Scores, r: int) -> Scores:
+def _largest_sum(values: FixedPoint, r: int) -> FixedPoint:
     """The sum of the r largest positive entries of each column; `values` is [n, W]."""
     positive = np.maximum(values, 0)
     if r == 1:
-        largest: Scores = positive.max(axis=0)
+        largest: FixedPoint = positive.max(axis=0)
         return largest
     if r < len(positive):
         positive.partition(len(positive) - r, axis=0)
         positive = positive[len(positive) - r :]
-    total: Scores = positive.sum(axis=0)
+    total: FixedPoint = positive.sum(axis=0)
     return total

@@ -17,7 +17,7 @@ from robustrag_integrations.defenses.decoding.settings import DecodingSettings
 from robustrag_integrations.defenses.decoding.step import extend
 from robustrag_integrations.defenses.decoding.token_choice import (
     ONE,
-    Scores,
+    FixedPoint,
     TokenChoice,
     choose_token,
     fixed_point,
@@ -118,7 +118,7 @@ class Rows:
         sure: whether inference has the same fallbacks.
     """
 
-    scores: Scores
+    scores: FixedPoint
     fallbacks: tuple[int, ...]
     noise: int = 0
     sure: bool = True

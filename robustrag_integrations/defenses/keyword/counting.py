@@ -8,6 +8,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from robustrag_integrations.checks import is_whole_number
+
 
 @dataclass(frozen=True)
 class KeywordThreshold:
@@ -33,7 +35,7 @@ class KeywordThreshold:
             raise ValueError(f"alpha={alpha!r} must be a number in [0, 1]") from None
         if not 0 <= exact <= 1:
             raise ValueError(f"alpha={alpha!r} must lie in [0, 1]: it is the share of answering groups that must agree")
-        if isinstance(beta, bool) or not isinstance(beta, int) or beta < 1:
+        if not is_whole_number(beta, 1):
             raise ValueError(f"beta={beta!r} must be a whole number of at least 1: how many groups must agree at most")
         return cls(exact, beta)
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from robustrag_integrations.abstention import is_abstention
-from robustrag_integrations.checks import check_at_least_one
+from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.defenses.keyword.counting import KeywordThreshold
 from robustrag_integrations.defenses.registry import KEYWORD
 from robustrag_integrations.keywords import KeywordExtractor, SpacyKeywordExtractor, extractor_fingerprint
@@ -59,7 +59,7 @@ class KeywordSettings:
         if extractor is not None and not callable(extractor):
             raise TypeError(f"extractor must be a function from text to a set of str, got {type(extractor).__name__}")
         words = min_words if min_words is not None else (2 if chosen_task == "long_form" else 1)
-        check_at_least_one(min_words=words)
+        check_at_least(1, min_words=words)
         chosen = prompts or prompts_for(chosen_task)
         if chosen.keyword is None:
             raise ValueError("these prompts have no keyword prompt; give PromptSet(keyword=...)")

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
+from robustrag_integrations.checks import is_whole_number
 from robustrag_integrations.evaluation.data.files import BadRow, DatasetError, RawRow, read_rows
 from robustrag_integrations.evaluation.data.questions import TASKS, EvalQuestion, EvalTask, for_task, question_of
 
@@ -146,5 +147,5 @@ def _check(task: EvalTask | None, top_k: int | None, limit: int | None) -> None:
     if task is not None and task not in TASKS:
         raise ValueError(f"task={task!r} is unknown; use one of {', '.join(map(repr, TASKS))}")
     for name, number in (("top_k", top_k), ("limit", limit)):
-        if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
+        if number is not None and not is_whole_number(number, 1):
             raise ValueError(f"{name}={number!r} must be a whole number of at least 1, or None")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
+from robustrag_integrations.checks import is_whole_number
 from robustrag_integrations.corpus.documents import valid_text
 from robustrag_integrations.passages import Passage
 
@@ -257,6 +258,6 @@ def _index(value: Any, choices: Sequence[str], name: str) -> int | None:
         return None
     spelt = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 4
     index = int(value) if spelt else value
-    if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(choices):
+    if not is_whole_number(index, 0, len(choices) - 1):
         raise ValueError(f"{name}={value!r:.40} must be an index into the {len(choices)} choices, from 0")
     return index

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from robustrag_integrations.certification.cases import Attack
+from robustrag_integrations.certification.cases import AttackMode
 from robustrag_integrations.defenses.registry import METHODS, VANILLA
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.run.sections import Section, shown
@@ -101,7 +101,7 @@ class CertifySpec:
     """What clean rows are certified against; see `Defense.certify`."""
 
     corruption_sizes: tuple[int, ...] = (1,)
-    attacks: tuple[Attack, ...] = ("injection",)
+    attacks: tuple[AttackMode, ...] = ("injection",)
     max_model_calls: int = 1000
     sample: int = 0
     seed: int = 0
@@ -347,8 +347,8 @@ def _certify(top: Section, seed: int) -> CertifySpec | None:
     )
 
 
-def _attackers(section: Section) -> tuple[Attack, ...]:
-    return cast("tuple[Attack, ...]", section.names("attacks", MODES, least=1))
+def _attackers(section: Section) -> tuple[AttackMode, ...]:
+    return cast("tuple[AttackMode, ...]", section.names("attacks", MODES, least=1))
 
 
 def _check_together(config: EvalConfig) -> None:

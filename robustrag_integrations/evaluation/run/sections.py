@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
+from robustrag_integrations.checks import is_whole_number
 from robustrag_integrations.display import printable
 
 Value = TypeVar("Value")
@@ -120,6 +121,6 @@ class Section:
 
     def whole_number(self, key: str, value: Any, smallest: int, largest: int) -> int:
         """This value of a key, a whole number of this range."""
-        if isinstance(value, bool) or not isinstance(value, int) or not smallest <= value <= largest:
+        if not is_whole_number(value, smallest, largest):
             raise self.wrong(f"{shown(value)} must be a whole number from {smallest} to {largest:,}", key)
         return value

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from robustrag_integrations.checks import check_at_least_one
+from robustrag_integrations.checks import check_at_least
 
 LEVEL = 0.95
 RESAMPLES = 2000
@@ -121,7 +121,7 @@ def bootstrap_ratio(
 def _check(values: Sequence[float], limits: tuple[float, float] | None, level: float, resamples: int) -> None:
     if not 0 < level < 1:
         raise ValueError(f"level={level!r} must be between 0 and 1, for example 0.95")
-    check_at_least_one(resamples=resamples)
+    check_at_least(1, resamples=resamples)
     least, most = limits or (-math.inf, math.inf)
     for value in values:
         if not (math.isfinite(value) and least <= value <= most):

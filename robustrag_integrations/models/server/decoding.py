@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from robustrag_integrations.checks import check_at_least_one
+from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.errors import ModelError, QuorumError
 from robustrag_integrations.models.base import DecodingModel, DecodingSession, Distributions, Opening
 from robustrag_integrations.models.local.encoding import PromptEncoder
@@ -78,7 +78,7 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         max_context_tokens: int = 1024,
         **settings: Any,
     ) -> None:
-        check_at_least_one(top_logprobs=top_logprobs, max_context_tokens=max_context_tokens)
+        check_at_least(1, top_logprobs=top_logprobs, max_context_tokens=max_context_tokens)
         if max_top_logprobs is not None and max_top_logprobs < top_logprobs:
             raise ValueError(f"max_top_logprobs={max_top_logprobs!r} must be at least top_logprobs={top_logprobs}")
         if unknown := sorted(settings.keys() & {"api", "system", "temperature"}):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from robustrag_integrations.checks import check_at_least_one
+from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.models.base import Response, Role
 from robustrag_integrations.models.callable import CallableModel
 from robustrag_integrations.models.server.connection import Connection
@@ -67,7 +67,7 @@ class OpenAIModel(CallableModel):
     ) -> None:
         if not isinstance(model, str) or not model.strip():
             raise ValueError(f"model={model!r} must be the name of a model on the server")
-        check_at_least_one(max_tokens=max_tokens, attempts=attempts)
+        check_at_least(1, max_tokens=max_tokens, attempts=attempts)
         if not timeout > 0:
             raise ValueError(f"timeout={timeout!r} must be above 0 seconds")
         if api not in ("chat", "completions"):
