@@ -1,5 +1,6 @@
-"""Drawing answers and certificates as HTML: the same parts in a notebook cell and in the report.
+"""Drawing answers, certificates and figures, from plain data: one drawer for notebooks, the report page and files.
 
-`elements` makes markup that no content can break out of, `text` shows hostile characters, `answer` and `certificate`
-are the parts, `notebook` gives them inline styles.
+`elements` makes markup that no content can break out of, `text` shows hostile characters. `answer` and `certificate` are
+the parts of evidence and `charts` the figures of an evaluation, as SVG; `notebook` gives the parts inline styles. `files`
+draws the same data to PNG, PDF and SVG files.
 """

@@ -49,7 +49,7 @@ def answer_parts(
         limits: how much of each part is shown.
     """
     limits = limits or Limits()
-    answer = {**answer, "settings": told(answer["settings"]), "evidence": told(answer["evidence"])}
+    answer = {**answer, "settings": known(answer["settings"]), "evidence": known(answer["evidence"])}
     parts: list[Element | None] = [
         _given(answer, limits),
         facts(_facts(answer)),
@@ -62,8 +62,8 @@ def answer_parts(
     return tuple(part for part in parts if part is not None)
 
 
-def told(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What is known; a file may say of something that it is not."""
+def known(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values without those that are null: a file may say of a value that it is not known."""
     return {name: value for name, value in values.items() if value is not None}
 
 

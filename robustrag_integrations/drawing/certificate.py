@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from robustrag_integrations.drawing.answer import facts, told, warnings
+from robustrag_integrations.drawing.answer import facts, known, warnings
 from robustrag_integrations.drawing.counts import counts_table
 from robustrag_integrations.drawing.elements import Element, h
 from robustrag_integrations.drawing.text import one_line, visible
@@ -17,7 +17,7 @@ _RESPONSES = 10
 
 def certificate_parts(found: Mapping[str, Any]) -> tuple[Element, ...]:
     """What there is to see of a certificate, from `Certification.to_dict()`."""
-    evidence = told(found["evidence"])
+    evidence = known(found["evidence"])
     parts: list[Element | None] = [
         h("p", h("span", f"τ = {found['tau']:g}", cls="answer-text"), " ", _standing(found), cls="given"),
         facts(_facts(found)),

@@ -1,12 +1,17 @@
-"""Pictures of a certificate: a decoding tree, and a keyword tally with its threshold. Needs the `eval` extra."""
+"""Pictures as files (PNG, PDF, SVG), drawn with matplotlib from the same data as the pages; the only module that does.
+
+A certificate's decoding tree or keyword tally, and the figures of an evaluation. Needs the `eval` extra.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from robustrag_integrations.display import printable
+from robustrag_integrations.drawing import charts
 from robustrag_integrations.drawing.branches import END, MEANINGS, branches_of
 
 if TYPE_CHECKING:
@@ -15,6 +20,12 @@ if TYPE_CHECKING:
 _KEPT, _CONTESTED, _LOST, _OPEN = "#1b7f5c", "#d98a00", "#8a8f98", "#c0392b"
 _COLOURS = {"top": _KEPT, "fallback": "#3f74c4", "either": _CONTESTED, "open": _OPEN, None: _LOST}  # of nodes, by kind
 _MOST_WORDS = 25
+
+FORMATS = ("png", "svg", "pdf")
+_SERIES = ("#c23b22", "#0f7a68", "#3f74c4", "#b27a12", "#8d58ad", "#5c7080", "#2f97b3", "#a6567a")
+_MARKS, _LINES = "osD^v", ("-", "--", "-.", ":")
+_IN_A_ROW = 3
+_INK, _RULE = "#14191d", "#cfd7dc"
 
 
 class AsData(Protocol):
@@ -55,13 +66,65 @@ def draw(found: AsData | Mapping[str, Any]) -> Figure:
     )
 
 
-def _figure(width: float, height: float) -> tuple[Figure, Any]:
+def save_figure(
+    figure: charts.Figure, paths: Sequence[Path], styles: Mapping[str, int] | None = None
+) -> tuple[Path, ...]:
+    """Draw a figure of curves or bars to files, each at once or not at all; the same data give the same bytes.
+
+    Args:
+        figure: what to draw.
+        paths: the files; their endings are the formats, of `FORMATS`.
+        styles: the numbers of the colours of known labels, so that a setup looks the same in every figure.
+
+    Raises:
+        OSError: a file cannot be written.
+        ImportError: matplotlib is missing.
+    """
+    drawing = draw_figure(figure, styles)
+    return tuple(_save(drawing, path) for path in paths)
+
+
+def draw_figure(figure: charts.Figure, styles: Mapping[str, int] | None = None) -> Figure:
+    """A figure as a matplotlib figure, without a window.
+
+    Args:
+        figure: what to draw.
+        styles: the numbers of the colours of known labels, so that a setup looks the same in every figure.
+
+    Raises:
+        ImportError: matplotlib is missing.
+    """
+    panels = figure.panels
+    columns = min(len(panels), _IN_A_ROW)
+    grid = -(-len(panels) // columns)
+    drawing = _canvas(max(3.6 * columns, 5.4), 2.9 * grid + 1.2, layout="constrained")
+    axes = drawing.subplots(grid, columns, sharey=True, squeeze=False).ravel()
+    used = _numbers(figure, styles or {})
+    for place, panel in zip(axes, panels, strict=False):
+        _panel(place, panel, figure, used)
+    for empty in axes[len(panels) :]:
+        empty.set_axis_off()
+    drawing.suptitle(_literal(" ".join(filter(None, (figure.title, figure.note))), 160), fontsize=11, color=_INK)
+    handles, labels = _handles(axes)
+    if len(labels) > 1 or figure.kind == "curve":
+        drawing.legend(
+            handles, labels, loc="outside lower center", ncols=min(len(labels), 3), fontsize=8, frameon=False
+        )
+    return drawing
+
+
+def _axes(width: float, height: float) -> tuple[Figure, Any]:
+    figure = _canvas(width, height)
+    return figure, figure.add_subplot()
+
+
+def _canvas(width: float, height: float, **more: Any) -> Figure:
+    """An empty picture of this many inches, without a window."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError("pictures need matplotlib: pip install 'robustrag-integrations[eval]'") from error
-    figure = Figure(figsize=(width, height))
-    return figure, figure.add_subplot()
+    return Figure(figsize=(width, height), **more)
 
 
 def _tally(found: Mapping[str, Any]) -> Figure:
@@ -70,7 +133,7 @@ def _tally(found: Mapping[str, Any]) -> Figure:
     counts = list(evidence["counts"].items())[:_MOST_WORDS]
     corrupted = evidence.get("corrupted_groups", 0)
     always, contested = set(evidence.get("always_retained", ())), set(evidence.get("contested", ()))
-    figure, axes = _figure(7.5, 1.4 + 0.3 * len(counts))
+    figure, axes = _axes(7.5, 1.4 + 0.3 * len(counts))
     names = [_literal(word, 28) for word, _ in counts]
     rows = list(range(len(counts)))[::-1]
     if "threshold" in evidence:
@@ -103,7 +166,7 @@ def _tree(found: Mapping[str, Any]) -> Figure:
     """Prefixes from left to right; a branch is what the attacker can choose between, a red node leaves them free."""
     tree = branches_of(found["evidence"]["tree"])
     leaves = max(tree.heights.values()) + 1
-    figure, axes = _figure(2.0 + 1.1 * (tree.depth or 1), 1.4 + 0.45 * leaves)
+    figure, axes = _axes(2.0 + 1.1 * (tree.depth or 1), 1.4 + 0.45 * leaves)
     for prefix, following in tree.children.items():
         for child, word in following:
             (x0, y0), (x1, y1) = (len(prefix), -tree.heights[prefix]), (len(child), -tree.heights[child])
@@ -126,6 +189,105 @@ def _title(found: Mapping[str, Any]) -> str:
     return f"{_literal(found['query'], 70)}\n{found['defense']}, {attacker}: tau = {found['tau']:g}"
 
 
+def _panel(axes: Any, panel: charts.Panel, figure: charts.Figure, styles: Mapping[str, int]) -> None:
+    if panel.title:
+        axes.set_title(_literal(panel.title, 36), fontsize=9, color=_INK)
+    for series in panel.series:
+        (_bars if figure.kind == "bar" else _curve)(axes, series, figure, styles)
+    if figure.ticks:
+        names = [_literal(name, 16) for _, name in figure.ticks]
+        crowded = sum(map(len, names)) > 30
+        places = [x for x, _ in figure.ticks]
+        axes.set_xticks(places, names, rotation=30 if crowded else 0, ha="right" if crowded else "center")
+        axes.set_xlim(min(places) - 0.5, max(places) + 0.5)  # the same in every panel
+    elif (places := sorted({p.x for s in panel.series for p in s.points})) and len(places) <= 10:
+        axes.set_xticks(places, [f"{x:g}" for x in places])
+    if figure.percent:
+        axes.set_ylim(-0.03, 1.03)
+        axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0%", "25%", "50%", "75%", "100%"])
+    else:
+        axes.set_ylim(bottom=0)
+    axes.set_xlabel(_literal(figure.x_label, 50), fontsize=9)
+    axes.set_ylabel(_literal(figure.y_label, 40) if axes.get_subplotspec().is_first_col() else "", fontsize=9)
+    axes.tick_params(labelsize=8, colors=_INK)
+    axes.grid(axis="y", color=_RULE, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _curve(axes: Any, series: charts.Series, figure: charts.Figure, styles: Mapping[str, int]) -> None:
+    number = styles[series.label]
+    aside = (list(styles).index(series.label) - (len(styles) - 1) / 2) * 0.012 * _width(figure)
+    axes.errorbar(
+        [p.x + aside for p in series.points],
+        [p.y for p in series.points],
+        yerr=_errors(series),
+        color=_SERIES[number % len(_SERIES)],
+        marker=_MARKS[number % len(_MARKS)],
+        linestyle=_LINES[number // len(_SERIES) % len(_LINES)],
+        markersize=4,
+        linewidth=1.4,
+        elinewidth=0.8,
+        label=_literal(series.label, 40),
+    )
+
+
+def _bars(axes: Any, series: charts.Series, figure: charts.Figure, styles: Mapping[str, int]) -> None:
+    """Columns side by side; where every series has a place of its own, in the middle of it."""
+    alone = all(len(s.points) == 1 for panel in figure.panels for s in panel.series) and len(figure.ticks) > 1
+    together, place = (1, 0) if alone else (len(styles), list(styles).index(series.label))
+    width = 0.8 / together
+    axes.bar(
+        [p.x + (place - (together - 1) / 2) * width for p in series.points],
+        [p.y for p in series.points],
+        width=width * 0.92,
+        yerr=_errors(series),
+        color=_SERIES[styles[series.label] % len(_SERIES)],
+        error_kw={"elinewidth": 0.8, "ecolor": _INK},
+        label=_literal(series.label, 40),
+    )
+
+
+def _errors(series: charts.Series) -> list[list[float]] | None:
+    """The distances to both ends of the intervals; None where there are none."""
+    if all(p.low is None or p.high is None for p in series.points):
+        return None
+    below = [max(p.y - p.low, 0) if p.low is not None else 0 for p in series.points]
+    return [below, [max(p.high - p.y, 0) if p.high is not None else 0 for p in series.points]]
+
+
+def _width(figure: charts.Figure) -> float:
+    places = [p.x for panel in figure.panels for s in panel.series for p in s.points]
+    return (max(places) - min(places)) or 1.0
+
+
+def _numbers(figure: charts.Figure, known: Mapping[str, int]) -> dict[str, int]:
+    return {label: known.get(label, len(known) + i) for i, label in enumerate(charts.labels_of(figure))}
+
+
+def _handles(axes: Iterable[Any]) -> tuple[list[Any], list[str]]:
+    """One handle per label over all panels."""
+    found: dict[str, Any] = {}
+    for place in axes:
+        for handle, label in zip(*place.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    return list(found.values()), list(found)
+
+
+def _save(drawing: Figure, path: Path) -> Path:
+    """Write the file at once or not at all; the same rows give the same bytes."""
+    import matplotlib
+
+    draft = path.with_name(f".{path.name}.part")
+    form = path.suffix[1:]
+    dateless: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form, {})
+    with matplotlib.rc_context({"svg.hashsalt": "robustrag", "svg.fonttype": "path"}):
+        drawing.savefig(draft, format=form, dpi=160, metadata=dateless or None)
+    os.replace(draft, path)
+    return path
+
+
 def _literal(text: str, limit: int) -> str:
-    """Text that matplotlib shows as it is: dollar signs would start a formula."""
-    return printable(text, limit).replace("$", r"\$")
+    """Text that matplotlib shows as it is: a dollar sign would start a formula, an underscore first hide it."""
+    shown = printable(text, limit).replace("$", r"\$")
+    return f" {shown}" if shown.startswith("_") else shown

@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
+import robustrag_integrations
 from robustrag_integrations import DecodingAggregation, KeywordAggregation, MajorityVoting
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel
 from tests.helpers.worlds import graded, split
@@ -59,3 +63,10 @@ def test_a_dictionary_is_drawn_like_the_certificate_it_was_made_of() -> None:
     voting = MajorityVoting(ScriptedModel(lambda t: "A"), prompts=BARE_CHOICES)
     found = voting.certify("q", PASSAGES, "right", choices=["right", "left"])
     assert texts(draw(found.to_dict())) == texts(draw(found))
+
+
+def test_matplotlib_is_imported_by_one_module_alone() -> None:
+    package = Path(robustrag_integrations.__file__).parent
+    importing = re.compile(r"^\s*(?:import|from) matplotlib", re.MULTILINE)
+    found = [path for path in package.rglob("*.py") if importing.search(path.read_text(encoding="utf-8"))]
+    assert [path.relative_to(package).as_posix() for path in found] == ["drawing/files.py"]

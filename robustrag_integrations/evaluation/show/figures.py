@@ -1,4 +1,5 @@
-"""The paper's figures as data: which lines make which curve. `plots` draws them to files, `report` on its page.
+"""The paper's figures as data: which lines make which curve. `drawing.charts` draws them on the report page,
+`drawing.files` to files.
 
 Section V and its appendix: attack success by rank; effect of the corruption size k', of the number of passages k, of
 the group size omega, of the thresholds alpha, beta and eta; and besides the distribution of the radius, and the
@@ -9,74 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
+from robustrag_integrations.drawing.charts import Figure, Panel, Point, Series
 from robustrag_integrations.evaluation.score.intervals import EMPTY, Interval
 from robustrag_integrations.evaluation.score.summary import Line
 
 _LARGEST_RADIUS = 200  # on an axis
 _RANKS = {"first": -4, "middle": -3, "last": -2, "random": -1}
-
-
-@dataclass(frozen=True)
-class Point:
-    """One value of a curve.
-
-    Attributes:
-        x: where on the axis.
-        y: the mean.
-        low: the lower end of its 95% interval; None where there is none.
-        high: the upper end.
-    """
-
-    x: float
-    y: float
-    low: float | None = None
-    high: float | None = None
-
-
-@dataclass(frozen=True)
-class Series:
-    """One curve, or the bars of one kind."""
-
-    label: str
-    points: tuple[Point, ...]
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One system of axes."""
-
-    title: str
-    series: tuple[Series, ...]
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One figure of one or several panels that share their axes.
-
-    Attributes:
-        name: of its file.
-        title: what it shows.
-        x_label: what is on the x axis.
-        y_label: what is on the y axis.
-        panels: at least one, each with at least one point.
-        ticks: places on the x axis with their names; empty for an axis of numbers.
-        kind: curves, or bars side by side.
-        percent: whether y is a share, to be shown in percent.
-        note: what else a reader should know; empty for nothing.
-    """
-
-    name: str
-    title: str
-    x_label: str
-    y_label: str
-    panels: tuple[Panel, ...]
-    ticks: tuple[tuple[float, str], ...] = ()
-    kind: Literal["curve", "bar"] = "curve"
-    percent: bool = True
-    note: str = ""
 
 
 def all_figures(lines: Sequence[Line]) -> tuple[Figure, ...]:

@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from robustrag_integrations.drawing.charts import Figure, Panel, Series, labels_of
 from robustrag_integrations.evaluation.score.summary import Line
-from robustrag_integrations.evaluation.show.figures import Figure, Panel, Series, all_figures, setup_labels
+from robustrag_integrations.evaluation.show.figures import all_figures, setup_labels
 
 MOST_CURVES = 12  # that colours and marks tell apart
 MOST_PANELS = 12
@@ -15,11 +16,6 @@ MOST_PARTS = 24
 _MOST_BASELINES = 2
 
 _Item = TypeVar("_Item")
-
-
-def labels_of(figure: Figure) -> list[str]:
-    """The labels of a figure's curves, in the order of their appearance."""
-    return list(dict.fromkeys(series.label for panel in figure.panels for series in panel.series))
 
 
 def in_parts(figure: Figure, baselines: Collection[str] = ()) -> tuple[Figure, ...]:

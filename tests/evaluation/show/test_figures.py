@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
+from robustrag_integrations.drawing.charts import chart, labels_of
 from robustrag_integrations.drawing.elements import to_html
 from robustrag_integrations.evaluation.score.intervals import Interval
 from robustrag_integrations.evaluation.score.rows import AttackSpec
 from robustrag_integrations.evaluation.score.summary import CertifiedScore, Line, summarise
 from robustrag_integrations.evaluation.show.figures import all_figures, setup_labels
-from robustrag_integrations.evaluation.show.parts import MOST_CURVES, MOST_PARTS, drawable_figures, labels_of
+from robustrag_integrations.evaluation.show.parts import MOST_CURVES, MOST_PARTS, drawable_figures
 from robustrag_integrations.evaluation.show.plots import PlotError, save_plots
-from robustrag_integrations.evaluation.show.report.charts import chart
 
 
 def _rate(mean: float) -> Interval:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from robustrag_integrations.drawing.answer import facts
+from robustrag_integrations.drawing.charts import chart
 from robustrag_integrations.drawing.elements import Child, Element, h
 from robustrag_integrations.drawing.text import one_line
 from robustrag_integrations.evaluation.score.intervals import Interval
@@ -16,7 +17,6 @@ from robustrag_integrations.evaluation.score.run_file import Run
 from robustrag_integrations.evaluation.score.summary import CertifiedScore, Line, summarise
 from robustrag_integrations.evaluation.show.figures import setup_labels
 from robustrag_integrations.evaluation.show.parts import drawable_figures
-from robustrag_integrations.evaluation.show.report.charts import chart
 from robustrag_integrations.evaluation.show.report.outcomes import WORDS, outcome, spec_label
 
 _IN_HEADLINE = 4  # setups named one by one

@@ -1,18 +1,82 @@
-"""Figures as inline drawings: curves with intervals, and bars."""
+"""Figures of curves and bars: what they hold, and how they are drawn on a page (`files` draws them to files)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from robustrag_integrations.drawing.elements import Element, h
 from robustrag_integrations.drawing.text import one_line
-from robustrag_integrations.evaluation.show.figures import Figure, Panel, Point, Series
-from robustrag_integrations.evaluation.show.parts import labels_of
 
 _WIDTH, _HEIGHT = 360, 220
 _LEFT, _RIGHT, _TOP, _BOTTOM = 40, 12, 10, 40
 _COLOURS = 8
+
+
+@dataclass(frozen=True)
+class Point:
+    """One value of a curve.
+
+    Attributes:
+        x: where on the axis.
+        y: the mean.
+        low: the lower end of its 95% interval; None where there is none.
+        high: the upper end.
+    """
+
+    x: float
+    y: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Series:
+    """One curve, or the bars of one kind."""
+
+    label: str
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One system of axes."""
+
+    title: str
+    series: tuple[Series, ...]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure of one or several panels that share their axes.
+
+    Attributes:
+        name: of its file.
+        title: what it shows.
+        x_label: what is on the x axis.
+        y_label: what is on the y axis.
+        panels: at least one, each with at least one point.
+        ticks: places on the x axis with their names; empty for an axis of numbers.
+        kind: curves, or bars side by side.
+        percent: whether y is a share, to be shown in percent.
+        note: what else a reader should know; empty for nothing.
+    """
+
+    name: str
+    title: str
+    x_label: str
+    y_label: str
+    panels: tuple[Panel, ...]
+    ticks: tuple[tuple[float, str], ...] = ()
+    kind: Literal["curve", "bar"] = "curve"
+    percent: bool = True
+    note: str = ""
+
+
+def labels_of(figure: Figure) -> list[str]:
+    """The labels of a figure's curves, in the order of their appearance."""
+    return list(dict.fromkeys(series.label for panel in figure.panels for series in panel.series))
 
 
 @dataclass(frozen=True)
