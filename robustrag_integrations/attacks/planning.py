@@ -95,21 +95,32 @@ def plan_attack(
         raise ValueError(
             f"attack {attack.name!r} has no target for {question.question!r:.80}; give the question an incorrect answer"
         )
-    scene = Scene(
-        question.question,
-        tuple(question.answers),
-        target,
-        tuple(question.choices),
-        tuple(question.poisoned),
-        items,
-        corruption_size,
-        attack.repeat if repeat is None else repeat,
-        seed,
-    )
+    scene = _scene(attack, question, target, items, corruption_size, repeat, seed)
     if attack.needs_defense:
         return _searched(scene, mode, top_k, defense, choices, metric, tries)
     planted = _written(attack, scene, min(corruption_size, room))
     return _placed(scene, planted, rank, mode, room)
+
+
+def planted_texts(
+    name: str | Writer, question: AttackedQuestion, shown: Sequence[str | Passage], *, repeat: int | None = None
+) -> tuple[str, ...]:
+    """What an attack writes about a question, before anybody places it: one text for all passages, or several.
+
+    Args:
+        name: as for `plan_attack`; none of the attacks that search or do nothing.
+        question: what is attacked.
+        shown: the clean retrieval, best first.
+        repeat: how often the malicious content stands in a passage; None for the attack's own number.
+
+    Raises:
+        TypeError, ValueError: an invalid argument, or the question gives the attacker no target.
+    """
+    attack = attack_of(name)
+    target = attack.target(question)
+    if target is None or attack.write is None:
+        raise ValueError(f"attack {attack.name!r} writes nothing about {question.question!r:.80}")
+    return _texts(attack, _scene(attack, question, target, as_passages(shown), 1, repeat, 0))
 
 
 def ranks_to_sweep(top_k: int, corruption_size: int) -> tuple[int, ...]:
@@ -123,14 +134,44 @@ def _check_rank(rank: Rank) -> None:
         raise ValueError(f"rank={rank!r} must be {', '.join(map(repr, RANKS))}, or a whole number from 0, the top")
 
 
-def _written(attack: Attack, scene: Scene, count: int) -> tuple[Passage, ...]:
-    """The planted passages; each has a source of its own, since attackers choose what they call themselves."""
+def _scene(
+    attack: Attack,
+    question: AttackedQuestion,
+    target: str,
+    items: tuple[Passage, ...],
+    corruption_size: int,
+    repeat: int | None,
+    seed: int,
+) -> Scene:
+    return Scene(
+        question.question,
+        tuple(question.answers),
+        target,
+        tuple(question.choices),
+        tuple(question.poisoned),
+        items,
+        corruption_size,
+        attack.repeat if repeat is None else repeat,
+        seed,
+    )
+
+
+def _texts(attack: Attack, scene: Scene) -> tuple[str, ...]:
+    """What the attack writes; nothing for one that does not write."""
     if attack.write is None:
         return ()
     said = attack.write(scene)
     texts = [said] if isinstance(said, str) else list(said) if isinstance(said, Sequence) else []
     if not texts or not all(isinstance(text, str) for text in texts):
         raise TypeError(f"attack {attack.name!r} must return a text or a list of texts, got {said!r:.80}")
+    return tuple(texts)
+
+
+def _written(attack: Attack, scene: Scene, count: int) -> tuple[Passage, ...]:
+    """The planted passages; each has a source of its own, since attackers choose what they call themselves."""
+    texts = _texts(attack, scene)
+    if not texts:
+        return ()
     names = [f"{PLANTED}{i}" for i in range(count)]
     return tuple(Passage(texts[i % len(texts)], id=name, source=name) for i, name in enumerate(names))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.cli.arguments import add_command, add_model, some_text, whole_number
@@ -14,8 +15,8 @@ from robustrag_integrations.display import printable, table
 from robustrag_integrations.errors import RobustRAGError
 
 if TYPE_CHECKING:
-    from robustrag_integrations.cli.demonstration import Attack, Outcome
-    from robustrag_integrations.cli.world import Question
+    from robustrag_integrations.cli.demonstration import Outcome, Planting
+    from robustrag_integrations.evaluation.data.questions import EvalQuestion
     from robustrag_integrations.models.base import TextModel
     from robustrag_integrations.passages import Passage
 
@@ -78,12 +79,12 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the demonstration and print what happened."""
-    from robustrag_integrations.cli.demonstration import attacks_on, defenses_of, demonstrate
+    from robustrag_integrations.cli.demonstration import defenses_of, demonstrate, plantings_on
 
     progress = Progress()
     progress.step("reading the world")
     case, passages = _prepare(args)
-    attacks = attacks_on(case, passages, args.poison)
+    attacks = plantings_on(case, passages, args.poison)
     progress.step(f"loading the model {args.model}")
     model = load_model(args.model, args.base_url, max_context_tokens=256)  # the world's articles are short
     defenses = defenses_of(model, choices=bool(case.choices))
@@ -98,12 +99,12 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_ANSWERED
 
 
-def _prepare(args: argparse.Namespace) -> tuple[Question, list[Passage]]:
-    from robustrag_integrations.cli.world import read_questions, read_world, world_folder
+def _prepare(args: argparse.Namespace) -> tuple[EvalQuestion, list[Passage]]:
     from robustrag_integrations.corpus import BM25Index, split
+    from robustrag_integrations.evaluation.data.world import asked_about, read_world, world_folder
 
     folder = world_folder()
-    case = _case(args, read_questions(folder))
+    case = _case(args, list(asked_about(folder)))
     passages = BM25Index(split(read_world(folder))).search(case.question, args.top_k)
     if len(passages) < max(2, len(args.poison)):
         raise UsageError(
@@ -113,9 +114,9 @@ def _prepare(args: argparse.Namespace) -> tuple[Question, list[Passage]]:
     return case, passages
 
 
-def _case(args: argparse.Namespace, known: Sequence[Question]) -> Question:
-    """The question of the list that was asked for, or one of the user's own, to which nobody knows the answer."""
-    from robustrag_integrations.cli.world import Question
+def _case(args: argparse.Namespace, known: Sequence[EvalQuestion]) -> EvalQuestion:
+    """The question of the list that was asked for, or one that the user typed, whose answer is not known."""
+    from robustrag_integrations.evaluation.data.questions import EvalQuestion
     from robustrag_integrations.normalise import plain_words
 
     if args.question is None:
@@ -123,17 +124,17 @@ def _case(args: argparse.Namespace, known: Sequence[Question]) -> Question:
         case = known[position]
     else:
         same = (q for q in known if plain_words(q.question) == plain_words(args.question))
-        case = next(same, Question(args.question, None, DEFAULT_TARGET))
+        case = next(same, EvalQuestion("", args.question, (), DEFAULT_TARGET))
     if args.target is None:
         return case
     choices = tuple(dict.fromkeys(args.target if c == case.incorrect else c for c in case.choices))
-    return Question(case.question, case.answer, args.target, choices)
+    return replace(case, incorrect=args.target, choices=choices)
 
 
 def _as_data(
-    case: Question,
+    case: EvalQuestion,
     passages: Sequence[Passage],
-    attacks: Sequence[Attack],
+    attacks: Sequence[Planting],
     outcomes: Sequence[Outcome],
     model: TextModel,
 ) -> dict[str, Any]:
@@ -143,7 +144,7 @@ def _as_data(
         "schema": "robustrag/demo/1",
         "model": model.description,
         "question": case.question,
-        "answer": case.answer,
+        "answer": case.answers[0] if case.answers else None,
         "target": case.incorrect,
         "choices": list(case.choices),
         "passages": [{"id": p.id, "source": p.source, "text": p.text} for p in passages],
@@ -155,9 +156,9 @@ def _as_data(
 
 def _as_text(
     args: argparse.Namespace,
-    case: Question,
+    case: EvalQuestion,
     passages: Sequence[Passage],
-    attacks: Sequence[Attack],
+    attacks: Sequence[Planting],
     outcomes: Sequence[Outcome],
     model: TextModel,
 ) -> str:
@@ -166,8 +167,8 @@ def _as_text(
     names = ", ".join(p.id or "" for p in passages)
     lines = [
         f"Question:         {printable(case.question, 200)}",
-        f"Right answer:     {printable(case.answer or 'not known here', 100)}",
-        f"Attacker wants:   {printable(case.incorrect, 100)}",
+        f"Right answer:     {printable(case.answers[0] if case.answers else 'not known here', 100)}",
+        f"Attacker wants:   {printable(case.incorrect or '', 100)}",
         f"Passages:         {len(passages)} retrieved, best first: {printable(names, 120)}",
         f"Model:            {printable(model.description, 100)}",
         *(f"{printable(a.name.capitalize() + ':', 18):18}{printable(a.gist, 160)}" for a in attacks if a.planted),

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from robustrag_integrations.answer import GroupReport, RobustAnswer
-from robustrag_integrations.attacks import false_statement, inject, poisoning, prompt_injection
-from robustrag_integrations.cli.world import Question
+from robustrag_integrations.attacks import inject, planted_texts
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import METHODS, VANILLA
+from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.models.base import DecodingModel, TextModel
 from robustrag_integrations.normalise import plain_words
 from robustrag_integrations.passages import Passage
@@ -19,13 +19,13 @@ PLANTED = "planted"  # the id of the attacker's passages
 
 
 @dataclass(frozen=True)
-class Attack:
+class Planting:
     """What is planted at the top of the retrieved passages.
 
     Attributes:
         name: for the table.
         planted: the attacker's passages; none at all for the clean run.
-        target: the answer the attacker wants; None for texts of the user's own.
+        target: the answer the attacker wants; None for texts that the user typed.
         gist: the planted text in short, for people.
     """
 
@@ -79,18 +79,18 @@ class Outcome:
         }
 
 
-def attacks_on(case: Question, passages: Sequence[Passage], own_texts: Sequence[str] = ()) -> list[Attack]:
-    """No attack, prompt injection, and poisoning with a forged sentence or with the user's own texts."""
-    injected = prompt_injection(case.question, case.incorrect)
-    found = [
-        Attack("none"),
-        Attack("prompt injection", (injected,), case.incorrect, prompt_injection(case.question, case.incorrect, 1)),
-    ]
-    if own_texts:
-        found.append(Attack("your text", tuple(own_texts), None, " / ".join(own_texts)))
-    elif case.answer is not None:
-        lie = false_statement(case.question, [p.text for p in passages], case.answer, case.incorrect)
-        found.append(Attack("poisoning", (poisoning(lie),), case.incorrect, lie))
+def plantings_on(case: EvalQuestion, passages: Sequence[Passage], typed: Sequence[str] = ()) -> list[Planting]:
+    """No attack, prompt injection, and poisoning: with a forged sentence, or with texts that the user typed."""
+    named = {"prompt injection": "pia"}
+    if case.answers and not typed:
+        named["poisoning"] = "poison"
+    found = [Planting("none")]
+    for name, attack in named.items():
+        texts = planted_texts(attack, case, passages)
+        gist = planted_texts(attack, case, passages, repeat=1)
+        found.append(Planting(name, texts, case.incorrect, gist[0]))
+    if typed:
+        found.append(Planting("your text", tuple(typed), None, " / ".join(typed)))
     return found
 
 
@@ -105,9 +105,9 @@ def defenses_of(model: TextModel, *, choices: bool) -> dict[str, Defense]:
 
 
 def demonstrate(
-    case: Question,
+    case: EvalQuestion,
     passages: Sequence[Passage],
-    attacks: Sequence[Attack],
+    attacks: Sequence[Planting],
     defenses: Mapping[str, Defense],
     on_run: Callable[[str], None] = lambda message: None,
 ) -> list[Outcome]:
@@ -121,12 +121,12 @@ def demonstrate(
             votes = name in METHODS and METHODS[name].takes_choices
             answer = defense.answer(case.question, attacked, choices=case.choices if votes else None)
             before = clean.setdefault(name, answer)
-            correct = None if case.answer is None else says(answer.text, case.answer)
+            correct = says(answer.text, case.answers[0]) if case.answers else None
             outcomes.append(Outcome(attack.name, name, answer, correct, _hijacked(attack, answer, before)))
     return outcomes
 
 
-def _hijacked(attack: Attack, answer: RobustAnswer, clean: RobustAnswer) -> bool:
+def _hijacked(attack: Planting, answer: RobustAnswer, clean: RobustAnswer) -> bool:
     """Whether the attacker's answer was given. A user's own text has no target: it has won if the answer has changed
     into something it says."""
     if not attack.planted:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from robustrag_integrations.cli import world
-from robustrag_integrations.cli.demonstration import Outcome, attacks_on, says, summary
+from robustrag_integrations.cli.demonstration import Outcome, plantings_on, says, summary
 from robustrag_integrations.corpus import BM25Index, split
+from robustrag_integrations.evaluation.data import world
 from tests.cli.conftest import Result
 from tests.helpers.openai_server import LoopbackServer
 
@@ -176,17 +176,17 @@ def _answer(result: dict):
 
 def test_the_shipped_world_can_be_asked_every_question_of_its_list() -> None:
     folder = world.world_folder()
-    questions = world.read_questions(folder)
+    questions = list(world.asked_about(folder))
     index = BM25Index(split(world.read_world(folder)))
     assert len(questions) >= 50
     for case in questions:
         passages = index.search(case.question, 10)
-        telling = sum(says(p.text, case.answer or "") for p in passages)
-        forged = attacks_on(case, passages)[2].gist
+        telling = sum(says(p.text, case.answers[0]) for p in passages)
+        forged = plantings_on(case, passages)[2].gist
         assert (len(passages), telling >= 4) == (10, True), case
         assert says(forged, case.incorrect), case
         assert not forged.endswith(f"? {case.incorrect}."), case
-        assert {case.answer, case.incorrect} <= set(case.choices)
+        assert {*case.answers, case.incorrect} <= set(case.choices)
 
 
 def test_the_bundled_reader_shows_what_the_defences_are_for(command) -> None:
@@ -210,4 +210,4 @@ def test_the_bundled_reader_shows_what_the_defences_are_for(command) -> None:
 
 def test_the_help_asks_a_question_that_the_shipped_world_can_answer(command) -> None:
     [asked] = re.findall(r'--question "(.+?)"', command("demo", "--help").out)
-    assert asked in [case.question for case in world.read_questions(world.world_folder())]
+    assert asked in [case.question for case in world.asked_about(world.world_folder())]
