@@ -7,6 +7,13 @@ needs more than langchain-core stands in modules of its own: `langchain_robustra
 
 from __future__ import annotations
 
+try:
+    import langchain_core  # noqa: F401 - to say what to install where it is missing
+except ImportError as error:
+    raise ImportError(
+        "langchain_robustrag needs langchain-core: pip install 'robustrag-integrations[langchain]'"
+    ) from error
+
 from langchain_robustrag.aggregations import RobustOptions
 from langchain_robustrag.chain import create_robust_documents_chain
 from langchain_robustrag.graph import create_robust_node

@@ -20,7 +20,9 @@ from robustrag_integrations.models.base import DecodingModel
 try:
     from langchain_classic.chains.combine_documents.base import BaseCombineDocumentsChain
 except ImportError as error:
-    raise ImportError("RobustDocumentsChain needs langchain-classic: pip install 'langchain-classic>=1.0'") from error
+    raise ImportError(
+        "RobustDocumentsChain needs langchain-classic: pip install 'robustrag-integrations[langchain-classic]'"
+    ) from error
 
 
 class RobustDocumentsChain(BaseCombineDocumentsChain):

@@ -23,7 +23,9 @@ from robustrag_integrations.models.base import DecodingModel
 try:
     from langchain.agents.middleware import AgentMiddleware
 except ImportError as error:
-    raise ImportError("RobustRetrievalMiddleware needs langchain 1.x: pip install 'langchain>=1.0'") from error
+    raise ImportError(
+        "RobustRetrievalMiddleware needs langchain 1.x: pip install 'robustrag-integrations[langchain-agents]'"
+    ) from error
 
 if TYPE_CHECKING:
     from langchain.agents.middleware import ToolCallRequest

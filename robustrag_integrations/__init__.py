@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.answer import GroupReport, RobustAnswer
@@ -62,6 +63,19 @@ _LATER = {
     "LocalModel": "robustrag_integrations.models.local.model",
     "OpenAIModel": "robustrag_integrations.models.server.model",
 }
+
+# What comes with an extra. `import *` leaves out what is not installed; importing it by name says what to install.
+_WITH_EXTRAS = {"LocalModel": ("torch", "transformers"), "OpenAIModel": ("openai",)}
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except (ImportError, ValueError):  # something stands in its way
+        return False
+
+
+__all__[:] = [name for name in __all__ if all(map(_is_installed, _WITH_EXTRAS.get(name, ())))]
 
 
 def __getattr__(name: str) -> Any:
