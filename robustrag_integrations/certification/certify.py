@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 from robustrag_integrations.certification.drive import TextCertifier
@@ -31,7 +32,7 @@ class CertificationRun:
     aperform: Callable[[Any], Awaitable[CertificationReply]]
     defense: str
     settings: Mapping[str, Any]
-    numerics: Mapping[str, Any]
+    numerics: Callable[[], Mapping[str, Any]]
     warnings: tuple[str, ...]
     profile: Callable[[], Mapping[str, Any]]
     metric: GuardedMetric
@@ -46,7 +47,7 @@ class CertificationRun:
 
     def _certificates(self, findings: Sequence[Findings]) -> tuple[Certification, ...]:
         packed = self.profile()
-        numerics = {**self.numerics, **({"shapes": _PACKED, **packed} if packed else {})}
+        numerics = {**self.numerics(), **({"shapes": _PACKED, **packed} if packed else {})}
         made = (
             certificate(
                 self.question,
@@ -80,7 +81,7 @@ def text_run(
             "model at temperature 0, declared by samples=False"
         )
     certifier = TextCertifier(model, metric, question.references)
-    numerics = numerics_of(model)
+    numerics = partial(numerics_of, model)
     return CertificationRun(
         question,
         plan,
@@ -89,7 +90,7 @@ def text_run(
         defense,
         {**settings, "model": model.description},
         numerics,
-        (*model.warnings, *precision_warnings(numerics)),
+        (*model.warnings, *precision_warnings(numerics())),
         certifier.profile,
         certifier.metric,
     )

@@ -138,7 +138,8 @@ class Distributions:
     Attributes:
         groups: [m, V], a row per group in the order of the prompts.
         no_retrieval: [V], for the prompt without passages.
-        noise: how far each probability may be from the one that inference computes; 0.0 if it is that very number.
+        noise: how far each probability may be from the one that inference computes with other content in the other
+            groups; 0.0 if it is that very number, 1.0 if nothing is known.
         unlisted: per group, how much more than stated all of its probabilities together may be, where the model tells
             only some of them; the others stand as 0. Empty: all are told.
         failures: per group, why it could not be asked (its row then is 0); empty: none failed.

@@ -14,7 +14,7 @@ LEAST_NOISE = 2.0**-15  # what is reckoned with at least where it is measured; m
 SAFETY = 32  # times what was measured is reckoned with
 
 
-def reckoned_noise(measured: float) -> float | None:
+def noise_bound(measured: float) -> float | None:
     """The noise to reckon with all over a model and question of which this much was measured at one place.
 
     None where that is more than float32 explains: something other than noise is at work, and other shapes cannot stand

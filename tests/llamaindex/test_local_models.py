@@ -142,8 +142,10 @@ def test_trap_huggingface_writes_two_bos_and_the_local_model_one(chat: bool) -> 
     assert {ids.count(tokenizer.bos_token_id) for ids in read} == {2 if chat else 1}
     doubled = [w for w in synthesizer._caveats() if "the model reads two" in w]
     assert len(doubled) == int(chat)
+    decoding = RobustRAGSynthesizer(llm=llm, aggregation="decoding", max_new_tokens=1)
+    decoding.synthesize(ASKED, nodes_of(TEXTS[:2]))  # the first time the model is probed as well
     read.clear()
-    RobustRAGSynthesizer(llm=llm, aggregation="decoding", max_new_tokens=1).synthesize(ASKED, nodes_of(TEXTS[:2]))
+    decoding.synthesize(ASKED, nodes_of(TEXTS[:2]))
     prompts = [ids for ids in read if len(ids) > 10]  # the others spell the abstention behind them
     assert [ids.count(tokenizer.bos_token_id) for ids in prompts] == [1, 1, 1]
 

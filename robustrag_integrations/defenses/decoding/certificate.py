@@ -19,7 +19,7 @@ from robustrag_integrations.certification.requests import Asking
 from robustrag_integrations.defenses.decoding.requests import OpenTrees
 from robustrag_integrations.defenses.decoding.sampling import sample_leaves
 from robustrag_integrations.defenses.decoding.settings import DecodingSettings
-from robustrag_integrations.defenses.decoding.step import unsettled, who_answers
+from robustrag_integrations.defenses.decoding.step import largest_shift, rows_too_noisy, unsettled, who_answers
 from robustrag_integrations.defenses.decoding.tree import (
     Node,
     Rows,
@@ -122,6 +122,11 @@ def _open(
     prompts = tuple(settings.isolated_prompts(query, batch) for batch in batches)
     openings: Sequence[Opening] = yield OpenTrees(prompts, settings.no_retrieval_prompt(query), settings.max_new_tokens)
     walk.ledger.spent += len(batches)
+    for batch, opening in zip(batches, openings, strict=True):
+        if largest_shift(opening.distributions.noise, len(batch)) > settings.slack:
+            for found in walk.sizes:
+                found.give_up(rows_too_noisy(opening.distributions.noise, settings))
+            return None
     turnouts = [_turnout(batch, o.abstention, settings) for batch, o in zip(batches, openings, strict=True)]
     seats = []
     for index, found in enumerate(walk.sizes):

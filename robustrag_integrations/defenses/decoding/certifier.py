@@ -31,7 +31,10 @@ def decoding_run(
 ) -> CertificationRun:
     """A certification over next-token probabilities; `etas` as for `decoding_certification_plan`."""
     certifier = DecodingCertifier(model, metric, question.references)
-    numerics = {**numerics_of(model), "slack": settings.slack / ONE}
+
+    def numerics() -> dict[str, Any]:
+        return {**numerics_of(model), "slack": settings.slack / ONE}
+
     named = str(getattr(model, "description", type(model).__name__))
     return CertificationRun(
         question,
@@ -41,7 +44,7 @@ def decoding_run(
         "decoding",
         {**settings.as_dict(), "model": named},
         numerics,
-        (*model.warnings, *precision_warnings(numerics)),
+        (*model.warnings, *precision_warnings(numerics())),
         certifier.profile,
         certifier.metric,
     )

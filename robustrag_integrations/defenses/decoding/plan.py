@@ -9,8 +9,23 @@ from typing import Any
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.answer import GroupReport, RobustAnswer
 from robustrag_integrations.defenses.decoding.settings import DecodingSettings
-from robustrag_integrations.defenses.decoding.step import DecodingStep, choose_step, extend, unsettled, who_answers
-from robustrag_integrations.defenses.decoding.token_choice import ONE, TokenChoice, most_probable, step_radius
+from robustrag_integrations.defenses.decoding.step import (
+    DecodingStep,
+    choose_step,
+    extend,
+    largest_shift,
+    rows_too_noisy,
+    unsettled,
+    who_answers,
+)
+from robustrag_integrations.defenses.decoding.token_choice import (
+    NO_TOKEN,
+    ONE,
+    TokenChoice,
+    is_clear,
+    most_probable,
+    step_radius,
+)
 from robustrag_integrations.models.base import Distributions, Opening, Response, TokenCodec
 from robustrag_integrations.models.token_text import TokenText, spelt
 from robustrag_integrations.passages import GroupBy, PassageGroup, grouping_warnings
@@ -31,7 +46,7 @@ def decoding_plan(
     """Algorithm 2: decode one answer from the sum of all answering groups' next-token distributions."""
     text = TokenText(codec, settings.stop)
     steps: list[_Noted] = []
-    undecided = 0
+    undecided, noise = 0, 0.0
     failures: tuple[str | None, ...] = ()
     answering: list[int] = []
     truncated: tuple[bool, ...] = ()
@@ -51,8 +66,8 @@ def decoding_plan(
             step, distributions = yield from _step(distributions, answering, settings.eta)
             failures = distributions.failures or failures
             undecided += not step.decided(settings.eta)
-            slack = settings.slack + step.error
-            radius = step_radius(step.scores, step.choice, step.fallback, settings.eta, slack, radius)
+            noise = max(noise, distributions.noise)
+            radius = _radius(step, distributions, settings, radius)
             steps.append(_noted(step))
             piece, complete = extend(text, step.choice.token, settings.max_new_tokens)
             if piece:
@@ -80,6 +95,7 @@ def decoding_plan(
             *grouping_warnings(groups, group_by),
             *truncation_warnings(truncated),
             *_undecided_warnings(undecided, len(steps)),
+            *_noise_warnings(noise, len(answering), settings),
         ),
         settings=settings.as_dict(),
         evidence={
@@ -111,6 +127,24 @@ def _spelt_out(codec: TokenCodec, steps: Sequence[_Noted]) -> dict[str, list[Any
         "rivals": [spelt(codec, emitted[:t], token) for t, token in enumerate(rivals)],
         "fallback_steps": [t for t, c in enumerate(choices) if c.indecisive],
     }
+
+
+def _radius(step: DecodingStep, distributions: Distributions, settings: DecodingSettings, limit: int) -> int:
+    """The largest r <= limit such that replacing r groups cannot change this step's token."""
+    if step.shift > settings.slack:
+        return 0
+    fallback = step.fallback
+    if step.shift and not is_clear(distributions.no_retrieval, distributions.noise):
+        if step.choice.indecisive:
+            return 0
+        fallback = NO_TOKEN  # the top token has to be forced
+    return step_radius(step.scores, step.choice, fallback, settings.eta, settings.slack + step.error, limit)
+
+
+def _noise_warnings(noise: float, answering: int, settings: DecodingSettings) -> tuple[str, ...]:
+    if largest_shift(noise, answering) <= settings.slack:
+        return ()
+    return (f"the radius is 0: {rows_too_noisy(noise, settings)}",)
 
 
 def _undecided_warnings(undecided: int, steps: int) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from robustrag_integrations.defenses.decoding.requests import Branch
 from robustrag_integrations.models.base import DecodingSession, DecodingTree, Distributions
-from robustrag_integrations.models.noise import reckoned_noise
+from robustrag_integrations.models.noise import noise_bound
 
 _Prefix = tuple[int, ...]
 
@@ -63,7 +63,7 @@ class PrefixStates:
         grown = tree.grow([b.prefix[len(self._root) :] for b in branches])
         last = self._exact(branches[-1])
         self.measured = _distance(grown[-1], last)
-        noise = reckoned_noise(self.measured)
+        noise = noise_bound(self.measured)
         if noise is None:
             return [*(self._exact(b) for b in branches[:-1]), last]
         self._tree, self.noise = tree, noise

@@ -43,12 +43,15 @@ class DecodingStep:
         fallback: the no-retrieval token.
         choice: the token.
         error: how much any gap between two sums may be off, where the model listed only some of the tokens.
+        shift: how far other groups' content may move any gap between two of these groups' sums, or between two
+            probabilities of the no-retrieval prompt, since all of them share batches.
     """
 
     scores: FixedPoint
     fallback: int
     choice: TokenChoice
     error: int
+    shift: int = 0
 
     def decided(self, eta: int) -> bool:
         """Whether the token is the one that all probabilities would have given."""
@@ -63,7 +66,24 @@ def choose_step(distributions: Distributions, answering: Sequence[int], eta: int
     scores = fixed_point(distributions.groups[list(answering)])
     fallback = most_probable(distributions.no_retrieval)
     untold = sum(distributions.unlisted[j] for j in answering) if distributions.unlisted else 0.0
-    return DecodingStep(scores, fallback, choose_token(scores, fallback, eta), math.ceil(untold * ONE))
+    choice = choose_token(scores, fallback, eta)
+    return DecodingStep(
+        scores, fallback, choice, math.ceil(untold * ONE), largest_shift(distributions.noise, len(answering))
+    )
+
+
+def largest_shift(noise: float, groups: int) -> int:
+    """How far a gap between two sums over so many groups may be off, in units of 2**-40, if each probability may be."""
+    return math.ceil(2 * max(1, groups) * noise * ONE)
+
+
+def rows_too_noisy(noise: float, settings: DecodingSettings) -> str:
+    """Why nothing is promised of a model whose rows move each other's probabilities by so much."""
+    return (
+        f"other groups' content can move each probability of this model by {noise:.1e}, and their sums by more than "
+        f"slack={settings.slack / ONE:.1e} allows for (`numerics` of the model says why); LocalModel(apart=True) reads "
+        "every prompt in a batch of its own"
+    )
 
 
 def who_answers(groups: Sequence[PassageGroup], abstention: NDArray[np.floating], gamma: float) -> list[int]:

@@ -13,6 +13,8 @@ from transformers import DynamicCache
 from robustrag_integrations.models.local.causal_lm import CausalLM
 from robustrag_integrations.models.local.packing import Stem
 
+_CONSTANT = (0,)  # the tokens of a row of padding
+
 
 @dataclass(frozen=True)
 class Opened:
@@ -28,12 +30,13 @@ class Opened:
 
 
 class Batch(Protocol):
-    """Rows of prompts; no row's numbers depend on what another row holds."""
+    """Rows of prompts that advance together.
 
-    @property
-    def rows(self) -> int:
-        """How many rows there are."""
-        ...
+    Attributes:
+        rows: how many prompts there are; rows of padding are not counted, and nothing is told of them.
+    """
+
+    rows: int
 
     def open(self, strings: Sequence[Sequence[int]] = ()) -> Opened:
         """Read the prompts, and score strings that may follow, given as tokens."""
@@ -52,10 +55,39 @@ class Batch(Protocol):
         ...
 
 
-def column_parts(columns: int, rows: int, at_once: int, tile: int = 1) -> list[slice]:
-    """Cut columns into parts of at most `at_once` tokens over all rows, as equal as can be in whole tiles."""
+class Apart:
+    """Prompts that are read each in a batch of its own: no other one has a say in its numbers, whatever the model does.
+
+    Args:
+        batches: of one row each.
+    """
+
+    def __init__(self, batches: Sequence[Batch]) -> None:
+        self._batches = batches
+        self.rows = len(batches)
+
+    def open(self, strings: Sequence[Sequence[int]] = ()) -> Opened:
+        """Read the prompts, and score strings that may follow, given as tokens."""
+        opened = [batch.open(strings) for batch in self._batches]
+        return Opened(torch.cat([o.logits for o in opened]), torch.cat([o.spelled for o in opened]))
+
+    def append(self, tokens: Sequence[int]) -> torch.Tensor:
+        """Append a token to each row; [rows, V] float32 logits of the one after it."""
+        return torch.cat([batch.append([token]) for batch, token in zip(self._batches, tokens, strict=True)])
+
+    def fork(self) -> Apart:
+        """A copy that can be advanced on its own, with the same numbers to the bit."""
+        return Apart([batch.fork() for batch in self._batches])
+
+    def stem(self) -> Stem | None:
+        """Nothing: a tree reads all rows in one pass."""
+        return None
+
+
+def column_parts(columns: int, rows: int, at_once: int) -> list[slice]:
+    """Cut columns into parts of at most `at_once` tokens over all rows, as equal as can be."""
     parts = -(-columns * rows // max(at_once, rows)) or 1
-    step = -(-columns // (parts * tile)) * tile
+    step = -(-columns // parts)
     return [slice(start, min(start + step, columns)) for start in range(0, columns, step)]
 
 
@@ -67,10 +99,15 @@ class PlainBatch:
         prompts: token ids per row.
         width: columns of the batch, more than the longest row has tokens.
         at_once: how many tokens are read in one forward pass.
+        padding: how many constant rows stand behind the prompts'.
     """
 
-    def __init__(self, lm: CausalLM, prompts: Sequence[Sequence[int]], width: int, at_once: int) -> None:
+    def __init__(
+        self, lm: CausalLM, prompts: Sequence[Sequence[int]], width: int, at_once: int, padding: int = 0
+    ) -> None:
         self._lm, self._at_once = lm, at_once
+        self.rows = len(prompts)
+        prompts = [*prompts, *[_CONSTANT] * padding]
         lengths = torch.tensor([len(ids) for ids in prompts])
         ids = torch.zeros((len(prompts), width), dtype=torch.long)
         for row, tokens in enumerate(prompts):
@@ -79,11 +116,6 @@ class PlainBatch:
         self._ids = ids.to(lm.device)
         self._next_position = lengths.to(lm.device)
         self._cache = _growing_cache(lm)
-
-    @property
-    def rows(self) -> int:
-        """How many rows there are."""
-        return len(self._ids)
 
     def fork(self) -> PlainBatch:
         """A copy that can be advanced on its own, with the same numbers to the bit."""
@@ -100,28 +132,29 @@ class PlainBatch:
     def open(self, strings: Sequence[Sequence[int]] = ()) -> Opened:
         """Read the prompts, and score strings that may follow, given as tokens."""
         positions = (self._mask.cumsum(1) - 1).clamp(min=0)
-        for part in column_parts(self._ids.shape[1], self.rows, self._at_once):
+        for part in column_parts(self._ids.shape[1], len(self._ids), self._at_once):
             logits = self._lm(self._ids[:, part], self._mask[:, : part.stop], positions[:, part], self._cache)
         first = logits[:, -1]
-        spelled = torch.zeros(self.rows, dtype=torch.float64, device=first.device)
+        spelled = torch.zeros(len(first), dtype=torch.float64, device=first.device)
         for string in strings:
             spelled += self._score(first, string)
-        return Opened(first, spelled)
+        return Opened(first[: self.rows], spelled[: self.rows])
 
     @torch.inference_mode()
     def append(self, tokens: Sequence[int]) -> torch.Tensor:
         """Append a token to each row; [rows, V] float32 logits of the one after it."""
-        column = torch.tensor(tokens, device=self._ids.device)[:, None]
+        padding = [0] * (len(self._ids) - self.rows)
+        column = torch.tensor([*tokens, *padding], device=self._ids.device)[:, None]
         self._mask = torch.cat([self._mask, torch.ones_like(column)], dim=1)
         logits = self._lm(column, self._mask, self._next_position[:, None], self._cache)[:, -1]
         self._next_position = self._next_position + 1
-        return logits
+        return logits[: self.rows]
 
     def _score(self, first: torch.Tensor, string: Sequence[int]) -> torch.Tensor:
         """[rows] float64 probability of a whole string after the prompt; a copy reads it."""
         probability = first.softmax(-1)[:, string[0]].double()
         if rest := list(string[1:]):
-            fed = torch.tensor(string[:-1], device=self._ids.device).repeat(self.rows, 1)
+            fed = torch.tensor(string[:-1], device=self._ids.device).repeat(len(first), 1)
             mask = torch.cat([self._mask, torch.ones_like(fed)], dim=1)
             positions = self._next_position[:, None] + torch.arange(fed.shape[1], device=fed.device)
             logits = self._lm(fed, mask, positions, self.fork()._cache, keep=fed.shape[1]).softmax(-1)

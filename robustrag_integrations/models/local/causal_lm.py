@@ -68,6 +68,10 @@ class CausalLM:
         width = int(getattr(config, "head_dim", None) or config.hidden_size // heads)
         return 2 * int(config.num_hidden_layers) * shared * width * int(self.dtype.itemsize)
 
+    def fingerprint(self) -> tuple[object, ...]:
+        """Changes when weights are replaced, moved, cast or written in place."""
+        return tuple((p.data_ptr(), -1 if p.is_inference() else p._version) for p in self.model.parameters())
+
     @torch.inference_mode()
     def __call__(
         self, ids: torch.Tensor, mask: Any, positions: torch.Tensor, cache: Any, *, keep: int | torch.Tensor = 1

@@ -51,10 +51,15 @@ def drafted_tokens(batch: SharedBatch, drafts: TokenTrie) -> Iterator[int]:
 
 def _choices(logits: torch.Tensor) -> tuple[list[int], list[bool]]:
     """The best token after each position, and whether it is clear."""
-    best = logits.topk(2, dim=-1)
-    lead = best.values[:, 0] - best.values[:, 1]
-    clear = lead >= CLEAR_LEAD * logits.abs().amax(-1).clamp(min=1)  # not where a logit is not a number
-    return best.indices[:, 0].tolist(), clear.tolist()
+    return logits.argmax(-1).tolist(), clear_leads(logits, CLEAR_LEAD)
+
+
+def clear_leads(logits: torch.Tensor, least: float) -> list[bool]:
+    """Per row, whether the best logit leads by this much at least, as a share of the largest (taken as at least 1)."""
+    best = logits.topk(2, dim=-1).values
+    clear = best[:, 0] - best[:, 1] >= least * logits.abs().amax(-1).clamp(min=1)  # not where one is not a number
+    found: list[bool] = clear.tolist()
+    return found
 
 
 def _clear(token: int, stands: bool) -> int:

@@ -23,7 +23,7 @@ import torch
 from robustrag_integrations.models.base import FinalAnswers, Response, TokenCodec
 from robustrag_integrations.models.local.encoding import Encoded
 from robustrag_integrations.models.local.packing import Stem, TokenTree
-from robustrag_integrations.models.noise import reckoned_noise
+from robustrag_integrations.models.noise import noise_bound
 from robustrag_integrations.models.token_text import TokenText
 from robustrag_integrations.prompts import Prompt
 
@@ -103,7 +103,7 @@ class PackedFinals(FinalAnswers):
             "finals_packed": self._counts["packed"],
             "finals_alone": self._counts["alone"],
             "noise_measured": self._measured,
-            "noise_reckoned_with": reckoned_noise(self._measured),
+            "noise_reckoned_with": noise_bound(self._measured),
         }
 
     def answer(self, prompts: Sequence[Prompt]) -> list[Response]:
@@ -159,7 +159,7 @@ class PackedFinals(FinalAnswers):
         self._trunk = trunk
         pack.read()
         self._measured = max(self._measured, pack.noise(checked, anchor.logits))
-        noise = reckoned_noise(self._measured)
+        noise = noise_bound(self._measured)
         self._trusted = noise is not None
         while self._trusted and not cancelled.is_set() and any(not leaf.finished for leaf in leaves):
             for leaf in leaves:

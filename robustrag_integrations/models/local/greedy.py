@@ -11,7 +11,7 @@ import torch
 
 from robustrag_integrations.models.base import TokenCodec
 from robustrag_integrations.models.local.batch import Batch
-from robustrag_integrations.models.local.drafts import MOST_NODES, InDoubt, drafted_tokens
+from robustrag_integrations.models.local.drafts import MOST_NODES, InDoubt, clear_leads, drafted_tokens
 from robustrag_integrations.models.local.encoding import Encoded
 from robustrag_integrations.models.local.packing import known_noise
 from robustrag_integrations.models.local.reading import PromptReader
@@ -49,23 +49,40 @@ class GreedyWriter:
             cancelled: stops the writing at the next token.
             watch: sees the logits of every step.
         """
-        batch = self.reader.batch(prompts, longest, self.max_new_tokens)
+        batch, doubt = self._batch(prompts, longest)
         texts = [TokenText(self.codec, self.stop) for _ in prompts]
-        done = [False] * len(texts)
+        done, clear = [False] * len(texts), [True] * len(texts)
         logits = batch.open().logits
         for step in range(self.max_new_tokens):
             if watch is not None:
                 watch(logits)
             tokens = logits.argmax(-1).tolist()
+            leads = clear_leads(logits, 2 * doubt) if doubt else clear
             for row, token in enumerate(tokens):
                 if not done[row]:
-                    done[row] = self.codec.is_end(token) or _added_last(texts[row], token)
+                    clear[row] = clear[row] and leads[row]
+                    done[row] = not clear[row] or self.codec.is_end(token) or _added_last(texts[row], token)
             if all(done) or cancelled.is_set() or step == self.max_new_tokens - 1:
                 break
             logits = batch.append(tokens)
         for text in texts:
             text.finish()
-        return [text.shown for text in texts]
+        return [
+            text.shown if sure else self.together([prompt], [most], cancelled)[0]
+            for text, sure, prompt, most in zip(texts, clear, prompts, longest, strict=True)
+        ]
+
+    def _batch(self, prompts: Sequence[Encoded], longest: Sequence[int]) -> tuple[Batch, float]:
+        """Where to write answers, and how far a logit may be from that of its prompt alone, as a share of the largest.
+
+        Prompts whose numbers have something to do with each other are read apart, unless it is no more than noise.
+        """
+        if len(prompts) == 1:
+            return self.reader.alone(prompts[0], longest[0], self.max_new_tokens), 0.0
+        batch, isolation = self.reader.together(prompts, longest, self.max_new_tokens)
+        if isolation.bounded:
+            return batch, isolation.logit_noise
+        return self.reader.apart(prompts, longest, self.max_new_tokens), 0.0
 
     def pieces(
         self, prompt: Encoded, drafts: Sequence[Sequence[int]], cancelled: threading.Event | None = None
@@ -92,7 +109,7 @@ class GreedyWriter:
         """The greedy tokens after a prompt, without end."""
         given = 0
         if drafts and known_noise(self.reader.lm):
-            batch = self.reader.batch([prompt], [len(prompt.ids)], MOST_NODES + self.max_new_tokens)
+            batch = self.reader.alone(prompt, len(prompt.ids), MOST_NODES + self.max_new_tokens)
             if isinstance(batch, SharedBatch):
                 try:
                     for token in drafted_tokens(batch, self._trie(drafts)):
@@ -100,7 +117,7 @@ class GreedyWriter:
                         given += 1
                 except InDoubt:
                     pass
-        plain = self.reader.batch([prompt], [len(prompt.ids)], self.max_new_tokens)
+        plain = self.reader.alone(prompt, len(prompt.ids), self.max_new_tokens)
         yield from islice(_plain_tokens(plain), given, None)
 
     def _trie(self, drafts: Sequence[Sequence[int]]) -> TokenTrie:

@@ -2,7 +2,8 @@
 
 Numerics are part of the threat model: padding, batch size and kernels must not let one passage move another group's
 numbers. Every batch of isolated prompts therefore has a shape that depends on the settings, the query and the number
-of groups alone; rows are never dropped; and a mask is always used, whatever the rows' lengths.
+of groups alone; rows are never dropped; and a mask is always used, whatever the rows' lengths. Whether that is enough
+is probed on the model itself (`isolation`).
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ try:
     from robustrag_integrations.models.local.causal_lm import CausalLM
     from robustrag_integrations.models.local.finals import FinalRules, PackedFinals
     from robustrag_integrations.models.local.greedy import GreedyWriter, Watch
+    from robustrag_integrations.models.local.isolation import in_words
     from robustrag_integrations.models.local.packing import known_noise
     from robustrag_integrations.models.local.reading import PromptReader
 except ImportError as error:
@@ -68,6 +70,9 @@ class LocalModel(TextModel, DecodingModel):
             most recently used ones; 0 shares within a call only.
         prefill_tokens: how many tokens are read in one forward pass; more are read in several, which bounds the memory
             that activations take.
+        apart: whether decoding aggregation reads every prompt in a batch of its own, so that no other group has a say
+            in its numbers whatever the model does, at the price of a forward pass per group and token. None: where the
+            isolation probe finds that the rows of a batch move each other by more than float noise.
 
     Raises:
         TypeError: not a torch model.
@@ -87,6 +92,7 @@ class LocalModel(TextModel, DecodingModel):
         share_prefixes: bool = True,
         prefix_cache_bytes: int = 2**28,
         prefill_tokens: int = 8192,
+        apart: bool | None = None,
     ) -> None:
         if not isinstance(model, torch.nn.Module) or not hasattr(model, "config"):
             raise TypeError(f"model must be a transformers causal language model, got {type(model).__name__}")
@@ -100,6 +106,7 @@ class LocalModel(TextModel, DecodingModel):
         self._tokenizer = tokenizer
         self._max_context_tokens = max_context_tokens
         self._max_new_tokens = max_new_tokens
+        self._apart = apart
         self._chat = bool(getattr(tokenizer, "chat_template", None)) if chat is None else chat
         self._stop = tuple(stop) if stop is not None else (() if self._chat else ("\n\n",))
         self._encoder = PromptEncoder(tokenizer, chat=self._chat)
@@ -185,13 +192,14 @@ class LocalModel(TextModel, DecodingModel):
 
     @property
     def numerics(self) -> dict[str, str]:
-        """Precision and device of the weights, and how prompts are read."""
+        """Precision and device of the weights, how prompts are read, and what the isolation probe found so far."""
         weight = next(self._model.parameters())
         return {
             "dtype": str(weight.dtype).removeprefix("torch."),
             "device": str(weight.device),
             "attention": str(getattr(self._model.config, "_attn_implementation", None)),
             "prefixes": f"not shared: {self.why_not_shared}" if self.why_not_shared else "shared",
+            "isolation": "every prompt in a batch of its own" if self._apart else in_words(self._reader.probe.found),
         }
 
     def count_tokens(self, text: str) -> int:
@@ -205,8 +213,12 @@ class LocalModel(TextModel, DecodingModel):
         return self._reader.why_not_shared
 
     def forget_prefixes(self) -> None:
-        """Drop the kept prefixes: frees their memory, and is needed after changes to the model other than weights."""
+        """Drop the kept prefixes, and what the isolation probe found.
+
+        Frees their memory, and is needed after changes to the model other than weights.
+        """
         self._reader.prefixes.clear()
+        self._reader.probe.forget()
 
     def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
         """Answer all prompts in one batch, greedily."""
@@ -239,8 +251,16 @@ class LocalModel(TextModel, DecodingModel):
     def open_session(self, prompts: Sequence[Prompt], no_retrieval: Prompt, max_new_tokens: int) -> DecodingSession:
         """Read all groups and the no-retrieval prompt as one batch of a shape that no passage controls."""
         encoded, longest = self._encode([*prompts, no_retrieval], "isolated", max_new_tokens)
-        batch = self._reader.batch(encoded, longest, max(max_new_tokens, self._spelling_room()))
-        return _LocalSession(batch, self._abstentions, tuple(e.truncated for e in encoded[:-1]))
+        batch, noise = self._batch(encoded, longest, max(max_new_tokens, self._spelling_room()))
+        return _LocalSession(batch, self._abstentions, tuple(e.truncated for e in encoded[:-1]), noise)
+
+    def _batch(self, encoded: Sequence[Encoded], longest: Sequence[int], room: int) -> tuple[Batch, float]:
+        """The rows of a session, and how far other groups may move their probabilities."""
+        if self._apart is not True:
+            batch, isolation = self._reader.together(encoded, longest, room, self._abstentions)
+            if isolation.bounded or self._apart is False:
+                return batch, isolation.noise
+        return self._reader.apart(encoded, longest, room), 0.0
 
     def finals(self) -> FinalAnswers:
         """What answers a certification's final prompts: in packs where float noise cannot change an answer."""
@@ -354,14 +374,16 @@ class _Codec:
 class _LocalSession(DecodingSession):
     """A decoding session on a local model; the last row is the no-retrieval prompt."""
 
-    def __init__(self, batch: Batch, abstentions: Sequence[Sequence[int]], truncated: tuple[bool, ...]) -> None:
-        self._batch = batch
+    def __init__(
+        self, batch: Batch, abstentions: Sequence[Sequence[int]], truncated: tuple[bool, ...], noise: float
+    ) -> None:
+        self._batch, self._noise = batch, noise
         opened = batch.open(abstentions)
-        self.opening = Opening(_numpy(opened.spelled[:-1]), _distributions(opened.logits), truncated)
+        self.opening = Opening(_numpy(opened.spelled[:-1]), _distributions(opened.logits, noise), truncated)
 
     def append(self, token: int) -> Distributions:
         """Append the token to every row."""
-        return _distributions(self._batch.append([token] * self._batch.rows))
+        return _distributions(self._batch.append([token] * self._batch.rows), self._noise)
 
     def fork(self) -> DecodingSession:
         """A copy with a cache of its own: later tokens run through the same shapes, so the numbers are the same."""
@@ -370,14 +392,14 @@ class _LocalSession(DecodingSession):
         return twin
 
     def tree(self) -> DecodingTree | None:
-        """Many continuations per forward pass, where the noise that this brings is known."""
-        stem = self._batch.stem()
+        """Many continuations per forward pass, where the noise that this brings is known and the only one."""
+        stem = None if self._noise else self._batch.stem()
         return LocalTree(stem) if stem is not None and known_noise(stem.lm) else None
 
 
-def _distributions(logits: torch.Tensor) -> Distributions:
+def _distributions(logits: torch.Tensor, noise: float) -> Distributions:
     probabilities = _numpy(logits.softmax(-1))
-    return Distributions(probabilities[:-1], probabilities[-1])
+    return Distributions(probabilities[:-1], probabilities[-1], noise)
 
 
 def _numpy(tensor: torch.Tensor) -> NDArray[np.floating]:

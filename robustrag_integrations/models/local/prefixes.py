@@ -39,7 +39,7 @@ class PrefixStore:
 
     def get(self, tokens: Sequence[int], compute: Callable[[], KeyValues]) -> KeyValues:
         """The keys and values of these tokens: kept ones, or computed and kept."""
-        key, weights = tuple(tokens), self._fingerprint()
+        key, weights = tuple(tokens), self._lm.fingerprint()
         with self._lock:
             if weights != self._weights:
                 self._kept.clear()
@@ -55,7 +55,3 @@ class PrefixStore:
             while size > self._limit:
                 size -= self._kept.popitem(last=False)[1].nbytes
         return computed
-
-    def _fingerprint(self) -> tuple[object, ...]:
-        """Changes when weights are replaced, moved, cast or written in place."""
-        return tuple((p.data_ptr(), -1 if p.is_inference() else p._version) for p in self._lm.model.parameters())

@@ -9,9 +9,11 @@ from functools import partial
 import torch
 
 from robustrag_integrations.forks import lock_held_over_forks
-from robustrag_integrations.models.local.batch import Batch, PlainBatch
+from robustrag_integrations.models.local.batch import Apart, Batch, PlainBatch
 from robustrag_integrations.models.local.causal_lm import CausalLM
 from robustrag_integrations.models.local.encoding import Encoded
+from robustrag_integrations.models.local.isolation import BatchShape, Isolation
+from robustrag_integrations.models.local.isolation_probe import IsolationProbe, whole_tiles
 from robustrag_integrations.models.local.masks import MaskRules, NoExplicitMasks
 from robustrag_integrations.models.local.packing import Stem
 from robustrag_integrations.models.local.prefixes import PrefixStore
@@ -39,7 +41,7 @@ class PromptReader:
     """Turns encoded prompts into a batch.
 
     Whether prefixes can be shared is found out at the first batch: from the model's configuration, and by reading a few
-    tokens both ways.
+    tokens both ways. In which shapes several prompts can be read together is probed for every number of prompts.
 
     Args:
         lm: the model.
@@ -52,6 +54,7 @@ class PromptReader:
         self.lm, self.at_once = lm, at_once
         self.prefixes = PrefixStore(lm, keep_bytes)
         self._found: _Way | str | None = None if share else "switched off"
+        self.probe = IsolationProbe(lm, at_once)
         self._lock = lock_held_over_forks()
 
     @property
@@ -60,21 +63,64 @@ class PromptReader:
         found = self._way()
         return found if isinstance(found, str) else None
 
-    def batch(self, prompts: Sequence[Encoded], longest: Sequence[int], room: int) -> Batch:
-        """Lay out prompts as rows.
+    def alone(self, prompt: Encoded, longest: int, room: int) -> Batch:
+        """Lay out one prompt.
 
         Args:
-            prompts: what to read.
-            longest: per prompt, how many tokens it could have had, whatever its passage; shapes follow from these.
-            room: how many tokens may come after the prompts.
+            prompt: what to read.
+            longest: how many tokens it could have had, whatever its passage; shapes follow from this.
+            room: how many tokens may come after it.
         """
         way = self._way()
         if isinstance(way, str):
-            return PlainBatch(self.lm, [p.ids for p in prompts], 1 + max(longest), self.at_once)
+            return PlainBatch(self.lm, [prompt.ids], 1 + longest, self.at_once)
+        row = Row(self._prefix(way.rules, prompt, {}), prompt.ids[prompt.shared :])
+        return self._shared(way, [row], longest - prompt.shared, room)
+
+    def apart(self, prompts: Sequence[Encoded], longest: Sequence[int], room: int) -> Batch:
+        """`together` as batches of one prompt each."""
+        return Apart([self.alone(p, most, room) for p, most in zip(prompts, longest, strict=True)])
+
+    def together(
+        self, prompts: Sequence[Encoded], longest: Sequence[int], room: int, strings: Sequence[Sequence[int]] = ()
+    ) -> tuple[Batch, Isolation]:
+        """Lay out prompts as rows of one batch.
+
+        Args:
+            prompts: what to read, two or more.
+            longest: per prompt, how many tokens it could have had, whatever its passage; shapes follow from these.
+            room: how many tokens may come after the prompts.
+            strings: what is to be scored behind the prompts, as tokens.
+
+        Returns:
+            The batch, and what a prompt's numbers have to do with the other prompts.
+        """
+        way = self._way()
+        count = len(prompts)
+        if isinstance(way, str):
+            width = whole_tiles(1 + max(longest))
+            isolation = self.probe.plain(self.lm, count, width, strings)
+            padding = isolation.shape.rows - count
+            return PlainBatch(self.lm, [p.ids for p in prompts], width, self.at_once, padding), isolation
         read: dict[tuple[int, ...], KeyValues] = {}
         rows = [Row(self._prefix(way.rules, p, read), p.ids[p.shared :]) for p in prompts]
         width = max(most - row.shared for most, row in zip(longest, rows, strict=True))
-        return SharedBatch(self.lm, way.rules, rows, width=width, room=room, at_once=self.at_once, once=way.once)
+
+        def lay(texts: Sequence[tuple[int, ...]], columns: int, shape: BatchShape) -> Batch:
+            """The probe's batch: as much memory as the one asked for, and nothing but its prefix and some tokens."""
+            trial = [Row(rows[0].prefix, text) for text in texts]
+            return self._shared(way, trial, columns, max(0, width - columns) + room, shape)
+
+        isolation = self.probe.shared(lay, count, strings)
+        return self._shared(way, rows, width, room, isolation.shape), isolation
+
+    def _shared(
+        self, way: _Way, rows: Sequence[Row], width: int, room: int, shape: BatchShape | None = None
+    ) -> SharedBatch:
+        at_once = self.at_once
+        return SharedBatch(
+            self.lm, way.rules, rows, width=width, room=room, at_once=at_once, once=way.once, shape=shape
+        )
 
     def stem(self) -> Stem | None:
         """A row that has read nothing, for trees of tokens to grow on; None where prefixes are not shared either."""
@@ -137,7 +183,8 @@ def _disagreement(lm: CausalLM, way: _Way) -> tuple[float, float]:
     prompts = [tokens[:9], [*tokens[:6], *tokens[10:16]]]
     prefix = read_prefix(lm, way.rules, tokens[:6], read_prefix(lm, way.rules, tokens[:4], None, 8), 8)
     rows = [Row(prefix, tuple(p[6:])) for p in prompts]
-    shared = SharedBatch(lm, way.rules, rows, width=7, room=2, at_once=6, once=way.once)
+    shape = BatchShape(16, 1, 2, 2)
+    shared = SharedBatch(lm, way.rules, rows, width=7, room=2, at_once=6, once=way.once, shape=shape)
     got = [shared.open([tokens[:2]]).logits, shared.append([tokens[5]] * 2)]
     plain = PlainBatch(lm, prompts, 14, 1000)
     wanted = [plain.open().logits, plain.append([tokens[5]] * 2)]

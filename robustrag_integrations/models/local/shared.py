@@ -1,7 +1,9 @@
 """Rows of prompts that share how they begin: each row pays for its own passage and question only.
 
 All shapes follow from the settings, the question and the number of rows; masks are explicit and always given. So
-nothing that one row holds, its length included, decides which kernel another row runs through.
+nothing that one row holds, its length included, decides which kernel another row runs through. Several rows run in a
+shape that the isolation probe found: their prompts are read in passes of so many columns, and their decoding steps may
+have rows of padding, which hold nothing.
 """
 
 from __future__ import annotations
@@ -16,14 +18,11 @@ from torch.nn.functional import pad
 
 from robustrag_integrations.models.local.batch import Opened, column_parts
 from robustrag_integrations.models.local.causal_lm import CausalLM
+from robustrag_integrations.models.local.isolation import BatchShape
 from robustrag_integrations.models.local.masks import NOWHERE, MaskRules
 from robustrag_integrations.models.local.packing import Stem
 from robustrag_integrations.models.local.slab import KeyValues, Slab
 from robustrag_integrations.models.local.trie import TokenTrie
-
-# Columns of a pass are a multiple of this: where several threads share out its tokens, products end in remainders
-# otherwise, whose last bits come out otherwise, and a row's rank would decide which of its tokens are among them.
-TILE = 16
 
 
 @dataclass(frozen=True)
@@ -52,22 +51,34 @@ class SharedBatch:
         room: columns for what comes after the prompts: the scored strings, the answer.
         at_once: how many tokens are read in one forward pass.
         once: whether a prefix that several rows have is kept and read once, or in every row.
+        shape: the shapes of the forward passes, where there are several rows.
     """
 
     def __init__(
-        self, lm: CausalLM, rules: MaskRules, rows: Sequence[Row], *, width: int, room: int, at_once: int, once: bool
+        self,
+        lm: CausalLM,
+        rules: MaskRules,
+        rows: Sequence[Row],
+        *,
+        width: int,
+        room: int,
+        at_once: int,
+        once: bool,
+        shape: BatchShape | None = None,
     ) -> None:
         self._lm, self._rules, self._at_once = lm, rules, at_once
+        self.rows = len(rows)
+        self._shape = shape or BatchShape(None, 1, self.rows, self.rows)
+        whole = self._shape.rows
         shared = _most_common([row.prefix for row in rows]) if once else None
         before = shared.tokens if shared else 0
         own = [None if row.prefix is shared else row.prefix for row in rows]
         start = max(prefix.tokens if prefix else 0 for prefix in own)
         self.columns = before + start
-        self._tile = TILE if len(rows) > 1 else 1
-        capacity = self.columns + width + self._tile - 1 + room
-        ids = torch.zeros((len(rows), width), dtype=torch.long)
-        places = torch.full((len(rows), width), NOWHERE)
-        keys = torch.full((len(rows), capacity), NOWHERE)
+        capacity = self.columns + width + (self._shape.columns or 1) - 1 + room
+        ids = torch.zeros((whole, width), dtype=torch.long)
+        places = torch.full((whole, width), NOWHERE)
+        keys = torch.full((whole, capacity), NOWHERE)
         for at, row in enumerate(rows):
             padding = width - len(row.rest)
             ids[at, padding:] = torch.tensor(row.rest)
@@ -75,15 +86,11 @@ class SharedBatch:
             first = before if own[at] else 0
             keys[at, first : first + row.shared] = torch.arange(row.shared)
         self._ids, self._places, self._keys = (t.to(lm.device) for t in (ids, places, keys))
-        self._next = torch.tensor([row.shared + len(row.rest) for row in rows], device=lm.device)
-        self._slab = Slab(len(rows), capacity - before, shared)
-        with torch.inference_mode(), lm.memory_explained(len(rows), capacity - before):
+        lengths = [row.shared + len(row.rest) for row in rows]
+        self._next = torch.tensor([*lengths, *[0] * (whole - len(rows))], device=lm.device)
+        self._slab = Slab(whole, capacity - before, shared)
+        with torch.inference_mode(), lm.memory_explained(whole, capacity - before):
             self._slab.load(own, start)
-
-    @property
-    def rows(self) -> int:
-        """How many rows there are."""
-        return len(self._next)
 
     def fork(self) -> SharedBatch:
         """A copy that can be advanced on its own, with the same numbers to the bit."""
@@ -94,12 +101,12 @@ class SharedBatch:
 
     def key_values(self) -> KeyValues:
         """Everything that a batch of one row has read, as a prefix for other batches; shares memory with this one."""
-        return KeyValues(tuple(self._slab.pairs()), self.columns)
+        return KeyValues(tuple(self._slab.pairs(self.rows)), self.columns)
 
     def stem(self) -> Stem:
         """What a tree of continuations can grow on; the batch itself stays as it is."""
-        layers = self._slab.pairs()
-        return Stem.after(self._lm, self._rules, layers, self._keys[:, : self.columns], self._next)
+        keys, following = self._keys[: self.rows, : self.columns], self._next[: self.rows]
+        return Stem.after(self._lm, self._rules, self._slab.pairs(self.rows), keys, following)
 
     def open(self, strings: Sequence[Sequence[int]] = ()) -> Opened:
         """Read the rests of the prompts and, in the same pass, all strings to be scored, side by side."""
@@ -115,31 +122,42 @@ class SharedBatch:
         Returns:
             [rows, 1 + nodes, V] float32 logits of what follows the prompt, and each node.
         """
-        device = self._lm.device
+        device, count = self._lm.device, self._shape.read_rows
         tokens, depths = (torch.tensor(x, dtype=torch.long, device=device) for x in (trie.tokens, trie.depths))
-        padding = -(self._ids.shape[1] + len(trie)) % self._tile
-        ids = pad(torch.cat([self._ids, tokens.repeat(self.rows, 1)], dim=1), (padding, 0))
-        places = pad(torch.cat([self._places, self._next[:, None] + depths], dim=1), (padding, 0), value=NOWHERE)
-        *before, last = column_parts(padding + self._ids.shape[1], self.rows, self._at_once, self._tile)
+        ids = torch.cat([self._ids[:count], tokens.repeat(count, 1)], dim=1)
+        places = torch.cat([self._places[:count], self._next[:count, None] + depths], dim=1)
+        padding = -ids.shape[1] % (self._shape.columns or 1)
+        ids, places = pad(ids, (padding, 0)), pad(places, (padding, 0), value=NOWHERE)
+        *before, last = self._parts(ids.shape[1], len(trie))
         for part in before:
             self.extend(ids[:, part], places[:, part])
-        visible = trie.visible(last.stop - last.start).to(device)
-        return self.extend(ids[:, last.start :], places[:, last.start :], visible, keep=1 + len(trie))
+        visible = trie.visible(last.stop - last.start - len(trie)).to(device)
+        keep = max(1 + len(trie), self._shape.logit_columns)
+        logits = self.extend(ids[:, last], places[:, last], visible, keep=keep)
+        return logits[: self.rows, keep - 1 - len(trie) :]
+
+    def _parts(self, columns: int, behind: int) -> list[slice]:
+        """Columns in parts for one pass each; the last one has all those that stand behind the prompts."""
+        if self._shape.columns is None:
+            *before, last = column_parts(columns - behind, self.rows, self._at_once)
+            return [*before, slice(last.start, columns)]
+        return [slice(start, start + self._shape.columns) for start in range(0, columns, self._shape.columns)]
 
     def append(self, tokens: Sequence[int]) -> torch.Tensor:
         """Append a token to each row; [rows, V] float32 logits of the one after it."""
-        return self._append(torch.tensor(tokens, device=self._lm.device)[:, None])
+        padding = [0] * (self._shape.step_rows - self.rows)
+        return self._append(torch.tensor([*tokens, *padding], device=self._lm.device)[:, None])
 
     def append_all(self, tokens: Sequence[int]) -> torch.Tensor:
         """Append the same tokens to every row in one pass; [rows, V] float32 logits of the one after them."""
-        return self._append(torch.tensor(tokens, device=self._lm.device).expand(self.rows, -1))
+        return self._append(torch.tensor(tokens, device=self._lm.device).expand(self._shape.step_rows, -1))
 
     @torch.inference_mode()
     def _append(self, columns: torch.Tensor) -> torch.Tensor:
-        count = columns.shape[1]
-        logits = self.extend(columns, self._next[:, None] + torch.arange(count, device=columns.device))
+        rows, count = columns.shape
+        logits = self.extend(columns, self._next[:rows, None] + torch.arange(count, device=columns.device))
         self._next = self._next + count
-        return logits[:, -1]
+        return logits[: self.rows, -1]
 
     @torch.inference_mode()
     def extend(
@@ -155,11 +173,11 @@ class SharedBatch:
             keep: for how many of the last columns logits are wanted.
 
         Returns:
-            [rows, keep, V] float32 logits.
+            [rows, keep, V] float32 logits. As many rows as `ids` has, those of padding included.
         """
-        end = self.columns + ids.shape[1]
-        self._keys[:, self.columns : end] = places
-        mask = self._rules.mask(places, self._keys[:, :end], visible)
+        rows, end = len(ids), self.columns + ids.shape[1]
+        self._keys[:rows, self.columns : end] = places
+        mask = self._rules.mask(places, self._keys[:rows, :end], visible)
         logits = self._lm(ids, mask, places.masked_fill(places == NOWHERE, 0), self._slab, keep=keep)
         self.columns = end
         return logits

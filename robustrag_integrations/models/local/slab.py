@@ -55,23 +55,28 @@ class _SlabLayer(CacheLayerMixin):  # type: ignore[misc]  # untyped library
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Write the next columns; gives all columns so far, or behind a single new one those that rows do not share."""
+        """Write the next columns of the first rows, or of all.
+
+        Gives all columns so far of these rows, or behind a single new one those that rows do not share.
+        """
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
-        end = self.used + key_states.shape[2]
+        rows, end = len(key_states), self.used + key_states.shape[2]
         if end > self.capacity:
             self._grow(end)
-        self.keys[:, :, self.used : end] = key_states
-        self.values[:, :, self.used : end] = value_states
+        self.keys[:rows, :, self.used : end] = key_states
+        self.values[:rows, :, self.used : end] = value_states
         self.used = end
-        return (self.keys[:, :, :end], self.values[:, :, :end]) if key_states.shape[2] == 1 else self.pair(end)
+        if key_states.shape[2] == 1:
+            return self.keys[:rows, :, :end], self.values[:rows, :, :end]
+        return self.pair(rows, end)
 
-    def pair(self, own: int) -> tuple[torch.Tensor, torch.Tensor]:
+    def pair(self, rows: int, own: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Keys and values [rows, heads, columns, width] of the shared columns and of so many own ones."""
-        keys, values = self.keys[:, :, :own], self.values[:, :, :own]
+        keys, values = self.keys[:rows, :, :own], self.values[:rows, :, :own]
         if self.shared is None:
             return keys, values
-        shared_keys, shared_values = (t.expand(self.rows, -1, -1, -1) for t in self.shared)
+        shared_keys, shared_values = (t.expand(rows, -1, -1, -1) for t in self.shared)
         return torch.cat([shared_keys, keys], dim=2), torch.cat([shared_values, values], dim=2)
 
     def crop(self, tokens_to_remove: int) -> None:
@@ -167,9 +172,12 @@ class Slab(Cache):  # type: ignore[misc]  # untyped library
             new.values[:, :, : layer.used] = layer.values[:, :, : layer.used]
         return twin
 
-    def pairs(self) -> list[tuple[torch.Tensor, torch.Tensor]]:
-        """Per layer the keys and values [rows, heads, columns, width] of the columns in use; they may share memory."""
-        return [layer.pair(layer.used) for layer in self.layers]
+    def pairs(self, rows: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """Per layer, of the first rows, the keys and values [rows, heads, columns, width] of the columns in use.
+
+        They may share memory with the slab.
+        """
+        return [layer.pair(rows, layer.used) for layer in self.layers]
 
     def _layer(self, index: int) -> _SlabLayer:
         while len(self.layers) <= index:

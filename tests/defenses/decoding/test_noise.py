@@ -14,7 +14,7 @@ from robustrag_integrations import DecodingAggregation
 from robustrag_integrations.defenses.decoding.attacked_step import certain_tokens, possible_tokens
 from robustrag_integrations.defenses.decoding.token_choice import ONE, TokenChoice
 from robustrag_integrations.models.base import DecodingSession, DecodingTree, Distributions
-from robustrag_integrations.models.noise import LEAST_NOISE, SAFETY, reckoned_noise
+from robustrag_integrations.models.noise import LEAST_NOISE, SAFETY, noise_bound
 from tests.helpers.scripted import BARE, ScriptedDecodingModel
 from tests.helpers.worlds import graded
 
@@ -146,7 +146,7 @@ def test_what_noise_can_make_of_a_gap_is_known_before_it_is_believed() -> None:
 
 @pytest.mark.parametrize(("measured", "reckoned"), [(0.0, LEAST_NOISE), (1e-6, 32e-6), (3.1e-5, None), (np.nan, None)])
 def test_more_than_float_noise_is_not_trusted(measured: float, reckoned: float | None) -> None:
-    assert reckoned_noise(measured) == (None if reckoned is None else pytest.approx(reckoned))
+    assert noise_bound(measured) == (None if reckoned is None else pytest.approx(reckoned))
 
 
 def test_several_eta_share_one_walk() -> None:

@@ -19,7 +19,7 @@ pytest.importorskip("transformers")
 from robustrag_integrations import DecodingAggregation, KeywordAggregation, LocalModel, ModelError  # noqa: E402
 from robustrag_integrations.models.local import memory  # noqa: E402
 from robustrag_integrations.models.local.encoding import PromptEncoder  # noqa: E402
-from robustrag_integrations.models.local.shared import TILE  # noqa: E402
+from robustrag_integrations.models.local.isolation_probe import COLUMNS_ON_CPU  # noqa: E402
 from robustrag_integrations.prompts import Prompt, PromptSet, PromptTemplate, prompts_for  # noqa: E402
 from tests.helpers.naive_algorithms import naive_decoding_aggregation  # noqa: E402
 from tests.helpers.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
@@ -103,7 +103,8 @@ def test_isolated_answers_are_what_transformers_generates(architecture: str) -> 
 
 def test_the_next_question_does_not_pay_for_the_instruction_again() -> None:
     model, prompts = local(), prompts_for("short_answer", exemplars=True)
-    assert model.why_not_shared is None
+    numbers(model)  # the isolation probe
+    model._reader.prefixes.clear()
     with tokens_read(model) as first:
         numbers(model, prompts)
     with tokens_read(model) as second:
@@ -111,8 +112,8 @@ def test_the_next_question_does_not_pay_for_the_instruction_again() -> None:
     shared = ENCODER.encode(isolated(PASSAGES, prompts)[0]).shared
     assert shared > 100
     assert first[0] == shared
-    assert len(first) == len(second) + 2  # the instruction with its examples, and the one without passages
-    assert max(second) < first[-2] + 40
+    assert sum(first) - sum(second) >= shared
+    assert max(second) <= 4 * COLUMNS_ON_CPU  # rows, columns
 
 
 def test_a_kept_prefix_gives_the_same_bits_as_a_computed_one() -> None:
@@ -136,8 +137,7 @@ def test_kept_prefixes_stay_within_their_bytes_and_the_oldest_goes_first() -> No
         numbers(model, sets[3])
     with tokens_read(model) as forgotten:
         numbers(model, sets[0])
-    assert len(again) == 2  # a prefill and a step: the last one is still there
-    assert len(forgotten) == 3
+    assert len(forgotten) == len(again) + 1  # the last one is still there, the first one is not
     model.forget_prefixes()
     assert model._reader.prefixes.nbytes == 0
 
@@ -147,7 +147,7 @@ def test_without_room_to_keep_prefixes_they_are_still_shared_within_a_call() -> 
     numbers(model)
     with tokens_read(model) as read:
         numbers(model)
-    assert len(read) == 4  # two prefixes, a prefill and a step
+    assert len([n for n in read if n not in (4 * COLUMNS_ON_CPU, read[-1])]) == 2  # two prefixes; parts; a step
     assert model._reader.prefixes.nbytes == 0
 
 
@@ -282,9 +282,9 @@ def test_keyword_aggregation_reads_its_instruction_once_for_all_groups() -> None
     defense.answer(QUERY, PASSAGES)
     with tokens_read(model) as read:
         defense.answer(QUERY, PASSAGES)
-    assert read[0] % 3 == 0
     own = 96 + ENCODER.frame_length(isolated(["x"])[0]) - ENCODER.encode(isolated(["x"])[0]).shared
-    assert read[0] // 3 < own + TILE
+    assert read.count(3 * COLUMNS_ON_CPU) * COLUMNS_ON_CPU < own + COLUMNS_ON_CPU
+    assert max(read) == read[0] == 3 * COLUMNS_ON_CPU
 
 
 @pytest.mark.parametrize("error", ["cuda", "cpu"])

@@ -1,0 +1,253 @@
+"""The isolation probe: whether a row of a batch computes the same bits whatever the other rows hold.
+
+Floats are not associative, and which kernel adds up a row's numbers depends on the processor, the library, the number
+of threads and the shape of the batch. So isolation to the last bit is not assumed of a precision or a processor: it is
+tried out, on the model itself, in the shapes that it is about to run in. One target row is read at every place of the
+batch, among copies of itself and among neighbours with other words and lengths; its bits must be the same each time.
+
+Where they are not, the batch is padded: constant rows are added to decoding steps, and logits are computed of more
+columns, until a shape is exact. Neither costs much: padding rows are not read, and the logits are of few columns. Where
+no such shape is found, `Isolation` says how far the target moved.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from robustrag_integrations.models.noise import noise_bound
+
+_MULTIPLES = (1, 4, 8, 16, 32)  # kernels work on rows in blocks of such sizes
+_TARGET_TOKENS = 5
+_SCORES, _STEPS = 1, 2  # stages of a trial: logits after the prompt, abstention scores, then decoding steps
+_DYNAMIC_QUANTISATION = ("torch.ao.nn.quantized.dynamic", "torch.ao.nn.intrinsic.quantized.dynamic")
+_OBSERVERS = ("torch.ao.quantization.observer", "torch.ao.quantization.fake_quantize")
+_EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
+
+Trial = Callable[[Sequence[tuple[int, ...]], "BatchShape"], Iterator[torch.Tensor]]
+"""Reads these rows in this shape: yields [rows, V] logits, [rows, 1] abstention scores, then [rows, V] of each step."""
+
+
+@dataclass(frozen=True)
+class BatchShape:
+    """The shapes of a batch's forward passes.
+
+    Attributes:
+        columns: columns of a pass that reads prompts; None for as many as there are.
+        logit_columns: of how many of its last columns the last such pass computes logits.
+        read_rows: its rows.
+        step_rows: the rows of a decoding step.
+    """
+
+    columns: int | None
+    logit_columns: int
+    read_rows: int
+    step_rows: int
+
+    @property
+    def rows(self) -> int:
+        """The rows of the batch, those of padding included."""
+        return max(self.read_rows, self.step_rows)
+
+
+@dataclass(frozen=True)
+class Isolation:
+    """What the probe found for a number of rows.
+
+    Attributes:
+        rows: the prompts.
+        shape: the shape to run them in.
+        moved: how far one of the target's probabilities moved at most; 0.0 if not a bit of it moved.
+        moved_logits: the same for logits, as a share of the largest (taken as at least 1).
+        coupled: why no measurement bounds how far rows move each other; None if one does.
+    """
+
+    rows: int
+    shape: BatchShape
+    moved: float = 0.0
+    moved_logits: float = 0.0
+    coupled: str | None = None
+
+    @property
+    def exact(self) -> bool:
+        """Whether no row has a say in another row's bits."""
+        return self.coupled is None and self.moved == self.moved_logits == 0
+
+    @property
+    def bounded(self) -> bool:
+        """Whether rows move each other by no more than float noise."""
+        return math.isfinite(self.logit_noise)
+
+    @property
+    def noise(self) -> float:
+        """How far other rows may move a probability; 1.0 (any distance) where nothing bounds it."""
+        bound = noise_bound(self.moved) if self.bounded else None
+        return 0.0 if self.exact else 1.0 if bound is None else bound
+
+    @property
+    def logit_noise(self) -> float:
+        """How far other rows may move a logit, as a share of the largest; infinite where nothing bounds it."""
+        if self.exact:
+            return 0.0
+        bound, of_probabilities = noise_bound(self.moved_logits), noise_bound(self.moved)
+        return math.inf if self.coupled or bound is None or of_probabilities is None else bound
+
+
+def in_words(found: Sequence[Isolation]) -> str:
+    """What the probe found, for certificates."""
+    if not found:
+        return "not probed: no batch of several prompts was read yet"
+    moving = [f for f in found if not f.exact]
+    if not moving:
+        rows = ", ".join(f"{f.rows}" + f" as {f.shape.rows}" * (f.shape.rows > f.rows) for f in found)
+        return f"probed: not a bit of a row depends on other rows (rows: {rows})"
+    worst = max(moving, key=lambda f: f.moved)
+    why = f"; {worst.coupled}" if worst.coupled else ""
+    return f"probed: {worst.rows} rows of a batch moved each other's probabilities by {worst.moved:.1e}{why}"
+
+
+def probe(
+    trial: Trial,
+    least: BatchShape,
+    *,
+    longest: int,
+    vocabulary: int,
+    extreme: Sequence[int],
+    coupled: str | None,
+) -> Isolation:
+    """Find a shape in which no row has a say in another row's bits, the cheapest one.
+
+    Args:
+        trial: runs the model.
+        least: the smallest shape, with a row for each prompt, at least two; its `columns` stay as they are.
+        longest: the longest row to try, in tokens.
+        vocabulary: token ids are below this.
+        extreme: tokens with large embeddings.
+        coupled: why rows are known to depend on each other's content, if they do; no other shape is tried then.
+    """
+    rows = least.read_rows
+    layouts = _layouts(rows, longest, vocabulary, extreme)
+    shape = None if coupled else _exact_shape(trial, least, layouts)
+    if shape is not None:
+        return Isolation(rows, shape)
+    return Isolation(rows, least, *_movement(trial, least, layouts), coupled)
+
+
+def _exact_shape(trial: Trial, least: BatchShape, layouts: Sequence[_Layout]) -> BatchShape | None:
+    rows = least.read_rows
+    for read_rows in _padded(rows):
+        for logit_columns in _logit_columns(read_rows, least):
+            moved = False
+            for step_rows in _padded(rows):
+                shape = replace(least, logit_columns=logit_columns, read_rows=read_rows, step_rows=step_rows)
+                stage = _stage_that_moves(trial, shape, layouts)
+                if stage is None:
+                    return shape
+                if moved := stage < _STEPS:
+                    break  # whatever the steps do
+            if not moved:
+                break  # more logits are no help to the steps
+    return None
+
+
+def why_coupled(model: torch.nn.Module) -> str | None:
+    """Why rows of a batch depend on each other's content by the model's design, as far as it can be told; else None.
+
+    Whether the probe's neighbours would show it is a matter of luck there: they need not hold the largest activation of
+    a batch, nor send their tokens to the target's experts.
+    """
+    for name, module in model.named_modules():
+        kind = type(module)
+        if kind.__module__.startswith(_DYNAMIC_QUANTISATION):
+            return f"{name} ({kind.__name__}) quantises activations with a scale taken over all rows"
+        if kind.__name__ == "Linear8bitLt":
+            return f"{name} (Linear8bitLt) picks the columns that it does not quantise by looking at all rows"
+        if kind.__module__.startswith(_OBSERVERS):
+            return f"{name} ({kind.__name__}) may keep a scale from one call to the next"
+    config: Any = getattr(model, "config", None)
+    text = config.get_text_config() if hasattr(config, "get_text_config") else config
+    if any((getattr(text, field, None) or 0) > 1 for field in _EXPERTS):
+        return "it is a mixture of experts: which tokens an expert reads together depends on all rows"
+    return None
+
+
+def _logit_columns(rows: int, least: BatchShape) -> list[int]:
+    """From how many columns logits could be computed, so that their rows come in whole multiples."""
+    if least.columns is None:
+        return [least.logit_columns]
+    steps = (multiple // math.gcd(rows, multiple) for multiple in _MULTIPLES)
+    return sorted({n for step in steps if (n := -(-least.logit_columns // step) * step) <= least.columns})
+
+
+def _padded(count: int) -> list[int]:
+    return sorted({-(-count // multiple) * multiple for multiple in _MULTIPLES})
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """A batch to try: the tokens of its rows, and which of them are the target."""
+
+    rows: tuple[tuple[int, ...], ...]
+    targets: tuple[int, ...]
+
+
+def _layouts(rows: int, longest: int, vocabulary: int, extreme: Sequence[int]) -> list[_Layout]:
+    """The target at all places, then at the even and at the odd ones between neighbours of all lengths."""
+    target = tuple((7 * i + 3) % vocabulary for i in range(min(_TARGET_TOKENS, longest)))
+    mixed = tuple((7919 * i + 11) % vocabulary for i in range(longest))
+    many = tuple(extreme[i % len(extreme)] for i in range(longest))
+    neighbours = ((extreme[0],) * longest, mixed, (extreme[-1],), many[: -(-longest // 2)], many)
+    layouts = [_Layout((target,) * rows, tuple(range(rows)))]
+    for first in (0, 1):
+        texts = [neighbours[(row // 2 + first) % len(neighbours)] for row in range(rows)]
+        targets = tuple(range(first, rows, 2))
+        layouts.append(_Layout(tuple(target if row in targets else t for row, t in enumerate(texts)), targets))
+    return layouts
+
+
+def _stage_that_moves(trial: Trial, shape: BatchShape, layouts: Sequence[_Layout]) -> int | None:
+    """The first stage of a trial in which the target's bits are not the same everywhere; None if they always are."""
+    expected: list[torch.Tensor] = []
+    for layout in layouts:
+        for stage, numbers in enumerate(trial(layout.rows, shape)):
+            bits = _bits(numbers[list(layout.targets)])
+            if stage == len(expected):
+                expected.append(bits[0])
+            if not torch.equal(bits, expected[stage].expand_as(bits)):
+                return stage
+    return None
+
+
+def _movement(trial: Trial, shape: BatchShape, layouts: Sequence[_Layout]) -> tuple[float, float]:
+    """How far the target's probabilities and logits (as a share of the largest) move; infinite if not numbers.
+
+    The batch of the target alone is among those compared.
+    """
+    expected: list[torch.Tensor] = []
+    moved = moved_logits = 0.0
+    alone = _Layout((layouts[0].rows[0],), (0,))
+    for layout in (*layouts, alone):
+        shape = shape if layout is not alone else BatchShape(None, 1, 1, 1)
+        for stage, numbers in enumerate(trial(layout.rows, shape)):
+            seen = numbers[list(layout.targets)].double()
+            if stage == len(expected):
+                expected.append(seen[0])
+            wanted = expected[stage]
+            if stage == _SCORES:
+                moved = max(moved, _gap(seen, wanted))
+                continue
+            moved = max(moved, _gap(seen.softmax(-1), wanted.softmax(-1)))
+            moved_logits = max(moved_logits, _gap(seen, wanted) / max(1.0, float(wanted.abs().max())))
+    return moved, moved_logits
+
+
+def _gap(seen: torch.Tensor, wanted: torch.Tensor) -> float:
+    return float((seen - wanted).abs().max().nan_to_num(nan=math.inf))
+
+
+def _bits(numbers: torch.Tensor) -> torch.Tensor:
+    return numbers.contiguous().view(torch.int64 if numbers.dtype == torch.float64 else torch.int32)
