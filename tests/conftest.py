@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +18,26 @@ __all__ = ["reader_folder", "reader_server"]
 # four times as long. Set before torch loads its thread library; the programs that tests start inherit it.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
+SLOW = Path(__file__).with_name("slow.txt")
+
 _HERE = {None, "", "127.0.0.1", "::1", "localhost", "0.0.0.0", "::", socket.gethostname()}
+
+
+def slow_tests() -> list[str]:
+    """What `--quick` leaves out: how the names of tests begin (`tests/slow.txt`)."""
+    lines = (line.partition("#")[0].strip() for line in SLOW.read_text().splitlines())
+    return [line for line in lines if line]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--quick", action="store_true", help="leave out what takes long: the tests named in slow.txt")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--quick"):
+        slow = tuple(slow_tests())
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid.startswith(slow)])
+        items[:] = [item for item in items if not item.nodeid.startswith(slow)]
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,75 @@
+"""`make check` leaves out what takes long and still goes through every room."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import slow_tests
+from tests.package.test_floors import CORE, PACKAGES, ROOT, sources
+
+TESTS = ROOT / "tests"
+
+
+@dataclass(frozen=True)
+class File:
+    """A test file: the names of its tests as pytest gives them, without parameters, and what it imports by name."""
+
+    folder: Path
+    names: tuple[str, ...]
+    imports: frozenset[str]
+
+
+@cache
+def files() -> tuple[File, ...]:
+    """All test files."""
+    found = []
+    for path in sorted(TESTS.rglob("test_*.py")):
+        tree, name = ast.parse(path.read_text()), path.relative_to(ROOT).as_posix()
+        tests = [n.name for n in tree.body if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))]
+        named = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
+        found.append(
+            File(
+                path.parent,
+                tuple(f"{name}::{n}" for n in tests if n.lower().startswith("test")),
+                frozenset(f"{n.module}.{alias.name}" for n in named for alias in n.names),
+            )
+        )
+    return tuple(found)
+
+
+@cache
+def quick_files() -> tuple[File, ...]:
+    """The test files of which `make check` runs something."""
+    slow = tuple(slow_tests())
+    return tuple(file for file in files() if any(not name.startswith(slow) for name in file.names))
+
+
+def rooms() -> list[str]:
+    """Every package folder that holds code."""
+    folders = {".".join(Path(p).relative_to(ROOT).parent.parts) for p in sources().values() if p.name != "__init__.py"}
+    return sorted(folders)
+
+
+@pytest.mark.parametrize("line", slow_tests())
+def test_what_is_left_out_exists(line: str) -> None:
+    known = [name for file in files() for name in file.names]
+    assert any(name.startswith(line) or line.startswith(f"{name}[") for name in known), f"slow.txt: no test is {line}"
+
+
+@pytest.mark.parametrize("room", rooms())
+def test_every_room_is_gone_through(room: str) -> None:
+    """By a test file in the folder that mirrors the room, or by one that imports from it."""
+    mirror = TESTS.joinpath(*[p for p in room.split(".") if p not in PACKAGES] or [room.partition("_")[0]])
+    for file in quick_files():
+        if file.folder == mirror or any(name.startswith(f"{room}.") for name in file.imports):
+            return
+    pytest.fail(f"make check runs no test of {room}: take one out of slow.txt")
+
+
+def test_the_core_itself_is_a_room() -> None:
+    assert {CORE, f"{CORE}.defenses.keyword", "langchain_robustrag", "llamaindex_robustrag"} <= set(rooms())
