@@ -1,14 +1,14 @@
 """LangChain with a retrieval step that a few planted documents cannot take over.
 
 `create_robust_documents_chain` replaces `create_stuff_documents_chain`; the rest of the program stays as it is. What
-needs more than langchain-core stands in modules of its own: `langchain_robustrag.middleware` (langchain 1.x agents) and
+needs more than langchain-core is in separate modules: `langchain_robustrag.middleware` (langchain 1.x agents) and
 `langchain_robustrag.classic` (`RetrievalQA` and its like).
 """
 
 from __future__ import annotations
 
 try:
-    import langchain_core  # noqa: F401 - to say what to install where it is missing
+    import langchain_core  # noqa: F401 - the error below says what to install
 except ImportError as error:
     raise ImportError(
         "langchain_robustrag needs langchain-core: pip install 'robustrag-integrations[langchain]'"

@@ -62,7 +62,7 @@ def checked_settings(method: Method, settings: Mapping[str, Any], others: Collec
 
     Args:
         method: the method.
-        settings: what was given, by name; None stands for the default.
+        settings: what was given, by name; None for the default.
         others: the names of what else was given that not every method takes: `choices` and prompts.
 
     Raises:

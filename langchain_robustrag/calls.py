@@ -1,7 +1,7 @@
 """Performing a plan's requests with LangChain: the one driver behind chain, tool, middleware and graph node.
 
 Isolated calls are child runs `group:0`, `group:1`, ... that carry the tag `nostream`, so that no front end shows what a
-single group says; only the final call may be streamed. No algorithm stands here.
+single group says; only the final call may be streamed. The algorithms are in the core.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class CallPerformer:
         return await self._aask_groups(request.prompts)
 
     def stream_final(self, prompt: Prompt) -> Iterator[str]:
-        """The final answer in pieces. It holds no slot: whoever reads the pieces may take their time."""
+        """The final answer in pieces. It holds no slot, since its reader may be slow."""
         asking, value = self.calls.asking(prompt)
         try:
             yield from self._threads.stream(self.calls.timeout, asking.stream(value, self._final()))
@@ -221,7 +221,7 @@ def child_config(config: RunnableConfig, run_manager: RunManager, tag: str) -> R
 
 
 def _steering() -> tuple[type[BaseException], ...]:
-    """Exceptions that are no failures: cancellation, and LangGraph's interrupts, which are `Exception`s."""
+    """Exceptions that are not failures: cancellation, and LangGraph's interrupts, which are `Exception`s."""
     graph = sys.modules.get("langgraph.errors")
     bubble = (graph.GraphBubbleUp,) if graph else ()
     return (asyncio.CancelledError, concurrent.futures.CancelledError, *bubble)

@@ -73,7 +73,7 @@ def create_robust_documents_chain(
         max_concurrency: how many model calls of this chain may be under way at a time, over all its callers; a
             `max_concurrency` in the config lowers it. A `HuggingFacePipeline` is always asked one by one.
         timeout: seconds for one call from beginning to end, None for no limit. A group that takes longer has failed.
-            The model's own time-out usually is for one read: a server that trickles keeps to it for ever. A synchronous
+            The model's own time-out usually is for one read: a server that trickles never exceeds it. A synchronous
             call cannot be stopped from outside; it is given up, and its thread ends when the model returns.
         return_robustness: give a dict of `answer` and `robustness`, the `RobustAnswer`, instead of the answer.
         output_parser: applied to the answer; default `StrOutputParser`.

@@ -22,7 +22,7 @@ class Isolation:
         group_size: omega, adjacent documents per group.
         group_by: `"source"` (`metadata["source"]`) or a function from a `Passage` to a key, in place of `group_size`.
         document_prompt: how a document is shown; fields are `page_content` and metadata keys.
-        separator: what stands between two documents of one group.
+        separator: the text between two documents of one group.
     """
 
     group_size: int = 1
@@ -34,7 +34,7 @@ class Isolation:
         """The groups.
 
         Raises:
-            TypeError: not a list of documents. A text is never cut into documents: whoever wrote part of it could
+            TypeError: not a list of documents. A text is never split into documents: the author of a part could
                 forge further documents, and with them votes.
         """
         groups = isolate(map(self._passage, checked_documents(documents)), self.group_size, by=self.group_by)
@@ -69,7 +69,7 @@ def is_documents(value: Any) -> bool:
 def _formatted(document: Document, template: BasePromptTemplate[Any]) -> str:
     """The document as the template shows it; metadata that is missing is left blank.
 
-    Whoever publishes a document chooses its metadata. What the template cannot format falls back on the bare content.
+    A document's author chooses its metadata. If the template cannot format it, the bare content is shown.
     """
     known = {**(document.metadata or {}), "page_content": document.page_content}
     values = {name: known.get(name, "") for name in template.input_variables}

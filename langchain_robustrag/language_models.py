@@ -84,7 +84,7 @@ def is_synchronous(runnable: Any) -> bool:
 
 
 def sampling_warnings(runnable: Any) -> list[str]:
-    """What about the model's settings makes its answers differ between runs."""
+    """Caveats: settings of the model that make its answers differ between runs."""
     reasons = (_sampling(model, arguments) for model, arguments in wrapped_models(runnable))
     return [_SAMPLES.format(why=why) for why in dict.fromkeys(r for r in reasons if r is not None)]
 
@@ -141,7 +141,7 @@ def _is_chat_pipeline(runnable: Any) -> bool:
 
 
 def _is_inside_chat(runnable: Any) -> bool:
-    """Whether the first pipeline inside stands in a chat model, so that its chat template belongs around the prompt."""
+    """Whether the first pipeline inside is part of a chat model, whose chat template goes around the prompt."""
     if is_pipeline(runnable):
         return False
     inside = [inner for _, value in _fields(runnable) for inner in _runnables(value)]

@@ -40,7 +40,7 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
     A result counts as retrieved when its artifact is a list of documents, when the tool was made by
     `create_retriever_tool`, or when the tool is named in `tools`. Without documents in the artifact (make retriever
     tools with `response_format="content_and_artifact"`) the whole content is one group, with radius 0: text that was
-    joined is never cut up again, since whoever wrote part of it could forge further documents. Other tools' results
+    joined is never split again, since the author of a part could forge further documents. Other tools' results
     pass through.
 
     Args:
@@ -92,7 +92,7 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
         return _replaced(message, await self._answering.ainvoke(inputs, request.runtime.config), documents)
 
     def _retrieved(self, request: ToolCallRequest, message: ToolMessage) -> list[Document] | None:
-        """The documents to answer from; None when the message is none of ours."""
+        """The documents to answer from; None when the message is not to be replaced."""
         if message.status == "error":
             return None
         if is_documents(message.artifact):

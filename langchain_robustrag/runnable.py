@@ -95,7 +95,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
 
     def model_post_init(self, context: Any, /) -> None:
         """Set up what lives as long as the chain: the cap on calls, and what is known about the model."""
-        one_by_one = has_pipeline(self.llm)  # transformers' tokenizers do not bear two threads at a time
+        one_by_one = has_pipeline(self.llm)  # transformers' tokenizers are not thread-safe
         self._limit = CallLimit(1 if one_by_one else self.max_concurrency)
         if not isinstance(self.llm, DecodingModel):
             self._sampling = tuple(sampling_warnings(self.llm))

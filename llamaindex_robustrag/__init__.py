@@ -9,18 +9,17 @@ Example:
 from __future__ import annotations
 
 try:
-    import llama_index.core  # noqa: F401 - to say what to install where it is missing
+    import llama_index.core  # noqa: F401 - the error below says what to install
 except ImportError as error:
     raise ImportError(
         "llamaindex_robustrag needs llama-index-core: pip install 'robustrag-integrations[llamaindex]'"
     ) from error
 
 from llamaindex_robustrag.chat_engines import RobustCondensePlusContextChatEngine, RobustContextChatEngine
-from llamaindex_robustrag.findings import Finding, UndefendedError
 from llamaindex_robustrag.local import TextModelLLM, local_model_of
 from llamaindex_robustrag.query_engine import RobustRAGQueryEngine
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer, get_robust_response_synthesizer
-from llamaindex_robustrag.wiring import assert_defended, find_undefended
+from llamaindex_robustrag.wiring import Finding, UndefendedError, assert_defended, find_undefended
 
 __all__ = [
     "Finding",

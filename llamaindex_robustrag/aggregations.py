@@ -14,7 +14,7 @@ def method_and_settings(aggregation: str | MethodSettings, given: Mapping[str, A
 
     Args:
         aggregation: a method's name, or finished settings.
-        given: the settings by name, `task` and `prompts` among them; None stands for the default.
+        given: the settings by name, `task` and `prompts` among them; None for the default.
 
     Raises:
         ValueError, TypeError: an unknown method or argument, or an invalid one.

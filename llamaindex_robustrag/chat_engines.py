@@ -54,13 +54,6 @@ def _turns() -> Iterator[list[Turn]]:
         _TURNS.reset(token)
 
 
-def _new_turn(synthesizer: RobustRAGSynthesizer) -> Turn:
-    turn = Turn(synthesizer)
-    if (turns := _TURNS.get()) is not None:
-        turns.append(turn)
-    return turn
-
-
 class ReportingChatEngine(BaseChatEngine):
     """The four chat methods, with the robust answer's report on what they return.
 
@@ -78,6 +71,13 @@ class ReportingChatEngine(BaseChatEngine):
             self._synthesizer = RobustRAGSynthesizer(self._llm)
         return self._synthesizer
 
+    def _new_turn(self, conversation: Sequence[ChatMessage], streaming: bool) -> Turn:
+        """The turn of one message; it is what LlamaIndex takes for a response synthesizer."""
+        turn = Turn(self.response_synthesizer.with_changes(streaming=streaming, conversation=conversation))
+        if (turns := _TURNS.get()) is not None:
+            turns.append(turn)
+        return turn
+
     @classmethod
     def _from_parts(
         cls,
@@ -87,7 +87,7 @@ class ReportingChatEngine(BaseChatEngine):
         settings: dict[str, Any],
         **parts: Any,
     ) -> Self:
-        """An engine of LlamaIndex's own making from `parts`, with a synthesizer of ours."""
+        """The engine that LlamaIndex's `from_defaults` makes from `parts`, with a robust synthesizer."""
         chosen = synthesizer_of(synthesizer, llm, None, **settings)
         made: Any = super().from_defaults(retriever, llm=chosen.plain_llm, **parts)  # type: ignore[misc]
         made._synthesizer = chosen
@@ -176,7 +176,7 @@ class RobustContextChatEngine(ReportingChatEngine, ContextChatEngine):
             settings: the other arguments of `RobustRAGSynthesizer`.
 
         Raises:
-            TypeError, ValueError: arguments that exclude each other or make no sense.
+            TypeError, ValueError: arguments that exclude each other, or an invalid one.
         """
         return cls._from_parts(
             retriever,
@@ -191,8 +191,7 @@ class RobustContextChatEngine(ReportingChatEngine, ContextChatEngine):
         )
 
     def _get_response_synthesizer(self, chat_history: list[ChatMessage], streaming: bool = False) -> Any:
-        conversation = [*self._prefix_messages, *chat_history]
-        return _new_turn(self.response_synthesizer.with_changes(streaming=streaming, conversation=conversation))
+        return self._new_turn([*self._prefix_messages, *chat_history], streaming)
 
 
 class RobustCondensePlusContextChatEngine(ReportingChatEngine, CondensePlusContextChatEngine):
@@ -239,7 +238,7 @@ class RobustCondensePlusContextChatEngine(ReportingChatEngine, CondensePlusConte
             settings: the other arguments of `RobustRAGSynthesizer`.
 
         Raises:
-            TypeError, ValueError: arguments that exclude each other or make no sense.
+            TypeError, ValueError: arguments that exclude each other, or an invalid one.
         """
         return cls._from_parts(
             retriever,
@@ -257,20 +256,23 @@ class RobustCondensePlusContextChatEngine(ReportingChatEngine, CondensePlusConte
 
     def _get_response_synthesizer(self, chat_history: list[ChatMessage], streaming: bool = False) -> Any:
         system = [ChatMessage(role=MessageRole.SYSTEM, content=self._system_prompt)] if self._system_prompt else []
-        conversation = [*system, *(chat_history if self._skip_condense else ())]
-        return _new_turn(self.response_synthesizer.with_changes(streaming=streaming, conversation=conversation))
+        return self._new_turn([*system, *(chat_history if self._skip_condense else ())], streaming)
 
     def _run_c3(self, *args: Any, **kwargs: Any) -> tuple[Any, ToolOutput, list[NodeWithScore]]:
-        turn, source, nodes = super()._run_c3(*args, **kwargs)
-        cast(Turn, turn).query = source.raw_input["message"]
-        return turn, source, nodes
+        return _with_query(*super()._run_c3(*args, **kwargs))
 
     async def _arun_c3(self, *args: Any, **kwargs: Any) -> tuple[Any, ToolOutput, list[NodeWithScore]]:
-        turn, source, nodes = await super()._arun_c3(*args, **kwargs)
-        cast(Turn, turn).query = source.raw_input["message"]
-        return turn, source, nodes
+        return _with_query(*await super()._arun_c3(*args, **kwargs))
 
     async def _acondense_question(self, chat_history: list[ChatMessage], latest_message: str) -> str:
         if blocks_the_loop(self._llm, "acomplete"):
             return await asyncio.to_thread(self._condense_question, chat_history, latest_message)
         return await super()._acondense_question(chat_history, latest_message)
+
+
+def _with_query(
+    turn: Any, source: ToolOutput, nodes: list[NodeWithScore]
+) -> tuple[Any, ToolOutput, list[NodeWithScore]]:
+    """The turn asks the condensed question."""
+    turn.query = source.raw_input["message"]
+    return turn, source, nodes

@@ -85,7 +85,7 @@ class PlainCalls:
                 yield piece.delta or ""
 
     def frame(self) -> str:
-        """What stands around every prompt, for counting its tokens; the LLM's `system_prompt` not included."""
+        """The text around every prompt, for counting its tokens; the LLM's `system_prompt` not included."""
         wrapper = self._llm.query_wrapper_prompt
         wrapped = wrapper.format(query_str="") if wrapper is not None and not self._chats else ""
         return "\n".join([*(f"{m.role.value}: {m.content}" for m in self._prefix), wrapped])

@@ -66,7 +66,7 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
             settings: the other arguments of `RobustRAGSynthesizer`.
 
         Raises:
-            TypeError, ValueError: arguments that exclude each other or make no sense.
+            TypeError, ValueError: arguments that exclude each other, or an invalid one.
         """
         return cls(
             retriever,
@@ -94,5 +94,7 @@ def synthesizer_of(
     if not isinstance(given, RobustRAGSynthesizer):
         raise TypeError(f"response_synthesizer must be a RobustRAGSynthesizer, got {type(given).__name__}")
     if extra := sorted(set(named) - {"callback_manager"}):
-        raise TypeError(f"{', '.join(extra)}: pass these to the RobustRAGSynthesizer, which was given as well")
+        raise TypeError(
+            f"{', '.join(extra)}: pass these to the RobustRAGSynthesizer, or leave out response_synthesizer"
+        )
     return given if streaming in (None, given.streams) else given.with_changes(streaming=streaming)

@@ -65,7 +65,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
 
     Args:
         llm: asked once per group and once at the end; a `StructuredLLM` gives structure to the final answer alone. A
-            `LocalModel` of the core will do, too. None: `Settings.llm`.
+            `LocalModel` of the core is accepted, too. None: `Settings.llm`.
         aggregation: `"keyword"`, `"decoding"`, `"voting"`, or finished settings of the core.
         streaming: whether `query` gives a `StreamingResponse`. Aggregated text alone is streamed.
         output_cls: the pydantic class of the final answer; an abstention stays a `Response` with words.
@@ -86,7 +86,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             all, `task` for the first two.
 
     Raises:
-        ValueError, TypeError: an argument makes no sense; the message names it and the fix.
+        ValueError, TypeError: an invalid argument; the message names it and the fix.
 
     Example:
         >>> synthesizer = RobustRAGSynthesizer(llm=llm)

@@ -1,7 +1,7 @@
 """Which passages belong together: labels and grouping keys, made out of whatever metadata holds.
 
 Metadata is untrusted. A value that cannot be a key (a list, or an object that fails when it is compared) costs its own
-passage the key and nothing else: it is no error, and it wins no vote either. NaN, in all its forms, is None.
+passage its key and nothing else: it raises no error and wins no votes. NaN, in all its forms, is None.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ class Passage:
         text: what the model reads. It is data: nothing in it is ever interpreted.
         id: a label that comes back in the answer; nothing is keyed by it.
         source: where the text came from (a URL, a file, an author): the unit that `by="source"` isolates. Numbers and
-            paths become str; NaN, an empty text and everything else (a list, a dict) are no source.
+            paths become str; NaN, an empty text and everything else (a list, a dict) become None.
         metadata: anything else; never shown to the model.
     """
 
@@ -46,7 +46,7 @@ class PassageGroup:
         index: the group's place (0-based), by its first passage.
         passages: in rank order.
         keyless: why these passages have no key, one word each, in the group of those without one.
-        separator: what stands between two passages' texts.
+        separator: the text between two passages.
     """
 
     index: int
@@ -97,7 +97,7 @@ def isolate(
         by: `"source"`, or a function from a passage to a key: all passages of one key share a group wherever they
             rank, so that one document cut into many chunks has one vote. Passages without a source or key share one
             group, since an author who leaves the source out must not gain votes by it. The function's None and NaN
-            are no key, nor is what cannot be hashed or compared; where it raises, that passage has none.
+            mean no key, as does a value that cannot be hashed or compared; where it raises, that passage has none.
 
     Returns:
         The groups in order of their first passage; a group's `index` is its place in that order.

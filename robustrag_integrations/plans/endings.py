@@ -35,7 +35,7 @@ def _abstaining_below(plan: Plan, min_radius: int) -> Plan:
     elif answer.radius < min_radius:
         why = (
             f"abstained: the answer's radius is {answer.radius}, below min_radius={min_radius}. Do not ask again until "
-            "it is larger: whoever can sway single runs would choose the one that counts. Retrieve more sources"
+            "it is larger: an attacker who can sway single runs then chooses which one counts. Retrieve more sources"
         )
         answer = replace(
             answer,
