@@ -17,6 +17,7 @@ from robustrag_integrations.attacks.plugins import attack_of
 from robustrag_integrations.attacks.scene import Attack, AttackedQuestion, Scene, Writer
 from robustrag_integrations.certification.cases import AttackMode as Mode
 from robustrag_integrations.certification.cases import check_attack
+from robustrag_integrations.checks import is_whole_number
 from robustrag_integrations.metrics import Metric, contains_answer
 from robustrag_integrations.passages import Passage, as_passages
 
@@ -129,8 +130,7 @@ def ranks_to_sweep(top_k: int, corruption_size: int) -> tuple[int, ...]:
 
 
 def _check_rank(rank: Rank) -> None:
-    whole = isinstance(rank, int) and not isinstance(rank, bool) and rank >= 0
-    if not whole and rank not in RANKS:
+    if rank not in RANKS and not is_whole_number(rank, 0):
         raise ValueError(f"rank={rank!r} must be {', '.join(map(repr, RANKS))}, or a whole number from 0, the top")
 
 

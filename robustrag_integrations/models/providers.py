@@ -10,7 +10,6 @@ import importlib
 import importlib.util
 import inspect
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import TextModel
+from robustrag_integrations.plugins import load_object, see_working_folder
 
 SETTINGS = ("base_url", "max_context_tokens", "max_new_tokens")
 
@@ -205,11 +205,9 @@ def _no_name(example: str) -> Callable[[str], str | None]:
 def _load_function(name: str, settings: Mapping[str, Any]) -> TextModel:
     from robustrag_integrations.models.callable import CallableModel
 
-    module, _, thing = name.partition(":")
-    _see_working_folder()
     try:
-        found: Any = getattr(importlib.import_module(module), thing)
-    except (ImportError, AttributeError) as error:
+        found = load_object(name)
+    except ValueError as error:
         raise ModelError(f"cannot load the model 'python:{name}': {error}") from error
     if isinstance(found, TextModel):
         return found
@@ -224,7 +222,7 @@ def _function_parts(name: str, _: Mapping[str, Any]) -> Iterator[bytes]:
     """The name, and the file of the function's module."""
     yield f"python:{name}".encode()
     module = name.partition(":")[0]
-    _see_working_folder()
+    see_working_folder()
     try:
         spec = importlib.util.find_spec(module)
     except (ImportError, ValueError) as error:
@@ -239,12 +237,6 @@ def _not_an_object(name: str) -> str | None:
     if module and thing.isidentifier():
         return None
     return f"'python:{name}' must be python:MODULE:OBJECT, as in python:my_models:answer"
-
-
-def _see_working_folder() -> None:
-    """Modules in the working folder can be named, as with `python -m`; console scripts do not look there."""
-    if "" not in sys.path and os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
 
 
 _OF_SERVERS = frozenset({"base_url", "max_new_tokens"})

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from robustrag_integrations.certification.cases import AttackMode
+from robustrag_integrations.checks import is_whole_number
 from robustrag_integrations.defenses.registry import METHODS, VANILLA
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.run.sections import Section, shown
@@ -323,7 +324,7 @@ def _metric(top: Section) -> str:
 def _ranks(section: Section) -> tuple[str | int, ...]:
     found: list[str | int] = []
     for value in section.values("ranks"):
-        if (isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1000) or value in RANKS:
+        if is_whole_number(value, 0, 999) or value in RANKS:
             found.append(value)
         else:
             raise section.wrong(f"{shown(value)} must be one of {', '.join(RANKS)}, or a rank from 0 on", "ranks")
