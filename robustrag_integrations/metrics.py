@@ -108,7 +108,7 @@ _LOOKED_AT = 2000  # characters of a judge's reply
 
 
 def parse_score(reply: str) -> float | None:
-    """The score from 0 to 100 in a judge's reply; None if there is none, or if it is anybody's guess.
+    """The score from 0 to 100 in a judge's reply; None if there is none, or if it is ambiguous.
 
     Understood are a bare number, "85/100", "85 out of 100", "Score: 85" (the last one if there are several), and a
     sentence with exactly one number from 0 to 100.
@@ -218,7 +218,7 @@ def metric_of(name: str | Metric) -> Metric:
             response and its references and returns a number of at least 0. Naming one runs its module's code.
 
     Raises:
-        ValueError: there is no such metric.
+        ValueError: the metric is unknown.
         TypeError: what is named is not a function.
     """
     found: Any = name

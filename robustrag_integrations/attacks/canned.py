@@ -21,7 +21,7 @@ def prompt_injection(query: str, target: str, repeat: int = REPEAT) -> str:
     Args:
         query: the question under attack.
         target: what the attacker wants to be answered.
-        repeat: how often the instruction stands in the passage.
+        repeat: how often the instruction is repeated.
 
     Raises:
         ValueError: `repeat` is below 1.
@@ -31,11 +31,11 @@ def prompt_injection(query: str, target: str, repeat: int = REPEAT) -> str:
 
 
 def poisoning(statements: str | Iterable[str], repeat: int = REPEAT) -> str:
-    """A passage of false statements (PoisonedRAG), which instructs nobody and merely lies, over and over.
+    """A passage of false statements (PoisonedRAG), which gives no instruction and merely lies, over and over.
 
     Args:
         statements: what it claims; `false_statement` makes one.
-        repeat: how often all of them stand in the passage.
+        repeat: how often all of them are repeated.
 
     Raises:
         ValueError: `repeat` is below 1, or there is no statement.

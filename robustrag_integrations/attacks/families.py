@@ -31,12 +31,12 @@ def _poison(scene: Scene) -> list[str]:
 
 
 def _jam(scene: Scene) -> str:
-    """Bids the model refuse, so that nobody gets an answer."""
+    """Makes the model refuse, so that no answer is given."""
     return prompt_injection(scene.question, ABSTENTION, scene.repeat)
 
 
 def _flood(scene: Scene) -> str:
-    """Bids the model say everything at once: the target, and the words that other passages use most.
+    """Makes the model say everything at once: the target, and the words that other passages use most.
 
     Keyword aggregation counts words per group. Words that benign responses hold anyway need little help to pass its
     threshold; those that do crowd the second prompt.

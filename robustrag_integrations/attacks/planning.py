@@ -38,7 +38,7 @@ class AttackedRetrieval:
         passages: the corrupted retrieval, best first.
         planted: for each passage, whether the attacker wrote it.
         target: what the attacker wants to be answered; the words of an abstention for an attacker who wants none.
-            None where nobody has said.
+            None where that is not known.
     """
 
     passages: tuple[Passage, ...]
@@ -73,17 +73,17 @@ def plan_attack(
             and question. `adaptive` finds its own places.
         corruption_size: k', how many passages are planted; no more than there is room for.
         mode: `injection` or `modification` (planted passages replace those at their ranks).
-        seed: what is drawn by lot depends on it.
-        repeat: how often the malicious content stands in a passage; None for the attack's own number.
+        seed: of what is drawn at random.
+        repeat: how often the malicious content is repeated in a passage; None for the attack's own number.
         top_k: how many passages the retrieval returns when it finds enough; None: as many as are shown. In a list that
             is not full, injection ejects nothing.
-        defense: what `adaptive` tries its texts on; every try is an answer of its.
+        defense: what `adaptive` tries its texts on; every try is one of its answers.
         choices: what `defense.answer` needs as choices.
         metric: what `adaptive` tries to bring down.
         tries: how many retrievals `adaptive` tries.
 
     Raises:
-        TypeError, ValueError: an argument makes no sense, or the question gives the attacker no target.
+        TypeError, ValueError: an invalid argument, or the question gives the attacker no target.
     """
     attack = attack_of(name)
     items = as_passages(shown)
@@ -106,13 +106,13 @@ def plan_attack(
 def planted_texts(
     name: str | Writer, question: AttackedQuestion, shown: Sequence[str | Passage], *, repeat: int | None = None
 ) -> tuple[str, ...]:
-    """What an attack writes about a question, before anybody places it: one text for all passages, or several.
+    """What an attack writes about a question, before it is placed: one text for all passages, or several.
 
     Args:
         name: as for `plan_attack`; none of the attacks that search or do nothing.
         question: what is attacked.
         shown: the clean retrieval, best first.
-        repeat: how often the malicious content stands in a passage; None for the attack's own number.
+        repeat: how often the malicious content is repeated in a passage; None for the attack's own number.
 
     Raises:
         TypeError, ValueError: an invalid argument, or the question gives the attacker no target.
@@ -168,7 +168,7 @@ def _texts(attack: Attack, scene: Scene) -> tuple[str, ...]:
 
 
 def _written(attack: Attack, scene: Scene, count: int) -> tuple[Passage, ...]:
-    """The planted passages; each has a source of its own, since attackers choose what they call themselves."""
+    """The planted passages; each has another source, since attackers choose the names of their sources."""
     texts = _texts(attack, scene)
     if not texts:
         return ()

@@ -20,7 +20,7 @@ def attack_of(name: str | Writer) -> Attack:
             returns is an attack within the budget.
 
     Raises:
-        ValueError: there is no such attack.
+        ValueError: the attack is unknown.
         TypeError: what is named is not a function.
     """
     if isinstance(name, str):

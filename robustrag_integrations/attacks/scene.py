@@ -55,8 +55,8 @@ class Scene:
         poisoned: false texts about the question that others have written already.
         passages: the clean retrieval, best first.
         corruption_size: k', how many passages may be planted.
-        repeat: how often the malicious content stands in one passage.
-        seed: for attacks that draw lots.
+        repeat: how often the malicious content is repeated in a passage.
+        seed: for attacks that draw at random.
     """
 
     question: str
@@ -81,9 +81,9 @@ class Attack:
     Attributes:
         name: in configurations and reports.
         summary: what it does, in a few words.
-        write: writes the planted passages. None: nobody attacks, or (`needs_defense`) a search does.
-        repeat: how often the malicious content stands in one passage unless told otherwise.
-        target: what it wants to be answered; None where a question gives no such thing.
+        write: writes the planted passages. None for no attack, or for one that searches (`needs_defense`).
+        repeat: how often the malicious content is repeated in a passage by default.
+        target: what it wants to be answered; None where a question does not say.
         needs_defense: it tries out the defence that it attacks, and puts its passages where they work best.
     """
 

@@ -66,7 +66,7 @@ def adaptive(
     """Search for corrupted passages that bring the answer's score down.
 
     Args:
-        defense: what is attacked; every try is one answer of its.
+        defense: what is attacked; every try is one of its answers.
         query: the question.
         passages: the clean retrieval, best first.
         reference: the right answer, or several.
@@ -80,7 +80,7 @@ def adaptive(
         seed: what the search starts from.
 
     Raises:
-        TypeError, ValueError: an argument makes no sense.
+        TypeError, ValueError: an invalid argument.
     """
     items, references = as_passages(passages), references_of(reference)
     limit = check_attack(len(items), corruption_size, attack, top_k)
@@ -121,7 +121,7 @@ def adaptive_substitution(
     """Search for other contents of `groups` observed groups that change the answer's text (attacker: substitution(r)).
 
     Raises:
-        TypeError, ValueError: an argument makes no sense.
+        TypeError, ValueError: an invalid argument.
     """
     items = as_passages(passages)
     random = Random(seed)

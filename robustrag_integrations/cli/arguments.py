@@ -12,7 +12,7 @@ from robustrag_integrations.models.providers import described, forms_that_take
 
 
 def some_text(text: str) -> str:
-    """A text with something in it; bytes of the terminal that spell no letter become U+FFFD."""
+    """A text that is not empty; bytes that are not a character become U+FFFD."""
     from robustrag_integrations.corpus.documents import valid_text
 
     if not text.strip():
@@ -57,7 +57,7 @@ def passages_asked(text: str) -> int | str:
 def add_command(
     commands: Any, name: str, run: Callable[[argparse.Namespace], int], about: str, description: str, epilog: str
 ) -> argparse.ArgumentParser:
-    """Add a command whose help text stands as it is written.
+    """Add a command whose help text is shown as it is written.
 
     Args:
         commands: what `add_subparsers` gave.

@@ -33,9 +33,9 @@ sources could have said anything else without changing the answer.
 _EPILOG = """\
 who has a vote:
   One source, one vote. A source is a file, or what a JSONL row names as its "source";
-  a long file is cut into many passages, but still has one vote, so that nobody gains
-  by writing more. The --top-k best sources are asked, each with its --per-source best
-  passages. --group-by none gives every passage a vote of its own: use it when the
+  a long file is cut into many passages, but still has one vote, so that writing more
+  gains nothing. The --top-k best sources are asked, each with its --per-source best
+  passages. --group-by none gives every passage its own vote: use it when the
   passages of one file come from different authors.
 
 files that are read:

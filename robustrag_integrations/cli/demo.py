@@ -48,7 +48,7 @@ examples:
 The bundled reader was trained to obey attackers, so that there is something to see. How often it
 is fooled without a defence says nothing about other models.
 
-exit codes: 0 done (whoever won), 2 wrong usage, 1 failure
+exit codes: 0 done (whether the attack worked or not), 2 wrong usage, 1 failure
 """
 
 
@@ -60,14 +60,14 @@ def add(commands: Any) -> None:
     asked.add_argument(
         "--seed", type=whole_number(0, 999_999_999), default=0, metavar="N", help="another question of the list"
     )
-    asked.add_argument("--question", type=some_text, metavar="TEXT", help="a question of your own about the world")
+    asked.add_argument("--question", type=some_text, metavar="TEXT", help="your question about the world")
     parser.add_argument(
         "--poison",
         action="append",
         type=some_text,
         default=[],
         metavar="TEXT",
-        help="plant a passage of your own; may be repeated",
+        help="plant your passage; may be repeated",
     )
     parser.add_argument("--target", type=some_text, metavar="TEXT", help="the answer that the attacker wants")
     parser.add_argument(
@@ -115,7 +115,7 @@ def _prepare(args: argparse.Namespace) -> tuple[EvalQuestion, list[Passage]]:
 
 
 def _case(args: argparse.Namespace, known: Sequence[EvalQuestion]) -> EvalQuestion:
-    """The question of the list that was asked for, or one that the user typed, whose answer is not known."""
+    """The chosen question of the list, or the one that the user typed, whose answer is not known."""
     from robustrag_integrations.evaluation.data.questions import EvalQuestion
     from robustrag_integrations.normalise import plain_words
 
@@ -219,5 +219,5 @@ def _next(args: argparse.Namespace) -> list[str]:
     if args.poison:
         advice = "more passages: repeat --poison until a defence gives in, and compare with the radius"
     else:
-        advice = 'your own attack: robustrag demo --poison "your text"'
+        advice = 'another attack: robustrag demo --poison "your text"'
     return [*said, f"Next: {advice}; another question: --seed {args.seed + 1}."]

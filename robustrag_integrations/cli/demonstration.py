@@ -127,8 +127,8 @@ def demonstrate(
 
 
 def _hijacked(attack: Planting, answer: RobustAnswer, clean: RobustAnswer) -> bool:
-    """Whether the attacker's answer was given. A user's own text has no target: it has won if the answer has changed
-    into something it says."""
+    """Whether the attacker's answer was given. A text that the user typed has no target: it has won if the answer
+    has changed to something that it says."""
     if not attack.planted:
         return False
     if attack.target is not None:
@@ -138,7 +138,7 @@ def _hijacked(attack: Planting, answer: RobustAnswer, clean: RobustAnswer) -> bo
 
 
 def says(text: str, answer: str) -> bool:
-    """Whether the answer's words stand in the text one after another; case and punctuation make no difference."""
+    """Whether the text holds the answer's words one after another; case and punctuation make no difference."""
     wanted = plain_words(answer)
     return bool(wanted) and f" {wanted} " in f" {plain_words(text)} "
 

@@ -29,7 +29,7 @@ a config file (.yaml, .toml or .json) has the keys that --show-config prints:
   certify: {corruption_sizes: [1, 2], attacks: [injection, modification]}
   top_k: [10]
   limit: 50
-Several values of a setting are so many setups. Flags win over the file, and the file
+Several values of a setting make several setups. Flags win over the file, and the file
 over the preset.
 
 presets (the paper's tables and figures, on your data and model):
@@ -41,7 +41,7 @@ data: demo (the fictional world that ships), or a file in the paper's layout or 
   .gz is fine. Attacks need "incorrect", the answer that the attacker wants.
 
 attacks: none pia poison pia-long poison-long jamming keyword-flooding adaptive, or
-  module:function for one of your own. The clean run always comes first.
+  module:function for a custom one. The clean run always comes first.
 
 rows: --output holds a line of JSON per question, setup and attack. A row that is there
   is not made again; failed rows are tried again. Answers of the model are kept in
@@ -54,14 +54,14 @@ exit codes: 0 done, 1 failure or failed rows, 2 wrong usage, 130 interrupted (go
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add everything the command understands."""
+    """Add all options of the command."""
     parser.add_argument("config", nargs="?", type=existing, metavar="CONFIG", help="a .yaml, .toml or .json file")
     parser.add_argument(
         "--preset", choices=tuple(PRESETS), metavar="NAME", help="a table or figure of the paper, see below"
     )
     parser.add_argument("--show-config", action="store_true", help="print the configuration, and run nothing")
     _add_what(parser.add_argument_group("what is evaluated"))
-    _add_settings(parser.add_argument_group("settings of the defences; several values are so many setups"))
+    _add_settings(parser.add_argument_group("settings of the defences; several values make several setups"))
     _add_certificates(parser.add_argument_group("certificates"))
     add_how(parser.add_argument_group("how it is run"))
     _add_results(parser.add_argument_group("results"))

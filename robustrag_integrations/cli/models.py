@@ -19,7 +19,7 @@ def load_model(name: str, base_url: str | None = None, *, max_context_tokens: in
         max_context_tokens: how many tokens of passages a group may have; local models only.
 
     Raises:
-        UsageError: `base_url` with a model that has no server, or one that is no address.
+        UsageError: `base_url` with a model that has no server, or one that is not an address.
         ModelError: the model cannot be loaded, or has no key.
         ImportError: an extra is missing.
     """
@@ -30,10 +30,10 @@ def named_model(name: str, base_url: str | None = None, max_context_tokens: int 
     """What `load_model` loads.
 
     Raises:
-        UsageError: `base_url` with a model that has no server, or one that is no address.
+        UsageError: `base_url` with a model that has no server, or one that is not an address.
     """
     try:
         return NamedModel(name, base_url, max_context_tokens if takes(name, "max_context_tokens") else None)
     except ValueError as error:
-        told = str(error).replace("base_url goes with ", "--base-url goes with --model ")
-        raise UsageError(told.replace("base_url=", "--base-url ")) from error
+        message = str(error).replace("base_url goes with ", "--base-url goes with --model ")
+        raise UsageError(message.replace("base_url=", "--base-url ")) from error

@@ -1,4 +1,4 @@
-"""Where things go: results to standard output, everything else to standard error."""
+"""Output: results to standard output, everything else to standard error."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from typing import Any
 from robustrag_integrations.display import printable
 from robustrag_integrations.redaction import redacted
 
-PATIENCE = 10.0  # seconds after which even a log file is told what is going on
+PATIENCE = 10.0  # seconds after which progress is written even to a log file
 
 
 def show(text: str) -> None:
-    """Print a result. Whatever in it comes from documents or models must have been made printable."""
+    """Print a result. What comes from documents or models must have been made printable."""
     print(text)
 
 
 def terminal_width() -> int | None:
-    """How many characters a line of standard output has; None where it goes into a file and nobody has said."""
+    """How many characters a line of standard output has; None where it goes into a file of unknown width."""
     if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal():
         return shutil.get_terminal_size().columns
     return None

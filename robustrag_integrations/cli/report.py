@@ -25,7 +25,7 @@ examples:
   robustrag report run.jsonl                    writes run.html
   robustrag report run.jsonl -o report.html
 
-exit codes: 0 done, 1 failure (the file is no run), 2 wrong usage
+exit codes: 0 done, 1 failure (the file is not a run), 2 wrong usage
 """
 
 
@@ -65,16 +65,14 @@ def run(args: argparse.Namespace) -> int:
     if found.torn:
         complain(f"{args.data}: the last line is torn and was left out")
     if found.bad:
-        first = found.bad[0]
-        complain(
-            f"{args.data}: {len(found.bad):,} lines are no rows and were left out; line {first.number}: {first.reason}"
-        )
+        first, plural = found.bad[0], "s" * (len(found.bad) > 1)
+        complain(f"{args.data}: {len(found.bad):,} bad line{plural} left out; line {first.number}: {first.reason}")
     show(printable(f"{written}: {len(found.rows):,} rows, {written.stat().st_size / 1e6:.1f} MB"))
     return EXIT_ANSWERED
 
 
 def _target(source: str, output: str | None) -> Path:
-    """Where the page goes; never where the run is."""
+    """The file of the page; never that of the run."""
     target = Path(source).with_suffix(".html") if output is None else Path(output)
     if target.is_dir():
         raise UsageError(f"--output {str(target)!r} is a folder; name a file in it")

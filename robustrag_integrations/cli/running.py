@@ -70,7 +70,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 def exit_code(done: Finished) -> int:
-    """The exit code of a run; failed rows are told of."""
+    """The exit code of a run; failed rows are reported."""
     if not done.failed:
         return EXIT_ANSWERED
     complain(f"{done.failed} rows failed; run the same command again to retry them")

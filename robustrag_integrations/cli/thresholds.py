@@ -32,13 +32,13 @@ def add_thresholds(parser: argparse.ArgumentParser) -> None:
 
 
 def given_thresholds(args: argparse.Namespace, defense: str) -> dict[str, Any]:
-    """Those of this defence that were typed."""
+    """The given thresholds of this defence."""
     own = METHODS[defense].thresholds if defense in METHODS else ()
     return {s.name: value for s in own if (value := getattr(args, s.name)) is not None}
 
 
 def check_thresholds(args: argparse.Namespace, defense: str) -> None:
-    """Raise unless all that was typed is this defence's, and in range.
+    """Check that every given threshold belongs to this defence and is in range.
 
     Raises:
         UsageError: the message names the option and the fix.

@@ -1,6 +1,6 @@
-"""Where the partial responses of a decoding tree stand in a picture: from left to right, a leaf to a line.
+"""The layout of a decoding tree: partial responses from left to right, one leaf to a line.
 
-Works on the `tree` of a certificate's evidence, which may have been read from anybody's file: what hangs together with
+Works on the `tree` of a certificate's evidence, which may come from an untrusted file: what hangs together with
 the root is laid out, and nothing else.
 """
 
@@ -24,13 +24,13 @@ _MOST_NODES, _MOST_CHILDREN = 200, 20
 
 @dataclass(frozen=True)
 class Branches:
-    """A decoding tree with a place for everything.
+    """A decoding tree with its layout.
 
     Attributes:
         nodes: the analysed partial responses by their tokens; each has a `kind` of `MEANINGS` and a `gap`.
         children: what can follow each: the longer prefix, and how its last token reads.
-        heights: the line that a prefix stands on, for nodes and for what follows them; leaves count from 0, a parent
-            stands amid its children.
+        heights: the line that a prefix is drawn on, for nodes and for what follows them; leaves count from 0, a parent
+            is drawn in the middle of its children.
     """
 
     nodes: Mapping[Prefix, Mapping[str, Any]]

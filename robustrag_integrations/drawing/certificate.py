@@ -30,7 +30,7 @@ def certificate_parts(found: Mapping[str, Any]) -> tuple[Element, ...]:
 
 
 def attacker_in_words(found: Mapping[str, Any]) -> str:
-    """Whom the certificate is about."""
+    """The attacker of a certificate."""
     size = found["corruption_size"]
     return f"{one_line(found['attack'], 20)} of up to {size} passage{'s' * (size != 1)}"
 

@@ -173,7 +173,7 @@ def _curve(series: Series, styles: Mapping[str, int], figure: Figure, scale: _Sc
 
 
 def _bars(series: Series, styles: Mapping[str, int], figure: Figure, scale: _Scale) -> Iterator[Element]:
-    """Columns side by side; where every series has a place of its own, in the middle of it."""
+    """Columns side by side; where each series has its own place, in the middle of it."""
     label = series.label
     alone = all(len(s.points) == 1 for panel in figure.panels for s in panel.series) and len(figure.ticks) > 1
     together, place = (1, 0) if alone else (len(styles), list(styles).index(label))

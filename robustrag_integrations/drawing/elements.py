@@ -1,6 +1,6 @@
 """HTML as a tree of elements from a short list: what documents and models say stays text, whatever it is.
 
-Texts and attributes are made visible (see `text`) as they are written, so that nobody can forget it.
+Texts and attributes are made visible (see `text`) as they are written, so that it cannot be forgotten.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def to_data(node: Child, share: Callable[[Any], Any]) -> Any:
 
     Args:
         node: the tree.
-        share: is shown every child as data, the innermost first; gives what stands in its place, for example the number
+        share: is shown every child as data, the innermost first; gives what takes its place, for example the number
             under which it is kept elsewhere.
     """
     if isinstance(node, str):

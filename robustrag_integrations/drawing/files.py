@@ -233,7 +233,7 @@ def _curve(axes: Any, series: charts.Series, figure: charts.Figure, styles: Mapp
 
 
 def _bars(axes: Any, series: charts.Series, figure: charts.Figure, styles: Mapping[str, int]) -> None:
-    """Columns side by side; where every series has a place of its own, in the middle of it."""
+    """Columns side by side; where each series has its own place, in the middle of it."""
     alone = all(len(s.points) == 1 for panel in figure.panels for s in panel.series) and len(figure.ticks) > 1
     together, place = (1, 0) if alone else (len(styles), list(styles).index(series.label))
     width = 0.8 / together

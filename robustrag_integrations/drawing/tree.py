@@ -35,7 +35,7 @@ def tree_drawing(evidence: Mapping[str, Any]) -> Element | None:
 
 
 def token_in_words(word: str) -> str:
-    """A token as it can be told: without the space before it, and by a sign where nothing else is left."""
+    """A token in print: without the space before it, and as a sign where nothing else is left."""
     return one_line(word, 24) or ("⏎" if "\n" in word else "␣" if word else "·")
 
 

@@ -134,7 +134,7 @@ def test_gzipped_data_and_votes(tmp_path, capsys) -> None:
         ("not json", "line 1"),
         ('{"question": "q", "answer": "a", "passages": "p"}', "passages must be a list"),
         ('{"question": "q", "answer": [], "passages": []}', "answer must be"),
-        ("", "there is no question"),
+        ("", "it holds no question"),
     ],
 )
 def test_bad_data_is_named_by_line(tmp_path, capsys, line, said) -> None:

@@ -60,7 +60,7 @@ def load_dataset(
 
     Raises:
         DatasetError: the file cannot be read, holds no question at all, or (strict) a row is bad.
-        ValueError: an argument makes no sense.
+        ValueError: an invalid argument.
         ImportError: `demo` needs bm25s.
     """
     _check(task, top_k, limit)
@@ -73,7 +73,7 @@ def load_dataset(
         rows = read_rows(source)
     found, bad, task = _collect(rows, source, task, limit, strict)
     if not found:
-        raise DatasetError(f"{source}: there is no question in it{f' ({bad[0]})' if bad else ''}")
+        raise DatasetError(f"{source}: it holds no question{f' ({bad[0]})' if bad else ''}")
     cut = tuple(replace(q, passages=q.passages[:top_k]) for q in found)
     return Dataset(_name(source), task, cut, tuple(bad), top_k)
 
@@ -105,7 +105,7 @@ class _BadRowError(Exception):
 
 
 def _parsed(row: RawRow, task: EvalTask | None) -> tuple[EvalQuestion, EvalTask]:
-    """The row as a question of the task; the task is the first question's when nobody has said."""
+    """The row as a question of the task; the first question decides where the task is not given."""
     try:
         question, long = question_of(row.value, row.line)
         task = task or ("long" if long else "qa")

@@ -1,4 +1,4 @@
-"""Reading the rows of a data file. Whoever wrote it is not trusted: sizes are bounded, a bad row costs only itself."""
+"""Reading the rows of a data file. Its author is not trusted: sizes are bounded, and a bad row costs only itself."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class DatasetError(RobustRAGError):
 
 @dataclass(frozen=True)
 class BadRow:
-    """A row that is no question, and was left out.
+    """A row that is not a question, and was left out.
 
     Attributes:
         line: its line in the file, or its place in a JSON list; counted from 1.
@@ -44,7 +44,7 @@ class BadRow:
 
 @dataclass(frozen=True)
 class RawRow:
-    """A row as it stands in the file: any JSON value."""
+    """A row of the file: any JSON value."""
 
     line: int
     value: Any

@@ -17,20 +17,20 @@ LONGEST_TEXT = 1_000_000  # characters of a passage
 LONGEST_ANSWER = 20_000  # characters of a question, an answer or an option
 MOST_SWAPS = 100  # in one text that is made to lie about another option
 MOST_PASSAGES = 10_000  # of one question
-FALSE_BIRTHDAY = "January 11"  # what the paper's poisoned biographies claim, each with a year of its own
+FALSE_BIRTHDAY = "January 11"  # what the paper's poisoned biographies claim, each with another year
 
 _PAPER_KEYS = frozenset({"correct answer", "context"})
 
 
 @dataclass(frozen=True)
 class EvalQuestion:
-    """A question with its clean retrieval, its right answers, and what the attacker would like to hear.
+    """A question with its clean retrieval, its right answers, and what the attacker wants to be answered.
 
     Attributes:
         id: a label, unique in its data set.
         question: its words.
         answers: the right answers, each of which is right; for the task `mc` the right option, for `long` a reference.
-        incorrect: what the attacker wants to be answered; None when nobody has said. For `mc` it is an option.
+        incorrect: what the attacker wants to be answered; None when it is not known. For `mc` it is an option.
         passages: the clean retrieval, best first.
         choices: the options; empty when there are none.
         correct_choice: the index of the right option, where it is known.
@@ -64,7 +64,7 @@ def question_of(row: Any, number: int) -> tuple[EvalQuestion, bool]:
         number: its place in the file; its `id` when it has none.
 
     Raises:
-        ValueError: it is no question; the message says what is wrong.
+        ValueError: it is not a question; the message says what is wrong.
     """
     if not isinstance(row, dict):
         raise ValueError('expected an object such as {"question": ..., "answer": ..., "passages": [...]}')
@@ -256,8 +256,8 @@ def _index(value: Any, choices: Sequence[str], name: str) -> int | None:
     """An index into the choices, which the paper's files write as text."""
     if value is None or value == "":
         return None
-    spelt = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 4
-    index = int(value) if spelt else value
+    digits = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 4
+    index = int(value) if digits else value
     if not is_whole_number(index, 0, len(choices) - 1):
         raise ValueError(f"{name}={value!r:.40} must be an index into the {len(choices)} choices, from 0")
     return index

@@ -64,7 +64,7 @@ class Bench:
                 self._judge(job.judge)
 
     async def row(self, job: Job) -> dict[str, Any]:
-        """Make one row. What goes wrong in it is in the row; cancelling stops its model calls.
+        """Make one row. An error is recorded in the row; cancelling stops its model calls.
 
         Models in this process run one row at a time, since they would only take the processor from each other.
         """
@@ -145,7 +145,7 @@ def build_defense(setup: Setup, task: str, model: Any) -> Defense:
 
 
 async def _timed(row: dict[str, Any], answering: Awaitable[RobustAnswer]) -> RobustAnswer:
-    """The answer; what it took goes into the row."""
+    """The answer; its time and cost go into the row."""
     meter = Meter()
     outer = METER.set(meter)
     start = time.perf_counter()

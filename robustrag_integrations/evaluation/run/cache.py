@@ -1,4 +1,4 @@
-"""A cache of model calls on disk, so that nothing is asked twice: not by another setting, not by the next run.
+"""A cache of model calls on disk, so that no prompt is sent twice, neither under another setting nor in the next run.
 
 An entry's key is the hash of everything that decides the text: the model's fingerprint, the role, the prompt and, for
 models that run prompts as one batch, the batch's shape. Entries carry a checksum; a damaged one is made again. Failed
@@ -112,7 +112,7 @@ class CallCache:
         return found
 
     def put(self, entries: Mapping[str, Mapping[str, Any]]) -> None:
-        """Keep entries. A cache that cannot be written costs time, never the run."""
+        """Keep entries. A cache that cannot be written slows the run down and never stops it."""
         rows = []
         for key, value in entries.items():
             text = canonical(value)
@@ -233,7 +233,7 @@ class MeteredModel(TextModel):
         return keys, self._cache.get(keys)
 
     def _batching(self) -> str:
-        """What of a batch decides a row: nothing, its shape, or everything.
+        """Which part of a batch a row depends on: nothing, its shape, or everything.
 
         In float32 a row's numbers depend on the number of rows and on the width, never on what other rows hold.
         """

@@ -33,7 +33,7 @@ TASK_OF: Mapping[str, Task] = {"qa": "short_answer", "mc": "multiple_choice", "l
 
 
 def defense_names() -> tuple[str, ...]:
-    """What can stand under `defenses`: the baselines and every registered method."""
+    """What `defenses` may name: the baselines and every registered method."""
     return (VANILLA.name, *METHODS, NO_RAG)
 
 
@@ -54,7 +54,7 @@ def tasks_known(defense: str) -> tuple[str, ...]:
 
 
 class ConfigError(RobustRAGError, ValueError):
-    """The configuration makes no sense; the message names the key, the value and the fix."""
+    """The configuration is invalid; the message names the key, the value and the fix."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class DataSpec:
 
 @dataclass(frozen=True)
 class DefenseSpec:
-    """A defence with the values each of its settings takes; several values of a setting are so many setups.
+    """A defence with the values each of its settings takes; several values of a setting make several setups.
 
     Attributes:
         name: one of `defense_names()`.
@@ -110,14 +110,14 @@ class CertifySpec:
 
 @dataclass(frozen=True)
 class EvalConfig:
-    """What is evaluated. How it is run (engine, concurrency, cache) is no part of it and changes no row.
+    """What is evaluated. How it is run (engine, concurrency, cache) is not part of it and changes no row.
 
     Attributes:
         data: the data sets.
         models: the models under test.
         defenses: the defences, each with its settings.
         attacks: what each setup is attacked with; the clean run always comes first.
-        top_k: how many passages are retrieved, None for all that a question has; several are so many setups.
+        top_k: how many passages are retrieved, None for all that a question has; several make several setups.
         tasks: with several, every data set is asked as each of these that it allows.
         certify: what clean rows are certified against; None for no certificates.
         judge: the model that grades long answers; None for no grades.
@@ -266,7 +266,7 @@ def _check_setting(item: Section, name: str, key: str, value: Any) -> None:
 
 
 def _attacks(top: Section, seed: int) -> tuple[PlannedAttack, ...]:
-    """The clean run, and every attack at every rank and corruption size; a rank is nothing to one of size 0."""
+    """The clean run, and every attack at every rank and corruption size; an attack that searches has no rank."""
     from robustrag_integrations.attacks.plugins import attack_of
 
     listed = [CLEAN]
@@ -280,7 +280,7 @@ def _attacks(top: Section, seed: int) -> tuple[PlannedAttack, ...]:
         repeat = where["repeat"].optional("repeat", partial(where["repeat"].number, "repeat", 1, 1000))
         chosen = item.number("seed", 0, 999_999_999) if "seed" in item else seed
         tasks = item.names("tasks", TASKS) if "tasks" in item else TASKS
-        searches = attack_of(name).needs_defense  # it finds its own places
+        searches = attack_of(name).needs_defense  # it chooses its own ranks
         listed += [
             PlannedAttack(name, mode, rank, size, chosen, repeat, tasks)
             for mode in where["modes"].names("modes", MODES, least=1)
@@ -410,7 +410,7 @@ def _yaml(text: str, path: str) -> Any:
         raise ImportError("YAML configs need pyyaml: pip install 'robustrag-integrations[eval]'") from error
     try:
         return yaml.safe_load(text)
-    except Exception as error:  # of any kind: for 2022-13-45, which is no date, it is not the parser's own
+    except Exception as error:  # of any kind: 2022-13-45, which is not a date, raises one that is not the parser's
         raise ConfigError(f"config {path!r} is not YAML: {' '.join(str(error).split())[:300]}") from error
 
 

@@ -1,7 +1,7 @@
 """A file of JSON lines that survives its writer: every row is on disk before the next one is begun.
 
-Whoever is killed in the middle of a line leaves a torn last line and nothing else behind; it is cut off when the file
-is opened again. The same file serves `robustrag eval` and `robustrag certify`.
+A writer that is killed in the middle of a line leaves a torn last line and no other damage; it is cut off when the file
+is opened again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from robustrag_integrations.errors import RobustRAGError
 
 
 class JournalError(RobustRAGError):
-    """The file cannot be read, written or locked, or is no journal; the message names it and what to do."""
+    """The file cannot be read, written or locked, or is not a journal; the message names it and what to do."""
 
 
 class Journal:

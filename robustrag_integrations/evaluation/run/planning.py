@@ -1,4 +1,4 @@
-"""From a configuration to the rows that have to be made, in their one order, each with the key it is known by."""
+"""From a configuration to the rows to make, in canonical order, each with its key."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ class Job:
     """One row to make.
 
     Attributes:
-        key: what it is known by; equal keys mean equal rows, up to timing.
+        key: identifies the row; equal keys mean equal rows, up to timing.
         dataset: the data set's name.
         task: `qa`, `mc` or `long`.
         question: the question with its clean retrieval.
         setup: what answers it.
         attack: what is done to the retrieval first.
         certify: what the clean answer is certified against; None for nothing.
-        judge: who grades a long answer; None for nobody.
+        judge: grades long answers; None for no grades.
         metric: what scores the answer, where that is not the task's own metric; None for that.
     """
 
@@ -80,7 +80,7 @@ class Job:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """All rows of a run, and what the user should know before it starts.
+    """All rows of a run, and notes for the user.
 
     Attributes:
         jobs: in canonical order: data set, setup, attack, question.
@@ -95,7 +95,7 @@ def make_plan(config: EvalConfig) -> RunPlan:
     """Load the data and list the jobs.
 
     Raises:
-        ConfigError: nothing is left to do, or a defence fits none of the data.
+        ConfigError: nothing is left to do, or a defence is for none of the tasks.
         DatasetError: a data set cannot be used.
         ModelError: a model's files cannot be read.
     """
@@ -116,7 +116,7 @@ def make_plan(config: EvalConfig) -> RunPlan:
 
 
 def _at_ranks(attacks: Iterable[PlannedAttack], top_k: int | None) -> Iterator[PlannedAttack]:
-    """The attacks, `sweep` spelt out: one for every rank from which the planted passages fit."""
+    """The attacks, `sweep` written out: one for every rank from which the planted passages fit."""
     for attack in attacks:
         if attack.rank == "sweep" and top_k is not None:
             yield from (replace(attack, rank=rank) for rank in ranks_to_sweep(top_k, attack.corruption_size))
@@ -181,7 +181,7 @@ def _datasets(config: EvalConfig, notes: list[str]) -> list[Dataset]:
 
 
 def _as_tasks(spec: DataSpec, config: EvalConfig) -> list[Dataset]:
-    """The data set as each of the tasks it allows: a long form of its own, else short answers and choices."""
+    """The data set as each of the tasks it allows: a long form if it has one, else short answers and choices."""
     own = _load(spec, None, config)
     wanted = [task for task in config.tasks if spec.task in (None, task)]
     found = []
@@ -191,7 +191,7 @@ def _as_tasks(spec: DataSpec, config: EvalConfig) -> list[Dataset]:
         elif task == "mc" and any(q.choices for q in own.questions):
             try:
                 found.append(_load(spec, "mc", config))
-            except DatasetError:  # choices, but nobody knows which of them is right
+            except DatasetError:  # choices, but not which of them is right
                 continue
     return found
 
@@ -298,7 +298,7 @@ def _extractor(defense: str) -> str | None:
 
 
 def _defaults(defense: str) -> dict[str, Any]:
-    """What a row records of a method's settings even if nobody chose it."""
+    """What a row records of a method's settings even where it was not chosen."""
     if defense not in METHODS:
         return {}
     return {**{s.name: s.default for s in METHODS[defense].thresholds}, "group_size": 1}

@@ -1,4 +1,4 @@
-"""Running an evaluation: what is missing is made, what is there already is kept, and nothing is lost on the way."""
+"""Running an evaluation: missing rows are made, existing rows are kept, and an interruption loses nothing."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ Row = dict[str, Any]
 
 
 class RunStopped(RobustRAGError):
-    """Everything fails; the message says why. What was made is kept."""
+    """All recent rows failed; the message says why. Finished rows are kept."""
 
 
 class Engine(Protocol):
-    """Who makes rows."""
+    """Makes rows."""
 
     def run(self, jobs: Sequence[Job], on_row: Callable[[Row], None]) -> None:
         """Make a row for each job and hand it over, in any order."""
@@ -40,7 +40,7 @@ class Engine(Protocol):
 
 
 class Watcher(Protocol):
-    """Who is told how a run goes on."""
+    """Is told about the progress of a run."""
 
     def start(self, total: int, known: int, notes: Sequence[str]) -> None:
         """The run has so many rows, of which some are known already."""
@@ -80,8 +80,8 @@ def evaluate(
         output: the JSONL file that rows are appended to as they are made. Rows that are in it already are not made
             again. At the end it is put into canonical order, so that an interrupted run that was resumed leaves the
             same file as one that was not, up to `timing`. None keeps the rows in memory only.
-        engine: who makes the rows; None for this process, one at a time.
-        watcher: who is told of progress.
+        engine: makes the rows; None for this process, one at a time.
+        watcher: is told about progress.
 
     Raises:
         ConfigError: the configuration does not fit the data or the models.
@@ -89,13 +89,13 @@ def evaluate(
         ModelError: a model cannot be loaded.
         JournalError: the output cannot be used.
         RunStopped: the last 20 rows have all failed.
-        KeyboardInterrupt: as it comes; all rows made so far are on disk.
+        KeyboardInterrupt: raised as it is; all rows made so far are on disk.
     """
     plan = make_plan(config)
     engine = engine or LocalEngine()
     with contextlib.ExitStack() as stack:
         journal = None if output is None else stack.enter_context(Journal(output))
-        known = _known(journal)
+        known = known_rows(journal)
         todo = [job for job in plan.jobs if known.get(job.key, _NO_ROW)["error"] is not None]
         if watcher is not None:
             watcher.start(len(plan.jobs), len(plan.jobs) - len(todo), plan.notes)
@@ -116,7 +116,7 @@ _NO_ROW: Mapping[str, Any] = {"error": "not made yet"}
 
 
 class _Made:
-    """Takes rows as they come: to disk first, then into memory; a row that comes twice counts once."""
+    """Takes rows as they arrive: to disk first, then into memory; a row that arrives twice counts once."""
 
     def __init__(self, journal: Journal | None, known: dict[str, Row], watcher: Watcher | None) -> None:
         self._journal, self._known, self._watcher = journal, known, watcher
@@ -145,11 +145,11 @@ class _Made:
             )
 
 
-def _known(journal: Journal | None) -> dict[str, Row]:
+def known_rows(journal: Journal | None) -> dict[str, Row]:
     """The rows of a journal by key; the last one counts, but an error never takes the place of an answer.
 
     Raises:
-        JournalError: it is the file of something else.
+        JournalError: it is not the file of a run.
     """
     if journal is None or not journal.rows:
         return {}

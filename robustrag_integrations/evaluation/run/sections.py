@@ -1,4 +1,4 @@
-"""Reading a mapping that somebody wrote by hand: each value with its type and range, each error with its key."""
+"""Reading a hand-written mapping: each value with its type and range, each error with its key."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Section:
         return self._given[key]
 
     def wrong(self, message: str, key: str | None = None) -> Exception:
-        """The error that names a key."""
+        """An error that names a key."""
         place = ".".join(filter(None, (self._path, key)))
         return self._error(f"{place}: {message}" if place else message)
 
@@ -60,7 +60,7 @@ class Section:
         return None if self._given.get(key) is None else read()
 
     def text(self, key: str) -> str:
-        """A text with something in it."""
+        """A text that is not empty."""
         value = self._given.get(key)
         if not isinstance(value, str) or not value.strip():
             raise self.wrong(f"must be a text, got {shown(value)}", key)

@@ -60,7 +60,7 @@ def bootstrap_mean(
 
     Args:
         values: one per question.
-        limits: the lowest and highest value there can be, for example `RATE`; None if there is no such thing.
+        limits: the lowest and highest value there can be, for example `RATE`; None if there are none.
         level: how sure, in (0, 1).
         resamples: how many resamples; at least 1.
         seed: of the resampling; the same values in the same order give the same interval.
@@ -71,7 +71,7 @@ def bootstrap_mean(
         of 0 or 1 about 3/n, the "rule of three"). Without limits there is no interval for equal values.
 
     Raises:
-        ValueError: a value is not finite or outside its limits, or an argument makes no sense.
+        ValueError: a value is not finite or outside its limits, or an invalid argument.
     """
     _check(values, limits, level, resamples)
     if not values:
@@ -100,7 +100,7 @@ def bootstrap_ratio(
         `EMPTY` for no pairs, or denominators that do not add up to more than 0. No interval for a single pair.
 
     Raises:
-        ValueError: a value is negative or not finite, or an argument makes no sense.
+        ValueError: a value is negative or not finite, or an invalid argument.
     """
     flat = [value for pair in pairs for value in pair]
     _check(flat, (0.0, math.inf), level, resamples)

@@ -45,7 +45,7 @@ class AttackSpec:
         extras = [] if self.mode == "injection" else [self.mode]
         extras += [] if self.repeat is None else [f"x{self.repeat}"]
         extras += [] if self.seed == 0 else [f"seed {self.seed}"]
-        place = "" if self.name == "adaptive" else f" @{self.rank}"  # it searches for its places
+        place = "" if self.name == "adaptive" else f" @{self.rank}"  # it chooses its own ranks
         where = f"{self.name}{place} k'={self.corruption_size}"
         return f"{where} ({', '.join(extras)})" if extras else where
 
@@ -69,7 +69,7 @@ def blank_row(
     setup: str,
     metric: str | None,
 ) -> dict[str, Any]:
-    """A row with everything that is known before anybody is asked; the rest of its fields are empty."""
+    """A row with everything that is known before the model is asked; the rest of its fields are empty."""
     return {
         "schema": ROW_SCHEMA,
         "key": key,
@@ -224,7 +224,7 @@ ANSWERED = {
 
 
 def misfit_in_row(row: Any) -> str | None:
-    """What is wrong with a row; None when everything that is drawn of it is there."""
+    """What is wrong with a row; None when it has everything that is drawn."""
     if problem := misfit(row, ROW):
         return problem
     if row["attack"]["name"] != "none" and (problem := misfit(row["attack"], ATTACKED, "attack")):

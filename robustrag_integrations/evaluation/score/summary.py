@@ -82,7 +82,7 @@ class Line:
         radius: the mean radius.
         radii: how many answers have which radius.
         model_calls: mean number of model calls per question.
-        prompt_tokens: their mean number per question; None where nobody counts.
+        prompt_tokens: their mean number per question; None where they are not counted.
         completion_tokens: likewise.
         seconds: mean time per question. Rows whose model calls came out of a cache took no time worth measuring, and
             are left out here and in the ratio; None when all did.
@@ -121,7 +121,7 @@ class Line:
 
     @property
     def clean(self) -> bool:
-        """Whether nobody attacked."""
+        """Whether this is the clean run."""
         return self.attack.name == "none"
 
     @property
@@ -145,7 +145,7 @@ class Line:
         return EMPTY if self.clean else self.judge
 
     def certified_against(self, attack: str, size: int) -> CertifiedScore | None:
-        """What certificates guarantee against this attacker; None where nobody asked."""
+        """What certificates guarantee against this attacker; None where that was not certified."""
         return next((c for c in self.certified if (c.attack, c.corruption_size) == (attack, size)), None)
 
 

@@ -195,7 +195,7 @@ def _panels(
     label: Callable[[Line], str],
     place: Callable[[Line], tuple[float, Interval]],
 ) -> list[Panel]:
-    """Lines by data set, model and facet, and within by label; values nobody knows are left out."""
+    """Lines by data set, model and facet, and within by label; unknown values are left out."""
     listed = list(lines)
     found: dict[str, dict[str, list[Point]]] = {}
     for line in listed:

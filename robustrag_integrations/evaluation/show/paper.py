@@ -216,7 +216,7 @@ def _without(setup: str, *settings: str) -> str:
 
 
 def _family(line: Line) -> str:
-    """Attacks on long answers stand in the columns of their short forms."""
+    """Attacks on long answers share the columns of their short forms."""
     return _FAMILIES.get(line.attack.name, line.attack.name)
 
 

@@ -1,4 +1,4 @@
-"""Figures that hold more than one drawing can show, in parts that together show everything."""
+"""Figures with more curves or panels than one drawing can show, split into parts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def in_parts(figure: Figure, baselines: Collection[str] = ()) -> tuple[Figure, .
 
     Args:
         figure: what is to be drawn.
-        baselines: labels that stand in every part, to compare with.
+        baselines: labels that every part shows, to compare with.
 
     Returns:
         Figures of at most 12 curves and 12 panels. Beyond 24 parts the last one's note says what was left out.
@@ -59,7 +59,7 @@ def _with_labels(panels: Sequence[Panel], labels: Collection[str]) -> Iterator[P
 
 
 def _named(part: Figure, number: int, count: int) -> Figure:
-    """A part under a name of its own; places on its axis that hold nothing are closed up."""
+    """A part, renamed; empty places on its axis are closed up."""
     name = part.name if number == 1 else f"{part.name}-{number}"
     part = replace(part, name=name, title=f"{part.title} ({number} of {count})")
     if not part.ticks:

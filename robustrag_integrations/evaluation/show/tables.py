@@ -1,4 +1,4 @@
-"""Wide tables on narrow terminals: what is the same on all lines goes above, and columns that do not fit go below."""
+"""Wide tables on narrow terminals: columns equal on all lines go above the table, those that do not fit below."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def fitted_table(
     Args:
         header: the columns' names.
         rows: as many cells each.
-        keys: how many columns say what a row is about; they stand in every part.
+        keys: how many columns say what a row is about; every part repeats them.
         width: of the terminal, in characters; None for one table however wide. A part leaves out rows of which it would
             say nothing.
         limit: characters of a cell.

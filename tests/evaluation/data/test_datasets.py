@@ -232,8 +232,8 @@ def test_lies_about_a_short_answer_do_not_grow_without_bound(tmp_path: Path) -> 
         ("d.json", b"[{]", "not a JSON list"),
         ("d.json", b"[" * 100_000, "nested too deeply"),
         ("d.json", b'["\xff"]', "not UTF-8"),
-        ("d.json", b"[]", "there is no question in it"),
-        ("d.jsonl", b"\n[1]\n", r"there is no question in it \(line 2: expected an object"),
+        ("d.json", b"[]", "it holds no question"),
+        ("d.jsonl", b"\n[1]\n", r"it holds no question \(line 2: expected an object"),
         ("d.jsonl.gz", b"\x1f\x8bnot gzip", "cannot read"),
         ("d.jsonl.gz", gzip.compress(b"{}" * 1000, mtime=0)[:-9], "cannot read"),
     ],
@@ -285,7 +285,7 @@ def test_whatever_the_rows_hold_each_is_a_question_or_a_bad_row(
     try:
         found = load_dataset(path, task=task)
     except DatasetError:
-        with pytest.raises(DatasetError, match="there is no question"):
+        with pytest.raises(DatasetError, match="it holds no question"):
             load_dataset(path, task=task)
         return
     assert len(found.questions) + len(found.bad_rows) == len(values)

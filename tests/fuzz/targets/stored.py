@@ -1,19 +1,23 @@
-"""Files of questions and of certificates."""
+"""Files of questions and of rows."""
 
 from __future__ import annotations
 
 import gzip
+import json
 from typing import Any
 
-from robustrag_integrations.cli import certify
-from robustrag_integrations.cli.exits import UsageError
 from robustrag_integrations.evaluation.data.datasets import DatasetError, load_dataset
+from robustrag_integrations.evaluation.run.journal import Journal, JournalError
+from robustrag_integrations.evaluation.run.runner import known_rows
+from robustrag_integrations.evaluation.score.rows import HEADER_SCHEMA, ROW_SCHEMA
+from robustrag_integrations.evaluation.score.summary import summarise
+from robustrag_integrations.evaluation.show.lines import lines_table
 from tests.fuzz.checks import assert_harmless_on_a_terminal, assert_short_and_harmless, assert_valid_unicode
 from tests.fuzz.hostile import damaged, data, json_line, text
 from tests.fuzz.scratch import scratch
 from tests.fuzz.source import Source
 from tests.fuzz.target import Target
-from tests.fuzz.targets.answers import a_certificate
+from tests.fuzz.targets.reports import a_stained_row
 
 _OURS: dict[str, Any] = {
     "id": "7",
@@ -64,23 +68,23 @@ def questions(source: Source) -> None:
     assert len({question.id for question in found.questions}) == len(found.questions)
 
 
-def stored_certificates(source: Source) -> None:
+def stored_rows(source: Source) -> None:
     """A file to go on from is taken as a whole, or refused and left alone; what is taken can be summed up."""
-    certificate = a_certificate(source).to_dict() if source.chance(2) else {"tau": 1.0, "corruption_size": 1}
-    shape = {"key": text(source, 2), "certificates": [certificate]}
-    path = scratch() / "certificates.jsonl"
-    raw = data(source, source.some(lambda: json_line(source, shape), 4))
+    header = json.dumps({"schema": HEADER_SCHEMA, "config": {}, "versions": {}})
+    rows = [json.dumps(a_stained_row(source, n)) for n in range(source.below(3))]
+    if source.chance(3):
+        rows.append(json_line(source, {"schema": ROW_SCHEMA, "key": text(source, 2)}))
+    path = scratch() / "run.jsonl"
+    raw = data(source, [header, *rows, ""])
     path.write_bytes(raw)
     try:
-        with certify._journal(str(path)) as journal:
-            known = certify._known(journal)
-    except UsageError as refused:
+        with Journal(path) as journal:
+            known = known_rows(journal)
+    except JournalError as refused:
         assert_short_and_harmless(str(refused))
         return
     assert raw.startswith(path.read_bytes())
-    rows = [row for found in known.values() for row in found]
-    for size in (0, 1):
-        assert_harmless_on_a_terminal(str(certify._summary(size, rows)))
+    assert_harmless_on_a_terminal(lines_table(summarise(known.values())))
 
 
-TARGETS = (Target("questions", questions, 8), Target("stored-certificates", stored_certificates, 8))
+TARGETS = (Target("questions", questions, 8), Target("stored-rows", stored_rows, 8))

@@ -1,1 +1,1 @@
-"""Who makes the rows: this process, or a Ray cluster. All engines make the same rows."""
+"""Engines, which make the rows: this process, or a Ray cluster. All of them make the same rows."""

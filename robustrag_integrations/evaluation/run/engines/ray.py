@@ -109,7 +109,7 @@ def shards_of(jobs: Sequence[Job]) -> Shards:
 
 
 def _prepare(ray: Any, jobs: Sequence[Job]) -> None:
-    """Set every setup up once on a worker, so that what cannot work is said before anything runs."""
+    """Build every setup once on a worker, so that errors come before anything runs."""
     one_each = list({(job.setup, job.task): job for job in jobs}.values())
 
     def prepare(some: Sequence[Job]) -> None:
@@ -123,7 +123,7 @@ def _prepare(ray: Any, jobs: Sequence[Job]) -> None:
 
 @contextmanager
 def _connected(ray: Any, address: str | None) -> Iterator[None]:
-    """A connection to the cluster; one that we have made is closed again. Nothing is reported to anybody."""
+    """A connection to the cluster; one that was opened here is closed again. No usage statistics are sent."""
     if ray.is_initialized():
         with _quiet(ray):
             yield
@@ -146,7 +146,7 @@ def _connected(ray: Any, address: str | None) -> Iterator[None]:
 
 @contextmanager
 def _quiet(ray: Any) -> Iterator[None]:
-    """Ray Data without bars and reports of its own."""
+    """Ray Data without its own progress bars and reports."""
     context = ray.data.DataContext.get_current()
     before = context.enable_progress_bars
     context.enable_progress_bars = False

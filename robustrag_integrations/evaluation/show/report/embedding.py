@@ -11,7 +11,7 @@ from importlib import resources
 from typing import Any
 
 BLOCK = 256  # shared parts per element
-_SHORTEST = 32  # characters; below that a number is no gain
+_SHORTEST = 32  # characters; below that a number saves nothing
 _SLOT = re.compile(r"\{\{(\w+)\}\}")
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 # JSON's own escapes for what HTML could take for the end of a script element or the start of a comment.
@@ -19,7 +19,7 @@ _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 
 class SharedParts:
-    """Texts and elements that stand in many rows (a question, a passage, what a group said), kept once."""
+    """Texts and elements that many rows share (a question, a passage, what a group said), kept once."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}

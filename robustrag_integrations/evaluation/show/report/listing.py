@@ -33,7 +33,7 @@ def list_line(row: Mapping[str, Any]) -> Element:
 
 
 def details(row: Mapping[str, Any], limits: Limits) -> Element:
-    """What is behind a line."""
+    """The details of a line."""
     answer = _answer(row)
     parts: list[Child | None] = [facts(_task(row, limits)), _failure(row)]
     if answer:

@@ -150,7 +150,7 @@ def _data(rows: Sequence[Mapping[str, Any]], places: Places, size: Size, taken: 
 
 
 def _select(name: str, label: str, places: Places) -> str:
-    """A choice among a filter's values; none where there is nothing to choose."""
+    """A filter's values to choose from; hidden where there is only one."""
     values = places.values[name]
     options = "".join(f'<option value="{i}">{escape(one_line(v, 80))}</option>' for i, v in enumerate(values))
     hidden = " hidden" if len(values) < 2 else ""
@@ -197,7 +197,7 @@ def _joined(elements: Sequence[Element]) -> str:
 
 
 def _umask() -> int:
-    """The permissions that new files of this process do without; there is no way to ask but to set."""
+    """The permissions that new files of this process do without; the only way to ask is to set it."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

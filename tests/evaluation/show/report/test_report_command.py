@@ -30,7 +30,7 @@ def test_bad_and_torn_lines_are_told_and_the_page_is_written(
     run_path.write_bytes(run_path.read_bytes() + b"nonsense\n{torn")
     assert main(["report", str(run_path), "-o", str(run_path.with_name("out.html"))]) == 0
     told = capsys.readouterr().err
-    assert "1 lines are no rows" in told
+    assert "1 bad line left out; line " in told
     assert "line 8" in told
     assert "the last line is torn" in told
     assert run_path.with_name("out.html").exists()
