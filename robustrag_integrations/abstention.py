@@ -4,32 +4,235 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import cache
 
-_PHRASE = re.compile(r"\bi (?:don't|do not|dont) know\b")
-_QUOTED = re.compile(r'"[^"]*"')
-_STRAIGHT = str.maketrans("’‘ʼ`´“”„«»", "'" * 5 + '"' * 5)
-_BLANK = " \t\n\r\v\f\x1c\x1d\x1e\x1f\"'`.!*_"  # whitespace and the marks of an empty answer, in ASCII
+from robustrag_integrations.abstention_words import EMPTY, LATIN, OTHER_SCRIPTS, UNSPACED_EMPTY, WORDS
+from robustrag_integrations.reply_text import answer_text, unboxed
+
 _LOOKED_AT = 2000  # characters; an abstention is short, and a hostile response may be long
+_LONGEST_CLAUSE = 300  # characters; a longer one says something
+_MOST_CLAUSES = 40
+_MOST_CHUNKS = 3  # of a sentence whose denial commas cut in pieces
+
+_STRAIGHT = str.maketrans("’‘ʼ`´“”„«»「」『』*_", "'" * 5 + '"' * 9 + "  ")
+_QUOTED = re.compile(r'"[^"]*"')
+_VOWEL_SIGNS = re.compile("[\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u200b-\u200f]")
+_BLANK = re.compile(r"[\W_]*\Z")
+_NOTHING = re.compile(r"(?:null|nil|nan|n/?a)\W*\Z")
+_SENTENCE_END = re.compile(r"[.!?;:]+(?=\s|$)|[…。！？；：।؟؛\n()\[\]{}（）【】|]+|\s[-–—]+\s|—|^- ", re.M)
+_COMMA = re.compile(r"[,،、，](?=\s|[^\d\s])")
+_BROKEN_LINE = re.compile(r"(?<=[^\W_])[ \t]*\n[ \t]*(?=[a-zà-öø-ÿа-я])")
+_LEAD = re.compile(r"^(?:(?:[-•]|\d{1,2}[.)])\s)+")
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
+_SORRY = re.compile(
+    r"^(?:(?:i am|i'm|we are|we're|i) )?(?:so |very |really |but )?(?:sorry|afraid|unfortunately|regrettably|apologies"
+    r"|apologi[sz]e|sadly|alas|hmm+|well|okay|ok|thanks|es tut mir leid|tut mir leid|leider|entschuldigung|bedau\w+"
+    r"|desole\w*|je suis desole\w*|malheureusement|navre\w*|je regrette|lo siento|lo lamento|lamentablemente"
+    r"|desafortunadamente"
+    r"|por desgracia|disculp\w*|me temo|mi dispiace|spiacente|purtroppo|mi spiace|desculp\w*|lamento|sinto muito"
+    r"|infelizmente|przykro mi|niestety|przepraszam|uzgunum|maalesef|ne yazik ki|kusura bakma\w*|ozur dilerim|xin loi"
+    r"|rat tiec|tiec la|helaas|het spijt me|tyvarr|desvarre|dessverre|beklager|maaf|mohon maaf|sayangnya|bohuzel"
+    r"|omlouvam se|к сожалению|извините|простите|увы|сожалею|прошу прощения|на жаль|вибачте|перепрошую|عذر|آسف|للأسف"
+    r"|معذرة|نأسف|أعتذر|أسف|מצטער|מצטערת|לצערי|סליחה|אני מצטער|צר לי|क्षमा|माफ़|माफ|खेद|दुर्भाग्य|अफ़सोस|抱歉|对不起|對不起"
+    r"|很遗憾|很遺憾|不好意思|非常抱歉|很抱歉|遗憾|申し訳|すみません|残念|恐れ入|恐縮|ごめん|あいにく|죄송|미안|유감|아쉽|안타깝|ขออภัย|เสียใจ|ขอโทษ"
+    r"|น่าเสียดาย|ต้องขออภัย)"
+)
+_SOURCE = re.compile(
+    r"\b(?:texts?|passages?|documents?|contexts?|excerpts?|sources?|articles?|paragraphs?|information|material|content"
+    r"|can see|can tell|snippets?|question|dokument\w*|kontext\w*|abschnitt\w*|quelle\w*|auszug\w*|frage|extrait\w*"
+    r"|contexte|texte\w*|question|document\w*|texto|contexto|fragmento|pasaje|pregunta|testo|contesto|brano|estratto"
+    r"|domanda|trecho|passagem|pergunta|teks\w+|kontek\w+|fragment\w*|pytani\w*|belge\w*|metin\w*|metne\w*|baglam\w*"
+    r"|tai lieu|van ban|doan|ngu canh|noi dung|bai viet|cau hoi|tekst\w*|документ\w*|текст\w*|контекст\w*|отрыв\w*"
+    r"|источник\w*|вопрос\w*)|نص|وثيقة|سياق|مقطع|مستند|فقرة|سؤال|معلومات|טקסט|מסמך|הקשר|קטע|מקור|שאלה|पाठ|दस्तावेज़|दस्तावेज|संदर्भ"
+    r"|अंश|प्रश्न|लेख|文|资料|資料|材料|内容|內容|段|本文|記事|テキスト|文脈|質問|본문|문서|지문|글|내용|문맥|자료|텍스트|질문|ข้อความ|เอกสาร|เนื้อหา|บริบท|บทความ"
+)
+_DIGIT = re.compile(r"\d")
+_LATIN_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe"})
+_SEEN_WORDS = frozenset(["far", "see", "can", "tell", "alone", "basis", "reading", "read"])
+
+
+@dataclass(frozen=True)
+class Abstention:
+    """Whether a reply abstains, with phrases of your own beside what `is_abstention` recognises.
+
+    Args:
+        phrases: a reply of which one sentence or clause is such a phrase, and the rest says nothing, abstains. Case,
+            accents and punctuation make no difference.
+
+    Example:
+        >>> Abstention(("computer says no",))("Computer says no.")
+        True
+    """
+
+    phrases: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.phrases, str) or not all(isinstance(p, str) and p.strip() for p in self.phrases):
+            raise TypeError(f"abstention phrases must be non-empty str, got {self.phrases!r:.80}")
+
+    def __call__(self, response: str) -> bool:
+        """Whether this response abstains."""
+        return _abstains(response, frozenset(_bare(phrase) for phrase in self.phrases))
+
+    @property
+    def fingerprint(self) -> str:
+        """What certificates and answers name."""
+        return "meaning" + (f" and {list(self.phrases)!r}" if self.phrases else "")
 
 
 def is_abstention(response: str) -> bool:
-    """Whether a response says that it does not know: empty, or holding "I don't know" or "I do not know".
+    """Whether a response says that it does not know, or that what it was given does not say.
 
-    Case, curly apostrophes and line breaks make no difference. The phrase inside quotation marks is somebody's title
-    or words, unless the whole response is that quotation. A function of this one response.
+    It is read as a whole: every clause that says something of its own makes the response an answer, so that "Karl
+    Gross, although I don't know his title" answers. What is empty abstains, as does a model's reasoning that never
+    comes to an answer, and the JSON answer null. The words are those of `abstention_words`, in some twenty languages;
+    in another language a response answers. Case, accents, markup and line breaks make no difference. A phrase inside
+    quotation marks is somebody's title or words, unless the whole response is that quotation. A function of this one
+    response, linear in its length.
     """
-    looked = response[:_LOOKED_AT]
-    if looked.isascii() and "know" not in looked.lower():  # most responses: neither Unicode nor the phrase to look for
-        return not looked.strip(_BLANK) and not response[_LOOKED_AT:].strip()
-    return _says_so(looked, response[_LOOKED_AT:])
+    return _abstains(response, frozenset())
 
 
-def _says_so(looked: str, rest: str) -> bool:
-    text = unicodedata.normalize("NFKC", looked.translate(_STRAIGHT))
-    text = " ".join(text.translate(_STRAIGHT).casefold().split())
-    bare = text.strip(" \"'.!*_")
-    if not bare:
-        return not rest.strip()
-    if _PHRASE.fullmatch(bare):
+def _abstains(response: str, phrases: Collection[str]) -> bool:
+    text = answer_text(response)
+    if len(text) > _LOOKED_AT:
+        return not text.strip()
+    plain = _plain(_BROKEN_LINE.sub(" ", unboxed(text)))
+    if _BLANK.match(plain) or _NOTHING.match(plain.strip(" '\"([<")):
         return True
-    return _PHRASE.search(_QUOTED.sub('""', text)) is not None
+    if phrases and _bare(text) in phrases:
+        return True
+    bare = plain.strip(" \"'.!\n-")
+    plain = _QUOTED.sub(" xx ", plain) if '"' in bare else bare  # a stand-in that says something
+    words = _words_for(plain)
+    denied = False
+    sentences = 0
+    for sentence in _SENTENCE_END.split(plain):
+        if not sentence or not any(map(str.isalnum, sentence)):
+            continue
+        sentences += 1
+        if sentences > _MOST_CLAUSES or len(sentence) > _LONGEST_CLAUSE:
+            return False
+        said = _said(sentence, words, phrases)
+        if said == "content":
+            return False
+        denied = denied or said == "denial"
+    return denied
+
+
+def _plain(text: str) -> str:
+    if text.isascii():
+        return text.translate(_STRAIGHT).casefold()
+    folded = _VOWEL_SIGNS.sub("", unicodedata.normalize("NFKC", text).translate(_STRAIGHT)).casefold()
+    return _without_latin_accents(folded)
+
+
+def _without_latin_accents(text: str) -> str:
+    out: list[str] = []
+    for character in unicodedata.normalize("NFD", text.translate(_LATIN_LETTERS)):
+        if unicodedata.combining(character) and out and out[-1].isascii():
+            continue
+        out.append(character)
+    return unicodedata.normalize("NFC", "".join(out))
+
+
+def _bare(text: str) -> str:
+    return " ".join(_WORD.findall(_plain(text)))
+
+
+@dataclass(frozen=True)
+class _Patterns:
+    denies: re.Pattern[str]
+    aside: re.Pattern[str]
+    turns: re.Pattern[str]
+    asks: re.Pattern[str]
+
+
+@cache
+def _patterns(languages: tuple[str, ...]) -> _Patterns:
+    chosen = [WORDS[language] for language in languages]
+    spaced = not set(languages) & {"zh", "ja", "th"}
+    edge = r"(?<!\w)(?:{})(?!\w)" if spaced and "ko" not in languages else r"(?:{})"
+    turns = edge.format("|".join(w.turns for w in chosen if w.turns))
+    asks = "^(?:" + "|".join(w.asks for w in chosen if w.asks) + ")" + (r"(?!\w)" if spaced else "")
+    return _Patterns(
+        re.compile("|".join(w.denies for w in chosen)),
+        re.compile("|".join(w.aside for w in chosen)),
+        re.compile(turns),
+        re.compile(asks),
+    )
+
+
+def _words_for(text: str) -> _Patterns:
+    return _patterns(_languages(text))
+
+
+def _languages(text: str) -> tuple[str, ...]:
+    """The languages whose words may stand in this text: by script, and Latin ones where nothing else is said."""
+    if text.isascii():
+        return LATIN
+    counts = Counter(script for character in text if (script := _script(ord(character))))
+    if not counts:
+        return LATIN
+    if counts.get("kana"):
+        return OTHER_SCRIPTS["kana"]
+    main = counts.most_common(1)[0][0]
+    return OTHER_SCRIPTS[main]
+
+
+_RANGES = (
+    ("cyrillic", 0x400, 0x52F), ("hebrew", 0x590, 0x5FF), ("arabic", 0x600, 0x77F), ("devanagari", 0x900, 0x97F),
+    ("thai", 0xE00, 0xE7F), ("hangul", 0x1100, 0x11FF), ("kana", 0x3041, 0x30FA), ("han", 0x3400, 0x9FFF),
+    ("hangul", 0xAC00, 0xD7A3),
+)  # fmt: skip
+
+
+def _script(code: int) -> str | None:
+    if code < 0x400:
+        return None
+    return next((name for name, first, last in _RANGES if first <= code <= last), None)
+
+
+def _said(sentence: str, words: _Patterns, phrases: Collection[str]) -> str:
+    """What a sentence says: "content", "denial" or "nothing"."""
+    sentence = _LEAD.sub("", sentence.strip())
+    if phrases and _bare(sentence) in phrases:
+        return "denial"
+    chunks = [chunk.strip(" \"'-") for chunk in _chunks(sentence, words)]
+    said = [_chunk_says(chunk, words, phrases) for chunk in chunks if any(map(str.isalnum, chunk))]
+    if "denial" in said:
+        return "content" if "content" in said else "denial"
+    if said[:1] != ["content"] and len(said) <= _MOST_CHUNKS and _chunk_says(sentence, words, phrases) == "denial":
+        return "denial"  # "The text, sadly, does not say"
+    return "content" if "content" in said or "question" in said else "nothing"
+
+
+def _chunks(sentence: str, words: _Patterns) -> Iterator[str]:
+    for piece in _COMMA.split(sentence):
+        piece, done = f", {piece.strip()}", 2
+        for match in words.turns.finditer(piece):
+            yield piece[done : match.start()]
+            done = match.end()
+        yield piece[done:]
+
+
+def _chunk_says(chunk: str, words: _Patterns, phrases: Collection[str]) -> str:
+    if words.denies.search(chunk) or (phrases and _bare(chunk) in phrases):
+        return "denial"
+    if _is_empty(chunk):
+        return "nothing"
+    if _SORRY.search(chunk):
+        return "nothing"
+    if words.asks.search(chunk):
+        return "question"
+    if words.aside.search(chunk) and _SOURCE.search(chunk) and not _DIGIT.search(chunk):
+        return "nothing"
+    return "content"
+
+
+def _is_empty(chunk: str) -> bool:
+    found = _WORD.findall(chunk)
+    return all(w in EMPTY or w in _SEEN_WORDS or w in UNSPACED_EMPTY for w in found)

@@ -147,6 +147,7 @@ KEYWORD = Method(
         Setting("extractor", None, object, "from one response to its set of keywords"),
         Setting("min_words", None, int, "keywords of fewer words do not count"),
         Setting("quorum", 0.5, float, "share of groups that must have been asked with success"),
+        Setting("abstention", None, object, "from one response to whether it abstains, or phrases that do"),
     ),
     prompts=("keyword", "phrases"),
 )

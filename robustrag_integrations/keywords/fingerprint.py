@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 
-def extractor_fingerprint(extractor: Callable[[str], Collection[str]]) -> str:
+def extractor_fingerprint(extractor: Callable[[str], object]) -> str:
     """Return a line that identifies an extractor.
 
     An extractor with a `fingerprint` string of its own is taken at its word; `SpacyKeywordExtractor` has one, with

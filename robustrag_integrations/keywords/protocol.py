@@ -20,6 +20,6 @@ class KeywordExtractor(Protocol):
     line break.
     """
 
-    def __call__(self, text: str, /) -> Collection[str]:
-        """Return the keywords and keyphrases of one response."""
+    def __call__(self, text: str, /) -> Collection[str] | None:
+        """Return the keywords and keyphrases of one response; None if it abstains."""
         ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from robustrag_integrations.certification.certify import CertificationRun, text_run
@@ -29,7 +29,8 @@ class KeywordAggregation(TextDefense):
         model: what is asked, once per group and once with the retained keywords.
         alpha: share of the answering groups that must say a keyword, in [0, 1]; default 0.3.
         beta: number of groups that is enough in any case, default 3; the threshold is min(alpha * n, beta).
-        extractor: any function from one response to its set of keywords; None for the shipped pipeline.
+        extractor: any function from one response to its set of keywords, or to None where it abstains; None for the
+            shipped pipeline.
         task: `short_answer` (default) or `long_form` (each group is asked for short phrases, and single words do not
             count).
         prompts: your own `PromptSet`; None for the project's.
@@ -37,6 +38,8 @@ class KeywordAggregation(TextDefense):
             two words", its results come from dropping single words; set 3 for the former).
         quorum: share of the groups that must have been asked with success, in [0, 1], default 0.5; below it QuorumError
             is raised.
+        abstention: a function from one response to whether it abstains, or a list of phrases that abstain besides what
+            `is_abstention` recognises; None for `is_abstention`. One that raises over a response costs its group.
         group_size: omega, adjacent passages per group.
         group_by: `"source"` or a function from Passage to a key, in place of `group_size`.
         min_radius: an answer with a smaller radius is withheld; an abstention that says why takes its place.
@@ -61,6 +64,7 @@ class KeywordAggregation(TextDefense):
         prompts: PromptSet | None = None,
         min_words: int | None = None,
         quorum: float | None = None,
+        abstention: Callable[[str], bool] | Sequence[str] | None = None,
         group_size: int = 1,
         group_by: GroupBy | None = None,
         min_radius: int = 0,
@@ -74,6 +78,7 @@ class KeywordAggregation(TextDefense):
             prompts=prompts,
             min_words=min_words,
             quorum=quorum,
+            abstention=abstention,
         )
 
     @staticmethod

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from robustrag_integrations.abstention import is_abstention
+from robustrag_integrations.abstention import Abstention, is_abstention
 from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.defenses.keyword.counting import KeywordThreshold
 from robustrag_integrations.defenses.registry import KEYWORD
@@ -29,6 +29,7 @@ class KeywordSettings:
         prompts: what the model is asked.
         min_words: keywords of fewer words do not count; 1 keeps all.
         quorum: how many groups must have been asked with success.
+        abstention: whether a response abstains.
     """
 
     threshold: KeywordThreshold
@@ -37,6 +38,7 @@ class KeywordSettings:
     prompts: PromptSet
     min_words: int
     quorum: Quorum
+    abstention: Callable[[str], bool] = is_abstention
 
     @classmethod
     def of(
@@ -49,6 +51,7 @@ class KeywordSettings:
         prompts: PromptSet | None = None,
         min_words: int | None = None,
         quorum: float | None = None,
+        abstention: Callable[[str], bool] | Sequence[str] | None = None,
     ) -> KeywordSettings:
         """From user arguments; see `KeywordAggregation` for their meaning. None stands for the default.
 
@@ -70,6 +73,7 @@ class KeywordSettings:
             chosen,
             words,
             Quorum(KEYWORD.value("quorum", quorum)),
+            _abstention_of(abstention),
         )
 
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:
@@ -87,9 +91,11 @@ class KeywordSettings:
         return read_response(response, self._keywords)
 
     def _keywords(self, text: str) -> frozenset[str] | None:
-        if is_abstention(text):
+        if self.abstention(text):
             return None
         found = self.extractor(text)
+        if found is None:
+            return None
         if isinstance(found, str) or not all(isinstance(w, str) for w in found):
             raise TypeError(f"the extractor must return a set of str, got {type(found).__name__}")
         return frozenset(w for w in found if len(w.split()) >= self.min_words)
@@ -103,4 +109,19 @@ class KeywordSettings:
             "min_words": self.min_words,
             "quorum": self.quorum.share,
             "extractor": extractor_fingerprint(self.extractor),
+            "abstention": extractor_fingerprint(self.abstention),
         }
+
+
+def _abstention_of(given: Callable[[str], bool] | Sequence[str] | None) -> Callable[[str], bool]:
+    """A function as it is; phrases are recognised besides what `is_abstention` recognises."""
+    if given is None:
+        return is_abstention
+    if callable(given):
+        return given
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise TypeError(
+            "abstention must be a function from a response to bool, or a list of phrases such as ['keine Ahnung'], got "
+            f"{given!r:.80}"
+        )
+    return Abstention(tuple(given))

@@ -9,6 +9,7 @@ from robustrag_integrations.display import printable, table
 from robustrag_integrations.metrics import contains_answer, exact_choice, normalised, parse_score
 from robustrag_integrations.models.token_text import TokenText
 from robustrag_integrations.prompts import TASKS, PromptTemplate, format_choices, prompts_for
+from robustrag_integrations.reply_text import answer_text
 from tests.fuzz.checks import assert_harmless_on_a_terminal, assert_valid_unicode
 from tests.fuzz.hostile import TEMPLATES, name, text
 from tests.fuzz.source import Source
@@ -49,11 +50,12 @@ def templates(source: Source) -> None:
 
 
 def abstentions(source: Source) -> None:
-    """What comes after the part that is looked at changes nothing."""
+    """What is longer than an abstention answers, unless it is blank or never comes to an answer."""
     response = text(source)
     said = is_abstention(response)
-    if len(response) >= 2000 and response[:2000].strip(" \"'.!*_\n"):
-        assert is_abstention(response[:2000] + text(source)) == said
+    answered = answer_text(response)
+    if len(answered) > 2000:
+        assert said == (not answered.strip())
 
 
 def options(source: Source) -> None:

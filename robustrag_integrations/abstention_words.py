@@ -1,0 +1,641 @@
+"""The words in which replies abstain, by language: a table for `abstention`.
+
+Written without Latin accents, case-folded. `denies`: a clause that says that nothing is known or given. `aside`: a
+clause that says nothing of its own next to one that denies (an apology, what else the text is about). `turns`: words
+before which a new clause begins. `asks`: words that begin an indirect question, which belongs to what is denied.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class AbstentionWords:
+    """One language's words, as regular expressions; alternatives are tried anywhere in a clause."""
+
+    denies: str
+    aside: str
+    turns: str = ""
+    asks: str = ""
+
+
+def listed(words: str) -> list[str]:
+    """Return the words of a space-separated list."""
+    return words.split()
+
+
+_W = r"(?:[\w'’-]+ )"
+
+_SOURCE_EN = (
+    "text|texts|passage|passages|document|documents|context|contexts|excerpt|excerpts|source|sources|article|articles"
+    "|information|snippet|snippets|paragraph|paragraphs|material|page|pages|extract|content|story|report|author"
+    "|answer|question|sentences?|lines|data|details|detail"
+)
+_TELL_EN = (
+    "say|says|said|state|states|stated|mention|mentions|mentioned|specify|specifies|specified|provide"
+    "|provides|provided"
+    "|contain|contains|contained|include|includes|included|give|gives|given|indicate|indicates|indicated|disclose"
+    "|discloses|disclosed|reveal|reveals|revealed|cover|covers|covered|discuss|discusses|discussed|address|addresses"
+    "|addressed|answer|answers|answered|tell|tells|name|names|named|list|lists|listed|identify|identifies|identified"
+    "|describe|describes|described|supply|supplies|supplied|offer|offers|offered|refer|refers|explain|explains"
+    "|explained|clarify|clarifies|touch|touches|shed|sheds|contained|found|recorded|report|reports|reported|present"
+    "|available|known|clear|stipulated|noted|detailed|spelled|determined|inferred|derived|deduced|established"
+    "|documented|go into|talk about|have|hold|allow|help|let|elaborate|comment|bring up"
+)
+_SURELY_TELL_EN = (
+    "say|says|said|state|states|stated|mention|mentions|mentioned|specify|specifies|specified|indicate|indicates"
+    "|indicated|disclose|discloses|disclosed|tell us|discuss|discussed|elaborate|go into|specifically (?:say|mention)"
+)
+_STRONG_EN = (
+    "stated|mentioned|specified|indicated|disclosed|provided|given|revealed|discussed|spelled out"
+    "|touched (?:on|upon)|referred to"
+)
+_WEAK_EN = (
+    "covered|addressed|named|listed|answered|described|explained|detailed|recorded|noted|documented|determined"
+    "|available|known|clear|found|identified|included|contained|present|inferred|answerable|derivable|part of"
+)
+_HERE_EN = (
+    r"(?: (?:anywhere|in (?:the|this|that|my|any|what)|from (?:the|this)|by (?:the|this)|here|there"
+    r"|to me|at all)\b.*)?$"
+)
+_LEARN_EN = (
+    "know|tell|say|answer|determine|find|identify|see|provide|confirm|verify|infer|locate|give|help"
+    "|assist|deduce|work"
+    "|establish|name|state|respond|make out|figure|derive|conclude|be sure|be certain|have|spot"
+    "|discover|offer|specify"
+    "|judge|decide|guess"
+)
+_NOT = r"(?:not|never|n't|nowhere|neither|cannot)"
+
+WORDS: dict[str, AbstentionWords] = {
+    "en": AbstentionWords(
+        denies=(
+            rf"\b(?:i|we) ?(?:really |simply |just |honestly |also )?(?:do|did|can|ca|could|would|'m|am|'re|are"
+            rf"|was|were|have)?(?: not|n't|not)"
+            rf" {_W}{{0,3}}?(?:{_LEARN_EN}|able|sure|certain|aware|familiar|given|told|provided|enough)\b"
+            rf"|\b(?:i|we) (?:dont|cant|couldnt|cannot) {_W}{{0,3}}?(?:{_LEARN_EN})\b"
+            r"|\b(?:i am|i'm|we are|we're) (?:un(?:able|sure|certain|aware)|at a loss|in the dark)|\bunable to\b"
+            r"|\b(?:i|we) (?:have|had|see|find|found) (?:no|nothing)\b|\bno (?:idea|clue)\b|^not (?:sure|certain)\b"
+            r"|\b(?:i|we) (?:lack|fail to|failed to)\b"
+            rf"|\b(?:it|this|that|there|which|what|who|where|when)\b ?(?:[\w'-]+ ){{0,6}}?"
+            rf"(?:do|does|did|is|are|was|were|has|have|had)(?: {_NOT}"
+            rf"|n't) {_W}{{0,3}}?(?:{_SURELY_TELL_EN})\b(?! (?:as|to be|for)\b)"
+            rf"|\b(?:{_SOURCE_EN})\b ?(?:[\w'-]+ ){{0,6}}?"
+            rf"(?:do|does|did|is|are|was|were|has|have|had|can|ca|could|will|would)?(?: {_NOT}"
+            rf"|n't) {_W}{{0,3}}?(?:{_TELL_EN})\b(?! (?:as|to be|for)\b)"
+            rf"|(?:\bis|\bare|\bwas|\bwere|\bbeen|\bbe|'s)(?: {_NOT}|n't) {_W}{{0,2}}?(?:{_STRONG_EN})\b(?! (?:as"
+            rf"|to be|for)\b)"
+            rf"|(?:\bis|\bare|\bwas|\bwere|\bbeen|\bbe|'s)(?: {_NOT}|n't) {_W}{{0,2}}?(?:{_WEAK_EN}){_HERE_EN}"
+            rf"|(?:\bis|\bare|'s)(?: {_NOT}|n't) something (?:the|this|that|i|we)\b"
+            rf"|(?:\bis|\bwas|'s)(?: {_NOT}|n't) possible to (?:say|tell|determine|answer|know|infer|identify"
+            rf"|find out|establish)"
+            rf"|\b(?:neither|nowhere|nothing|no one|nobody)\b.{{0,80}}\b(?:{_STRONG_EN}|said|named|say|says|tells?)\b"
+            rf"|\b(?:text|passage|document|context|excerpt|source|article|information|author|paragraph"
+            rf"|it)s? {_W}{{0,2}}?(?:gives?|provides?|offers?|contains?|has|have|mentions?|names?|lists?|states?"
+            rf"|says?|includes?|makes?|tells? us|holds?) (?:no|nothing)\b"
+            rf"|\b(?:hard|difficult) to (?:say|tell|know)\b"
+            rf"|\bca(?:nnot|n not|n't|nt) {_W}{{0,2}}?be {_W}{{0,1}}?(?:answered|determined|known|inferred"
+            rf"|derived|deduced|found|"
+            r"established|identified|ascertained|given|told|extracted|confirmed|verified|concluded|gleaned|seen"
+            r"|read)\b"
+            rf"|\bno {_W}{{0,2}}?(?:information|mention|answers?|details?|indication|reference|data|clue|hint"
+            rf"|statement)"
+            r"(?: (?:about|on|of|regarding|is (?:given|available|provided|found|there)|was (?:given|found"
+            r"|provided)|in|for|to|concerning|given|available|provided|found|here|there|that|which|whatsoever"
+            r"|at all|as to|can|could|from|i|has|exists?|was|stated)\b|$)"
+            r"|\bno (?:word|evidence|passage|sentence|part|record)\b.{0,60}\b(?:text|passage|document|context"
+            r"|excerpt|source|article)"
+            rf"|\bno {_W}{{0,2}}?(?:text|document|source|excerpt)\b {_W}{{0,2}}?(?:{_TELL_EN})"
+            rf"|\b(?:answer|information|it|that|this|name|date|number|one) (?:is|are|was|isn't|aren't"
+            rf"|does)(?: not|n't)? (?:to be )?(?<=not |n't )(?:found |given |contained |included )?(?:anywhere"
+            rf"|in (?:the|this|that|my|what|any))\b"
+            rf"|\bnothing {_W}{{0,6}}?(?:about|on|in|here|there|is|that|to)\b"
+            r"|\b(?:none|neither) of (?:the|these|those|this|its|what)\b"
+            r"|\b(?:impossible|not possible) to (?:say|tell|determine|answer|know|infer|identify|find|establish"
+            r"|be|give)"
+            r"|\binsufficient(?: to\b|.{0,30}\b(?:information|context|data|details?|evidence|material|text)|$)"
+            r"|\b(?:is|are) insufficient\b|\bnot enough (?:information|context|data|detail)"
+            r"|\btoo little (?:information|context)"
+            r"|\b(?:is|are|remains?|stays?) silent\b|\bsilent (?:on|about)\b"
+            r"|\b(?:leaves?|left) .{0,80}\b(?:open|out|unanswered|unsaid|unstated|unclear|unspecified|unmentioned)\b"
+            r"|\bfails? to (?:say|mention|state|specify|give|provide|tell|indicate|answer|name|list|identify|address)"
+            r"|\b(?:lacks?|omits?|lacking|missing)\b.{0,60}\b(?:information|answer|details?|text|data|passage"
+            r"|document|context)"
+            r"|\b(?:text|passage|document|context|excerpt|source|article|information|answer|it|this"
+            r"|that)\b.{0,40}\b(?:lacks|omits|is missing|is absent|are missing|are absent)\b"
+            r"|^(?:it is |it's |it |this is |that is |that's |that |the answer is |answer is |the answer "
+            r"|answer |status )?"
+            r"(?:remains |stays |still )?(?:unknown|unclear|unspecified|undisclosed|undetermined|undeterminable"
+            r"|unanswerable|indeterminable|indeterminate|not (?:stated|mentioned|given|specified|known|available"
+            r"|provided"
+            r"|indicated|found|disclosed|clear|applicable|sure|answerable|here|there|covered|enough|determinable"
+            r"|listed"
+            r"|reported|recorded|included|discussed|addressed|answered|named|in the \w+))"
+            r"(?: (?:in|from|based|according|here|to me|by|given)\b.*)?$"
+            r"|\b(?:is|are|remains?|stays?|was|were) (?:left )?(?:simply |still |entirely )?(?:unknown|unclear"
+            r"|unspecified|undisclosed"
+            r"|unstated|unmentioned|undetermined|unanswered|missing|absent|omitted)(?: (?:to me|from|in|based"
+            r"|here|at)\b.*)?$"
+            r"|^(?:n/a|na|idk|dunno|none given|none found|none stated|none mentioned|no answer|null|no data|pass"
+            r"|no comment)$"
+            r"|\bbeats me\b|\b(?:beyond|outside) (?:the scope|what|my knowledge)|\b(?:who|nobody|no one"
+            r"|noone) knows\b"
+        ),
+        aside=(
+            r"^(?:(?:i am|i'm|we are|we're)? ?(?:so |very |really )?(?:sorry|afraid)|unfortunately|regrettably"
+            r"|apologies|my apologies|i apologi[sz]e"
+            r"|sadly|alas|honestly|frankly|hmm+|well|ok(?:ay)?|thanks?|thank you)\b(?: (?:but|that|about that"
+            r"|for that))*$"
+            r"|^(?:as far as|so far as|from what|judging by|judging from|going by|based|given|in|within"
+            r"|on the basis|after|having|from"
+            r"|according|with|without|despite|regarding|concerning|about|as for|as to|with regard|with respect"
+            r"|when it comes)\b"
+            r".*\b(?:text|passage|document|context|excerpt|source|article|information|paragraph|i can|i see"
+            r"|i was|i have"
+            r"|question|provided|given|above|material|reading|read|page|content)s?\b"
+            r"|^(?:regarding|concerning|about|as for|as to|with regard|with respect|when it comes)\b"
+            r"|\b(?:different|another|other|unrelated|something else|other things|elsewhere|else|only (?:about"
+            r"|describes"
+            r"|covers|discusses|mentions|talks|deals|says|speaks)|merely|solely|irrelevant)\b"
+            r"|^(?:it|the (?:text|passage|document|context|excerpt|article)|this (?:text|passage"
+            r"|document))s? (?:only|just|merely|is about|deals|describes|talks|focuses|concerns|discusses|covers"
+            r"|treats)\b"
+            r"|^(?:please|could you|can you|if you|you (?:may|might|could|can|should|would)|i (?:would|'d) need"
+            r"|more (?:information|context)|feel free|let me know|so i|so we|i would|i'd|i prefer|i have to"
+            r"|i must)\b"
+        ),
+        turns=(
+            r"but|although|though|however|yet|except|whereas|while|even though|still|and (?=i |we |the (?:text"
+            r"|passage|document|context)|it (?:does|is)|that is|there)|so (?=i |the |it )|because|since (?=the"
+            r"|it|i |there)|as (?=the (?:text|passage|document|context)|it (?:does|is)|there)"
+        ),
+        asks=r"who|whom|whose|what|which|when|where|why|how|whether|if|that",
+    ),
+    "de": AbstentionWords(
+        denies=(
+            r"\bweiss (?:ich |man |das |es |die antwort |leider )*nicht\b|\bich weiss\b.*\bnicht\b"
+            r"|\bwissen wir nicht\b|\bkeine ahnung\b"
+            r"|\b(?:kann|kannst|konnen|konnte|lasst|lassen|liess|vermag)\b.*\b(?:nicht|kein\w*"
+            r"|nichts)\b.{0,60}\b(?:be)?(?:antwort|sagen|bestimm|ermittel|entnehm|feststell|find|beurteil|ableit"
+            r"|schliess|angeb|geb|entnomm|erschliess|nennen|machen|herausles|erkenn|herausfind|klar)"
+            r"|\bnicht .{0,40}\b(?:erwahn|genannt|angegeb|gesag|bekannt|ersichtlich|enthalt|spezifizier"
+            r"|beschrieb|klar\b|aufgefuhr|vermerk|benannt|geklart|beantwort|bestimm|feststell|hervor|entnehm"
+            r"|find|moglich|thematisier|behandel|angefuhr|eingegang|dargeleg|festgehalt|verzeichn|uberliefer"
+            r"|zu sagen|ein\b|vorhand|auskunft)"
+            r"|\b(?:erwahn|nenn|enthalt|sag|verrat|liefer|geb|gib|mach|geht|gehen|behandel|beantwort|find|steh"
+            r"|beinhalt|auss?er|klar|beschreib|thematisier|spezifizier|verzeichn|bietet"
+            r"|bekannt)\w*\b.{0,60}\b(?:nicht|kein\w*|nichts)\b"
+            r"|\bkein\w* (?:\w+ ){0,2}?(?:angab|information|hinweis|antwort|auskunft|daten|erwahnung|aussage"
+            r"|details|anhaltspunkt|erkenntnis|rede)"
+            r"|\bnichts (?:daruber|dazu|davon|zu|uber|erwahnt|bekannt|gesagt|hieruber|hierzu|zum)\b"
+            r"|^(?:unbekannt|unklar|ungeklart|nicht bekannt|fehlanzeige)$"
+            r"|\b(?:ist|bleibt|sind|bleiben|war) (?:mir |leider |\w+ ){0,2}?(?:unbekannt|unklar|offen|ungewiss"
+            r"|ungenannt|unerwahnt|ungeklart)\b"
+            r"|\b(?:fehlt|fehlen|schweigt|lasst .* offen|unmoglich|unzureichend|reicht nicht|reichen nicht"
+            r"|bin (?:mir )?(?:nicht sicher|unsicher)|bin uberfragt)\b"
+            r"|\bunbeantwortet\b|\bausser stande\b|\bnicht in der lage\b"
+        ),
+        aside=(
+            r"^(?:es tut mir leid|tut mir leid|leider|entschuldigung|bedauere|sorry|verzeihung"
+            r"|ich bedauere)\b(?: aber)?|^(?:laut|nach|gemass|aufgrund|anhand|auf (?:der )?(?:basis|grundlage)"
+            r"|basierend|aus dem|in dem|im|soweit|zu dieser|was .* angeht|was .* betrifft|zur frage|bezuglich"
+            r"|hinsichtlich|uber)\b|\b(?:ander\w*|etwas anderes|lediglich|ausschliesslich)\b|^(?:daher|deshalb"
+            r"|deswegen|darum|also|somit)\b"
+        ),
+        turns=(
+            r"aber|obwohl|jedoch|allerdings|doch|wobei|auch wenn|sondern|nur|und (?=ich|der text|das dokument"
+            r"|es)|da (?=der|das|die|im|es)|denn|weil"
+        ),
+        asks=(
+            r"wer|wen|wem|wessen|was|wann|wo|warum|wie|wieso|weshalb|welche\w*|ob|dass|wohin|woher|wozu|womit"
+            r"|worin|wodurch|woraus|um|zu|in welche\w*|an welche\w*|von wem|seit wann"
+        ),
+    ),
+    "fr": AbstentionWords(
+        denies=(
+            r"\bje (?:ne |n')?(?:le |l'|en )?(?:sai|ai|peu|trouv|suis|connai|dispos|parvien|vois|pourrai"
+            r"|saurai)\w*\b.{0,20}\b(?:pas|aucun\w*|rien|incapable)\b|\b(?:j|l)'ignore\b|\bje suis incapable"
+            r"|\baucune idee\b"
+            r"|\b(?:ne|n)(?:'| )(?:\w+['’ ]){0,4}?\w*(?:mention|indiqu|precis|inform|repond|determin|trouv|figur"
+            r"|dit\b|disent|sait|savoir|connu|permet|fourni|donn|contien|contient|evoqu|abord|specifi|possible"
+            r"|parle|traite|est fait|comport|apport|livr|enonc|renseign|revel|cit|nomm|explicit|offr|suffi"
+            r"|ressort|es?t pas (?:dit|clair|connu|precis)|repon|mene|peut|peuvent|dispos|decri|compren|conclu"
+            r"|dedui|defini|rien)\w*"
+            r"|\b(?:pas|aucun\w*|nulle|rien) (?:[\w']+ ){0,4}?(?:mention|indiqu|precis|information|reponse"
+            r"|donnee|indication|detail|renseignement|element|trace|trouve|connu|repondre|sur|dans|a ce sujet"
+            r"|fourni|dit)\w*"
+            r"|^(?:inconnu\w*|non (?:precis|mentionn|indiqu|specifi|communiqu|renseign|connu|fourni|dispon)\w*"
+            r"|pas (?:precis|mentionn|indiqu|dispon|d'info|d'idee|de reponse)\w*|aucune? \w+)|\bimpossible (?:de"
+            r"|a)\b|\b(?:est|reste|demeure) (?:inconnu|indetermine|inconnue|flou|sans reponse)\w*"
+            r"|\binsuffisant\w*|\bmuet\w*\b|\bsilence sur\b|\bmanque d'info"
+        ),
+        aside=(
+            r"^(?:desole\w*|je suis desole\w*|malheureusement|navre\w*|je regrette|pardon|excusez\w*)\b"
+            r"|^(?:selon|d'apres|sur la base|a partir|dans (?:le|ce|l')|au vu|compte tenu|en ce qui concerne"
+            r"|quant a|concernant|a propos|pour ce qui)\b|\b(?:autre\w*|seulement|uniquement)\b|^(?:donc"
+            r"|par consequent|ainsi)\b"
+        ),
+        turns=(
+            r"mais|bien que|quoique|cependant|toutefois|pourtant|meme si|(?<=, )car|donc|et (?=je|le texte|le document"
+            r"|il n)|puisque"
+        ),
+        asks=r"qui|que|quoi|quand|ou|pourquoi|comment|combien|quel\w*|si|lequel|laquelle|dont|de|a qui|en quelle",
+    ),
+    "es": AbstentionWords(
+        denies=(
+            r"\bno (?:[\w]+ ){0,4}?(?:lo )?(?:se\b|sabe|sabemos|saber|mencion|indic|especific|informa(?:n|do)?\b"
+            r"|respon|respuest|determin|encontr|encuentr|figur|dice|dicen|conoc|conozco|permite|proporcion|ofrec"
+            r"|contien|aparec|abord|detall|consta|hay\b|puedo|puede|pued|podemos|es posible|precis|trata|refier"
+            r"|hace|dispon|tengo|tiene|incluy|da\b|aclar|senal|cuent|explic|nombr|habla|alud|recog|aport|qued"
+            r"|viene|dan\b|esta claro|estoy seguro|queda|deja|existe|deduc|desprend|revela|cita|facilit"
+            r"|suministr|aportan)\w*"
+            r"|\b(?:ningun\w*|nada|sin) (?:[\w]+ ){0,4}?(?:inform|dato|respuest|mencion|indic|detall|referenc"
+            r"|sobre|al respecto|dice|especific|en el)\w*|^(?:desconocid\w*|sin (?:informacion|datos|respuesta)"
+            r"|no (?:mencionad|especificad|indicad|disponible|consta|conocid)\w*|se desconoce|ningun\w* \w+)$"
+            r"|\b(?:desconozco|se desconoce|ignoro|lo ignoro|ni idea|imposible (?:de )?\w+r\b|es imposible"
+            r"|insuficient\w*|falta informacion|carece|carezco|guarda silencio|soy incapaz)\b|\b(?:es"
+            r"|sigue siendo|queda) (?:desconocid|incierto|un misterio)\w*"
+        ),
+        aside=(
+            r"^(?:lo siento|lo lamento|lamentablemente|desafortunadamente|por desgracia|perdon\w*|disculp\w*"
+            r"|me temo)\b|^(?:segun|de acuerdo|en base|con base|a partir|basand\w*|en (?:el|este)|en cuanto"
+            r"|respecto|sobre|por lo que|con la informacion)\b|\b(?:otr[ao]s?|solo|solamente|unicamente)\b"
+        ),
+        turns=(
+            r"pero|aunque|sin embargo|no obstante|pues|ya que|porque|y (?=no |el texto|el documento)|asi que"
+            r"|si bien"
+        ),
+        asks=r"quien\w*|que|cuando|donde|por que|como|cuant\w*|cual\w*|si|a quien",
+    ),
+    "it": AbstentionWords(
+        denies=(
+            r"\bnon (?:[\w']+[ ']){0,4}?(?:lo )?(?:so\b|sa\b|sapp|saper|menzion|indic|specific|informa(?:no|to"
+            r"|do|m)?\b|rispo|risult|determin|trov|figur|dice|dicono|conosc|permett|consent|forn|offr|contien"
+            r"|compa|affront|dett|precis|parla|tratt|riport|c'e|c e|ci sono|posso|puo|possibil|si evince"
+            r"|si ricav|emerg|riesco|dispon|ho\b|fa\b|noto|nota|chiar|sono (?:in grado|sicur|noti)|abbiamo|inclu"
+            r"|spieg|nomin|rivel|esist|da\b|accenn|dedu|cita|riferi|presenta|viene|vengono|basta|bastano"
+            r"|cont)\w*"
+            r"|\b(?:nessun\w*|nulla|niente|senza) (?:[\w']+[ ']){0,3}?(?:inform|dat[oi]|rispost|menzion|indicaz"
+            r"|dettagl|riferiment|a riguardo|al riguardo|su|in proposito|traccia|accenno|idea)\w*"
+            r"|^(?:sconosciut\w*|ignot\w*|non (?:specificat|indicat|menzionat|disponibil|not|dat|conosciut"
+            r"|precisat|fornit)\w*)$"
+            r"|\b(?:ignoro|boh|impossibile \w+|e impossibile|insufficient[ei]|manca\w*|tace)\b|\b(?:e|resta"
+            r"|rimane) (?:ignot|sconosciut|incert|imprecisat)\w*"
+        ),
+        aside=(
+            r"^(?:mi dispiace|spiacente|purtroppo|scusa\w*|mi spiace)\b|^(?:secondo|in base|sulla base|stando"
+            r"|dal|dall'|nel|per quanto|riguardo|quanto a|circa|a partire)\b|\b(?:altr[oaie]|d'altro|soltanto"
+            r"|solamente|esclusivamente)\b"
+        ),
+        turns=(
+            r"ma|anche se|sebbene|benche|tuttavia|pero|perche|poiche|e (?=non |il testo|il documento)|quindi"
+            r"|dato che|pur"
+        ),
+        asks=r"chi|che|cosa|quando|dove|perche|come|quant\w*|qual\w*|se|a chi|di chi|in quale",
+    ),
+    "pt": AbstentionWords(
+        denies=(
+            r"\bnao (?:[\w]+ ){0,4}?(?:o )?(?:sei\b|sabe|sabemos|saber|mencion|indic|especific|informa(?:no|to"
+            r"|do|m)?\b|respon|determin|encontr|const|diz|dizem|conhec|conhec|permit|fornec|oferec|contem|conten"
+            r"|aparec|abord|detalh|ha\b|posso|pode|possivel|precis|trata|refer|faz|dispo|tenho|tem\b|inclu|da\b"
+            r"|esclarec|consig|fala|nome|revel|exist|deix|consegu|apresent|traz|esta|foi|e possivel|cita|explic"
+            r"|ficou|fica|deduz|tenho)\w*"
+            r"|\b(?:nenhum\w*|nada|sem) (?:[\w]+ ){0,4}?(?:inform|dado|respost|menc|indic|detalh|referenc|sobre"
+            r"|a respeito|consta|diz)\w*|^(?:desconhecid\w*|sem (?:informacao|informacoes|dados|resposta)"
+            r"|nao (?:informad|mencionad|especificad|indicad|disponivel|consta)\w*|nenhum\w* \w+)$"
+            r"|\b(?:desconheco|ignoro|impossivel|insuficient\w*|carece|falta informacao|desconhece-se"
+            r"|nao faco ideia|omiss\w*|silencia|incapaz)\b|\b(?:e|permanece|continua|fica) (?:desconhecid"
+            r"|incert)\w*"
+        ),
+        aside=(
+            r"^(?:desculp\w*|lamento|sinto muito|infelizmente|perdao|lamentavelmente)\b|^(?:segundo|de acordo"
+            r"|com base|a partir|conforme|no texto|em relacao|quanto|sobre|pelo)\b|\b(?:outr[oa]s?|apenas"
+            r"|somente)\b"
+        ),
+        turns=(
+            r"mas|embora|porem|contudo|todavia|entretanto|porque|pois|e (?=nao |o texto|o documento)|ainda que"
+            r"|ja que"
+        ),
+        asks=r"quem|que|o que|quando|onde|por que|como|quant\w*|qual|quais|se|a quem|de quem",
+    ),
+    "pl": AbstentionWords(
+        denies=(
+            r"\bnie (?:\w+ ){0,3}?(?:wiem|wiadom|wiemy|poda|okresl|zawier|wspomin|wspomn|mowi|mowa|ma\b|moge"
+            r"|mozna|mozemy|da\b|potraf|znam|znan|znalaz|znajd|znalezi|odpowi|ustal|wskaz|informuj|wynika"
+            r"|jest (?:znan|pod|mozliw|jasn|wspom|pewn|okresl)|jestem|zosta|pada|udziel|pozwal|dostarcz|precyz"
+            r"|porusz|wymien|opisuj|ujawn|wyjasn|umiem|odnos|pisz|pisan|uwzgl|powiedz|stwierdz|przedstaw|dotycz"
+            r"|sposob|wystarcz|figur|okresla|napisan)\w*"
+            r"|\bbrak (?:\w+ ){0,3}?(?:inform|dan|odpowied|wzmiank|szczegol|wskaz|tak|tam|tego|w)\w*|\bbrakuje\b"
+            r"|^(?:nieznan\w*|nie wiem|brak|brak \w+|niewiadom\w*|nieokreslon\w*)$"
+            r"|\b(?:zadn\w*|nic) (?:\w+ ){0,4}?(?:inform|dan|wzmian|na ten temat|o tym|nie|wskaz|szczegol)\w*"
+            r"|\b(?:niemozliw\w*|nie sposob|milczy|niewystarczaj\w*|nie mam pojecia|pozostaje nieznan\w*"
+            r"|jest nieznan\w*|pomija)\b|\bnieznan\w*$"
+        ),
+        aside=(
+            r"^(?:przykro mi|niestety|przepraszam|wybacz\w*)\b|^(?:na podstawie|wedlug|zgodnie|z tekstu"
+            r"|w (?:tekscie|dokumencie|podanym|tym)|jesli chodzi|co do|o ile)\b|\b(?:inn\w*|tylko|jedynie"
+            r"|wylacznie)\b"
+        ),
+        turns=(
+            r"ale|lecz|choc|chociaz|jednak|jednakze|natomiast|poniewaz|gdyz|bo|wiec|a (?=nie |tekst)|i (?=nie )"
+            r"|mimo ze"
+        ),
+        asks=(
+            r"kto|kogo|komu|kim|co|czego|kiedy|gdzie|dlaczego|jak\w*|ile|ktor\w*|czy|ze|skad|dokad|w jak\w*"
+            r"|w ktor\w*|od kiedy|z czego|o co"
+        ),
+    ),
+    "tr": AbstentionWords(
+        denies=(
+            r"\b(?:bilmi?yorum|bilmi?yoruz|bilemi?yor\w*|bilinmi?yor\w*|bilinmemekte\w*|bilmem|emin degil\w*"
+            r"|haberim yok|fikrim yok|bilgim yok)\b"
+            r"|\b(?:belirt|acikla|veril|bahse|soyle|deg(?:in)?|yaz|yer al|bulun|bul|gec|iste|soz ed|ani?l|bildir"
+            r"|sun|saptan|tespit ed|ulas|icer|yanitla|cevapla|cikar|bulunam|anlas|anlat|sapta|belirl|tanimla"
+            r"|konu ed|goster|ifade ed|deginil|paylas|kayd)\w*(?:mem|mam|mi?yor|mu?yor|me?mek|ma?mak|mez\b|maz\b"
+            r"|madi|medi|mami?s|memi?s|emi|ami|eme|ama)\w*"
+            r"|\b(?:bilgi|yanit|cevap|veri|ayrinti|detay|ipucu|ifade|aciklama|kayit)\w* (?:\w+ )?(?:yok|yoktur"
+            r"|yer almi?yor|bulunmu?yor|bulunmamakta\w*|mevcut degil|veri?lmemi?s\w*|veri?lmi?yor|bulunamadi"
+            r"|iceriyor degil|vermi?yor|sunmu?yor|icermi?yor)\b|^(?:bilinmi?yor|belirsiz|belirtilmemi?s"
+            r"|bilgi yok|yok|yanit yok|bilinmemekte)\w*$"
+            r"|\b(?:mumkun|belli|acik|net|kesin|mevcut|yeterli|soz konusu) degil\w*|\b(?:imkansiz|yetersiz"
+            r"|belirsiz|olanaksiz)\w*|\bsoyleyemem\b|\bveremi?yorum\b|\b\w+(?:emi?yorum|ami?yorum|emem|amam"
+            r"|amadim|emedim)\b"
+        ),
+        aside=(
+            r"^(?:uzgunum|maalesef|ne yazik ki|kusura bakma\w*|ozur dilerim)\b|\b(?:gore|temelinde|bakildiginda"
+            r"|hakkinda|konusunda|dayanarak|kadariyla)$|^(?:verilen|sunulan|bu metin|metin\w*"
+            r"|belge\w*)\b.*\bgore$|\b(?:baska|farkli|yalnizca|sadece)\b"
+        ),
+        turns=r"ama|fakat|ancak|lakin|oysa|cunku|zira|ve (?=metin|belge)|bu yuzden|dolayisiyla",
+        asks=r"kim\w*|ne|neyi?|nerede|neresi|nasil|neden|nicin|hangi\w*|kac|ne zaman",
+    ),
+    "vi": AbstentionWords(
+        denies=(
+            r"\b(?:khong|chua|chang) (?:\w+ ){0,4}?(?:biet|ro\b|duoc (?:neu|de cap|nhac|cung cap|ghi|noi"
+            r"|cho biet|xac dinh|cong bo|trinh bay|tiet lo)|de cap|nhac|neu|noi|cung cap|chua|co (?:thong tin"
+            r"|cau tra loi|du lieu|dap an|trong|du|chi tiet|noi dung|de cap|ghi|nhac|kha nang|de)|the (?:tra loi"
+            r"|xac dinh|biet|tim|ket luan|noi|suy|khang dinh|dua)|tim thay|tim ra|du thong tin|xac dinh|chac"
+            r"|tra loi|ghi|cho biet|the hien|thay|nam|bao gom|trinh bay|tiet lo|liet ke|mo ta|kha thi)\b"
+            r"|\b(?:thieu thong tin|khong ro|khong biet|chua ro|chiu thoi|bat kha thi)\b|^(?:khong (?:ro|biet|co"
+            r"|xac dinh)|chua biet|khong co thong tin|vo danh)$"
+        ),
+        aside=(
+            r"^(?:xin loi|rat tiec|tiec la|that tiec|thanh that xin loi)\b|^(?:theo|dua (?:vao|tren)|can cu"
+            r"|trong|ve|doi voi|voi|tu)\b.*\b(?:tai lieu|van ban|doan|ngu canh|noi dung|thong tin|bai|cau hoi)"
+            r"|\b(?:khac|chi noi|chi de cap)\b"
+        ),
+        turns=r"nhung|tuy nhien|mac du|va (?=toi|van ban|tai lieu|khong)|tuy|bai viet (?=khong)",
+        asks=r"ai|cai gi|gi|khi nao|o dau|tai sao|nhu the nao|bao nhieu|nao|lieu",
+    ),
+    "nl": AbstentionWords(
+        denies=(
+            r"\b(?:ik )?weet (?:ik )?(?:het |dat )?(?:\w+ )?niet\b|\bgeen (?:\w+ )?(?:informatie|antwoord|idee"
+            r"|gegevens|vermelding|details)|\bniet (?:\w+ )?(?:vermeld|genoemd|bekend|duidelijk|gegeven"
+            r"|aangegeven|mogelijk|te (?:bepalen|vinden|beantwoorden)|beantwoord|gezegd|in (?:de|het|deze) )"
+            r"|\b(?:vermeldt|noemt|bevat|zegt|staat|geeft)\b.{0,60}\b(?:niet|niets|geen)\b|^onbekend$"
+        ),
+        aside=r"^(?:helaas|sorry|het spijt me|volgens|op basis van)\b|\b(?:ander\w*|alleen|slechts)\b",
+        turns=r"maar|hoewel|echter|omdat|en (?=ik|de tekst)",
+        asks=r"wie|wat|wanneer|waar|waarom|hoe|welke?|of|dat",
+    ),
+    "sv": AbstentionWords(
+        denies=(
+            r"\b(?:jag )?vet (?:jag )?(?:\w+ )?(?:inte|ikke|ej)\b|\b(?:inte|ikke|ej) (?:\w+ )?(?:namn|angi|nevn"
+            r"|oppgi|kan(?:t|d|t)|framga|fremga|mojlig|mulig|besvar|bestam|anges|star|oplys)\w*|\b(?:framgar"
+            r"|namner|star|anger|nevner|sager|innehaller|indeholder) (?:\w+ ){0,3}?(?:inte|ikke|ej|ingen)\b"
+            r"|\b(?:ingen|inget|inga|intet) (?:\w+ )?(?:information|svar|uppgift|oplysning|opplysning)\w*"
+            r"|^(?:okant|ukendt|ukjent)$"
+        ),
+        aside=r"^(?:tyvarr|desvarre|dessverre|beklager|ledsen|enligt|ifolge|baserat)\b|\b(?:annat|andet|annet)\b",
+        turns=r"(?<=, )men|aven om|selv om|selvom|eftersom",
+        asks=r"vem|vad|nar|var|varfor|hur|vilken|om|att|hvem|hva|hvad",
+    ),
+    "id": AbstentionWords(
+        denies=(
+            r"\b(?:tidak|tak|belum|bukan) (?:\w+ ){0,3}?(?:tahu|disebut|menyebut|diketahui|ada (?:informasi"
+            r"|jawaban|keterangan|data)|dijelaskan|menjelaskan|dapat (?:menjawab|menentukan|dijawab|ditentukan)"
+            r"|bisa (?:menjawab|menentukan|dijawab|ditentukan)|jelas|tercantum|memuat|mengandung|menemukan|yakin"
+            r"|tersedia|mencantumkan|memberikan)\w*|\b(?:tanpa informasi|informasi tidak|kurang informasi)\b"
+        ),
+        aside=r"^(?:maaf|mohon maaf|sayangnya|berdasarkan|menurut)\b|\b(?:lain|hanya)\b",
+        turns=r"tetapi|tapi|namun|meskipun|walaupun|karena",
+        asks=r"siapa|apa|kapan|di mana|mengapa|bagaimana|berapa|apakah|bahwa",
+    ),
+    "cs": AbstentionWords(
+        denies=(
+            r"\b(?:nevim|nevime|neznam|neni (?:\w+ )?(?:uveden|znam|jasn|zmin|mozn|specifik)\w*|neuvad\w*"
+            r"|nezmin\w*|neobsah\w*|nelze|nemohu|nemuzu|nedokaz\w*|neposkyt\w*|nenasel|nenasla|nerik\w*"
+            r"|neznam\w*|neodpovid\w*)\b|\b(?:zadn\w*|nic) (?:\w+ ){0,2}(?:inform|o tom|k tomu|udaj|zmink)\w*"
+            r"|\bchybi\b"
+        ),
+        aside=r"^(?:bohuzel|omlouvam se|lituji|podle|na zaklade)\b|\b(?:jin\w*|pouze|jen)\b",
+        turns=r"ale|ackoli|i kdyz|avsak|protoze|takze",
+        asks=r"kdo|co|kdy|kde|proc|jak\w*|kolik|kter\w*|zda|ze",
+    ),
+    "ru": AbstentionWords(
+        denies=(
+            r"\bне (?:\w+ ){0,3}?(?:зна\w+|извест\w+|указ\w+|упом\w+|сказан\w*|говор\w+|содерж\w+|да[её]т\w*"
+            r"|дан[аоы]?\b|приво\w+|могу|можем|может|могут|можно|возмож\w+|наш[её]л\w*|нашл\w+|найд\w+|отве\w+"
+            r"|опред\w+|сообща\w+|сообщ\w+|уточн\w+|ясн\w+|понятн\w+|привед\w+|нахожу|вижу|предостав\w+"
+            r"|раскры\w+|хвата\w+|уда\w+|получ\w+|позвол\w+|име\w+|увер\w+|располаг\w+|затраг\w+|каса\w+"
+            r"|описа\w+|описы\w+|назв\w+|назыв\w+|след\w+|обсужд\w+|освещ\w+|оговор\w+|объясн\w+|встреча\w+"
+            r"|представл\w+|достаточ\w+|в состоянии|обозначен\w*)\b"
+            r"|\bнет (?:\w+ ){0,4}?(?:информ\w+|ответ\w*|данн\w+|сведени\w+|упомин\w+|указан\w+|идей|возможн\w+"
+            r"|подробн\w+|ни)\b|\b(?:информ\w+|ответ\w*|данн\w+|сведени\w+|упомин\w+)\b.{0,60}\b(?:нет"
+            r"|отсутств\w+)\b|\b(?:ничего|ни слова|нигде|ниоткуда)\b|\b(?:невозможн\w*|нельзя|неизвестн\w+"
+            r"|неясн\w+|недостаточн\w+|отсутств\w+|умалчива\w+|затрудня\w+|непонятн\w+|молч\w+|понятия не)\b"
+        ),
+        aside=(
+            r"^(?:к сожалению|извините|простите|увы|сожалею|прошу прощения)\b|^(?:согласно|судя|на основ\w+"
+            r"|исходя|по (?:данному|этому|тексту|имеющ\w+|предостав\w+)|в (?:данном|этом|тексте|предостав\w+)"
+            r"|что касается|относительно|насколько)\b|\b(?:друг\w+|ином|иной|только|лишь)\b"
+        ),
+        turns=(
+            r"но|хотя|однако|зато|а (?=не |в тексте|точн|имен)|и (?=не )|поэтому|так как|потому что|поскольку"
+            r"|правда"
+        ),
+        asks=(
+            r"кто|кого|кому|кем|что|чего|когда|где|почему|как\w*|сколько|котор\w*|ли|куда|откуда|зачем|чем"
+            r"|из чего|в каком|в каком году"
+        ),
+    ),
+    "uk": AbstentionWords(
+        denies=(
+            r"\bне (?:\w+ ){0,3}?(?:знаю|відом\w+|вказ\w+|згад\w+|сказан\w*|міст\w+|можу|можна|можлив\w+"
+            r"|знайш\w+|зазнач\w+|наве\w+|нада\w+|поясн\w+)\b|\bнема\w* (?:\w+ ){0,3}?(?:інформ\w+|відповід\w+"
+            r"|дан\w+)|\b(?:невідом\w+|неможлив\w+|нічого|відсутн\w+|бракує)\b"
+        ),
+        aside=r"^(?:на жаль|вибачте|перепрошую|згідно|на основі)\b|\b(?:інш\w+|лише|тільки)\b",
+        turns=r"але|хоча|проте|однак|тому що|бо",
+        asks=r"хто|що|коли|де|чому|як\w*|скільки|котр\w*|чи",
+    ),
+    "ar": AbstentionWords(
+        denies=(
+            r"(?:^|\s)[وف]?(?:لا|لم|لن|ليس|ليست|لست|غير|دون|ما) (?:\S+ ){0,4}?(?:ب?[ا]?ل?)?(?:[ايتن]?عرف"
+            r"|[ايتن]?علم|[ايتن]?دري|متأكد|يذكر|تذكر|يرد|ترد|يوجد|توجد|يتضمن|تتضمن|يحتوي|تحتوي|يحدد|تحدد|يمكن"
+            r"|[ايتن]?ستطيع|يشير|تشير|يتطرق|تتطرق|يقدم|تقدم|يتناول|تتناول|[ايتن]?جد|ذكر|مذكور|معروف|معلوم|محدد"
+            r"|متوفر|متاح|وارد|واضح|يوضح|توضح|يبين|يجيب|تجيب|يتوفر|تتوفر|يعطي|ممكن|لدي|املك|أملك|أعرف|أعلم|أدري"
+            r"|أستطيع|أجد|أعثر|يكشف|يوفر|توفر|يعرف|يفصح|يقل|يقول|تقول|كاف|كافية|هناك|يتحدث|في|إمكان|بإمكان|تحديد"
+            r"|قادر|يسمح|تسمح|يفيد|تفيد|شيء|إجابة|معلومات|جواب)\S*"
+            r"|(?:^|\s)(?:مجهول|غير معروف|لا أعرف|لست أدري|يتعذر|يستحيل|تعذر|يخلو|تخلو|يسكت|تنقص|لا إجابة"
+            r"|لا جواب|مستحيل|تغفل|يغفل|يفتقر|تفتقر)\S*"
+        ),
+        aside=(
+            r"^(?:عذر|آسف|للأسف|معذرة|نأسف|أعتذر|مع الأسف|أسف|المعذرة)|^(?:بناء|وفقا|حسب|بحسب|استنادا|من خلال"
+            r"|في (?:النص|الوثيقة|هذا)|وفق|فيما|بالنسبة|أما|طبقا|على حد)|(?:آخر|أخرى|فقط|مختلف)\S*"
+        ),
+        turns=r"لكن|ولكن|لكنه|لكنني|غير أن|إلا أن|رغم|وإن|بينما|أما|لأن|لذلك|فالنص|و(?=لا |لم |ليس)|مع أن|وإن كان",
+        asks=r"من|ما|ماذا|متى|أين|لماذا|كيف|كم|أي|هل|أن|إن كان|إذا|ما إذا",
+    ),
+    "he": AbstentionWords(
+        denies=(
+            r"(?:^|\s)[וש]?(?:לא|אין|איני|אינני|אינו|אינה|אינם|איננו|אינן|בלי|ללא) (?:\S+ ){0,3}?\S{0,2}(?:יודע"
+            r"|יודעת|ידוע|ידועה|יודעים|מציין|מציינת|צוין|צוינה|צוינו|מצוין|מוזכר|נזכר|הוזכר|מזכיר|כולל|כוללת"
+            r"|מכיל|מכילה|ניתן|אפשר|מידע|תשוב|נאמר|כתוב|נמסר|מופיע|מצאתי|מצליח|יכול|יכולה|מוסר|מפרט|מתייחס|לדעת"
+            r"|לקבוע|לענות|אזכור|פרטים|נתונים|ברור|בטוח|לי |מספק|עוסק|נותן|נמצא|מספיק|בידי|די |רמז|דבר|מושג"
+            r"|התייחס|עונה|אומר|אומרת|זמין|מובא|נכלל|מצויין|מפורט|מזוהה|נחשף|מגלה|מסביר|מזכירה|מוסרת|מפרטת|לכך"
+            r"|במסמך|בטקסט|בקטע|מתואר|לי|להשיב|להסיק|למצוא)"
+            r"|(?:^|\s)(?:אין לי מושג|חסר|לא ידוע|לא צוין|אי אפשר|בלתי אפשרי|שום דבר|לא נאמר|אין תשובה|נעדר|שותק)\S*"
+        ),
+        aside=(
+            r"^(?:מצטער|מצטערת|לצערי|סליחה|אני מצטער|אני מצטערת|מתנצל|צר לי)|^(?:לפי|על פי|על סמך|בהתבסס|מתוך"
+            r"|בהתאם|בנוגע|לגבי|באשר)|(?:אחר|אחרת|אחרים|רק)(?:\s|$)"
+        ),
+        turns=r"אבל|אך|אולם|למרות|אם כי|ואילו|כי|לכן|ו(?=לא |אין|איני|אינני|הטקסט)|אף ש|אלא|משום|מכיוון",
+        asks=r"מי|מה|מתי|איפה|היכן|למה|מדוע|איך|כיצד|כמה|איזה|איזו|האם|אם|ש\S+",
+    ),
+    "hi": AbstentionWords(
+        denies=(
+            r"(?:पता|जान\S*|मालूम|ज्ञात|जानकारी|उत्तर|जवाब|उल्लेख|बता\S*|दि\S* ?ग\S*|दी|दिया|मिल\S*|स्पष्ट"
+            r"|निर्धारित|तय|संभव|कह\S*|लिख\S*|वर्णन|मौजूद|उपलब्ध|सूचना|विवरण|ज़िक्र|जिक्र|चर्चा|कुछ|दे|बात|यकीन"
+            r"|निश्चित|कर|सकत\S*|है|हैं|शामिल|दर्शा\S*|संकेत|पाया|पाई|निकाल\S*|आधार)(?: \S+){0,3}? (?:नहीं|नही|न"
+            r"|असंभव)(?:\s|$)|(?:नहीं|नही) (?:\S+ ){0,3}?(?:पता|जान\S*|मालूम|ज्ञात|बता\S*|दि\S*|दी|मिल\S*|स्पष्ट"
+            r"|सक\S*|कह\S*|लिख\S*|है|हैं|हुआ|करता|करती|किया|देता|देती)(?:\s|$)"
+            r"|(?:अज्ञात|असंभव|अपर्याप्त|अनिश्चित|अस्पष्ट)|कोई (?:\S+ ){0,3}?(?:जानकारी|उत्तर|जवाब|उल्लेख|सूचना"
+            r"|विवरण|ज़िक्र|जिक्र)(?: \S+){0,3}? ?(?:नहीं|नही)"
+        ),
+        aside=(
+            r"^(?:क्षमा|माफ़|माफ|खेद|दुर्भाग्य|अफ़सोस|अफसोस)|(?:अनुसार|आधार पर|बारे में|विषय में|मुताबिक"
+            r"|संबंध में)$|(?:किसी और|अन्य|दूसर\S+|केवल|सिर्फ)"
+        ),
+        turns=r"लेकिन|(?<=, )पर(?= )|परंतु|किंतु|मगर|हालाँकि|हालांकि|क्योंकि|इसलिए|और (?=मुझे|पाठ)|जबकि",
+        asks=r"कौन|किस\S*|क्या|कब|कहाँ|कहां|क्यों|कैसे|कितन\S*|कि",
+    ),
+    "zh": AbstentionWords(
+        denies=(
+            r"(?:不知道|不清楚|不明|未知|不详|不詳|不晓得|不曉得|无从得知|無從得知|无法|無法|不能(?:确定|確定"
+            r"|回答|判断|判斷|得知|得出|推断)|没有(?!后|後)[^，。]{0,12}(?:提|说|說|信息|資訊|资料|資料|答案"
+            r"|给出|給出|写|寫|记载|記載|相关|相關|提供|涉及|说明|說明|交代|描述|讲|講|显示|顯示|包含|找到|内容"
+            r"|內容|指出|列出|依据|線索|线索)|沒有[^，。]{0,12}(?:提|说|說|信息|資訊|资料|資料|答案|给出|給出|写"
+            r"|寫|记载|記載|相关|相關|提供|涉及|说明|說明|交代|描述|讲|講|顯示|包含|找到|內容|指出)"
+            r"|没(?:有)?(?:提|说|写|讲|找|给|交代|涉及|记|告诉|明)|沒(?:有)?(?:提|說|寫|講|找|給|交代|告訴)"
+            r"|未(?:提|说|說|给|給|涉|指|明|记|記|能|作|见|見|包|载|載|显|告|列|写|寫|透露|披露|注明|予|经|找)"
+            r"|无(?:相关|答案|信息|资料|记载|从|此|可奉告|任何)|無(?:相關|答案|資訊|資料|記載|從|此)|并未|並未"
+            r"|找不到|查不到|看不出|不(?:包含|含有|涉及|包括|足以|够|夠|确定|確定|得而知|可知|提及|存在)"
+            r"|只字未提|隻字未提|不足|很难(?:确定|判断)|难以|難以|不可能(?:知道|得知|判断|确定))"
+        ),
+        aside=(
+            r"^(?:抱歉|对不起|對不起|很遗憾|很遺憾|不好意思|非常抱歉|很抱歉|遗憾|可惜)|^(?:根据|根據|从|從|依据"
+            r"|依據|基于|基於|按照|就|关于|關於|在)?(?:所|提供|给|給|上述|这|這|该|該|现有|現有|本|文|上下文"
+            r"|已知|资料|資料|材料|段)[^，。]{0,14}(?:内容|內容|文|信息|資訊|资料|資料|看|知|材料|段落|片段|中"
+            r"|里|问题|問題|来看|而言)$|^(?:关于|關於|至于|至於|对于|對於)|别的|別的|其他|另外|另一|只(?:讲|講"
+            r"|说|說|提|介绍|介紹|谈|談|是)|仅|僅|无关|無關|^(?:因此|所以|故)"
+        ),
+        turns=r"但是?|不过|不過|然而|虽然|雖然|尽管|儘管|可是|只是|至于|至於|因为|因為|所以|因此",
+        asks=r"谁|誰|什么|什麼|哪|何|怎|是否|多少|几|幾",
+    ),
+    "ja": AbstentionWords(
+        denies=(
+            r"(?:(?:わか|分か|判)(?:りませ|りかね|らな|らず|らぬ|らん)|わからな|知(?:り|ら)(?:ませ|な)"
+            r"|存じ(?:ませ|上げませ)|不明|未詳|(?:情報|記載|記述|言及|答え|回答|手がかり|該当|説明|データ|根拠"
+            r"|示唆|内容|箇所|情報源)[^、。]{0,10}(?:な(?:い|く|かった|し)|ありませ|ござ|無|ません|見当たら"
+            r"|見つか(?:ら|りませ)|され(?:て(?:い|お)?(?:ませ|な|りませ|ら)|ず)|含まれ(?:て)?(?:い)?(?:ませ|な"
+            r"|ず))|(?:記載|言及|記述|説明|明記|示|触れ|述べ|書|記さ|含|載|語|明か|挙げ|提供|特定|確認|判断|回答"
+            r"|答え|決め|断定|読み取|お答え|見つけ|見つか|見当た|導|推測|特定)[^、。]{0,10}(?:て(?:い"
+            r"|お)?(?:ませ|な|らず|りませ)|ません|れない|きない|ず$|ない|ぬ|かね|らない|えない|できま|せんで)"
+            r"|でき(?:ませ|な|かね|ず)|不可能|不十分|不足して|足り(?:ませ|な|ず)|ありませんでした|特になし"
+            r"|該当なし|情報なし|記載なし|無記載|無回答|なし$|難しい|困難|いえません|言えません|書かれてい?ない)"
+        ),
+        aside=(
+            r"^(?:申し訳|すみません|残念|恐れ入|恐縮|ごめん|あいにく)|(?:よると|よれば|基づ(?:く|いて|き)|限り"
+            r"|からは?|中に?は?|上で?は?|範囲で(?:は)?|関して(?:は)?|ついて(?:は)?)$|^(?:この|その|本|提供|提示"
+            r"|与え|文書|文章|文脈|テキスト|資料|質問)[^、。]{0,20}(?:は|では|には|も)$|別の|他の|以外|だけ|のみ"
+            r"|異なる"
+        ),
+        turns=r"ただし|しかし|ですが|だが|けれども|けれど|なお|もっとも|一方|ので|ため",
+        asks=r"誰|何|いつ|どこ|なぜ|どう|どの|どれ|いくつ|いくら",
+    ),
+    "ko": AbstentionWords(
+        denies=(
+            r"(?:모르|모릅니|모른|몰라|몰랐|알 수 ?없|알 수가 ?없|알지 ?못|알려지지|알려져 ?있지|알려진 바"
+            r"|(?:나와|나타나|적혀|언급|명시|기재|기록|포함|설명|제시|서술|밝혀|밝히|제공|확인|담겨|쓰여|다루"
+            r"|말하|알려|드러나|표시|규정|정해|주어|실려|거론|소개|찾아볼|답하|대답)[^,.]{0,8}(?:않|없|못)"
+            r"|(?:정보|답|내용|언급|기록|단서|설명|자료|근거|구절|대목|말|부분|데이터|기재|명시)(?:이|가|은|는"
+            r"|도|을|를|에 대한)?[^,.]{0,16}(?:없|않|못|부족)|수 ?없|불가능|불명|미상|불분명|미확인|찾지 ?못"
+            r"|찾을 ?수|없음$|없습니다$|부족|미기재|확실하지|확실치|분명하지|어렵|정보 없음|해당 없음)"
+        ),
+        aside=(
+            r"^(?:죄송|미안|유감|아쉽|안타깝|송구)|(?:따르면|바탕으로|근거로|기준으로|기반으로|만으로는|대해서는"
+            r"|대해|관해서는|관해|경우|보면|볼 때|관련하여)$|다른|별개|만을? |뿐"
+        ),
+        turns=(
+            r"하지만|그러나|다만|그렇지만|그런데|(?<!\S)단(?=[ ,])|지만(?=[ ,])|으나(?=[ ,])|따라서|그래서"
+            r"|때문에|므로"
+        ),
+        asks=r"누가|누구\S*|무엇\S*|언제\S*|어디\S*|왜|어떻게|몇\S*|얼마\S*|어느|어떤",
+    ),
+    "th": AbstentionWords(
+        denies=(
+            r"(?:ไม่|มิ|ยังไม่|มิได้|ไม่ได้|ไม่มี|ไม่สามารถ|ปราศจาก|ขาด)(?:[\u0e00-\u0e7f ]{0,9}?)(?:ทราบ|รู้"
+            r"|ระบุ|กล่าว|บอก|พูดถึง|เอ่ย|มีข้อมูล|มีคำตอบ|ข้อมูล|คำตอบ|พบ|ปรากฏ|แน่ใจ|แน่ชัด|ชัดเจน|ตอบ|เพียงพอ"
+            r"|เปิดเผย|อธิบาย|มีการ|มีเนื้อหา|เกี่ยวข้อง|ครอบคลุม|เขียน|เจอ|มั่นใจ|เขียนถึง|รายละเอียด|แจ้ง"
+            r"|หาคำตอบ|บันทึก)|^(?:ไม่ทราบ|ไม่รู้|ไม่มี|ไม่แน่ใจ|ไม่ระบุ)|ไม่(?:อาจ|สามารถ)(?:ที่จะ)?(?:ตอบ|ระบุ"
+            r"|บอก|หา|ทราบ|ยืนยัน|สรุป|ให้|รู้|กำหนด|ค้นหา|พบ)|หาไม่พบ|หาไม่เจอ|ไม่พบ"
+        ),
+        aside=(
+            r"^(?:ขออภัย|เสียใจ|ขอโทษ|น่าเสียดาย|ต้องขออภัย)|^(?:ตาม|จาก|ใน|อ้างอิง|เกี่ยวกับ"
+            r"|สำหรับ)(?:[\u0e00-\u0e7f]*)(?:ข้อความ|เอกสาร|เนื้อหา|บริบท|บทความ|ข้อมูล|คำถาม)|อื่น|เท่านั้น"
+            r"|เพียง"
+        ),
+        turns=r"แต่|อย่างไรก็ตาม|แม้|ถึงแม้|เพราะ|เนื่องจาก|ดังนั้น|ส่วน|และ(?=ไม่)|โดยไม่(?=ระบุ|ได้)",
+        asks=r"ใคร|อะไร|เมื่อใด|เมื่อไร|ที่ไหน|ทำไม|อย่างไร|เท่าใด|เท่าไร|กี่|ว่า",
+    ),
+}
+
+LATIN = ("en", "de", "fr", "es", "it", "pt", "pl", "tr", "vi", "nl", "sv", "id", "cs")
+OTHER_SCRIPTS = {
+    "cyrillic": ("ru", "uk"), "arabic": ("ar",), "hebrew": ("he",), "devanagari": ("hi",),
+    "han": ("zh", "ja"), "kana": ("ja",), "hangul": ("ko",), "thai": ("th",),
+}  # fmt: skip
+
+# Words that say nothing beside a clause that denies: the text itself, the answer, and small words.
+EMPTY = frozenset(
+    listed(
+        "a an the this that these those it its is are was were be been there here i we you my me your our of in on "
+        "at to by for from with as and or so then just only all any such provided given available supplied above "
+        "below following answer answers question questions text texts passage passages document documents context "
+        "contexts excerpt source sources article information info content page paragraph material snippet result "
+        "response final note status data sorry unfortunately please yes-or-no asked about alone based according "
+        "exactly precisely directly explicitly does do did not no than which who what when where der die das den "
+        "dem des ein eine einem einen einer es ist sind im in am aus zu zum zur und oder mit auf fur antwort frage "
+        "dokument kontext abschnitt quelle auszug angabe leider hier dazu hierzu daruber vorliegenden gegebenen le "
+        "la les l un une des du de d dans ce cette ces est sont et ou en reponse document contexte extrait passage "
+        "texte source question fourni fournie donne cela ceci ici el lo los las un una unos unas del al en este "
+        "esta estos y o es son respuesta documento contexto fragmento pasaje pregunta fuente proporcionado dado "
+        "texto aqui il i gli uno nel nella questo questa e ed sono risposta documento contesto brano estratto "
+        "domanda fonte testo fornito qui o os as um uma no na neste nesta este resposta documento contexto trecho "
+        "passagem pergunta fonte texto fornecido w z na do o i odpowiedz dokument kontekst fragment tekst pytanie "
+        "zrodlo to tym ten bu su o ve bir yanit cevap belge metin baglam soru kaynak parca verilen cau tra loi tai "
+        "lieu van ban doan van ngu canh cau hoi nguon het de een antwoord tekst ответ вопрос документ текст "
+        "контекст отрывок источник в из на и это этот данный тексте документе الجواب الإجابة السؤال النص الوثيقة "
+        "السياق المقطع في من هذا هذه תשובה שאלה מסמך טקסט הקשר קטע מקור זה זאת उत्तर जवाब प्रश्न पाठ दस्तावेज़ "
+        "संदर्भ अंश यह इस में का की के 답 답변 질문 문서 본문 문맥 글 이 그 정답 죄송합니다 죄송하지만 "
+    )
+)
+UNSPACED_EMPTY = frozenset(
+    listed(
+        "答案 回答 問題 问题 答 抱歉 对不起 對不起 答え 答 回答 質問 結論 คำตอบ คำถาม ครับ ค่ะ คะ 文中 文章 文档 "
+        "文書 本文 "
+    )
+)

@@ -1,0 +1,117 @@
+r"""The part of a raw reply that answers: without reasoning, out of JSON, out of LaTeX's `\boxed{}`.
+
+Every function here is a function of one reply, linear in its length, and returns the reply as it is where it does not
+recognise a form.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+_REASONING = "think|thinking|thought|reasoning|analysis|scratchpad|reflection"
+_CLOSING = re.compile(rf"</(?:{_REASONING})>|\[/(?:think|reasoning)\]|◁/think▷|<\|channel\|>final<\|message\|>", re.I)
+_OPENING = re.compile(rf"<(?:{_REASONING})>|\[(?:think|reasoning)\]|◁think▷|<\|channel\|>analysis<\|message\|>", re.I)
+_FENCED = re.compile(r"\s*```[\w+-]{0,20}[ \t]*\n(.*?)\n?[ \t]*```\s*", re.S)
+_LONGEST_JSON = 20_000  # characters
+_ANSWER_KEYS = (
+    "answer", "final_answer", "finalanswer", "final", "short_answer", "response", "result", "output", "value",
+    "antwort", "réponse", "reponse", "respuesta", "risposta", "resposta", "odpowiedź", "ответ", "答案", "答え", "回答",
+)  # fmt: skip
+_ASIDE_KEYS = ("reason", "think", "thought", "explan", "confiden", "source", "quote", "note", "citation", "evidence")
+_BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{")
+_TEXT_COMMAND = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|operatorname|mbox)\s*\{([^{}]{0,500})\}")
+_LATEX = (
+    (re.compile(r"\\times(?![A-Za-z])|\\cdot(?![A-Za-z])"), "×"),
+    (re.compile(r"\\%"), "%"),
+    (re.compile(r"\\[,;:! ]|~"), " "),
+    (re.compile(r"\\[()\[\]]|\$\$?"), " "),
+    (re.compile(r"_\{(\w{1,9})\}|_(?=\d)"), r"\1"),
+)
+
+
+def answer_text(reply: str) -> str:
+    """Return what a reply answers with.
+
+    Reasoning between tags goes, and whatever stands before a closing tag that was never opened; reasoning that was
+    never closed leaves what stands before it. Of a JSON object the answer's value is left, of null nothing.
+    """
+    text = without_reasoning(reply)
+    if "{" not in text:
+        return text
+    found = _json_answer(text)
+    return text if found is None else found
+
+
+def without_reasoning(reply: str) -> str:
+    """Return a reply without the reasoning of a model that thinks aloud between tags."""
+    if "<" not in reply and "[" not in reply and "◁" not in reply:
+        return reply
+    end = 0
+    for match in _CLOSING.finditer(reply):
+        end = match.end()
+    rest = reply[end:]
+    opened = _OPENING.search(rest)
+    return rest[: opened.start()] if opened else rest
+
+
+def unboxed(text: str) -> str:
+    r"""Return a text with its LaTeX reduced to words: `$\boxed{4608\ \text{pallets}}$` is "4608 pallets"."""
+    if "\\boxed" not in text and "\\fbox" not in text and "\\text" not in text:
+        return text
+    pieces: list[str] = []
+    done = 0
+    for match in _BOXED.finditer(text):
+        if match.start() < done:
+            continue
+        end = _closing_brace(text, match.end())
+        pieces += [text[done : match.start()], text[match.end() : end]]
+        done = end + 1
+    plain = "".join([*pieces, text[done:]])
+    plain = _TEXT_COMMAND.sub(r"\1", plain)
+    for pattern, with_ in _LATEX:
+        plain = pattern.sub(with_, plain)
+    return plain
+
+
+def _closing_brace(text: str, start: int) -> int:
+    """Where the brace that was opened before `start` closes, at most 500 characters on; the end if it never does."""
+    depth = 1
+    for position in range(start, min(len(text), start + 500)):
+        depth += {"{": 1, "}": -1}.get(text[position], 0)
+        if depth == 0:
+            return position
+    return len(text)
+
+
+def _json_answer(text: str) -> str | None:
+    fenced = _FENCED.fullmatch(text) if "```" in text else None
+    inner = (fenced[1] if fenced else text).strip()
+    if not (inner.startswith("{") and inner.endswith("}")) or len(inner) > _LONGEST_JSON:
+        return None
+    try:
+        value = json.loads(inner)
+    except (ValueError, RecursionError):
+        return None
+    return "\n".join(_answers(value, 0)) if isinstance(value, dict) and value else None
+
+
+def _answers(value: Any, depth: int) -> Iterator[str]:
+    if isinstance(value, dict):
+        keys = {str(key).strip().casefold().replace(" ", "_"): key for key in value}
+        answer = next((keys[name] for name in _ANSWER_KEYS if name in keys), None)
+        if answer is not None:
+            yield from _answers(value[answer], depth + 1)
+            return
+        inside = [value[key] for name, key in keys.items() if not any(aside in name for aside in _ASIDE_KEYS)]
+    elif isinstance(value, list):
+        inside = value
+    else:
+        if value is not None:
+            yield {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+        return
+    if depth < 8:
+        for one in inside:
+            yield from _answers(one, depth + 1)
