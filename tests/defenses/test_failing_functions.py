@@ -91,7 +91,7 @@ def test_interrupts_and_cancellations_pass(error: BaseException) -> None:
 
 
 def test_what_is_no_set_of_words_costs_its_group_alone() -> None:
-    odd: list[object] = [None, 7, "a string", [["unhashable"]], {1: 2}, [None]]
+    odd: list[object] = [7, "a string", [["unhashable"]], {1: 2}, [None]]
     for returned in odd:
 
         def extract(text: str, returned: object = returned) -> object:
@@ -99,6 +99,28 @@ def test_what_is_no_set_of_words_costs_its_group_alone() -> None:
 
         answer = KeywordAggregation(_model(), extractor=extract).answer("Where?", ["planted", *PASSAGES])  # type: ignore[arg-type]
         assert (answer.text, answer.groups[0].status) == ("Paris", "failed")
+
+
+def test_an_extractor_may_let_its_group_abstain() -> None:
+    def extract(text: str) -> set[str] | None:
+        return None if "evil" in text else {"paris"}
+
+    answer = KeywordAggregation(_model(), extractor=extract).answer("Where?", ["planted", *PASSAGES])
+    assert (answer.text, answer.groups[0].status) == ("Paris", "abstained")
+
+
+def test_an_abstention_function_decides_and_one_that_raises_costs_its_group_alone() -> None:
+    def abstains(text: str) -> bool:
+        if "evil" in text:
+            raise ValueError("odd")
+        return False
+
+    failed = KeywordAggregation(_model(), abstention=abstains).answer("Where?", ["planted", *PASSAGES])
+    assert (failed.text, failed.groups[0].status) == ("Paris", "failed")
+    by_phrase = KeywordAggregation(_model(), abstention=["evil Rome"]).answer("Where?", ["planted", *PASSAGES])
+    assert (by_phrase.text, by_phrase.groups[0].status) == ("Paris", "abstained")
+    with pytest.raises(TypeError, match="list of phrases"):
+        KeywordAggregation(_model(), abstention="evil")
 
 
 def test_equal_responses_are_read_once_per_question() -> None:

@@ -23,6 +23,7 @@ PACKAGES = (CORE, "langchain_robustrag", "llamaindex_robustrag")
 FLOORS = (
     {
         "abstention",
+        "abstention_words",
         "answer",
         "checks",
         "display",
@@ -35,6 +36,7 @@ FLOORS = (
         "plugins",
         "prompts",
         "reader",
+        "reply_text",
         "redaction",
         "words",
     },
@@ -51,7 +53,7 @@ FRONT_DOOR_FOR = {"cli", "langchain_robustrag", "llamaindex_robustrag", "__main_
 ONLY = {
     "drawing": {"display", "words"},  # pictures are drawn from dictionaries
     "errors": set(),
-    "keywords": {"errors", "forks", "normalise", "words"},
+    "keywords": {"errors", "forks", "normalise", "reply_text", "words"},
 }
 METHODS = tuple(sorted(p.parent.name for p in (ROOT / CORE / "defenses").glob("*/plan.py")))
 
