@@ -24,8 +24,8 @@ def naive_keyword_aggregation(
             n = n + 1
             for word in unique_keywords(response):
                 counter[word] = counter.get(word, 0) + 1
-    mu = min(Fraction(alpha) * n, Fraction(beta))  # line 11
-    kept = [word for word in counter if counter[word] >= mu]  # line 12
+    mu = min(Fraction(alpha) * n, Fraction(beta))  # line 12
+    kept = [word for word in counter if counter[word] >= mu]  # line 13
     return final(sorted(kept)) if kept else UNKNOWN
 
 

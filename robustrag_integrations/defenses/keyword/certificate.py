@@ -54,7 +54,7 @@ class KeywordSpan:
 def keyword_span(
     keyword_sets: Sequence[Collection[str] | None], corrupted: int, threshold: KeywordThreshold
 ) -> KeywordSpan:
-    """Sort the untouched groups' keywords by what the attacker can do to them (Algorithm 3, lines 1-13).
+    """Sort the untouched groups' keywords by what the attacker can do to them (Algorithm 3, lines 1-14).
 
     With e of m' corrupted groups answering, a keyword said c(w) times stays if c(w) >= mu(n + e) and can stay if
     c(w) + e >= mu(n + e). Both sets grow apart with e, so that e = m' covers all others.
@@ -161,7 +161,7 @@ def _try_all(
     ledger: Ledger,
     span: KeywordSpan,
 ) -> Asking[None]:
-    """Ask for each keyword set's answer, in waves, until one scores 0 (Algorithm 3, lines 13-17)."""
+    """Ask for each keyword set's answer, in waves, until one scores 0 (Algorithm 3, lines 15-19)."""
     wave = 2
     while not found.done and (retained := list(islice(sets, wave))):
         new = [r for r in dict.fromkeys(retained) if r not in finals]

@@ -1,4 +1,4 @@
-"""Counting keywords, and the radius of what was retained (paper, Algorithm 1, lines 3-12)."""
+"""Counting keywords, and the radius of what was retained (paper, Algorithm 1, lines 3-13)."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class KeywordTally:
 
 
 def tally_keywords(keyword_sets: Sequence[Collection[str] | None], threshold: KeywordThreshold) -> KeywordTally:
-    """Count unique keywords over groups and keep the frequent ones (Algorithm 1, lines 8-12).
+    """Count unique keywords over groups and keep the frequent ones (Algorithm 1, lines 8-13).
 
     Args:
         keyword_sets: per group the keywords of its response, None for an abstention.
