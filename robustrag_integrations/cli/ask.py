@@ -41,8 +41,9 @@ who has a vote:
 files that are read:
   .txt .text .md .markdown .pdf, and .jsonl with one object per line:
   {"text": "...", "source": "who says so", "title": "...", "id": "..."} (text is enough).
-  Folders are searched to any depth, without hidden files and links. A file in a folder
-  that cannot be read is skipped with a note; a file you name must be readable.
+  Folders are searched to any depth, without hidden files and links. A file in a folder,
+  or a row of a file, that cannot be read is skipped with a note; a file you name must be
+  readable. PDFs are read in another process, within limits of time and memory.
 
 examples:
   robustrag ask "Who runs the mill?" --docs notes/ letters.pdf

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from robustrag_integrations.corpus.documents import CorpusError, Document
-from robustrag_integrations.corpus.reading import Reading, Skipped, read_documents
+from robustrag_integrations.corpus.documents import CorpusError, Document, Skipped
+from robustrag_integrations.corpus.reading import Reading, read_documents
 from robustrag_integrations.corpus.retrieval import BM25Index
 from robustrag_integrations.corpus.splitting import split
 

@@ -27,6 +27,14 @@ class Document:
     source: str
 
 
+@dataclass(frozen=True)
+class Skipped:
+    """A file of a folder, or a row of a file, that could not be read, and why."""
+
+    path: str
+    reason: str
+
+
 def valid_text(text: str) -> str:
     """The text without lone surrogates, which JSON can spell and tokenizers choke on; each becomes U+FFFD."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

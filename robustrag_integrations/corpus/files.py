@@ -29,6 +29,14 @@ class SourceFile:
     name: str = ""
 
     @property
+    def size(self) -> int:
+        """Bytes; 0 for a file that has gone."""
+        try:
+            return os.stat(self.path).st_size
+        except OSError:
+            return 0
+
+    @property
     def label(self) -> str:
         """The path for messages."""
         return printable(shown_path(self.path), 200)

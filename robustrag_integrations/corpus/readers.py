@@ -1,35 +1,85 @@
-"""One reader per kind of file. What they read is hostile: sizes are bounded, nothing is interpreted."""
+"""One reader per kind of file. What they read is hostile: size and time are bounded, nothing is interpreted."""
 
 from __future__ import annotations
 
-import io
 import json
-import logging
-from typing import Any
+import time
+from types import TracebackType
 
-from robustrag_integrations.corpus.documents import CorpusError, Document, valid_text
-from robustrag_integrations.corpus.extras import needed
+from robustrag_integrations.corpus.documents import CorpusError, Document, Skipped, valid_text
 from robustrag_integrations.corpus.files import SourceFile
+from robustrag_integrations.corpus.pdf_text import PDFError, PDFLimits
+from robustrag_integrations.corpus.pdf_worker import PDFWorker
 from robustrag_integrations.display import printable
 
 LARGEST_FILE = 64 * 1024 * 1024  # bytes
-LARGEST_TEXT = 32 * 1024 * 1024  # characters that a PDF, which is compressed, may unfold to
+MOST_ROWS = 500_000  # of one JSONL file
+
+# What a PDF may take grows with its size, so that a small one cannot cost much. Honest ones take a tenth of it.
 MOST_PAGES = 10_000
+LARGEST_TEXT = 32 * 1024 * 1024  # characters that any PDF, which is compressed, may unfold to
+_TEXT = 1024 * 1024  # characters for a PDF of no size,
+_TEXT_PER_BYTE = 50  # and for each byte of one
+_SECONDS = 2.0  # of processor time for a PDF of no size,
+_SECONDS_PER_MIB = 10.0  # and for each MiB of one
+_SECONDS_LOST = 8.0  # on PDFs that could not be read, after which another one has
+_SECONDS_AFTERWARDS = 0.7  # in place of `_SECONDS`
+_MEMORY = 2 << 30  # bytes
 
 
-def read_file(file: SourceFile) -> list[Document]:
-    """The documents of a file: one, or one per row of a JSONL file.
+class FileReader:
+    """Reads files one after the other, PDFs in another process, which ends with `close`.
 
-    Raises:
-        CorpusError: it cannot be read; the message names the file, and the line of a JSONL file.
-        ImportError: it is a PDF, and pypdf is not installed.
+    Files that keep it busy for nothing make it less patient, so that a folder full of them costs little more time than
+    reading the others.
     """
-    data = _bytes(file)
-    name = file.path.lower()
-    if name.endswith(".jsonl"):
-        return _jsonl(_text(data, file), file)
-    text = _pdf(data, file) if name.endswith(".pdf") else _text(data, file)
-    return [Document(text, id=file.name, source=file.name)]
+
+    def __init__(self) -> None:
+        self._pdfs = PDFWorker()
+        self._lost = 0.0  # seconds
+
+    def read(self, file: SourceFile) -> tuple[list[Document], list[Skipped]]:
+        """The documents of a file, one, or one per row of a JSONL file; and the rows that could not be read.
+
+        Raises:
+            CorpusError: it cannot be read; the message names the file.
+            ImportError: it is a PDF, and pypdf is not installed.
+        """
+        data = _bytes(file)
+        name = file.path.lower()
+        if name.endswith(".jsonl"):
+            return _jsonl(_text(data, file), file)
+        text = self._pdf(data, file) if name.endswith(".pdf") else _text(data, file)
+        return [Document(text, id=file.name, source=file.name)], []
+
+    def close(self) -> None:
+        """End the other process."""
+        self._pdfs.close()
+
+    def __enter__(self) -> FileReader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _pdf(self, data: bytes, file: SourceFile) -> str:
+        limits, began = self._limits(len(data)), time.monotonic()
+        try:
+            return self._pdfs.text_of(data, limits)
+        except PDFError as error:
+            self._lost += min(time.monotonic() - began, limits.seconds)
+            raise CorpusError(f"{file.label} {error}") from error
+
+    def _limits(self, size: int) -> PDFLimits:
+        base = _SECONDS if self._lost < _SECONDS_LOST else _SECONDS_AFTERWARDS
+        return PDFLimits(
+            seconds=base + _SECONDS_PER_MIB * size / (1 << 20),
+            characters=min(LARGEST_TEXT, _TEXT + _TEXT_PER_BYTE * size),
+            pages=MOST_PAGES,
+            memory=_MEMORY,
+        )
 
 
 def _bytes(file: SourceFile) -> bytes:
@@ -55,12 +105,20 @@ def _text(data: bytes, file: SourceFile) -> str:
         ) from error
 
 
-def _jsonl(text: str, file: SourceFile) -> list[Document]:
-    documents = []
+def _jsonl(text: str, file: SourceFile) -> tuple[list[Document], list[Skipped]]:
+    """One document per row that can be read; a row of one author must not cost those of the others."""
+    if text.count("\n") > MOST_ROWS:
+        raise CorpusError(f"{file.label} has more than {MOST_ROWS:,} rows; split it into smaller files")
+    documents, skipped = [], []
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
-            documents.append(_row(line, number, file))
-    return documents
+            try:
+                documents.append(_row(line, number, file))
+            except CorpusError as error:
+                skipped.append(Skipped(file.path, str(error)))
+    if skipped and not documents:
+        raise CorpusError(skipped[0].reason)
+    return documents, skipped
 
 
 def _row(line: str, number: int, file: SourceFile) -> Document:
@@ -88,37 +146,3 @@ def _titled(title: str, text: str) -> str:
     if not title.strip() or title.casefold() in text[:300].casefold():
         return text
     return f"{title}\n{text}"
-
-
-def _pdf(data: bytes, file: SourceFile) -> str:
-    pypdf = needed("pypdf", "reading PDF files")
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)
-    try:
-        reader = pypdf.PdfReader(io.BytesIO(data))
-        if reader.is_encrypted and not reader.decrypt(""):
-            raise CorpusError(f"{file.label} is encrypted; remove its password first, for example with qpdf --decrypt")
-        text = _pages(reader, file)
-    except CorpusError:
-        raise
-    except pypdf.errors.DependencyError as error:
-        raise CorpusError(
-            f"{file.label} is encrypted with AES; pip install cryptography if it needs no password, or remove the "
-            "password first, for example with qpdf --decrypt"
-        ) from error
-    except Exception as error:  # a hostile PDF may raise nearly anything inside the parser
-        reason = printable(str(error), 120) or type(error).__name__
-        raise CorpusError(f"{file.label} is not a PDF that can be read ({reason}); print it to a new PDF") from error
-    if not text.strip():
-        raise CorpusError(f"{file.label} holds no text; if it is a scan, run text recognition on it first")
-    return text
-
-
-def _pages(reader: Any, file: SourceFile) -> str:
-    pages: list[str] = []
-    size = 0
-    for number, page in enumerate(reader.pages):
-        pages.append(valid_text(page.extract_text()))
-        size += len(pages[-1])
-        if number >= MOST_PAGES or size > LARGEST_TEXT:
-            raise CorpusError(f"{file.label} holds more than {MOST_PAGES:,} pages or {LARGEST_TEXT >> 20} MiB of text")
-    return "\n\n".join(pages)

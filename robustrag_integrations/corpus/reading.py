@@ -5,17 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from robustrag_integrations.corpus.documents import CorpusError, Document
-from robustrag_integrations.corpus.files import SUFFIXES, find_files
-from robustrag_integrations.corpus.readers import read_file
+from robustrag_integrations.corpus.documents import CorpusError, Document, Skipped
+from robustrag_integrations.corpus.files import SUFFIXES, SourceFile, find_files
+from robustrag_integrations.corpus.readers import FileReader
 
-
-@dataclass(frozen=True)
-class Skipped:
-    """A file found in a folder that could not be read, and why."""
-
-    path: str
-    reason: str
+LARGEST_READING = 512 * 1024 * 1024  # bytes of all files together
 
 
 @dataclass(frozen=True)
@@ -30,7 +24,8 @@ def read_documents(paths: Iterable[str], *, on_file: Callable[[int, int], None] 
     """Read text, Markdown, PDF and JSONL files, and folders of them.
 
     A file that was named must be readable. One found in a folder is skipped when it is not, and reported: whoever may
-    write one file into the folder must not be able to stop every answer.
+    write one file into the folder must not be able to stop every answer. So is a bad row of a JSONL file in which
+    others are good. When a folder's files are too many bytes, the largest ones are skipped.
 
     Args:
         paths: files and folders.
@@ -42,20 +37,40 @@ def read_documents(paths: Iterable[str], *, on_file: Callable[[int, int], None] 
     """
     given = list(paths)
     files = find_files(given)
+    too_large = _beyond(files, LARGEST_READING)
     documents: list[Document] = []
     skipped: list[Skipped] = []
-    for done, file in enumerate(files):
-        if on_file is not None:
-            on_file(done, len(files))
-        try:
-            documents += read_file(file)
-        except CorpusError as error:
-            if file.named:
-                raise
-            skipped.append(Skipped(file.path, str(error)))
+    with FileReader() as reader:
+        for done, file in enumerate(files):
+            if on_file is not None:
+                on_file(done, len(files))
+            try:
+                if file in too_large:
+                    raise CorpusError(f"{file.label} is one of the largest of more than {LARGEST_READING >> 20} MiB")
+                found, bad_rows = reader.read(file)
+            except CorpusError as error:
+                if file.named:
+                    raise
+                skipped.append(Skipped(file.path, str(error)))
+            else:
+                documents += found
+                skipped += bad_rows
     if not any(d.text.strip() for d in documents):
         raise CorpusError(_nothing(given, skipped))
     return Reading(tuple(documents), tuple(skipped))
+
+
+def _beyond(files: list[SourceFile], limit: int) -> set[SourceFile]:
+    """The largest files, without which the others are within a limit of bytes; named ones are never among them."""
+    sizes = {file: file.size for file in files}
+    left, out = sum(sizes.values()), set()
+    for file in sorted(files, key=sizes.__getitem__, reverse=True):
+        if left <= limit:
+            break
+        if not file.named:
+            out.add(file)
+            left -= sizes[file]
+    return out
 
 
 def _nothing(paths: list[str], skipped: list[Skipped]) -> str:

@@ -185,7 +185,7 @@ def test_wrong_usage_exits_with_2_and_names_the_fix(command, arguments: list[str
 @pytest.mark.parametrize(
     ("name", "data", "said"),
     [
-        ("rows.jsonl", b'{"text": "mill"}\n{"text": oops}\n', "rows.jsonl, line 2: not JSON"),
+        ("rows.jsonl", b'{"text": oops}\n', "rows.jsonl, line 1: not JSON"),
         ("cut.pdf", b"%PDF-1.7\n", "is not a PDF that can be read"),
         ("program.txt", b"\x7fELF\x00", "is not text"),
         ("old.txt", b"m\xfchle", "is not UTF-8"),
@@ -199,6 +199,16 @@ def test_a_file_that_cannot_be_read_exits_with_1_and_names_it(ask, tmp_path, nam
     assert (result.code, result.out) == (1, "")
     assert said in result.err
     assert len(result.err.splitlines()) == 1
+
+
+def test_a_bad_row_costs_itself_and_not_the_other_sources_of_its_file(ask, tmp_path: Path) -> None:
+    rows = [json.dumps({"text": "The mill is run by Anna Lind.", "source": f"s{n}"}) for n in range(3)]
+    (tmp_path / "rows.jsonl").write_text("\n".join([rows[0], '{"text": oops}', *rows[1:]]))
+    result = ask(QUESTION, "--docs", tmp_path / "rows.jsonl", "--json")
+    assert result.code == 0
+    assert len(result.data["answer"]["groups"]) == 3
+    assert "skipped: " in result.err
+    assert "rows.jsonl, line 2: not JSON" in result.data["skipped"][0]["reason"]
 
 
 def test_an_empty_folder_exits_with_1(ask, tmp_path: Path) -> None:

@@ -1,0 +1,197 @@
+"""Files made to stall or to fill the memory: each costs itself, within a budget, and the others are read."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from robustrag_integrations.cli import main
+from robustrag_integrations.corpus import CorpusError, read_documents, readers, reading
+from robustrag_integrations.corpus.pdf_text import PDFError, PDFLimits
+from robustrag_integrations.corpus.pdf_worker import PDFWorker
+from tests.helpers.documents import write_pdf
+from tests.helpers.hostile_pdfs import ALL, many_operators, much_text
+from tests.helpers.openai_server import LoopbackServer, obedient_reader
+
+GENEROUS = PDFLimits(seconds=20, characters=1 << 20, pages=100, memory=2 << 30)
+
+
+def _put(folder: Path, **files: bytes) -> Path:
+    for name, content in files.items():
+        (folder / name.replace("__", ".")).write_bytes(content)
+    return folder
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_hostile_pdf_ends_within_its_budget(tmp_path: Path, name: str) -> None:
+    _put(tmp_path, **{f"{name}__pdf": ALL[name](), "a__txt": b"fine"})
+    write_pdf(tmp_path / "zz.pdf", "The mill is old.")
+    began = time.monotonic()
+    found = read_documents([str(tmp_path)])
+    assert time.monotonic() - began < 60  # by the clock, and others use the machine too
+    assert {"a.txt", "zz.pdf"} <= {document.id for document in found.documents}
+    assert [Path(skipped.path).name for skipped in found.skipped] in ([], [f"{name}.pdf"])
+
+
+def test_a_folder_with_twenty_hostile_pdfs_still_answers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, no_server_settings: None
+) -> None:
+    pytest.importorskip("openai")
+    monkeypatch.setattr(readers, "_SECONDS_LOST", 2.0)
+    monkeypatch.setattr(readers, "_SECONDS_AFTERWARDS", 0.2)
+    small = many_operators()
+    assert len(small) < 14_000
+    _put(tmp_path, **{f"{number:02}__pdf": small for number in range(20)})
+    for number in range(3):
+        (tmp_path / f"letter{number}.txt").write_text("The mill is run by Anna Lind.")
+    write_pdf(tmp_path / "zz.pdf", "The mill is run by Anna Lind.")
+    began = time.monotonic()
+    with LoopbackServer(obedient_reader) as server:
+        where = ["--model", "openai:m", "--base-url", server.url]
+        assert main(["ask", "Who runs the mill?", "--docs", str(tmp_path), "--json", *where]) == 0
+    assert time.monotonic() - began < 200
+    said = capsys.readouterr()
+    answer = json.loads(said.out)
+    assert "anna lind" in answer["answer"]["text"].casefold()
+    assert len(answer["answer"]["groups"]) == 4
+    assert len(answer["skipped"]) == said.err.count("took more than") == 20
+
+
+def test_patience_with_hostile_pdfs_ends_and_grows_with_honest_size() -> None:
+    reader = readers.FileReader()
+    assert reader._limits(14_000).seconds < 4
+    assert reader._limits(50 << 20).seconds > 500
+    reader._lost = 100.0
+    assert reader._limits(14_000).seconds < 1.5
+    assert reader._limits(14_000).characters < 2 << 20
+
+
+def test_a_pdf_of_more_text_than_its_size_allows_is_refused(tmp_path: Path) -> None:
+    data = write_pdf(tmp_path / "a.pdf", "word " * 1000).read_bytes()
+    with PDFWorker() as worker, pytest.raises(PDFError, match="more than 2,000 characters of text, too many for its"):
+        worker.text_of(data, replace(GENEROUS, characters=2000))
+
+
+def test_a_pdf_that_fills_the_memory_costs_itself(tmp_path: Path) -> None:
+    if not hasattr(os, "fork") or sys.platform == "darwin":
+        pytest.skip("this system does not limit memory")
+    with PDFWorker() as worker:
+        with pytest.raises(PDFError, match=r"memory|MemoryError|allocate"):
+            worker.text_of(much_text(), PDFLimits(seconds=60, characters=1 << 30, pages=9, memory=60 << 20))
+        text = worker.text_of(write_pdf(tmp_path / "a.pdf", "The mill.").read_bytes(), GENEROUS)
+    assert "The mill." in text
+
+
+def test_a_worker_that_was_killed_is_started_again(tmp_path: Path) -> None:
+    data = write_pdf(tmp_path / "a.pdf", "The mill.").read_bytes()
+    with PDFWorker() as worker:
+        assert "The mill." in worker.text_of(data, GENEROUS)
+        process = worker._process
+        assert process is not None
+        process.kill()
+        process.wait()
+        assert "The mill." in worker.text_of(data, GENEROUS)
+        process = worker._process
+    assert process is not None
+    assert process.poll() is not None
+
+
+def test_a_file_meets_nothing_of_the_one_before(tmp_path: Path) -> None:
+    data = write_pdf(tmp_path / "a.pdf", "The mill.").read_bytes()
+    with PDFWorker() as worker:
+        first = worker.text_of(data, GENEROUS)
+        for made in ("deep_arrays", "forms_in_forms", "pages_in_a_circle", "wide_font_tables"):
+            with suppress(PDFError):
+                worker.text_of(ALL[made](), GENEROUS)
+        assert worker.text_of(data, GENEROUS) == first
+
+
+def test_what_a_pdf_says_of_itself_reaches_no_terminal() -> None:
+    hostile = b"%PDF-1.7\n1 0 obj\n<< /\x1b[31m \x9b2J\nendobj\nstartxref\n\x1b]0;x\x07\n%%EOF"
+    with PDFWorker() as worker, pytest.raises(PDFError) as caught:
+        worker.text_of(hostile, GENEROUS)
+    assert "\x1b" not in str(caught.value)
+
+
+def test_no_process_is_left_when_a_reading_is_interrupted(tmp_path: Path) -> None:
+    (tmp_path / "a.pdf").write_bytes(many_operators())
+    program = (
+        "import os, signal, sys, threading, time\n"
+        "from robustrag_integrations.corpus import read_documents, pdf_worker\n"
+        "threading.Timer(2, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+        "started = []\n"
+        "original = pdf_worker.PDFWorker._started\n"
+        "def seen(self):\n"
+        "    process = original(self); started.append(process); return process\n"
+        "pdf_worker.PDFWorker._started = seen\n"
+        "try:\n"
+        "    read_documents([sys.argv[1]])\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted', [p.poll() is not None for p in started])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "a.pdf")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout.strip() == "interrupted [True]", done.stderr
+
+
+# Other kinds
+
+
+def test_a_bad_row_costs_itself_and_is_reported(tmp_path: Path) -> None:
+    path = tmp_path / "d.jsonl"
+    rows = ['{"text": "one", "source": "a"}', "[" * 100_000, '{"text": null}', '{"text": "two", "source": "b"}']
+    path.write_text("\n".join(rows))
+    found = read_documents([str(path)])
+    assert [(document.text, document.source) for document in found.documents] == [("one", "a"), ("two", "b")]
+    assert ["line 2" in found.skipped[0].reason, "line 3" in found.skipped[1].reason] == [True, True]
+
+
+def test_a_file_of_too_many_rows_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readers, "MOST_ROWS", 5)
+    path = tmp_path / "d.jsonl"
+    path.write_text('{"text": "x"}\n' * 7)
+    with pytest.raises(CorpusError, match=r"d\.jsonl has more than 5 rows"):
+        read_documents([str(path)])
+
+
+def test_the_largest_files_of_a_folder_go_first_when_there_is_too_much(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "LARGEST_READING", 5000)
+    _put(tmp_path, a__txt=b"huge " * 900, b__txt=b"large " * 400, c__txt=b"fine", d__md=b"fine too")
+    found = read_documents([str(tmp_path)])
+    assert [document.id for document in found.documents] == ["b.txt", "c.txt", "d.md"]
+    assert ["one of the largest" in skipped.reason for skipped in found.skipped] == [True]
+    named = read_documents([str(tmp_path / "a.txt"), str(tmp_path)])
+    assert {"a.txt", "c.txt", "d.md"} <= {document.id for document in named.documents}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"text": "x", "a": ' + "[" * 50_000 + "]" * 50_000 + "}",
+        '{"text": "x", "n": 1e999999}',
+        '{"text": ' + '{"a":' * 9000,
+    ],
+    ids=["deep", "infinite", "unclosed"],
+)
+def test_odd_rows_take_no_time_and_cost_nothing_else(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "d.jsonl"
+    path.write_text(f'{line}\n{{"text": "fine"}}\n' * 20)
+    began = time.process_time()
+    found = read_documents([str(path)])
+    assert time.process_time() - began < 5
+    assert [document.text for document in found.documents].count("fine") == 20
