@@ -26,11 +26,18 @@ _MODULES = {
 }
 
 
+def _installed(library: str) -> bool:
+    try:
+        return find_spec(library) is not None
+    except ModuleNotFoundError:  # of the package that it would be in
+        return False
+
+
 @cache
 def targets() -> tuple[Target, ...]:
     """Every target that can run here, by name."""
     found: list[Target] = []
     for name, needs in _MODULES.items():
-        if all(find_spec(library) for library in needs):
+        if all(map(_installed, needs)):
             found += import_module(f"tests.fuzz.targets.{name}").TARGETS
     return tuple(sorted(found, key=lambda target: target.name))

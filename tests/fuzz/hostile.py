@@ -51,7 +51,12 @@ PATHS = (
     "http://evil.example/?q=", "..%2f", "nul", "-rf", "--output=x",
 )  # fmt: skip
 JSONISH = ('"', '{"text": "', '"}', "[" * 50, "{}", "null", "NaN", "Infinity", "1e999", "\\ud800", '"\\', ",", ":")
-KINDS = (WORDS, TOKENS, TEMPLATES, HTML, TERMINAL, UNICODE, ANSWERS, NUMBERS, PATHS, JSONISH)
+# Words whose hash in spaCy's string store is 0, 1 (a symbol's), "NOUN"'s, "Paris"'s, and two of one hash.
+CRAFTED = (
+    "fKQjJdXLWpczOPVM", "iNJeQZnRgezCOxmT", "IS_ALPHA", "ldrdeszqYodtnRSg", "NOUN", "ueHauVDbWLwORrAE",
+    "vzjxPhgtZwKjjegX", "dekWHjJEWsJyZciz",
+)  # fmt: skip
+KINDS = (WORDS, TOKENS, TEMPLATES, HTML, TERMINAL, UNICODE, ANSWERS, NUMBERS, PATHS, JSONISH, CRAFTED)
 LONG = (
     "\u0301\u0316", "a", " ", "1", "(", "<", "A ", "a-", "'", "\u0301", "1,", "é", "\n", "ab ", "a.", "* ", "[",
     "\ufdfa", "_", "$",
@@ -67,12 +72,12 @@ def _text(source: Source, most: int, longest: int) -> str:
     pieces: list[str] = []
     glue = source.pick((" ", " ", "", "\n", ", "))
     for _ in range(source.below(most + 1)):
-        kind = source.below(14)
+        kind = source.below(15)
         if kind < len(KINDS):
             pieces.append(source.pick(KINDS[kind]))
-        elif kind == 10:
+        elif kind == 11:
             pieces.append("".join(map(_character, [source] * source.between(1, 8))))
-        elif kind == 11 and source.chance(8):
+        elif kind == 12 and source.chance(8):
             pieces.append(source.pick(LONG) * source.between(1, 1 << source.between(1, 12)))
         else:
             pieces.append(source.pick(WORDS))

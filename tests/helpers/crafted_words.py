@@ -47,7 +47,7 @@ def word_with_hash(target: int, number: int = 0) -> str:
     before = np.uint64((end ^ end >> 47) * _M_INVERSE & _MASK)
     start = np.uint64(_SEED ^ (_LENGTH * _M & _MASK))
     while True:
-        firsts = rng.choice(_LETTERS, (1 << 19, 8))
+        firsts = rng.choice(_LETTERS, (1 << 18, 8))
         with np.errstate(over="ignore"):
             blocks = firsts.view("<u8").ravel() * multiplier
             state = (start ^ (blocks ^ blocks >> shift) * multiplier) * multiplier
