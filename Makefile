@@ -30,6 +30,9 @@ CORE_LOWEST := numpy==1.26.0 spacy==3.8.16 tenacity==8.3.0 bm25s==0.3.0 pypdf==6
 CORE_TESTS := $(addprefix tests/,$(addsuffix .py,defenses/test_front_door plans/test_drivers models/test_callable_model \
 	corpus/test_corpus models/server/test_openai_model defenses/decoding/test_token_choice test_metrics plans/test_watch \
 	keywords/test_keywords docs/test_threat_model))
+# The same for safety: hostile words, responses, files and servers' replies, failing functions, forks.
+CORE_TESTS += $(addprefix tests/,$(addsuffix .py,keywords/test_crafted_words keywords/test_own_pipelines test_forks \
+	corpus/test_hostile_files defenses/test_failing_functions defenses/test_hostile_input fuzz/test_fuzz))
 test-lowest:
 	$(INSTALL) .venv-core $(LOWEST) $(CORE_LOWEST)
 	.venv-core/bin/python $(PYTEST) $(CORE_TESTS)

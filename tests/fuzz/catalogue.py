@@ -21,7 +21,7 @@ _MODULES = {
     "reports": (),
     "runs": ("yaml",),
     "served": ("openai",),
-    "langchain": ("langchain_core",),
+    "langchain": ("langchain",),  # the oldest splitters bring a langchain_core of their time
     "llamaindex": ("llama_index.core",),
 }
 

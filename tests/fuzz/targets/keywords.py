@@ -75,9 +75,7 @@ def crafted_words(source: Source) -> None:
     """Words with a chosen hash give keywords that are theirs alone, and change nothing about a later response."""
     words = [
         word_with_hash(source.pick((0, 1, 92, 456, 1 << 63, 826361138722620965)), source.below(3)),
-        word_like(
-            source.pick(("Paris", "the", "'s", "n't", "cities", "xxx", "X", "IS_ALPHA", "don't")), source.below(2)
-        ),
+        word_like(source.pick(_COLLIDED_WITH), source.below(2)),
         *source.some(lambda: source.pick(WORDS), 3),
     ]
     pieces = source.some(lambda: source.pick((*words, words[0].lower(), words[1].swapcase())), 8) or words
