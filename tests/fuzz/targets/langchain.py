@@ -32,13 +32,13 @@ def documents(source: Source) -> None:
     given = [_document(source) for _ in range(source.below(6))]
     by: Any = source.pick((None, "source", lambda p: p.metadata["title"], lambda p: p.metadata.get("source")))
     for isolation in (Isolation(group_by=by), Isolation(group_by=by, document_prompt=_SHOWN)):
-        groups, _ = isolation.groups(given)
+        groups = isolation.groups(given)
         held = [p for group in groups for p in group.passages]
         assert len(held) == len(given)
         assert len(groups) <= max(len(given), 0)
         if isolation.document_prompt is not _SHOWN:
             assert sorted(p.text for p in held) == sorted(d.page_content for d in given)
-        assert all(isolation.text_of(group) is not None for group in groups)
+        assert all(group.text == isolation.separator.join(p.text for p in group.passages) for group in groups)
 
 
 def prompts(source: Source) -> None:
@@ -49,7 +49,7 @@ def prompts(source: Source) -> None:
     assert shown == f"Context: {context}\n\n{query}"
     ours = prompts_for(source.pick(TASKS)).isolated
     assert as_text(as_langchain(ours).format_prompt(**values)) == ours.render(**values).text
-    prompt = located(_CHAT, values, "context", context)
+    prompt = located(_CHAT, values, "context")
     assert prompt.context is not None
     assert prompt.text[slice(*prompt.context)] == context
 
