@@ -1,0 +1,61 @@
+"""CONTRIBUTING.md: its snippets run, and the tests, files and make targets that it names exist."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+import pytest
+
+from robustrag_integrations.defenses.registry import METHODS
+from tests.docs.pages import ROOT, Page, test_exists
+from tests.package.test_floors import CORE, FLOORS
+
+PAGE = Page.read("CONTRIBUTING.md")
+RECIPES = [section for section in re.split(r"^## ", PAGE.text, flags=re.MULTILINE) if section.startswith("Add a")]
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda text: text.partition("\n")[0])
+def test_a_recipe_has_a_snippet_that_runs_and_a_test_that_follows_it(recipe: str) -> None:
+    kept = dict(METHODS)
+    [snippet] = Page(recipe).snippets("python")
+    try:
+        exec(compile(snippet, "CONTRIBUTING.md", "exec"), {"__name__": "recipe"})
+    finally:
+        METHODS.clear()
+        METHODS.update(kept)
+    followed = recipe.partition("Followed by ")[2]
+    assert "assert " in snippet
+    assert Page(followed).tests
+
+
+def test_there_is_a_recipe_for_each_thing_that_is_added() -> None:
+    added = {recipe.partition("\n")[0].removeprefix("Add a").removeprefix("n").strip() for recipe in RECIPES}
+    assert added == {"method", "model", "attack", "metric", "data layout"}
+
+
+@pytest.mark.parametrize("span", PAGE.tests)
+def test_every_test_that_is_named_exists(span: str) -> None:
+    assert test_exists(span)
+
+
+@pytest.mark.parametrize("span", PAGE.files)
+def test_every_file_that_is_named_exists(span: str) -> None:
+    assert (ROOT / span).exists() or (ROOT / CORE / span).exists()
+
+
+def test_every_make_target_that_is_named_exists() -> None:
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
+    named = set(re.findall(r"make ((?:check|test|demo|lint|clean)[a-z-]*)", PAGE.text))
+    assert {"check", "test", "test-lowest"} <= named <= set(targets)
+
+
+def test_the_rooms_of_the_house_are_those_of_the_floors() -> None:
+    table = PAGE.text.split("| floor | rooms |")[1].split("\n\n")[0]
+    named = [re.findall(r"`([a-z_]+)`", line.split("|")[2]) for line in table.splitlines()[2:]]
+    inside = {"data", "run", "score", "show", "registry", "base"}
+    for upper, lower in pairwise(named):
+        places = [[i for i, rooms in enumerate(FLOORS) if name in rooms] for name in {*upper, *lower} - inside]
+        assert all(len(place) == 1 for place in places), (upper, lower)
+        highest = max(i for i, rooms in enumerate(FLOORS) if rooms & set(lower))
+        assert all(i > highest for i, rooms in enumerate(FLOORS) if rooms & (set(upper) - inside))
