@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -18,8 +18,6 @@ LONGEST_ANSWER = 20_000  # characters of a question, an answer or an option
 MOST_SWAPS = 100  # in one text that is made to lie about another option
 MOST_PASSAGES = 10_000  # of one question
 FALSE_BIRTHDAY = "January 11"  # what the paper's poisoned biographies claim, each with another year
-
-_PAPER_KEYS = frozenset({"correct answer", "context"})
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,8 @@ def question_of(row: Any, number: int) -> tuple[EvalQuestion, bool]:
     """
     if not isinstance(row, dict):
         raise ValueError('expected an object such as {"question": ..., "answer": ..., "passages": [...]}')
-    question, long = (_paper_row if _PAPER_KEYS & row.keys() else _own_row)(row)
+    layout = next(layout for layout in LAYOUTS if not layout.keys or layout.keys & row.keys())
+    question, long = layout.read(row)
     return replace(_with_choice_numbers(question), id=_identity(row.get("id"), number)), long
 
 
@@ -148,6 +147,26 @@ def _paper_row(row: Mapping[str, Any]) -> tuple[EvalQuestion, bool]:
         poison_target=FALSE_BIRTHDAY if long and lies and all(FALSE_BIRTHDAY in t for t in lies) else None,
     )
     return question, long
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One way of writing a question as a row.
+
+    Attributes:
+        keys: a row with any of these has this layout; empty for the layout of all other rows.
+        read: the question of such a row, and whether it asks for a long answer; raises ValueError saying what is wrong.
+    """
+
+    keys: frozenset[str]
+    read: Callable[[Mapping[str, Any]], tuple[EvalQuestion, bool]]
+
+
+LAYOUTS: tuple[Layout, ...] = (
+    Layout(frozenset({"correct answer", "context"}), _paper_row),
+    Layout(frozenset(), _own_row),
+)
+"""The layouts that are read; the first that fits a row is taken."""
 
 
 def _own_passage(item: Any) -> Passage:
