@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -30,6 +30,7 @@ class MethodOptions(TypedDict, total=False):
     beta: int
     extractor: KeywordExtractor
     min_words: int
+    abstention: Callable[[str], bool] | Sequence[str]
     quorum: float
     gamma: float
     eta: float

@@ -81,9 +81,9 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         timeout: seconds for one try of one call; None for no limit.
         attempts: tries of one call in all.
         retry_on: exceptions worth another try.
-        settings: those of the aggregation: `alpha`, `beta`, `extractor`, `min_words`, `quorum` for `"keyword"`,
-            `gamma`, `eta`, `max_new_tokens`, `stop`, `slack` for `"decoding"`, `quorum` for `"voting"`; `prompts` for
-            all, `task` for the first two.
+        settings: those of the aggregation: `alpha`, `beta`, `extractor`, `min_words`, `quorum`, `abstention` for
+            `"keyword"`, `gamma`, `eta`, `max_new_tokens`, `stop`, `slack` for `"decoding"`, `quorum` for `"voting"`;
+            `prompts` and `task` for all.
 
     Raises:
         ValueError, TypeError: an invalid argument; the message names it and the fix.
