@@ -1,4 +1,7 @@
-"""The three ways to a server behind one face: ask, ask asynchronously, and stream."""
+"""The three ways to a server behind one face: ask, ask asynchronously, stream, and stream asynchronously.
+
+A stream that was read to its end leaves its report in `report`, as data.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,7 @@ class CoreClient:
     """The core's own model."""
 
     def __init__(self, url: str, timeout: float, attempts: int = 1, key: str = "none") -> None:
+        self.report: dict[str, Any] | None = None
         self._model = OpenAIModel("m", url, key, attempts=attempts, timeout=timeout)
         self._defense = KeywordAggregation(self._model, extractor=phrase)
 
@@ -36,11 +40,15 @@ class CoreClient:
         return (await self._defense.aanswer(QUESTION, PASSAGES)).to_dict()
 
     def stream(self) -> Iterator[str]:
-        yield from self._defense.stream(QUESTION, PASSAGES)
+        begun = self._defense.stream(QUESTION, PASSAGES)
+        yield from begun
+        self.report = begun.answer.to_dict()
 
     async def astream(self) -> AsyncIterator[str]:
-        async for piece in self._defense.astream(QUESTION, PASSAGES):
+        begun = self._defense.astream(QUESTION, PASSAGES)
+        async for piece in begun:
             yield piece
+        self.report = begun.answer.to_dict()
 
     async def aclose(self) -> None:
         await self._model.aclose()
@@ -59,6 +67,7 @@ class LangChainClient:
 
         from langchain_robustrag import create_robust_documents_chain
 
+        self.report: dict[str, Any] | None = None
         self._http, self._ahttp = _connections(timeout)
         llm = ChatOpenAI(
             model="m",
@@ -81,12 +90,18 @@ class LangChainClient:
         return (await self._chain.ainvoke(self._given))["robustness"].to_dict()
 
     def stream(self) -> Iterator[str]:
-        yield from (part["answer"] for part in self._chain.stream(self._given) if "answer" in part)
+        for part in self._chain.stream(self._given):
+            yield from self._told(part)
 
     async def astream(self) -> AsyncIterator[str]:
         async for part in self._chain.astream(self._given):
-            if "answer" in part:
-                yield part["answer"]
+            for piece in self._told(part):
+                yield piece
+
+    def _told(self, part: Any) -> list[str]:
+        if "robustness" in part:
+            self.report = part["robustness"].to_dict()
+        return [part["answer"]] if "answer" in part else []
 
     async def aclose(self) -> None:
         await self._ahttp.aclose()
@@ -105,6 +120,7 @@ class LlamaIndexClient:
 
         from llamaindex_robustrag import RobustRAGSynthesizer
 
+        self.report: dict[str, Any] | None = None
         self._http, self._ahttp = _connections(timeout)
         llm = OpenAILike(
             model="m",
@@ -130,12 +146,15 @@ class LlamaIndexClient:
         return (await self._whole.asynthesize(QUESTION, self._nodes)).metadata["robustrag"]
 
     def stream(self) -> Iterator[str]:
-        yield from self._streaming.synthesize(QUESTION, self._nodes).response_gen
+        response = self._streaming.synthesize(QUESTION, self._nodes)
+        yield from response.response_gen
+        self.report = response.metadata["robustrag"]
 
     async def astream(self) -> AsyncIterator[str]:
         response = await self._streaming.asynthesize(QUESTION, self._nodes)
         async for piece in response.async_response_gen():
             yield piece
+        self.report = response.metadata["robustrag"]
 
     async def aclose(self) -> None:
         await self._ahttp.aclose()

@@ -9,10 +9,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pytest
+
 from robustrag_integrations import ModelError, QuorumError
 from robustrag_integrations.plans.asking import LONGEST_RESPONSE
 from tests.faults.clients import GROUPS, Client, client_of
-from tests.faults.misbehaviour import EMPTY, FAULTS, LARGE, NEVER, SLOW_STREAM, Fault
+from tests.faults.misbehaviour import EMPTY, FAULTS, LARGE, MANY, MOVED, NEVER, SLOW_STREAM, Fault
 from tests.helpers.openai_server import LoopbackServer, Reply, obedient_reader
 
 PATIENCE = 2.0  # seconds that a client waits for a server that never answers
@@ -32,6 +34,7 @@ PLACES = (
     "cancelled",
     "cancelled stream",
 )
+STYLES = ("asked", "awaited", "streamed", "streamed asynchronously")
 HIT = {"one group": 1, "two groups": 2, "four groups": 4, "all groups": GROUPS}
 
 
@@ -41,7 +44,7 @@ class Outcome:
 
     Attributes:
         answer: the text in lower case; None: there is none.
-        radius: of the answer; None where there is none, or where it came in pieces.
+        radius: of the answer; None where there is none.
         groups: the status of each; a group that has failed says why.
         raised: the exception's type; None: nothing was.
         causes: of a `QuorumError`, the groups that failed.
@@ -60,22 +63,22 @@ def expected(kind: str, name: str, place: str) -> Outcome:
     """What must come of it; `raised` may be a type derived from the one given here.
 
     A failed group has abstained, so that it costs radius and never the answer; there must be more than half of the
-    groups; a failed final call is an error. Three exceptions: the core refuses large answers, which the frameworks'
-    clients read to the end; a group that says something else is one liar; and those clients take a stream that ends
-    without saying why for a whole one.
+    groups; a failed final call is an error. Four exceptions: the core refuses large answers, which the frameworks'
+    clients read to the end, and redirects, which they follow; a group that says something else is one liar; and those
+    clients take a stream that ends without saying why for a whole one.
     """
     fault = FAULTS[name]
-    fails = fault.effect != "speaks" or (kind == "core" and name == LARGE)
+    fails = fault.effect != "speaks" or (kind == "core" and name in (LARGE, MOVED))
     if place.startswith("cancelled"):
         return Outcome(raised=asyncio.CancelledError)
     if place in HIT:
         return _of_groups(HIT[place]) if fails else _of_liars(HIT[place], fault.said[0].casefold()[:LONGEST_RESPONSE])
-    if place == "streamed final call" and name == EMPTY and kind != "core":
-        return Outcome("eve")
+    if place == "streamed final call" and name in (EMPTY, MANY) and kind != "core":
+        return Outcome("eve", 2, ("supports",) * GROUPS)
     if fails:
         return Outcome(raised=Exception if kind == "langchain" else ModelError)
     whole, streamed = (said.casefold() for said in fault.said)
-    return Outcome(streamed) if place == "streamed final call" else Outcome(whole, 2, ("supports",) * GROUPS)
+    return Outcome(streamed if place == "streamed final call" else whole, 2, ("supports",) * GROUPS)
 
 
 def _of_groups(failed: int) -> Outcome:
@@ -129,12 +132,21 @@ def in_the_end(fault: Reply) -> Behaviour:
     return lambda prompt: fault if "Note" not in prompt else obedient_reader(prompt)
 
 
-def observe(kind: str, name: str, place: str, *, asynchronous: bool, patience: float = PATIENCE) -> Outcome:
-    """Ask one question, and see what comes of it; cancellations are asynchronous always.
+def styles_of(place: str) -> tuple[str, ...]:
+    """How a question with a fault at this place is asked."""
+    if place.startswith("cancelled"):
+        return STYLES[1:2]
+    if place == "streamed final call":
+        return STYLES[2:]
+    return STYLES if place in ("one group", "four groups") else STYLES[:2]
+
+
+def observe(kind: str, name: str, place: str, style: str, *, patience: float = PATIENCE) -> Outcome:
+    """Ask one question, and see what comes of it.
 
     Args:
         kind, name, place: the client, the fault, and where it is.
-        asynchronous: how it is asked.
+        style: how it is asked, one of `styles_of(place)`.
         patience: how long the client waits for a server that hangs.
     """
     fault = FAULTS[name]
@@ -143,27 +155,33 @@ def observe(kind: str, name: str, place: str, *, asynchronous: bool, patience: f
     with LoopbackServer(behaviour(fault, place)) as server, client_of(kind, server.url, patience) as client:
         if place.startswith("cancelled"):
             return asyncio.run(closing(client, _cancelled(client, server, place)))
-        if asynchronous:
-            return asyncio.run(closing(client, _awaited(client, place)))
-        return _asked(client, place)
+        if style in ("awaited", "streamed asynchronously"):
+            return asyncio.run(closing(client, _awaited(client, style)))
+        return _asked(client, style)
 
 
-def _asked(client: Client, place: str) -> Outcome:
+def _asked(client: Client, style: str) -> Outcome:
     began = time.perf_counter()
     try:
-        said: Any = "".join(client.stream()) if place == "streamed final call" else client.ask()
+        said = _with_report(client, "".join(client.stream())) if style == "streamed" else client.ask()
     except Exception as error:
         return _failed(error, time.perf_counter() - began)
     return _answered(said, time.perf_counter() - began)
 
 
-async def _awaited(client: Client, place: str) -> Outcome:
+async def _awaited(client: Client, style: str) -> Outcome:
     began = time.perf_counter()
     try:
-        said: Any = await (pieces(client) if place == "streamed final call" else client.aask())
+        said = await client.aask() if style == "awaited" else _with_report(client, await pieces(client))
     except Exception as error:
         return _failed(error, time.perf_counter() - began)
     return _answered(said, time.perf_counter() - began)
+
+
+def _with_report(client: Client, said: str) -> dict[str, Any]:
+    assert client.report is not None
+    assert client.report["text"] == said
+    return client.report
 
 
 async def _cancelled(client: Client, server: LoopbackServer, place: str) -> Outcome:
@@ -176,10 +194,9 @@ async def _cancelled(client: Client, server: LoopbackServer, place: str) -> Outc
     await asyncio.sleep(0.05)
     began = time.perf_counter()
     task.cancel()
-    try:
-        return _answered(await task, time.perf_counter() - began)
-    except asyncio.CancelledError as error:
-        outcome = Outcome(raised=type(error), seconds=time.perf_counter() - began)
+    with pytest.raises(asyncio.CancelledError) as caught:
+        await task
+    outcome = Outcome(raised=caught.type, seconds=time.perf_counter() - began)
     assert await asyncio.to_thread(server.gone.wait, 60), "the client did not hang up"
     return outcome
 
@@ -192,9 +209,7 @@ def _in_the_end(server: LoopbackServer) -> bool:
     return any("Note" not in prompt for prompt in server.prompts)
 
 
-def _answered(said: Any, seconds: float) -> Outcome:
-    if isinstance(said, str):
-        return Outcome(said.casefold(), seconds=seconds)
+def _answered(said: dict[str, Any], seconds: float) -> Outcome:
     return Outcome(said["text"].casefold(), said["radius"], tuple(g["status"] for g in said["groups"]), seconds=seconds)
 
 

@@ -17,10 +17,6 @@ BIG = 50_000_000  # characters
 _PIECE = 5_000_000
 _PACE = 0.05  # seconds between the bytes of a server that trickles
 
-# A port on which nobody listens, for as long as this module lives: redirected there, one request of many is refused.
-_CLOSED = socket.socket()
-_CLOSED.bind(("127.0.0.1", 0))
-
 
 @dataclass(frozen=True)
 class Fault:
@@ -132,6 +128,21 @@ def _events(events: Iterable[bytes]) -> Reply:
     return Reply(act=act)
 
 
+def _moved(handler: Any, streamed: bool) -> None:
+    """Send the client elsewhere, where somebody else answers; this server plays both."""
+    if not handler.path.endswith("?elsewhere"):
+        handler.wfile.write(b"HTTP/1.1 307 Temporary Redirect\r\nConnection: close\r\nContent-Length: 0\r\n")
+        handler.wfile.write(f"Location: {handler.path}?elsewhere\r\n\r\n".encode())
+    elif streamed:
+        _stream_head(handler)
+        for event in (_chunk("Eve", "stop"), b"[DONE]"):
+            handler.wfile.write(b"data: " + event + b"\n\n")
+    else:
+        body = _completion("Eve")
+        _head(handler, len(body))
+        handler.wfile.write(body)
+
+
 def _status(status: int, words: str, **headers: str) -> Fault:
     reply = Reply(words, status=status, headers=headers)
     return Fault(reply, reply)
@@ -142,15 +153,15 @@ def _body(change: Callable[[bytes], bytes], **more: Any) -> Fault:
     return Fault(Reply(body=change(_completion("@"))), _events([_chunk("Eve "), change(_chunk("@", "stop"))]), **more)
 
 
-def _empty(whole: bytes) -> bytes:
-    return json.dumps({**json.loads(whole), "choices": []}).encode()
+def _with_choices(whole: bytes, count: int) -> bytes:
+    """The answer with choices that hold nothing in place of its own."""
+    return json.dumps({**json.loads(whole), "choices": [{}] * count}).encode()
 
 
 SLOW_STREAM = Reply(act=_slow_stream)
-_REFUSED = f"http://127.0.0.1:{_CLOSED.getsockname()[1]}/v1/chat/completions"
 _HUNG_UP = Reply(act=_hang_up)
 
-LARGE, EMPTY = "50 MB", "empty choices"
+LARGE, EMPTY, MANY, MOVED = "50 MB", "empty choices", "2,000 choices", "307"
 FAULTS: dict[str, Fault] = {
     "400 content filter": _status(400, "The response was filtered"),
     "401": _status(401, "no such key"),
@@ -161,7 +172,12 @@ FAULTS: dict[str, Fault] = {
     "500": _status(500, "out of order"),
     "502": _status(502, "bad gateway"),
     "503": _status(503, "overloaded"),
-    "connection refused": _status(307, "", Location=_REFUSED),
+    MOVED: Fault(
+        Reply(act=lambda handler: _moved(handler, False)),
+        Reply(act=lambda handler: _moved(handler, True)),
+        "speaks",
+        said=("Eve", "Eve"),
+    ),
     "hung up": Fault(_HUNG_UP, _HUNG_UP),
     "reset in mid-body": Fault(Reply(act=_reset), Reply(act=_reset_stream)),
     "slow loris, head": Fault(Reply(act=_slow_head), Reply(act=_slow_head), "hangs"),
@@ -170,7 +186,8 @@ FAULTS: dict[str, Fault] = {
     "truncated JSON": _body(lambda whole: whole[:-30]),
     "wrong schema": _body(lambda whole: whole.replace(b'"@"', b'{"text": ["Anna Lind"]}')),
     "a list": _body(lambda whole: b"[1, 2, 3]"),
-    EMPTY: _body(_empty),
+    EMPTY: _body(lambda whole: _with_choices(whole, 0)),
+    MANY: _body(lambda whole: _with_choices(whole, 2000)),
     LARGE: Fault(
         Reply(act=_big), _events([_chunk("a" * _PIECE)] * (BIG // _PIECE)), "speaks", said=("a" * BIG, "a" * BIG)
     ),

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from tests.faults.clients import CLIENTS, client_of
-from tests.faults.matrix import HIT, PATIENCE, PLACES, Outcome, observe
+from tests.faults.matrix import HIT, PATIENCE, PLACES, Outcome, observe, styles_of
 from tests.faults.misbehaviour import FAULTS
 from tests.helpers.openai_server import LoopbackServer, obedient_reader
 
@@ -21,26 +21,49 @@ _LONGEST = 20  # characters of an answer that are shown
 INTRODUCTION = f"""\
 # When the server misbehaves
 
-What comes of each thing that a model's server can do wrong, asked through `OpenAIModel` (core), `ChatOpenAI`
-(LangChain) and `OpenAILike` (LlamaIndex). Seven sources agree that the mill is run by Anna Lind, so that the answer has
-radius 2 when nothing goes wrong; the server, a real one on loopback, has one fault at one place. Every request is tried
-once.
+This page shows what follows from each thing that a model's server can do wrong, asked through `OpenAIModel` (core),
+`ChatOpenAI` (LangChain) and `OpenAILike` (LlamaIndex). Seven sources agree that the mill is run by Anna Lind, so the
+answer has radius 2 when nothing goes wrong. The server is a real one on loopback and has one fault at one place.
+Every request is tried once.
 
-- A group whose request fails has abstained: the answer stays, with the radius that the other groups give it. Fewer than
-  half of the groups (the quorum) is a `QuorumError` that names what happened to each.
+- A group whose request fails has abstained: the answer stays, with the radius that the other groups give it. If fewer
+  than half of the groups could be asked (the quorum), a `QuorumError` names what happened to each.
 - A failed final call is an error, never half an answer.
-- A client waits as long as it was told to for a server that hangs or trickles, {PATIENCE:g} s here.
-- No thread, task, socket or file is left behind, whatever happens. A cancelled question ends at once and hangs up.
-- "50 MB": `OpenAIModel` reads 8 MiB of an answer at most. The frameworks' clients read all of it; what a group says is
-  then cut to 100,000 characters and is that group's word, a final answer is as long as the server makes it.
-- "duplicate keys": the last one counts, as in any JSON. Two of seven groups that so say something else are outvoted,
-  four are a majority.
-- "empty choices" in a stream: the frameworks' clients take a stream that ends without saying why for a whole one;
-  `OpenAIModel` does not.
+- **Time.** A client waits as long as it was told to for a server that hangs or trickles, {PATIENCE:g} s here.
+  `timeout` is the limit of one try, from connecting to the last byte; in `OpenAIModel` it includes reading the reply.
+  A whole answer may take the isolated calls and the final call, each with its retries and the waits between them, and
+  whatever they wait for a free slot.
+- **Size.** `OpenAIModel` refuses a reply of more than 64 KiB and 128 bytes for each token of `max_tokens` (more for
+  log probabilities and for streams), reads larger ones off the event loop, and looks at the first choice alone. The
+  frameworks' clients read all of it, and a reply with very many parts ("2,000 choices" is a small one) keeps them,
+  and the event loop they run in, busy for seconds; what a group says is then cut to 100,000 characters. Where the
+  server is not yours, give those clients an `http_client` with a limit.
+- **Redirects.** `OpenAIModel` follows none, on the same host or another ("307"): passages go to the server that you
+  named. The frameworks' clients follow them, and whoever answers there is the group's word. An
+  `http_client=httpx.Client(follow_redirects=False)` (and its asynchronous twin) puts that right.
+- **Threads.** Nothing is left behind by an answer in these tables once the server has hung up. A synchronous call
+  that ran out of time cannot be stopped from outside. It is given up, and the connection that its thread reads from
+  is shut down, so that downloads end and their memory is freed. This finds the sockets of `httpx`, `requests`,
+  `urllib3` and `http.client`; it finds none in a function that computes, in gRPC, or in HTTP/2, where other calls
+  share the connection. Such a thread ends when its function returns. A model or chain has at most 32 of them, or
+  `max_concurrency` if that is more, besides the calls that are under way; while it has, further calls with a time
+  limit fail at once. Give the client a time limit of its own (`ChatOpenAI(timeout=...)`), too. A LangChain model
+  without asynchronous methods runs in the event loop's own pool of threads, which `asyncio.run` waits for.
+- **Cancelling.** A cancelled question ends at once and hangs up.
+- **Keys.** What a server says is shown without credentials: the client's key in any spelling, what follows `Bearer`
+  or `Authorization:`, keys and passwords in addresses. That holds for reports, `QuorumError` and its chained
+  exceptions, and the final call's error. It does not hold for what the frameworks hand to callbacks and tracers of
+  your own, which get the client's exception as it is.
+- "50 MB": a final answer is as long as the server makes it where the client does not refuse it.
+- "duplicate keys": the last one counts, as in any JSON. Two of seven groups that say something else in this way are
+  outvoted, four are a majority.
+- "empty choices" and "2,000 choices" in a stream: the frameworks' clients take a stream that ends without saying why
+  for a whole one; `OpenAIModel` does not.
 
-Seconds are those of one run, asked synchronously and asynchronously; of a cancellation, from the request to stop until
-everything had stopped. `python -m tests.faults.table --out docs/faults.md` runs all of it again; the tests in
-`tests/faults` run it in CI, where they assert everything but the seconds.
+Seconds are those of one run: asked synchronously and asynchronously, then (for one group and for four) as a stream,
+synchronously and asynchronously; of a cancellation, from the request to stop until everything had stopped. `python -m
+tests.faults.table --out docs/faults.md` runs all of it again; the tests in `tests/faults` run it in CI, where they
+assert everything but the seconds.
 """
 
 HEADINGS = {
@@ -56,9 +79,8 @@ HEADINGS = {
 
 
 def outcomes(kind: str, name: str, place: str) -> list[Outcome]:
-    """Asked synchronously and asynchronously; a cancellation is asynchronous always."""
-    styles = (True,) if place.startswith("cancelled") else (False, True)
-    return [observe(kind, name, place, asynchronous=style) for style in styles]
+    """In every style that there is at this place."""
+    return [observe(kind, name, place, style) for style in styles_of(place)]
 
 
 def cells(name: str, place: str, of_clients: Iterable[Outcome]) -> list[str]:
@@ -90,7 +112,7 @@ def rows(place: str) -> Iterator[list[str]]:
         found = {kind: outcomes(kind, name, place) for kind in CLIENTS}
         for kind, each in found.items():
             if len({(shown(o.answer), o.radius, o.raised) for o in each}) > 1:
-                raise AssertionError(f"{kind}, {name}, {place}: synchronous and asynchronous differ: {each}")
+                raise AssertionError(f"{kind}, {name}, {place}: the styles differ: {each}")
         seconds = [", ".join(f"{o.seconds:.2f}" for o in found[kind]) for kind in CLIENTS]
         yield [*cells(name, place, (found[kind][-1] for kind in CLIENTS)), *seconds]
 

@@ -1,8 +1,9 @@
 """A server that misbehaves on command, asked through the core, LangChain and LlamaIndex.
 
 Seven sources agree: radius 2. A group whose request fails counts as an abstention; the answer stays, the radius falls
-with the number of groups that are left, and below the quorum there is an error instead of an answer. Whatever happens,
-it ends, and leaves no thread, task, socket or file behind. How long it takes is in docs/faults.md.
+with the number of groups that are left, and below the quorum there is an error instead of an answer, however it is
+asked: at once or as a stream, synchronously or not. It ends, and leaves no thread, task, socket or file behind. How
+long it takes is in docs/faults.md.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.clients import CLIENTS
-from tests.faults.matrix import PLACES, check, expected, observe
+from tests.faults.matrix import PLACES, check, expected, observe, styles_of
 from tests.faults.misbehaviour import FAULTS, LARGE
 from tests.faults.table import HEADINGS, cells
 from tests.helpers.leaks import nothing_left
@@ -30,10 +31,10 @@ AT_ONCE = [name for name, fault in FAULTS.items() if fault.effect != "hangs"]
 def test_a_fault_costs_radius_or_is_an_error_and_leaves_nothing_behind(
     kind: str, fault: str, place: str, record_property: Callable[[str, object], None]
 ) -> None:
-    for asynchronous in (True,) if fault == LARGE else (False, True):
+    for style in styles_of(place)[-1:] if fault == LARGE else styles_of(place):
         with nothing_left():
-            outcome = observe(kind, fault, place, asynchronous=asynchronous)
-        record_property(f"seconds, {'asynchronous' if asynchronous else 'synchronous'}", round(outcome.seconds, 3))
+            outcome = observe(kind, fault, place, style)
+        record_property(f"seconds, {style}", round(outcome.seconds, 3))
         check(outcome, kind, fault, place)
 
 

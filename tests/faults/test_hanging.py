@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from robustrag_integrations import ModelError, QuorumError
+from robustrag_integrations.models.call_threads import MOST_LEFT
 from tests.faults.clients import CLIENTS, GROUPS, client_of
-from tests.faults.matrix import PATIENCE, PLACES, check, closing, in_the_end, observe, on_groups, pieces
+from tests.faults.matrix import PATIENCE, PLACES, check, closing, in_the_end, observe, on_groups, pieces, styles_of
 from tests.faults.misbehaviour import FAULTS, LARGE
 from tests.helpers.leaks import nothing_left
 from tests.helpers.openai_server import LoopbackServer, Reply, obedient_reader
@@ -25,19 +28,35 @@ HANGING = [name for name, fault in FAULTS.items() if fault.effect == "hangs"]
 @pytest.mark.parametrize("fault", HANGING)
 @pytest.mark.parametrize("kind", CLIENTS)
 def test_a_server_that_never_comes_to_an_end_is_given_up(kind: str, fault: str) -> None:
-    def tried(place: str, asynchronous: bool) -> None:
+    def tried(place: str, style: str) -> None:
         for patience in (PATIENCE, 10 * PATIENCE, 30 * PATIENCE):  # on a busy machine healthy groups may be late, too
             try:
-                check(observe(kind, fault, place, asynchronous=asynchronous, patience=patience), kind, fault, place)
+                check(observe(kind, fault, place, style, patience=patience), kind, fault, place)
                 return
             except AssertionError:  # noqa: PERF203 - that is what it is for
                 if patience == 30 * PATIENCE:
                     raise
 
-    styles = (False, True)
-    with nothing_left(), ThreadPoolExecutor(len(PLACES) * len(styles)) as pool:
-        for job in [pool.submit(tried, place, style) for place in PLACES for style in styles]:
+    asked = [(place, style) for place in PLACES for style in styles_of(place)]
+    with nothing_left(), ThreadPoolExecutor(len(asked)) as pool:
+        for job in [pool.submit(tried, *one) for one in asked]:
             job.result(timeout=200)
+
+
+@pytest.mark.parametrize("fault", ["slow loris, body", LARGE])
+@pytest.mark.parametrize("kind", CLIENTS)
+def test_threads_of_calls_that_ran_out_of_time_end_though_the_server_goes_on(kind: str, fault: str) -> None:
+    """A minute's trickle, or fifty megabytes that nobody waits for, six times over."""
+    behaviour = on_groups(FAULTS[fault].whole, range(GROUPS))
+    with LoopbackServer(behaviour) as server, client_of(kind, server.url, 0.2) as client:
+        for _ in range(6):
+            with suppress(QuorumError):
+                client.ask()
+            assert sum(t.name == "robustrag-call" for t in threading.enumerate()) <= MOST_LEFT + GROUPS
+        deadline = time.monotonic() + 30
+        while any(t.name in ("robustrag-call", "robustrag-hang-up") for t in threading.enumerate()):
+            assert time.monotonic() < deadline, "threads go on downloading"
+            time.sleep(0.02)
 
 
 @pytest.mark.parametrize("kind", CLIENTS)
