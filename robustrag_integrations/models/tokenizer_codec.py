@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -46,6 +47,7 @@ class TokenizerCodec:
         own = tokenizer.eos_token_id
         self._ends = frozenset(ends) | (frozenset() if own is None else {int(own)})
         self._by_text: dict[str, int | None] | None = None
+        self._learning = threading.Lock()
 
     @property
     def size(self) -> int:
@@ -63,10 +65,15 @@ class TokenizerCodec:
 
     def token_of(self, text: str) -> int | None:
         """The only token with this text; None where there are several, or none."""
-        if self._by_text is None:
-            found: dict[str, int | None] = {}
-            for token in range(self.size):
-                word = self._tokenizer.decode([token], clean_up_tokenization_spaces=False)
-                found[word] = None if word in found else token
-            self._by_text = found
-        return self._by_text.get(text)
+        with self._learning:  # replies are read in several threads
+            if self._by_text is None:
+                self._by_text = self._texts()
+            return self._by_text.get(text)
+
+    def _texts(self) -> dict[str, int | None]:
+        """Every token by its text; it takes a second where there are a hundred thousand."""
+        found: dict[str, int | None] = {}
+        for token in range(self.size):
+            word = self._tokenizer.decode([token], clean_up_tokenization_spaces=False)
+            found[word] = None if word in found else token
+        return found

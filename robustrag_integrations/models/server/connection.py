@@ -76,7 +76,9 @@ class Connection:
         self._chats, self._timeout, self._attempts = chats, timeout, attempts
         self._clients: weakref.WeakKeyDictionary[Any, AsyncOpenAI] = weakref.WeakKeyDictionary()
 
-    async def reply(self, request: Mapping[str, Any], largest: int, read: Callable[[bytes], Result]) -> Result:
+    async def reply(
+        self, request: Mapping[str, Any], largest: int, read: Callable[[bytes], Result], *, at_once: int = _AT_ONCE
+    ) -> Result:
         """What `read` makes of the reply to a request; it runs in a thread where the reply is not a short one.
 
         The reply is not given to the client's own types: of a reply with many parts they make megabytes per part.
@@ -85,12 +87,13 @@ class Connection:
             request: its fields.
             largest: bytes of the reply.
             read: raises ModelError where the reply is not as it should be.
+            at_once: bytes of a reply that is short; 0 where `read` may take long whatever the length.
 
         Raises:
             ModelError: the request failed, or the reply is too large, too late, or not as it should be.
         """
         response = await self._send(request, largest)
-        return await self._read(read, response.content, response.extensions[DEADLINE])
+        return await self._read(read, response.content, response.extensions[DEADLINE], at_once)
 
     async def events(self, request: Mapping[str, Any], largest: int, largest_event: int) -> AsyncIterator[Any]:
         """The events of a streamed reply, as JSON objects.
@@ -132,8 +135,10 @@ class Connection:
             LARGEST.reset(allowed)
         raise failed
 
-    async def _read(self, read: Callable[[bytes], Result], body: bytes, deadline: float) -> Result:
-        if len(body) <= _AT_ONCE:
+    async def _read(
+        self, read: Callable[[bytes], Result], body: bytes, deadline: float, at_once: int = _AT_ONCE
+    ) -> Result:
+        if len(body) <= at_once:
             return read(body)
         reading = asyncio.get_running_loop().run_in_executor(None, read, body)
         if not await finishes_within(max(0.0, deadline - time.monotonic()), reading):

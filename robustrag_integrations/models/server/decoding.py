@@ -161,9 +161,8 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         request = {"prompt": list(ids), "logprobs": count, **self._one_token}
         try:
             async with self._async_slots():
-                return await self._connection.reply(
-                    request, largest_reply(request), functools.partial(self._read_tokens, count)
-                )
+                read = functools.partial(self._read_tokens, count)  # which may have to learn all tokens' texts
+                return await self._connection.reply(request, largest_reply(request), read, at_once=0)
         except ServerError as error:
             failed = _explained(self._shown(error), error.status, count)
         except Exception as error:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -33,6 +35,7 @@ from tests.helpers.tiny_models import tiny_model, tiny_tokenizer
 
 pytestmark = pytest.mark.usefixtures("no_server_settings")
 
+KEY = "tenant/7+uneasy:lamp~horse=9"
 QUESTION = "Who runs the mill?"
 PASSAGES = ["The mill is run by Anna Lind."] * 4 + ["The mill was sold.", "Bo Ek runs the mill, they say."]
 
@@ -100,7 +103,7 @@ def test_a_server_with_a_cap_gives_an_answer_with_a_lower_radius_and_says_so() -
         answer, again = answered(model), answered(model)
     assert answer.text == again.text
     assert answer.radius == 0
-    assert any("do not decide" in w for w in answer.warnings)
+    assert any("does not decide which token is best" in w for w in answer.warnings)
     assert sum(r["logprobs"] > 2 for r in server.requests) == len(PASSAGES) + 1  # refused once, never asked again
 
 
@@ -256,7 +259,19 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     "logprobs of another shape": (lambda top: _raw('{"content": []}'), "no token log-probabilities"),
     "a list": (lambda top: _raw('{"top_logprobs": [[1, 2]]}'), ""),
     "duplicate keys": (lambda top: _raw('{"top_logprobs": [{"token_id:5": -0.1, "token_id:5": -3}]}'), "1 tokens of"),
-    "not JSON": (lambda top: Reply(body=b'{"choices": [{"'), ""),
+    "not JSON": (lambda top: Reply(body=b'{"choices": [{"'), "not JSON"),
+    "600 kB of empty choices": (lambda top: Reply(body=b'{"choices": [' + b"{}," * 200_000 + b"{}]}"), "max_tokens"),
+    "a million entries": (
+        lambda top: _raw('{"top_logprobs": [{' + ", ".join(f'"token_id:{n}": -20' for n in range(1_000_000)) + "}]}"),
+        "larger than",
+    ),
+    "as many lists": (lambda top: _raw('{"top_logprobs": [' + "{}," * 20_000 + "{}]}"), "no token log-probabilities"),
+    "nested lists": (lambda top: _raw("[" * 30_000 + "]" * 30_000), "not JSON"),
+    "choices as an object": (lambda top: Reply(body=b'{"choices": {"0": {}}}'), "no choices"),
+    "a redirect": (
+        lambda top: Reply("", status=308, headers={"Location": "http://127.0.0.1:9/v1/completions"}),
+        "redirects are not followed",
+    ),
 }
 
 
@@ -324,6 +339,53 @@ def test_what_a_server_lacks_is_named(reply: Reply, said: str) -> None:
         with pytest.raises(ModelError, match=said):
             answered(model)
         model.close()
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(f"bad key {KEY}", status=401),
+        Reply(f"logprobs for {KEY} must be at most 5", status=400),
+        _raw(f'{{"top_logprobs": [{{"{KEY}": "{KEY}"}}]}}'),
+        _raw(f'{{"top_logprobs": [{{"token_id:1": 0.5, "{KEY}": 3}}]}}'),
+        Reply(body=f'{{"error": {{"message": "{KEY}"}}}}'.encode()),
+    ],
+    ids=["401", "cap", "a log-probability", "a token's name", "an error with status 200"],
+)
+@pytest.mark.parametrize("of", ["one group", "the question", "all"])
+def test_a_key_that_the_server_sends_back_is_in_no_report_and_no_error(reply: Reply, of: str) -> None:
+    def meddle(request: dict[str, Any], top: dict[str, float]) -> Reply | None:
+        asked = parts()[1].decode(request["prompt"])
+        hit = {"one group": "Bo Ek" in asked, "the question": not any(p in asked for p in PASSAGES), "all": True}
+        return reply if hit[of] else None
+
+    with LogprobServer(*parts(), meddle=meddle) as server:
+        model = RemoteDecodingModel("m", server.url, KEY, tokenizer=parts()[1], attempts=1)
+        try:
+            said = repr(answered(model).to_dict())
+        except ModelError as error:
+            said = "".join(traceback.format_exception(error)) + repr(vars(error))
+        finally:
+            model.close()
+    assert ("failed" if of == "one group" else "ModelError") in said
+    assert not [at for at in range(len(KEY) - 8) if KEY[at : at + 9] in said]
+
+
+def test_a_server_that_names_tokens_by_text_does_not_stall_the_event_loop() -> None:
+    """The table of all tokens' texts takes a second to make for a large vocabulary."""
+    with served(top_logprobs=20, by_id=False) as (_, model):
+        decode, seen = model.codec._tokenizer.decode, set()
+
+        def noting(*args: Any, **more: Any) -> str:
+            seen.add(threading.current_thread().name)
+            return decode(*args, **more)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(model.codec._tokenizer, "decode", noting)
+            patch.setattr(model.codec, "_by_text", None)
+            model.next_tokens({0: (5, 6, 7)}, 20)
+        assert seen
+        assert "robustrag-openai" not in seen
 
 
 def test_any_reply_whatsoever_is_read_or_refused() -> None:
