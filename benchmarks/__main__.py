@@ -50,7 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _write(folder: Path, found: list[Ratio], drawn: list[dict[str, Any]], machine: dict[str, Any], device: str) -> None:
-    """What is known so far, so that a long run that is stopped has told something."""
+    """Write what is known so far, so that a run that is stopped leaves its figures behind."""
     folder.mkdir(parents=True, exist_ok=True)
     report = {"machine": machine, "ratios": [r.as_dict(device) for r in found], "scaling": drawn}
     (folder / "benchmarks.json").write_text(json.dumps(report, indent=1) + "\n")

@@ -64,8 +64,8 @@ def _tree(bench: Bench) -> list[Ratio]:
         session = model.open_session(isolated, none, _DEPTH)
         stack = [(session, session.opening.distributions, (), 0)]
         while stack:
-            here, told, prefix, forks = stack.pop()
-            children = _children(told, prefix, forks) if len(prefix) + 1 < _DEPTH else []
+            here, scored, prefix, forks = stack.pop()
+            children = _children(scored, prefix, forks) if len(prefix) + 1 < _DEPTH else []
             for (child, used), twin in zip(children, [here, *(here.fork() for _ in children[1:])], strict=False):
                 stack.append((twin, twin.append(child[-1]), child, used))
 
@@ -98,8 +98,8 @@ def _forks(depth: int, forks: int) -> bool:
     return forks < _FORKS and depth % 3 == 1
 
 
-def _children(told: Distributions, prefix: tuple[int, ...], forks: int) -> list[tuple[tuple[int, ...], int]]:
-    best, next_best = (int(t) for t in np.argsort(told.groups.sum(axis=0))[-1:-3:-1])
+def _children(scored: Distributions, prefix: tuple[int, ...], forks: int) -> list[tuple[tuple[int, ...], int]]:
+    best, next_best = (int(t) for t in np.argsort(scored.groups.sum(axis=0))[-1:-3:-1])
     if _forks(len(prefix), forks):
         return [((*prefix, best), forks + 1), ((*prefix, next_best), forks + 1)]
     return [((*prefix, best), forks)]
@@ -111,8 +111,8 @@ def _walk(score: Score, root: Distributions) -> None:
         following = []
         for start in range(0, len(level), _AT_ONCE):
             part = level[start : start + _AT_ONCE]
-            for told, (prefix, forks) in zip(score([prefix for prefix, _ in part]), part, strict=True):
-                following += _children(told, prefix, forks)
+            for scored, (prefix, forks) in zip(score([prefix for prefix, _ in part]), part, strict=True):
+                following += _children(scored, prefix, forks)
         level = following
 
 
@@ -146,17 +146,17 @@ def _keyword(bench: Bench, *, query_first: bool) -> list[Ratio]:
     """All subsets of six contested keywords next to four that are always retained."""
     model, plain = bench.model(), bench.model(share=False)
     prompts = final_prompts(bench.scene, query_first=query_first)
-    told: dict[str, list[Response]] = {}
+    replies: dict[str, list[Response]] = {}
 
     def alone(asked: LocalModel, part: Sequence[Prompt], name: str) -> Callable[[], None]:
         def work() -> None:
-            told[name] = [reply for prompt in part for reply in asked.generate([prompt], "final")]
+            replies[name] = [reply for prompt in part for reply in asked.generate([prompt], "final")]
 
         return work
 
     def packed() -> None:
         finals = model.finals()
-        told["packed"] = [*finals.answer(prompts[:2]), *finals.answer(prompts[2:34]), *finals.answer(prompts[34:])]
+        replies["packed"] = [*finals.answer(prompts[:2]), *finals.answer(prompts[2:34]), *finals.answer(prompts[34:])]
 
     some = prompts[:: len(prompts) // _NAIVE][:_NAIVE]
     seconds = bench.time(
@@ -166,9 +166,9 @@ def _keyword(bench: Bench, *, query_first: bool) -> list[Ratio]:
             "packed": Case(packed),
         }
     )
-    where = {p.text: told["packed"][i].text for i, p in enumerate(prompts)}
+    where = {p.text: replies["packed"][i].text for i, p in enumerate(prompts)}
     for name in ("naive", "one by one"):
-        if [where[p.text] for p in some] != [r.text for r in told[name]]:
+        if [where[p.text] for p in some] != [r.text for r in replies[name]]:
             raise RuntimeError(f"packed answers are not those of asking alone ({name})")
     share = len(prompts) / len(some)
     order = "query first" if query_first else "paper's order"

@@ -201,8 +201,8 @@ def measure(style: str, questions: int, concurrency: int, wait: float) -> Load:
                     list(pool.map(lambda number: _ask(load, number, asker), range(questions)))
             load.elapsed = time.perf_counter() - began
         asker.close()
-        with urllib.request.urlopen(f"{address}/times", timeout=60) as told:  # noqa: S310 - our own server
-            load.server_times = json.load(told)
+        with urllib.request.urlopen(f"{address}/times", timeout=60) as reply:  # noqa: S310 - our own server
+            load.server_times = json.load(reply)
     return load
 
 

@@ -85,7 +85,7 @@ def hearing(groups: Sequence[tuple[int, float, float]], gamma: float) -> str:
     rows = np.array([[a, u, 1 - a - u, 0.0] for count, a, u in groups for _ in range(count)])
     heard = answering_groups(rows[:, 1], gamma)
     if not heard:
-        return "nobody is heard"
+        return "no group takes part"
     scores = fixed_point(rows[heard])
     choice = choose_token(scores, 3, 0)
     abstains = ', "I don\'t know"' if choice.token == 1 else ""
