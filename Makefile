@@ -3,7 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PYTHON
 INSTALL := .ci/install
-PYTEST := -m pytest -q -n auto --dist worksteal
+# $(call tests,PYTHON,ARGUMENTS): all at once, then what failed once more and alone, as clocks matter to some.
+tests = $(1) -m pytest -q -n auto --dist worksteal $(2) || $(1) -m pytest -q --last-failed $(2)
 
 .PHONY: demo check test test-lowest lint clean
 
@@ -12,10 +13,10 @@ demo: .venv/.demo
 
 # Two minutes on two cores: everything but what takes long (tests/slow.txt), every room included.
 check: .venv/.dev lint
-	$(BIN)/python $(PYTEST) --quick
+	$(call tests,$(BIN)/python,--quick)
 
 test: .venv/.dev lint
-	$(BIN)/python $(PYTEST) || $(BIN)/python -m pytest -q --last-failed  # alone, as clocks matter to some
+	$(call tests,$(BIN)/python)
 
 lint: .venv/.dev
 	$(BIN)/ruff check .
@@ -35,14 +36,14 @@ CORE_TESTS += $(addprefix tests/,$(addsuffix .py,keywords/test_crafted_words key
 	corpus/test_hostile_files defenses/test_failing_functions defenses/test_hostile_input fuzz/test_fuzz))
 test-lowest:
 	$(INSTALL) .venv-core $(LOWEST) $(CORE_LOWEST)
-	.venv-core/bin/python $(PYTEST) $(CORE_TESTS)
+	$(call tests,.venv-core/bin/python,$(CORE_TESTS))
 	$(INSTALL) .venv-core openai==3.52.0  # another HTTP library
 	.venv-core/bin/python -m pytest -q tests/models/server/test_openai_model.py
 	$(INSTALL) .venv-langchain $(LOWEST) langchain-core==1.0.0 langchain==1.0.0 langchain-classic==1.0.0 \
 		langchain-tests==1.0.0 langgraph==1.0.10 langgraph-checkpoint==3.0.1
-	.venv-langchain/bin/python $(PYTEST) tests/langchain
+	$(call tests,.venv-langchain/bin/python,tests/langchain)
 	$(INSTALL) .venv-llamaindex $(LOWEST) llama-index-core==0.13.0
-	.venv-llamaindex/bin/python $(PYTEST) tests/llamaindex
+	$(call tests,.venv-llamaindex/bin/python,tests/llamaindex)
 
 clean:
 	rm -rf .venv .venv-*
