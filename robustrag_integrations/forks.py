@@ -1,6 +1,7 @@
 """Locks in processes that fork: servers that preload an application fork their workers while other threads answer.
 
-A child process has none of its parent's other threads, but it has every lock that they held, and nobody to release it.
+A child process has none of its parent's other threads, but it inherits every lock that they held, and no thread is
+left to release it.
 What a lock protects decides what to do about that: state that must not be seen half changed is left alone while a fork
 goes on (`lock_held_over_forks`); anything else is made anew in the child (`renew_in_children`).
 """
@@ -15,13 +16,13 @@ from typing import Any, TypeVar
 
 Owner = TypeVar("Owner")
 
-_held: list[weakref.ref[Any]] = []  # in the order in which they were made, hence outer locks before inner ones
+_held: list[weakref.ref[Any]] = []  # in the order in which they were made, so outer locks come before inner ones
 _renewed: list[tuple[weakref.ref[Any], Callable[[Any], None]]] = []
 _mine = threading.local()  # the locks that this thread took for the fork it is about to make
 
 
 def lock_held_over_forks() -> threading.RLock:
-    """Return a lock that nobody holds while the process forks: forking waits for whoever does.
+    """Return a lock that nobody holds while the process forks: a fork waits until it is free.
 
     A lock that is taken inside another one must be made after it.
     """

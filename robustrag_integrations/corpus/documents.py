@@ -18,7 +18,7 @@ class Document:
     Attributes:
         text: all of it, in valid Unicode.
         id: a label, for reports.
-        source: who wrote it, as far as one can tell: the file, or a JSONL row's `source`. The unit that is isolated
+        source: who wrote it, as far as is known: the file, or a JSONL row's `source`. The unit that is isolated
             when passages are grouped by source.
     """
 

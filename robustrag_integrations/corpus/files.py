@@ -45,8 +45,8 @@ class SourceFile:
 def find_files(paths: Iterable[str]) -> list[SourceFile]:
     """The files of a list of files and folders, without repeats, in the order given; folders sorted by name.
 
-    Folders are searched to any depth. Hidden files and symbolic links in them are left out, so that nobody who may
-    write into the folder can make files outside it be read, or the search go round in circles.
+    Folders are searched to any depth. Hidden files and symbolic links in them are left out, so that a hostile
+    folder can neither have files outside it read nor make the search run in circles.
 
     Raises:
         CorpusError: a path does not exist, cannot be opened, or is neither folder nor plain file of a known kind.

@@ -12,7 +12,7 @@ from robustrag_integrations.display import printable
 
 
 class PDFError(ValueError):
-    """A PDF could not be read; the message says why, and goes after the file's name."""
+    """A PDF could not be read; the message says why and follows the file's name."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def text_of_pdf(data: bytes, limits: PDFLimits) -> str:
     """The text of all pages, with a blank line between two.
 
     Raises:
-        PDFError: it is no PDF, is encrypted, holds no text, or is over a limit.
+        PDFError: it is not a PDF, is encrypted, holds no text, or is over a limit.
         ImportError: pypdf is not installed.
     """
     import pypdf

@@ -137,7 +137,7 @@ def _row(line: str, number: int, file: SourceFile) -> Document:
     given = row.get("id")
     identity = valid_text(str(given)) if isinstance(given, (str, int)) else f"{file.name}:{number}"
     text = _titled(valid_text(row.get("title") or ""), valid_text(row["text"]))
-    # A row without a source is the file's: an author who leaves the source out must not gain a vote by it.
+    # A row without a source belongs to the file: leaving the source out must not gain a vote.
     return Document(text, id=identity, source=valid_text(row.get("source") or "") or file.name)
 
 

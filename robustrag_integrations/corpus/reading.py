@@ -23,13 +23,13 @@ class Reading:
 def read_documents(paths: Iterable[str], *, on_file: Callable[[int, int], None] | None = None) -> Reading:
     """Read text, Markdown, PDF and JSONL files, and folders of them.
 
-    A file that was named must be readable. One found in a folder is skipped when it is not, and reported: whoever may
-    write one file into the folder must not be able to stop every answer. So is a bad row of a JSONL file in which
+    A file that was named must be readable. One found in a folder is skipped when it is not, and reported, since
+    one bad file must not stop every answer. So is a bad row of a JSONL file in which
     others are good. When a folder's files are too many bytes, the largest ones are skipped.
 
     Args:
         paths: files and folders.
-        on_file: told before each file how many are done, and how many there are.
+        on_file: called before each file with the number that are done and the number of all files.
 
     Raises:
         CorpusError: a path or a named file cannot be read, or there is no text at all.

@@ -1,4 +1,4 @@
-"""Short lists of English words that the rules treat by name."""
+"""Short lists of English words that the rules treat specially."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ def listed(words: str) -> list[str]:
     return words.split()
 
 
-# No names even when capitalised within a sentence.
+# Not names, even when capitalised within a sentence.
 FUNCTION_WORDS = frozenset(
     listed(
         "a an the this that these those i you he she it we they me him her us them my your his its our their "
@@ -18,7 +18,7 @@ FUNCTION_WORDS = frozenset(
     )
 )
 
-# Informative by their tag, but said of anything: counting them would only widen the attacker's choices.
+# Informative by their tag, but they fit any answer: counting them would only give the attacker more choices.
 EMPTY_WORDS = frozenset(
     listed(
         "also very too so just only even then there here when where why how more most much many such other "
@@ -27,7 +27,7 @@ EMPTY_WORDS = frozenset(
     )
 )
 
-# What holds a name of several words together.
+# Words that link the parts of a name.
 NAME_LINKS = frozenset(listed("of the de del della di da la le du des von van der den al el y"))
 
 ARTICLES = frozenset(listed("the a an"))

@@ -1,4 +1,4 @@
-"""Naming an extractor, so that a certificate says what found its keywords."""
+"""Naming an extractor, so that a certificate says how its keywords were found."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Callable
 def extractor_fingerprint(extractor: Callable[[str], object]) -> str:
     """Return a line that identifies an extractor.
 
-    An extractor with a `fingerprint` string of its own is taken at its word; `SpacyKeywordExtractor` has one, with
-    name, version and, where there are files to hash, a SHA-256. Anything else is named `module.qualname (unhashed)`:
-    two functions of one name cannot be told apart.
+    If the extractor has a `fingerprint` string, that is it; `SpacyKeywordExtractor` has one, with name, version and,
+    where there are files to hash, a SHA-256. Anything else is named `module.qualname (unhashed)`, which does not
+    distinguish two functions with the same name.
     """
     own = getattr(extractor, "fingerprint", None)
     if isinstance(own, str):

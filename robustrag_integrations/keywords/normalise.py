@@ -1,7 +1,7 @@
 """A hostile response as a few lines of plain, bounded text, and a keyword as it is counted.
 
-Every step is linear in the length of the text. What a passage smuggles into a response (control characters, markup,
-words of 50 kB) ends here.
+Every step takes time linear in the length of the text. Control characters, markup and words of 50 kB that a passage
+smuggles into a response are removed here.
 """
 
 from __future__ import annotations
@@ -77,8 +77,7 @@ def _plain_character(character: str) -> str:
 def plain_lines(response: str) -> list[str]:
     """Return the lines of a response that count, without markup and without a lead such as "The answer is".
 
-    A response without a single lower-case letter but of several words is lower-cased: a tagger sees nothing but names
-    in capitals.
+    A response of several words that are all in capitals is lower-cased, since a tagger takes capitals for names.
     """
     text = _ENTITY.sub(lambda match: html.unescape(match.group()), response[:MAX_CHARACTERS])
     text = plain_characters(text)[:MAX_CHARACTERS]

@@ -30,7 +30,7 @@ class PipelineNotFoundError(RobustRAGError, OSError):
 
 
 class LazyShippedTagger:
-    """The pipeline that ships with the package; loaded by the first caller, shared by all of the process."""
+    """The pipeline that ships with the package; loaded on first use and shared by the whole process."""
 
     _loading = lock_held_over_forks()
     _loaded: Tagger | None = None

@@ -12,8 +12,8 @@ class KeywordExtractor(Protocol):
     The certificate rests on two properties that no type can state:
 
     - deterministic: the same text gives the same keywords, whatever was extracted before, in whichever order or thread;
-    - one response only: nothing of another response, of the query or of a passage enters. The extractor is told
-      nothing but the text, and must not remember earlier ones.
+    - one response only: nothing of another response, of the query or of a passage enters. The extractor is given
+      the text alone, and must not remember earlier ones.
 
     An extractor that is wrong about words costs answers, never soundness. Duplicates do not matter: what is returned is
     counted as a set. Keywords are joined by ", " in the second prompt, so a keyword should hold neither a comma nor a

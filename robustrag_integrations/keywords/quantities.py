@@ -1,6 +1,6 @@
 """Numbers, amounts, dates and times in a line of plain text, each as one comparable keyword.
 
-A quantity comes out whole and with its bare number: "15%", "15 percent" and "15 per cent" give {"15%", "15"}. A
+A quantity gives a whole keyword and its bare number: "15%", "15 percent" and "15 per cent" give {"15%", "15"}. A
 bare number in answer to the same question is read as the same claim with its unit left out, so "15%" meets "15"; signs
 and decimals are part of the number, so "$15" never meets "$1.5", nor "-5" "5". A scale word is too: "15 million" meets
 "15,000,000", but not "15" or "15 billion".

@@ -4,12 +4,12 @@ The keywords are
 
 1. the lemma of every informative word: ADJ ADV NOUN NUM PROPN SYM X (of a name also the word as written);
 2. the keyphrases: informative words in a row with nothing uninformative between them, nouns as lemmas;
-3. the whole response if it is short, so that equal answers meet whatever the tagger thinks of them.
+3. the whole response if it is short, so that equal answers match however they are tagged.
 
 Beyond the paper: a hyphenated word comes whole, with its parts and without its hyphen; a quantity comes whole and
 comparable (`quantities`); quoted titles and names held together by "of" are phrases too; a word with diacritics or an
-apostrophe also comes without; a leading yes or no counts; a response of nothing but a verb gives that verb. A symbol,
-or a word that may be said of anything ("very", "there"), is no keyword.
+apostrophe also comes without; a leading yes or no counts; a response that is only a verb gives that verb. Symbols, and
+words that fit any answer ("very", "there"), are not keywords.
 """
 
 from __future__ import annotations

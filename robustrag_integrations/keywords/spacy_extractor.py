@@ -1,4 +1,4 @@
-"""Keywords by parts of speech and lemmas, from the shipped pipeline or any spaCy pipeline of the user's."""
+"""Keywords by parts of speech and lemmas, from the shipped spaCy pipeline or your own."""
 
 from __future__ import annotations
 

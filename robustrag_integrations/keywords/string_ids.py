@@ -1,8 +1,8 @@
 """Words that spaCy's string store cannot keep apart, found before it sees them.
 
-spaCy names every string by a 64-bit hash that has no key, so whoever writes a passage can make words with any hash they
-like: 0 (spaCy raises), the id of one of spaCy's own symbols, or the hash of another word (spaCy confuses the two). Such
-a word is tagged by a stand-in of the same length. What is replaced is a function of the one response.
+spaCy identifies every string by a 64-bit hash without a key, so the author of a passage can make words with any hash:
+0 (spaCy raises), the id of one of spaCy's own symbols, or the hash of another word (spaCy confuses the two). Such a
+word is tagged by a stand-in of the same length. What is replaced is a function of the one response.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _replaced(line: str, unsafe: Callable[[str], bool]) -> SafeLine:
 
 
 def _is_confused(text: str, strings: Any, known: dict[int, str]) -> bool:
-    """Whether the store would take this text for another one, or cannot name it at all."""
+    """Whether the store would take this text for another one, or has no id for it at all."""
     try:
         identity = strings[text]
     except SystemError:  # its hash is 0

@@ -104,7 +104,7 @@ def _word(line: str, token: Any, shown: SafeLine) -> TaggedWord:
 
 
 def lock_of(language: Language) -> AbstractContextManager[bool]:
-    """The one lock of a pipeline, which whoever reads anything with it must hold."""
+    """The one lock of a pipeline, to be held while anything is read with it."""
     with _finding_a_lock:
         if language not in _locks:
             _locks[language] = lock_held_over_forks()

@@ -130,7 +130,7 @@ def _word_item(word: TaggedWord, informative: bool) -> Item:
     empty = written.casefold() in EMPTY_WORDS and not word.text[:1].isupper()
     counts = informative and not empty
     if word.pos == "NOUN" and written.casefold().endswith(_NO_PLURAL):
-        lemma = written  # "everest", taken for a noun, is no superlative of "ever"
+        lemma = written  # "everest", if tagged as a noun, is not the superlative of "ever"
     shown = lemma if word.pos == "NOUN" else written
     if not counts or not any(map(str.isalnum, written)):
         alone: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""From files to ranked passages: what is read, what is refused, and that hostile files stay data."""
+"""From files to ranked passages: what is read, what is refused, and that hostile files remain data."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_file_is_the_source_of_its_text_and_of_rows_that_name_none(tmp_path: P
     ]
 
 
-def test_a_title_stands_above_a_text_that_does_not_name_it(tmp_path: Path) -> None:
+def test_a_title_is_put_above_a_text_that_does_not_name_it(tmp_path: Path) -> None:
     path = rows(tmp_path / "d.jsonl", {"title": "Mill", "text": "It is old."}, {"title": "Mill", "text": "The mill."})
     assert texts(path) == ["Mill\nIt is old.", "The mill."]
 
@@ -188,7 +188,7 @@ def test_links_and_hidden_files_in_a_folder_are_left_out(tmp_path: Path) -> None
     assert texts(docs) == ["found"]
 
 
-def test_a_link_that_was_named_is_followed_and_a_circle_is_an_error(tmp_path: Path) -> None:
+def test_a_named_link_is_followed_and_a_cycle_of_links_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("linked")
     (tmp_path / "b.txt").symlink_to(tmp_path / "a.txt")
     assert texts(tmp_path / "b.txt") == ["linked"]
@@ -202,7 +202,7 @@ def test_a_file_given_twice_is_read_once(tmp_path: Path) -> None:
     assert texts(tmp_path / "a.txt", tmp_path, tmp_path / "a.txt") == ["once"]
 
 
-def test_what_is_no_plain_file_is_refused_instead_of_waited_for(tmp_path: Path) -> None:
+def test_only_plain_files_are_opened_so_that_a_pipe_does_not_block(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.txt")
     with pytest.raises(CorpusError, match="neither a folder nor a plain file"):
         texts(tmp_path / "pipe.txt")
@@ -312,7 +312,7 @@ def test_one_source_cannot_crowd_out_the_others() -> None:
     assert len({p.source for p in corpus.search("mill", 2, per_source=2)}) == 2
 
 
-def test_words_of_other_scripts_and_single_letters_are_found() -> None:
+def test_words_in_other_scripts_and_single_letters_are_found() -> None:
     hits = index("Œuvre Straße", "мельница", "vitamin C", "水 風").search("мельница c 水", 5)
     assert sorted(found(hits)) == ["1", "2", "3"]
 

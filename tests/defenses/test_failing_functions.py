@@ -90,7 +90,7 @@ def test_interrupts_and_cancellations_pass(error: BaseException) -> None:
         defense.answer("Where?", ["planted", *PASSAGES])
 
 
-def test_what_is_no_set_of_words_costs_its_group_alone() -> None:
+def test_an_extractor_that_returns_something_else_costs_its_group_alone() -> None:
     odd: list[object] = [7, "a string", [["unhashable"]], {1: 2}, [None]]
     for returned in odd:
 

@@ -1,4 +1,4 @@
-"""What must hold of anything that leaves the package, whatever came in."""
+"""What must hold of all output, whatever the input."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ def assert_harmless_on_a_terminal(shown: str, *, lines: bool = True) -> None:
 
 
 def assert_json(data: Any) -> None:
-    """It can be written as JSON and read again, and says the same."""
+    """It survives a round trip through JSON."""
     written = json.dumps(data, ensure_ascii=True)
     assert written.isascii()
     assert json.dumps(json.loads(written), ensure_ascii=True) == written
 
 
 def assert_valid_unicode(text: str) -> None:
-    """No half of a surrogate pair, which cannot be written to any file."""
+    """No lone surrogate, which cannot be encoded."""
     text.encode("utf-8")
 
 
 def assert_short_and_harmless(said: str) -> None:
-    """A complaint that can be shown."""
+    """An error message that can be shown."""
     assert len(said) < 5000
     assert_harmless_on_a_terminal(printable(said), lines=False)
     assert_valid_unicode(printable(said))

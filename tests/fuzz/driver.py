@@ -1,4 +1,4 @@
-"""Running many inputs: which target is next, what became of it, and what is kept of a failure."""
+"""Running many inputs: which target comes next, its outcome, and what is recorded of a failure."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class Failure:
 
     @property
     def kind(self) -> str:
-        """What is the same about failures with the same cause: the target and where it went wrong."""
+        """What failures of the same cause share: the target and the place of the error."""
         places = [line.strip() for line in self.trace.splitlines() if line.lstrip().startswith("File ")]
         return f"{self.target}: {self.error.split(':')[0]} at {places[-1] if places else 'nowhere'}"
 
 
 def schedule(targets: Sequence[Target]) -> tuple[Target, ...]:
-    """One round: each target as often as its share, spread evenly."""
+    """One round: each target as often as its share says, spread evenly."""
     places = [((2 * n + 1) / (2 * t.share), t.name, t) for t in targets for n in range(t.share)]
     return tuple(target for _, _, target in sorted(places, key=lambda place: place[:2]))
 
@@ -60,7 +60,7 @@ def attempt(target: Target, key: str, *, stretch: int = 1) -> Failure | None:
 
 @contextmanager
 def watched(seconds: float = HANG) -> Iterator[None]:
-    """Raise Endless in what runs inside once it has used that much CPU time."""
+    """Raise Endless in the block once it has used this much CPU time."""
 
     def stop(*_: Any) -> None:
         raise Endless(f"no end after {seconds:g} s of CPU time")
@@ -76,7 +76,7 @@ def watched(seconds: float = HANG) -> Iterator[None]:
 
 @dataclass
 class Campaign:
-    """A run over all targets that can be stopped and gone on with.
+    """A run over all targets that can be stopped and resumed.
 
     Attributes:
         targets: what is attacked.
@@ -99,7 +99,7 @@ class Campaign:
     steep: list[str] = field(default_factory=list)
 
     def run(self, inputs: int) -> Iterator[int]:
-        """Give so many inputs in all, from where the campaign stands; yields after each how many are done."""
+        """Run inputs until there were this many in all; yields after each input how many are done."""
         round_ = schedule(self.targets)
         while self.done < inputs:
             target = round_[self.done % len(round_)]
@@ -120,7 +120,7 @@ class Campaign:
             self.failures.setdefault(failure.kind, failure)
 
     def save(self, path: Path) -> None:
-        """Write everything down, so that `load` can go on."""
+        """Save the state, so that `load` can resume."""
         state = {
             "seed": self.seed,
             "done": self.done,
@@ -137,7 +137,7 @@ class Campaign:
 
     @classmethod
     def load(cls, path: Path, targets: Sequence[Target]) -> Campaign:
-        """The campaign that was saved there."""
+        """The campaign that was saved to this file."""
         state = json.loads(path.read_text(encoding="utf-8"))
         failures = [Failure(**{**f, "drawn": tuple(f["drawn"])}) for f in state["failures"]]
         return cls(

@@ -1,4 +1,4 @@
-"""Texts, names, data and bytes that somebody might write to break a parser, a prompt, a page or a terminal."""
+"""Texts, names, data and bytes that may break a parser, a prompt, a page or a terminal."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ LONG = (
 
 
 def text(source: Source, most: int = 8, longest: int = 20_000) -> str:
-    """A hostile text: fragments of every kind, sometimes one of them very often."""
+    """A hostile text: fragments of every kind, sometimes one of them repeated many times."""
     return str(source.keep(_text(source, most, longest)))
 
 
@@ -98,7 +98,7 @@ def name(source: Source) -> str:
 
 
 def value(source: Source, depth: int = 3) -> Any:
-    """Anything that JSON can hold, and a little more."""
+    """Any JSON value, and some that JSON does not allow."""
     kind = source.below(10 if depth else 7)
     if kind == 0:
         return source.pick((None, True, False, float("nan"), float("inf"), -0.0))
@@ -141,7 +141,7 @@ def data(source: Source, lines: list[str]) -> bytes:
 
 
 def damaged(source: Source, raw: bytes) -> bytes:
-    """The bytes with some of them changed, cut out, doubled or put elsewhere."""
+    """The bytes with some of them changed, removed, repeated or moved."""
     made = bytearray(raw)
     for _ in range(source.between(1, 6)):
         at = source.below(len(made) + 1)

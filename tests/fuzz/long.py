@@ -1,7 +1,7 @@
 """The long run: `python -m tests.fuzz.long --inputs 1000000`.
 
-It can be stopped and started again: the folder holds where it stands and what it found. A failure is tried again with
-`--replay TARGET:SEED:NUMBER`, the name under which it is listed.
+It can be stopped and resumed: the folder holds its state and what it found. `--replay TARGET:SEED:NUMBER`, the name in
+the report, runs one failure again.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ TOO_STEEP = 1.6  # the exponent above which the cost does not count as linear
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run, and report; 1 if anything was found."""
+    """Run and report; the exit code is 1 if anything was found."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.long", description=__doc__)
     parser.add_argument("--inputs", type=int, default=1_000_000, help="how many in all (default 1,000,000)")
     parser.add_argument("--seed", type=int, default=0, help="another seed, other inputs")
-    parser.add_argument("--folder", type=Path, default=Path("fuzz-results"), help="what is kept, and gone on from")
+    parser.add_argument("--folder", type=Path, default=Path("fuzz-results"), help="where the state is kept")
     parser.add_argument("--targets", nargs="+", metavar="NAME", help="only these")
     parser.add_argument("--growth-every", type=int, default=20_000, help="measure the cost's growth of every Nth input")
     parser.add_argument("--replay", metavar="TARGET:SEED:NUMBER", help="one input again, with its traceback")
@@ -70,7 +70,7 @@ def _measure(campaign: Campaign, turn: int) -> None:
 
 
 def _too_steep(target: Target, key: str) -> Growth | None:
-    """The growth of a cost that is clearly not linear, measured twice: another process may have been in the way."""
+    """The growth of a cost that is clearly not linear, measured twice, as another process may have interfered."""
     found = growth(target, key)
     if found is None or found.exponent <= TOO_STEEP:
         return None
@@ -79,7 +79,7 @@ def _too_steep(target: Target, key: str) -> Growth | None:
 
 
 def report(campaign: Campaign) -> str:
-    """What was done and found, as text."""
+    """The report of a campaign as text."""
     lines = [f"{campaign.done:,} inputs, seed {campaign.seed}: {len(campaign.failures)} kinds of failure", ""]
     lines.append(f"{'target':24} {'inputs':>9} {'CPU s':>8} {'us each':>8} {'slowest ms':>10}")
     for name, count in sorted(campaign.counts.items()):

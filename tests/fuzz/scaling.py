@@ -1,4 +1,4 @@
-"""How the cost of an input grows with its size, which says more than how long it takes on one machine."""
+"""How the cost of an input grows with its size, which says more than its time on one machine."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Growth:
 
 
 def growth(target: Target, key: str, *, largest: int = 300_000) -> Growth | None:
-    """Measure one input; None where it is too cheap to tell or has no text to repeat."""
+    """Measure one input; None if it is too cheap to measure or has no text to repeat."""
     seen: list[tuple[int, float]] = []
     for stretch in _STRETCHES:
         size, cost = _cost(target, key, stretch)

@@ -1,4 +1,4 @@
-"""Where targets put the files that they have read."""
+"""A scratch folder for the files that targets read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 @cache
 def scratch() -> Path:
-    """A folder of this process in memory where there is one."""
+    """A folder of this process, in memory where possible."""
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     folder = Path(tempfile.mkdtemp(prefix="robustrag-fuzz-", dir=memory))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Where a fuzz target gets its input from: one primitive, so that any engine can stand behind it."""
+"""The source of a fuzz target's input: one primitive, so that any engine can provide it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Source:
     def __init__(self, below: Callable[[int], int], *, stretch: int = 1) -> None:
         self.below = below
         self.stretch = stretch
-        self.drawn: list[str | bytes] = []  # what a person wants to see of a failure
+        self.drawn: list[str | bytes] = []  # shown with a failure
         self.size = 0  # characters and bytes drawn
 
     @classmethod
@@ -29,7 +29,7 @@ class Source:
         return cls(random.Random(seed)._randbelow, stretch=stretch)  # type: ignore[attr-defined]
 
     def chance(self, one_in: int) -> bool:
-        """True once in so many times."""
+        """True with a probability of 1 / one_in."""
         return self.below(one_in) == 0
 
     def between(self, least: int, most: int) -> int:
@@ -41,11 +41,11 @@ class Source:
         return options[self.below(len(options))]
 
     def some(self, make: Callable[[], Choice], most: int) -> list[Choice]:
-        """Up to so many."""
+        """Up to `most` of them."""
         return [make() for _ in range(self.below(most + 1))]
 
     def keep(self, made: Choice) -> Choice:
-        """Write down what was drawn."""
+        """Record what was drawn."""
         if isinstance(made, (str, bytes)):
             self.drawn.append(made)
             self.size += len(made)

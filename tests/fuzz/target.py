@@ -1,4 +1,4 @@
-"""One thing to fuzz."""
+"""A fuzz target."""
 
 from __future__ import annotations
 

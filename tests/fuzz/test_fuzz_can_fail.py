@@ -1,4 +1,4 @@
-"""The fuzzer itself: planted faults are found, a run can be stopped and gone on with, a steep cost is seen."""
+"""The fuzzer itself: planted faults are found, a run can be stopped and resumed, and a superlinear cost is measured."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def found(target: Any, inputs: int = 400) -> bool:
     return any(attempt(Target("t", target), str(n)) is not None for n in range(inputs))
 
 
-def test_a_terminal_escape_that_gets_out_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_escape_that_leaks_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(display, "_visible", lambda character: character)
     assert found(text.terminal)
     monkeypatch.undo()
@@ -63,7 +63,7 @@ def _odd(source: Source) -> None:
     assert source.below(50), "planted"
 
 
-def test_a_campaign_that_was_stopped_goes_on_and_ends_like_one_that_was_not(tmp_path: Path) -> None:
+def test_a_resumed_campaign_ends_like_one_that_was_never_stopped(tmp_path: Path) -> None:
     chosen = (Target("a", _odd, 2), Target("b", text.abstentions, 1))
     whole = Campaign(chosen)
     list(whole.run(300))
@@ -79,7 +79,7 @@ def test_a_campaign_that_was_stopped_goes_on_and_ends_like_one_that_was_not(tmp_
     assert attempt(chosen[0], failure.key) is not None
 
 
-def test_targets_take_turns_by_their_share() -> None:
+def test_targets_take_turns_in_proportion_to_their_share() -> None:
     turns = schedule((Target("often", _odd, 3), Target("seldom", _odd, 1)))
     assert sorted(t.name for t in turns) == ["often", "often", "often", "seldom"]
 

@@ -1,4 +1,4 @@
-"""The shipped keyword pipeline: what meets, what does not, and what a hostile response can do to it (nothing)."""
+"""The shipped keyword pipeline: which answers match, which do not, and that hostile responses cannot harm it."""
 
 from __future__ import annotations
 
@@ -78,11 +78,11 @@ def test_phrases_end_at_uninformative_words_and_at_lines() -> None:
         ("He was born on May 27, 1990 in Rome.", "27 may 1990"),
     ],
 )
-def test_names_titles_and_quantities_come_out_whole(response: str, phrase: str) -> None:
+def test_names_titles_and_quantities_are_kept_whole(response: str, phrase: str) -> None:
     assert phrase in extract(response)
 
 
-def test_a_symbol_or_an_empty_word_is_no_keyword() -> None:
+def test_symbols_and_words_that_fit_any_answer_are_not_keywords() -> None:
     keywords = extract("It is also very likely there, at $15 or more.")
     assert not keywords & {"$", "also", "very", "there", "more"}
 
@@ -91,7 +91,7 @@ def test_a_lead_such_as_the_answer_is_does_not_count() -> None:
     assert extract("The correct answer is: Paris.") == extract("Paris")
 
 
-# What no keyword may be
+# Hostile responses
 
 HOSTILE = {
     "100 kB of text": "The mayor of Springfield announced that taxes rise by 15% in 2024. " * 1500,
@@ -198,7 +198,7 @@ def test_the_pipeline_is_renewed_before_new_words_fill_its_index(monkeypatch: py
     assert len(renewed.vocab) < 2000 + len(_unheard_of_words(3).split())
 
 
-# One response only
+# A function of one response
 
 
 def _responses() -> list[str]:
@@ -249,7 +249,7 @@ def test_importing_and_constructing_does_not_import_spacy() -> None:
     assert result.stdout.strip() == "False"
 
 
-# Pipelines of the user's
+# Your own pipelines
 
 
 def test_a_missing_pipeline_says_what_to_install() -> None:
@@ -285,7 +285,7 @@ def test_a_folder_that_changes_while_in_use_is_noticed(tmp_path: Path, monkeypat
         mine("Paris")
 
 
-def test_the_rules_take_what_any_tagger_says() -> None:
+def test_the_rules_work_with_any_tagger() -> None:
     words = [TaggedWord("Zorg", "Zorg", "PROPN", 0), TaggedWord("fell", "fall", "VERB", 5)]
     assert keywords_of(["Zorg fell"], [words]) == {"zorg", "zorg fell"}
 
@@ -322,7 +322,7 @@ def test_the_fingerprint_changes_with_the_rules(monkeypatch: pytest.MonkeyPatch)
     assert folder_fingerprint(SHIPPED_FOLDER) != before
 
 
-def test_a_loaded_pipeline_is_named_with_its_version_and_said_to_be_unhashed() -> None:
+def test_a_loaded_pipeline_is_named_with_its_version_and_marked_as_unhashed() -> None:
     import spacy
 
     fingerprint = extractor_fingerprint(SpacyKeywordExtractor(spacy.load(SHIPPED_FOLDER)))
@@ -334,7 +334,7 @@ def _words(text: str) -> set[str]:
     return set(text.split())
 
 
-def test_a_plain_function_is_named_and_said_to_be_unhashed() -> None:
+def test_a_plain_function_is_named_and_marked_as_unhashed() -> None:
     assert extractor_fingerprint(_words) == f"{__name__}._words (unhashed)"
 
 

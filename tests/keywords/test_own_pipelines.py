@@ -1,4 +1,4 @@
-"""Pipelines of the user's: what they remember, who may use them at a time, and what happens when they fail."""
+"""Your own spaCy pipelines: what they remember, how threads share them, and what happens when they fail."""
 
 from __future__ import annotations
 

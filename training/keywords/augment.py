@@ -1,4 +1,4 @@
-"""More sentences like those a language model answers with: fragments, frames, lower case, several in a row."""
+"""Augmentation with sentences like a language model's answers: fragments, frames, lower case, several in a row."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STOP = Word(".", ".", "PUNCT", False)
 
 @dataclass(frozen=True)
 class AugmentationRates:
-    """Probabilities, each per source sentence unless it says otherwise."""
+    """Probabilities, per source sentence unless stated otherwise."""
 
     lower_case: float = 0.15
     no_final_stop: float = 0.15

@@ -69,8 +69,8 @@ def _sentence(rows: list[list[str]]) -> Sentence:
 def with_case_of(form: str, lemma: str) -> str:
     """Return the lemma with the letter case of the form.
 
-    Keywords are case-folded, so the lemmatizer need not learn to lower or raise letters; every tree it does not
-    spend on that is a tree with more examples.
+    Keywords are case-folded, so the lemmatizer need not learn letter case, and has more examples for every other
+    edit tree.
     """
     lemma = plain_characters(lemma) or lemma
     shared = "".join(

@@ -54,7 +54,7 @@ def gold_token_scores(nlp: Language, sentences: Sequence[Sentence]) -> Scores:
 
 
 def own_token_informative(nlp: Language, sentences: Sequence[Sentence]) -> float:
-    """Return the share of non-space characters marked rightly when the pipeline splits the words itself."""
+    """Return the share of non-space characters marked correctly when the pipeline tokenises the text itself."""
     right = total = 0
     gold = [to_doc(nlp.vocab, sentence) for sentence in sentences]
     for truth, doc in zip(gold, nlp.pipe([doc.text for doc in gold], batch_size=64), strict=True):

@@ -2,8 +2,8 @@
 
     python training/keywords/train.py --data ../shared/data --out robustrag_integrations/keywords/pipeline
 
-About a quarter of an hour on one core; the same seed gives the same weights. README.md and NOTICE.md of the
-output folder are left as they are.
+About a quarter of an hour on one core; the same seed gives the same weights. README.md and NOTICE.md in
+the output folder are kept.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Documents of strangers: text, Markdown, JSONL and PDF files, folders, and what becomes of them."""
+"""Untrusted text, Markdown, JSONL and PDF files, and folders of them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def pdfs(source: Source) -> None:
 
 
 def retrieval(source: Source) -> None:
-    """Cutting keeps every visible character and the size; what is found was there."""
+    """Splitting keeps every visible character and the size limit; retrieval returns passages of the index."""
     documents = [Document(text(source, 6, 3000), f"d{n}", "s") for n in range(source.between(1, 2))]
     size = source.between(50, 200)
     passages = split(documents, size)

@@ -27,7 +27,7 @@ def _extractor() -> SpacyKeywordExtractor:
 
 
 def normalising(source: Source) -> None:
-    """Lines and keywords are plain, bounded, and the same when they are read once more."""
+    """Lines and keywords are plain, bounded, and stay the same when normalised again."""
     response = text(source)
     lines = plain_lines(response)
     assert len(lines) <= MAX_LINES
@@ -53,7 +53,7 @@ def quantities(source: Source) -> None:
 
 
 def extraction(source: Source) -> None:
-    """Every keyword is well formed, and there are no more than the text has room for."""
+    """Every keyword is well formed, and their number is bounded by the text's length."""
     response = text(source, 5, 300)
     keywords = _extractor()(response)
     assert len(keywords) <= 40 + 12 * min(len(response), MAX_CHARACTERS)
@@ -90,7 +90,7 @@ def crafted_words(source: Source) -> None:
 
 
 def assert_keyword(keyword: str, *, allow_empty: bool = False) -> None:
-    """Single-spaced, bounded, without what could end the list it is put into or act on a terminal."""
+    """Single-spaced and bounded, without separators of the list or characters that act on a terminal."""
     assert keyword or allow_empty
     assert len(keyword) <= 3 * MAX_KEYWORD_CHARACTERS
     assert "," not in keyword

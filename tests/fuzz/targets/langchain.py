@@ -28,7 +28,7 @@ def _document(source: Source) -> Document:
 
 
 def documents(source: Source) -> None:
-    """Every document ends up in one group, its text as it is; metadata gains no votes and breaks nothing."""
+    """Every document is in exactly one group, its text unchanged; metadata gains no votes and breaks nothing."""
     given = [_document(source) for _ in range(source.below(6))]
     by: Any = source.pick((None, "source", lambda p: p.metadata["title"], lambda p: p.metadata.get("source")))
     for isolation in (Isolation(group_by=by), Isolation(group_by=by, document_prompt=_SHOWN)):
@@ -55,7 +55,7 @@ def prompts(source: Source) -> None:
 
 
 def questions(source: Source) -> None:
-    """The question comes back as it was put, or its absence is named."""
+    """The question is found unchanged, or an error says that there is none."""
     asked = text(source, 3)
     inputs: dict[str, Any] = source.pick(
         (question_inputs(asked), {"messages": [HumanMessage(asked)]}, {"input": asked})

@@ -42,7 +42,7 @@ def _question(source: Source) -> str:
 
 
 def keyword_answers(source: Source) -> None:
-    """The second prompt holds what enough groups said and the question, and nothing else."""
+    """The final prompt holds the question and the keywords that enough groups share, and nothing else."""
     model = ScriptedModel(lambda said: said)
     defense = KeywordAggregation(
         model,
@@ -63,7 +63,7 @@ def keyword_answers(source: Source) -> None:
 
 
 def votes(source: Source) -> None:
-    """The winner is one of the options, or nobody."""
+    """The winner is one of the options, or None."""
     choices = ["Paris", "Lyon", "I"]
     defense = MajorityVoting(ScriptedModel(lambda said: said), prompts=_VOTES)
     answer = defense.answer(_question(source), _passages(source), choices=choices)
@@ -72,7 +72,7 @@ def votes(source: Source) -> None:
 
 
 def vanilla(source: Source) -> None:
-    """No defence, but no crash either, and never a radius."""
+    """Without a defence there is no crash, and the radius is 0."""
     answer = VanillaRAG(ScriptedModel(lambda said: said), prompts=_PROMPTS).answer(_question(source), _passages(source))
     assert answer.radius == 0
     _check(answer)

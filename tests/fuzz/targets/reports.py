@@ -1,4 +1,4 @@
-"""The page about a run, from a file in which anything may stand."""
+"""The page about a run whose file may hold anything."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _row() -> dict[str, Any]:
 
 
 def _stained(source: Source, whole: Any) -> Any:
-    """The row with many of its texts replaced by hostile ones, and now and then a value by one of another kind."""
+    """The row with many of its texts replaced by hostile ones, and sometimes a value by one of another type."""
     if isinstance(whole, dict):
         return {k: v if k in _FIXED and source.below(50) else _stained(source, v) for k, v in whole.items()}
     if isinstance(whole, list):
@@ -70,7 +70,7 @@ class _Page(HTMLParser):
 
 
 def reports(source: Source) -> None:
-    """Nothing in a run's file becomes markup or script; whatever is no row is left out and said to be."""
+    """Nothing in a run's file becomes markup or script; what is not a row is left out, and the page says so."""
     rows = [json.dumps(a_stained_row(source, n)) for n in range(source.below(3))]
     rows += source.some(lambda: json_line(source, {"schema": "robustrag/eval/1", "key": "a", "answer": {}}), 1)
     header = json.dumps(HEADER) if source.chance(2) else json_line(source, {**HEADER, "config": {"a": text(source, 2)}})

@@ -1,4 +1,4 @@
-"""What an evaluation is told and what it tells: configs, and the tables of a run in which anything may stand."""
+"""Evaluation configs, and the tables of a run whose file may hold anything."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def configs(source: Source) -> None:
 
 
 def tables(source: Source) -> None:
-    """A run's tables act on no terminal and hold no formula; a row that is none is refused by its number."""
+    """A run's tables are harmless on a terminal and hold no formula; an invalid row is refused by its number."""
     rows = [a_stained_row(source, n) for n in range(source.between(1, 4))]
     try:
         lines = summarise(rows)

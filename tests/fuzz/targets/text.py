@@ -1,4 +1,4 @@
-"""What reads single texts: prompts, abstentions, options, scores, terminal output."""
+"""Functions of a single text: prompts, abstentions, options, scores, terminal output."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FIELDS = ("context", "query")
 
 
 def rendering(source: Source) -> None:
-    """A value stands in the prompt as it is, once, and where the prompt says."""
+    """A value is inserted unchanged, once, at the position the prompt reports."""
     prompts = prompts_for(source.pick(TASKS), exemplars=source.chance(2))
     values = {"context": text(source), "query": text(source), "choices": name(source), "keywords": text(source)}
     for template in (prompts.isolated, prompts.no_retrieval, prompts.keyword, prompts.phrases):
@@ -59,7 +59,7 @@ def abstentions(source: Source) -> None:
 
 
 def options(source: Source) -> None:
-    """A vote is an option or none, whatever is said and however the options are written."""
+    """A vote is one of the options or None, whatever the response and the options."""
     choices = tuple(source.some(lambda: name(source), 6)) or ("Paris", "Lyon")
     try:
         checked = check_choices(choices)
@@ -72,7 +72,7 @@ def options(source: Source) -> None:
 
 
 def scores(source: Source) -> None:
-    """A judge's score is from 0 to 100 or none; metrics give what they promise."""
+    """A judge's score is from 0 to 100 or none; metrics return scores in their range."""
     reply = text(source)
     score = parse_score(reply)
     assert score is None or 0 <= score <= 100
