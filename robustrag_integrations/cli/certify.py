@@ -51,8 +51,8 @@ reading the table:
   estimate       mean over undecided questions of the lowest sampled score; no guarantee
 
 --output keeps an evaluation row per question, as a line of JSON: the clean answer, its
-score and its certificates. Run the same command again to go on where it stopped;
-questions that are in the file already are not certified again. `robustrag report FILE`
+score and its certificates. Run the same command again to resume; questions that are in
+the file are not certified again. `robustrag report FILE`
 shows the rows as a page.
 
 This is the part of `robustrag eval` that certifies: "robustrag certify questions.jsonl"
@@ -90,7 +90,7 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("--group-size", type=whole_number(1, 100), default=1, metavar="N", help="passages per group")
     parser.add_argument("--limit", type=whole_number(1, 1_000_000), metavar="N", help="only the first N questions")
-    parser.add_argument("--output", metavar="FILE", help="keep the rows as JSON lines, and go on from there")
+    parser.add_argument("--output", metavar="FILE", help="keep the rows as JSON lines, and resume from there")
     parser.add_argument("--json", action="store_true", help="print the summary as data instead of a table")
     add_model(parser)
     add_thresholds(parser)
@@ -100,7 +100,9 @@ def add(commands: Any) -> None:
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("limits")
-    group.add_argument("--max-model-calls", type=whole_number(1, 10_000_000), default=1000, metavar="N")
+    group.add_argument(
+        "--max-model-calls", type=whole_number(1, 10_000_000), default=1000, metavar="N", help="default 1000"
+    )
     group.add_argument(
         "--sample", type=whole_number(0, 1_000_000), default=0, metavar="N", help="samples for estimates (default 0)"
     )

@@ -18,7 +18,7 @@ from robustrag_integrations.evaluation.run.presets import PRESETS
 _DESCRIPTION = """\
 Evaluate defences: ask every question of a data set, cleanly and under attack, score the
 answers, and certify the clean ones. Every row is on disk as soon as it is made; run the
-same command again to go on after a crash or Ctrl-C.
+same command again to resume after a crash or Ctrl-C.
 """
 
 

@@ -28,6 +28,7 @@ a config file (.yaml, .toml or .json) has the keys that --show-config prints:
   attacks: [pia, {name: poison, ranks: [first, last], corruption_sizes: [1, 2]}]
   certify: {corruption_sizes: [1, 2], attacks: [injection, modification]}
   top_k: [10]
+  metric: contains
   limit: 50
 Several values of a setting make several setups. Flags win over the file, and the file
 over the preset.
@@ -35,7 +36,7 @@ over the preset.
 presets (the paper's tables and figures, on your data and model):
   paper-table1  paper-table2  group-size  top-k  corruption  thresholds  eta  runtime
 
-data: demo (the fictional world that ships), or a file in the paper's layout or your own:
+data: demo (questions about a fictional world), or a file in the paper's layout or your own:
   {"question": "...", "answer": "..." or [...], "passages": ["...", {"text": "...",
   "source": "..."}], "choices": [...], "incorrect": "..."} as a JSON list or as lines;
   .gz is fine. Attacks need "incorrect", the answer that the attacker wants.
@@ -43,13 +44,13 @@ data: demo (the fictional world that ships), or a file in the paper's layout or 
 attacks: none pia poison pia-long poison-long jamming keyword-flooding adaptive, or
   module:function for a custom one. The clean run always comes first.
 
-rows: --output holds a line of JSON per question, setup and attack. A row that is there
-  is not made again; failed rows are tried again. Answers of the model are kept in
-  --cache as well, so that a changed setting asks only what is new. The cache holds
-  passages' answers in plain text.
+rows: --output holds a line of JSON per question, setup and attack. Rows that are there
+  are not made again; failed rows are retried. Model calls are kept in --cache as well,
+  so that a changed setting asks only what is new. The cache holds responses in plain
+  text; only its owner can read it.
 
-exit codes: 0 done, 1 failure or failed rows, 2 wrong usage, 130 interrupted (go on with
-  the same command)
+exit codes: 0 done, 1 failure or failed rows, 2 wrong usage, 130 interrupted (the same
+  command resumes)
 """
 
 
@@ -68,15 +69,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_what(group: Any) -> None:
-    group.add_argument("--data", nargs="+", type=some_text, metavar="DATA", help="demo (default), or files")
+    group.add_argument("--data", nargs="+", type=some_text, metavar="DATA", help="demo (default) or files, see below")
     group.add_argument(
         "--task",
         nargs="+",
         choices=TASKS,
         metavar="TASK",
-        help="how it is asked: qa (short answers), mc (choices), long (default: what the data says)",
+        help="qa (short answers), mc (multiple choice), long (long answers); default: as the data says",
     )
-    group.add_argument("--limit", type=whole_number(1, 10_000_000), metavar="N", help="the first N questions only")
+    group.add_argument("--limit", type=whole_number(1, 10_000_000), metavar="N", help="only the first N questions")
     group.add_argument("--strict", action="store_true", help="stop at a bad row of the data")
     group.add_argument(
         "--model",
@@ -91,8 +92,7 @@ def _add_what(group: Any) -> None:
         nargs="+",
         choices=defense_names(),
         metavar="DEFENSE",
-        help="vanilla keyword (default), decoding (local models), voting (for --task mc), no-rag (no passages at all); "
-        f"known: {', '.join(defense_names())}",
+        help=f"one or more of {', '.join(defense_names())}; default: vanilla keyword. no-rag asks without passages",
     )
     group.add_argument("--attack", nargs="+", type=some_text, metavar="ATTACK", help="default: pia poison")
     group.add_argument(
@@ -100,25 +100,29 @@ def _add_what(group: Any) -> None:
         nargs="+",
         type=_rank,
         metavar="RANK",
-        help="first (default), middle, last, random, sweep (every rank), or 0, 1, ...",
+        help="where planted passages go: first (default), middle, last, random, sweep (every rank), or 0, 1, ...",
     )
     group.add_argument(
-        "--corruption-size", nargs="+", type=whole_number(1, 100), metavar="K", help="planted passages (default 1)"
+        "--corruption-size",
+        nargs="+",
+        type=whole_number(1, 100),
+        metavar="K",
+        help="number of planted passages (default 1)",
     )
     group.add_argument(
         "--mode",
         nargs="+",
         choices=MODES,
         metavar="MODE",
-        help="injection (default): the last passages drop out; or modification",
+        help="injection (default): the last passages drop out; modification: passages are replaced",
     )
-    group.add_argument("--repeat", type=whole_number(1, 1000), metavar="N", help="how often a planted text repeats")
+    group.add_argument("--repeat", type=whole_number(1, 1000), metavar="N", help="how often a planted text is repeated")
     group.add_argument(
-        "--top-k", nargs="+", type=passages_asked, metavar="K", help="passages (default 10), or all that there are"
+        "--top-k", nargs="+", type=passages_asked, metavar="K", help="passages per question (default 10), or all"
     )
     group.add_argument("--judge", type=some_text, metavar="MODEL", help="the model that grades long answers")
     add_metric(group)
-    group.add_argument("--seed", type=whole_number(0, 999_999_999), metavar="N", help="of what is random (default 0)")
+    group.add_argument("--seed", type=whole_number(0, 999_999_999), metavar="N", help="of random choices (default 0)")
 
 
 def _add_settings(group: Any) -> None:
@@ -137,19 +141,21 @@ def _add_certificates(group: Any) -> None:
         nargs="*",
         type=whole_number(0, 100),
         metavar="K",
-        help="certify clean answers against so many corrupted passages (1 when no number is given)",
+        help="certify clean answers against K corrupted passages (1 when no number is given)",
     )
     group.add_argument(
         "--certify-attack",
         nargs="+",
         choices=MODES,
         metavar="MODE",
-        help="which attackers: injection (default), modification",
+        help="the kind of attacker: injection (default), modification",
     )
     group.add_argument(
-        "--max-model-calls", type=whole_number(1, 10_000_000), metavar="N", help="per certificate (1000)"
+        "--max-model-calls", type=whole_number(1, 10_000_000), metavar="N", help="per certificate (default 1000)"
     )
-    group.add_argument("--sample", type=whole_number(0, 1_000_000), metavar="N", help="samples for estimates (0)")
+    group.add_argument(
+        "--sample", type=whole_number(0, 1_000_000), metavar="N", help="samples for estimates (default 0)"
+    )
 
 
 def _add_results(group: Any) -> None:

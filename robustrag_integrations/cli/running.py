@@ -24,13 +24,19 @@ def add_how(group: Any) -> None:
         type=whole_number(1, 1000),
         default=1,
         metavar="N",
-        help="rows at a time (default 1); models in this process run one row at a time all the same",
+        help="rows at a time (default 1); a model in this process still makes one row at a time",
     )
-    group.add_argument("--cache", metavar="DIR", help="where model calls are kept (default ~/.cache/robustrag/calls)")
-    group.add_argument("--no-cache", action="store_true", help="ask the model every time")
+    group.add_argument(
+        "--cache", metavar="DIR", help="folder of the cache of model calls (default ~/.cache/robustrag/calls)"
+    )
+    group.add_argument("--no-cache", action="store_true", help="keep no model calls")
     group.add_argument("--engine", choices=("local", "ray"), default="local", help="this process, or a Ray cluster")
-    group.add_argument("--workers", type=whole_number(1, 10_000), metavar="N", help="ray: how many (default: CPUs)")
-    group.add_argument("--ray-address", metavar="ADDRESS", help="ray: the cluster; none starts one on this machine")
+    group.add_argument(
+        "--workers", type=whole_number(1, 10_000), metavar="N", help="ray: number of workers (default: CPUs)"
+    )
+    group.add_argument(
+        "--ray-address", metavar="ADDRESS", help="ray: a running cluster (default: start one on this machine)"
+    )
 
 
 def run_evaluation(
@@ -139,4 +145,6 @@ class _Bar:
 
     def standing(self) -> str:
         """How far the run is, in words."""
-        return f"interrupted; {self._done} of {self._total} rows are {self._where}. Run the same command again to go on"
+        return (
+            f"interrupted; {self._done} of {self._total} rows are {self._where}. Run the same command again to resume"
+        )

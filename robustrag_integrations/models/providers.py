@@ -276,7 +276,7 @@ PROVIDERS: tuple[Provider, ...] = (
     ),
     Provider(
         "python:MODULE:FUNCTION",
-        "a function of your own from prompt to text",
+        "a function from prompt to text",
         frozenset(),
         gives_probabilities=True,
         in_process=False,

@@ -70,12 +70,12 @@ def reader(group_size: int = 1) -> LocalModel:
 
 def demo_questions() -> list[tuple[Any, list[Any]]]:
     """The demo's questions that have an answer, each with its clean retrieval."""
-    from robustrag_integrations.cli import world
     from robustrag_integrations.corpus import BM25Index, split
+    from robustrag_integrations.evaluation.data import world
 
     folder = world.world_folder()
     index = BM25Index(split(world.read_world(folder), 600))
-    asked = [q for q in world.read_questions(folder) if q.answer]
+    asked = list(world.asked_about(folder))
     return [(q, index.search(q.question, max(PASSAGES.values()), per_source=1)) for q in asked]
 
 
@@ -98,7 +98,7 @@ def besiege(
     certificates = defense.certify(
         question.question,
         passages,
-        question.answer,
+        question.answers[0],
         corruption_size=SIZES,
         attack=setup.attack,
         choices=choices,
@@ -110,7 +110,7 @@ def besiege(
             defense,
             question.question,
             passages,
-            question.answer,
+            question.answers[0],
             corruption_size=size,
             attack=setup.attack,  # type: ignore[arg-type]
             **common,

@@ -186,7 +186,7 @@ def test_hostile_text_in_the_data_reaches_no_terminal(run, tmp_path) -> None:
 def test_help_teaches(run, capsys) -> None:
     assert main(["eval", "--help"]) == 0
     shown = capsys.readouterr().out
-    for word in ("--preset paper-table1", "to go on after a crash", "exit codes", "python:MODULE:FUNCTION"):
+    for word in ("--preset paper-table1", "to resume after a crash", "exit codes", "python:MODULE:FUNCTION"):
         assert word in shown
     assert max(map(len, shown.splitlines())) <= 100
 

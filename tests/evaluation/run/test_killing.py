@@ -21,7 +21,7 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tmp_path) -> None:
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "Run the same command again to go on" in said.decode()
+    assert "Run the same command again to resume" in said.decode()
     assert "Traceback" not in said.decode()
     made = len(rows(output))
     finish(eval_command(tmp_path, output))

@@ -59,7 +59,7 @@ class Places:
         return " ".join(f"{name}={self.values[name].index(value)}" for name, value in wanted.items())
 
 
-class Findings:
+class RunOverview:
     """The lines of a run, with how its rows ended."""
 
     def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -74,7 +74,7 @@ class Findings:
         return self._outcomes[line.dataset, line.task, line.model, line.top_k, line.setup, line.attack]
 
 
-def heading(run: Run, findings: Findings) -> list[Element]:
+def heading(run: Run, findings: RunOverview) -> list[Element]:
     """The title, the finding, and what was run."""
     rows, lines = run.rows, findings.lines
     failed = sum(line.failed for line in lines)
@@ -90,7 +90,7 @@ def heading(run: Run, findings: Findings) -> list[Element]:
     return [h("p", one_line(run.name, 100), cls="file"), h("h1", _finding(lines)), facts(pairs)]
 
 
-def overview(findings: Findings, places: Places) -> list[Element]:
+def overview(findings: RunOverview, places: Places) -> list[Element]:
     """Per data set and model a table without and one with an attacker."""
     parts = [_legend()] if findings.lines else []
     groups: dict[tuple[str, str, str], list[Line]] = {}
@@ -118,7 +118,7 @@ def _key(name: str) -> Element:
     return h("svg", square, aria_hidden="true", viewBox="0 0 10 10", width=11, height=11)
 
 
-def figures(findings: Findings) -> list[Element]:
+def figures(findings: RunOverview) -> list[Element]:
     """All figures that there is data for."""
     vanilla_first = sorted(findings.lines, key=lambda line: line.defense != "vanilla")
     colours = {label: i for i, label in enumerate(setup_labels(vanilla_first).values())}
@@ -154,7 +154,7 @@ def _compared(rates: Mapping[str, float], verb: str, preposition: str) -> str:
     return ", ".join([said, *(f"{name} {preposition} {r:.0%}" for name, r in others)])
 
 
-def _clean_table(lines: Sequence[Line], findings: Findings, places: Places) -> Element:
+def _clean_table(lines: Sequence[Line], findings: RunOverview, places: Places) -> Element:
     sizes = sorted({(c.attack, c.corruption_size) for line in lines for c in line.certified})
     long = lines[0].task == "long"
     names = ["Setup", "Outcome", "Judge" if long else "Right"]
@@ -184,7 +184,7 @@ def _clean_table(lines: Sequence[Line], findings: Findings, places: Places) -> E
     return _table(names, rows)
 
 
-def _attack_table(lines: Sequence[Line], findings: Findings, places: Places) -> Element:
+def _attack_table(lines: Sequence[Line], findings: RunOverview, places: Places) -> Element:
     """A row per attack, a column per setup: how the answers ended, and the two rates."""
     labels = setup_labels(lines)
     by_attack: dict[Any, dict[str, Line]] = {}
@@ -197,7 +197,7 @@ def _attack_table(lines: Sequence[Line], findings: Findings, places: Places) -> 
     return _table(["Attack", *(one_line(setup, 60) for setup in labels.values())], rows)
 
 
-def _attack_cell(line: Line | None, findings: Findings, places: Places) -> Element:
+def _attack_cell(line: Line | None, findings: RunOverview, places: Places) -> Element:
     if line is None:
         return h("td", "–", cls="number")
     right = line.judge if line.task == "long" else line.accuracy
@@ -217,7 +217,7 @@ def _attack_cell(line: Line | None, findings: Findings, places: Places) -> Eleme
     return _linked(line, places, _outcome_bar(findings.outcomes(line)), *said)
 
 
-def _bar_cell(line: Line, findings: Findings, places: Places) -> Element:
+def _bar_cell(line: Line, findings: RunOverview, places: Places) -> Element:
     note = f"n = {line.n}" + (f", {line.failed} failed" if line.failed else "")
     return _linked(line, places, _outcome_bar(findings.outcomes(line)), h("span", note, cls="note"))
 

@@ -28,7 +28,7 @@ from robustrag_integrations.evaluation.show.report.embedding import (
 )
 from robustrag_integrations.evaluation.show.report.listing import COLUMNS, details, legend, list_line
 from robustrag_integrations.evaluation.show.report.outcomes import WORDS, attack_label, outcome
-from robustrag_integrations.evaluation.show.report.overview import Findings, Places, figures, heading, overview
+from robustrag_integrations.evaluation.show.report.overview import Places, RunOverview, figures, heading, overview
 from robustrag_integrations.evaluation.show.report.plain import PlainList, plain_list
 
 MEGABYTE = 1_000_000
@@ -93,7 +93,7 @@ def report_page(run: Run, *, size: Size | None = None) -> str:
     size = size or Size()
     rows = run.rows[: size.lines]
     places = Places.of(rows, _FILTERS, _filtered_by)
-    findings = Findings(run.rows)
+    findings = RunOverview(run.rows)
     plain = plain_list(rows, size.megabytes * MEGABYTE * _PLAIN, size.limits)
     data, shown = _data(rows, places, size, plain.size)
     style, script = own_file("style.css"), own_file("script.js")
