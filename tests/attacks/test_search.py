@@ -140,7 +140,7 @@ def test_the_attacker_can_break_the_bundled_reader_where_nothing_is_promised(bes
     undefended = VanillaRAG(models[1])
     assert (
         adaptive(
-            undefended, question.question, passages, question.answer, target=question.incorrect, corruption_size=2
+            undefended, question.question, passages, question.answers[0], target=question.incorrect, corruption_size=2
         ).score
         == 0
     )
