@@ -19,7 +19,7 @@ from robustrag_integrations.certification.cases import AttackMode, check_attack
 from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.errors import RobustRAGError
-from robustrag_integrations.metrics import Metric, checked_score, contains_answer, references_of
+from robustrag_integrations.metrics import GuardedMetric, Metric, contains_answer, references_of
 from robustrag_integrations.passages import Passage, as_passages
 
 
@@ -73,7 +73,7 @@ def adaptive(
         target: what the attacker would like to be answered.
         corruption_size: k', how many passages the attacker controls.
         attack: `injection` or `modification`.
-        metric: what is to be brought down.
+        metric: what is to be brought down; an answer that it fails on scores 0, as in certificates.
         choices: the options of a multiple-choice question.
         top_k: how many passages the retrieval returns when it finds enough; None: as many as given.
         tries: how many retrievals to try.
@@ -86,6 +86,7 @@ def adaptive(
     limit = check_attack(len(items), corruption_size, attack, top_k)
     random = Random(seed)
     clean = defense.answer(query, items, choices=choices)
+    guarded = GuardedMetric(metric)
 
     def place(made: Sequence[Crafted]) -> _Placed:
         texts = [m.text for m in made][:limit]
@@ -100,7 +101,7 @@ def adaptive(
         return _Placed(listed, frozenset(f"planted{i}" for i in range(len(texts))))
 
     def worth(answer: RobustAnswer | None) -> float:
-        return 0.0 if answer is None else checked_score(metric(answer.text, references), metric)
+        return 0.0 if answer is None else guarded(answer.text, references)
 
     texts = crafted_texts(query, items, clean, references[0], target, choices)
     search = _Search(defense, query, choices, worth, tries)
