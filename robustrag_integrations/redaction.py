@@ -1,7 +1,7 @@
 """Taking credentials out of text that others will read: errors, reports, records.
 
 Servers echo what they were sent, and client libraries put the echo into their exceptions. All clients (the core's own,
-LangChain's and LlamaIndex's) pass what went wrong through `redacted` before anybody sees it.
+LangChain's and LlamaIndex's) pass what went wrong through `redacted` before it is shown or logged.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def _without_pieces(text: str, secrets: list[str]) -> str:
 def _words(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:  # an exception may be anybody's class
+    except Exception:  # an exception's own `__str__` may fail
         return ""
 
 
@@ -175,7 +175,7 @@ def _said(error: BaseException | None) -> Iterator[str]:
         yield from traceback.format_exception_only(type(error), error)
         try:
             yield repr((error.args, vars(error)))
-        except Exception:  # an attribute may be anybody's, too
+        except Exception:  # so may an attribute's `__repr__`
             yield _UNREADABLE
         error = error.__cause__ or error.__context__
 

@@ -1,4 +1,4 @@
-"""What the plans ask of a language model, and what they are told."""
+"""What the plans ask of a language model, and what it replies."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class Distributions:
         noise: how far each probability may be from the one that inference computes with other content in the other
             groups; 0.0 if it is that very number, 1.0 if nothing is known.
         unlisted: per group, how much more than stated all of its probabilities together may be, where the model tells
-            only some of them; the others stand as 0. Empty: all are told.
+            only some of them (a top-K list); the others stand as 0. Empty: all are given.
         failures: per group, why it could not be asked (its row then is 0); empty: none failed.
     """
 
@@ -177,18 +177,18 @@ class DecodingSession(ABC):
         """Append the token to every row and give the distributions of the one after it."""
 
     def sharpen(self) -> Distributions | None:
-        """The last distributions with more tokens told; None if all are, or no more can be."""
+        """The last distributions with a longer top-K list; None if all tokens are given, or no more can be had."""
         return None
 
     def fork(self) -> DecodingSession | None:
-        """A copy that can be advanced on its own, with the same numbers to the bit; None if there is no such thing.
+        """A copy that can be advanced on its own, with the same numbers to the bit; None where that is not offered.
 
         Certification explores several continuations. Without a copy it opens the session anew and appends again.
         """
         return None
 
     def tree(self) -> DecodingTree | None:
-        """What may follow the tokens so far, many continuations at a time; None if there is no such thing.
+        """What may follow the tokens so far, many continuations at a time; None where that is not offered.
 
         The session is not advanced any more while the tree is in use.
         """

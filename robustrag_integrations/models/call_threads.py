@@ -171,7 +171,7 @@ class _Feed:
 
     def __init__(self, pieces: Iterator[str], notify: Callable[[], Any] | None = None) -> None:
         self._pieces, self._notify = pieces, notify
-        self._told: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(_AHEAD)
+        self._waiting: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(_AHEAD)
         self.abandoned = threading.Event()
         self.finished = threading.Event()
 
@@ -181,7 +181,7 @@ class _Feed:
         Raises:
             queue.Empty: there is none after `patience` seconds; None: there is none now.
         """
-        piece, error = self._told.get_nowait() if patience is None else self._told.get(timeout=patience)
+        piece, error = self._waiting.get_nowait() if patience is None else self._waiting.get(timeout=patience)
         if error is not None:
             raise error
         return piece
@@ -189,22 +189,22 @@ class _Feed:
     def run(self) -> None:
         try:
             for piece in self._pieces:
-                if not self._tell(piece, None):
+                if not self._pass_on(piece, None):
                     break
-            self._tell(END, None)
+            self._pass_on(END, None)
         except BaseException as error:
-            self._tell(END, error)
+            self._pass_on(END, error)
         finally:
             close = getattr(self._pieces, "close", None)
             if close is not None:
-                with suppress(Exception):  # nobody is left to be told
+                with suppress(Exception):  # its reader is gone
                     close()
             self.finished.set()
 
-    def _tell(self, piece: Any, error: BaseException | None) -> bool:
+    def _pass_on(self, piece: Any, error: BaseException | None) -> bool:
         while not self.abandoned.is_set():
             try:
-                self._told.put((piece, error), timeout=0.1)
+                self._waiting.put((piece, error), timeout=0.1)
             except queue.Full:
                 continue
             if self._notify is not None:

@@ -43,7 +43,7 @@ class NamedModel:
 
     @property
     def gives_probabilities(self) -> bool:
-        """Whether it may serve decoding aggregation; of a function nobody knows until it is loaded."""
+        """Whether it may serve decoding aggregation; of a function that is known only once it is loaded."""
         return self._provider.gives_probabilities
 
     @property

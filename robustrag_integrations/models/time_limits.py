@@ -41,7 +41,7 @@ async def finishes_within(timeout: float | None, task: asyncio.Future[Any]) -> b
     """Whether a task comes to its end in time; it is cancelled if it does not, and when the caller is.
 
     This is what `asyncio.wait_for` does, but that one, before Python 3.12, loses a cancellation which comes just when
-    the result does: whoever cancels a stream from which pieces keep coming would be ignored.
+    the result does: cancelling a stream from which pieces keep coming would have no effect.
     """
     try:
         done, _ = await asyncio.wait((task,), timeout=timeout)
@@ -71,10 +71,10 @@ async def astream_within(timeout: float | None, pieces: AsyncIterator[str]) -> A
     try:
         while True:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            told = asyncio.ensure_future(next_piece(pieces))
-            if not await finishes_within(left, told):
+            coming = asyncio.ensure_future(next_piece(pieces))
+            if not await finishes_within(left, coming):
                 raise TimeoutError(f"no complete answer within {timeout:g} s")
-            if (piece := told.result()) is END:
+            if (piece := coming.result()) is END:
                 return
             yield piece
     finally:

@@ -91,14 +91,14 @@ class LangChainClient:
 
     def stream(self) -> Iterator[str]:
         for part in self._chain.stream(self._given):
-            yield from self._told(part)
+            yield from self._pieces(part)
 
     async def astream(self) -> AsyncIterator[str]:
         async for part in self._chain.astream(self._given):
-            for piece in self._told(part):
+            for piece in self._pieces(part):
                 yield piece
 
-    def _told(self, part: Any) -> list[str]:
+    def _pieces(self, part: Any) -> list[str]:
         if "robustness" in part:
             self.report = part["robustness"].to_dict()
         return [part["answer"]] if "answer" in part else []

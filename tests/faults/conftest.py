@@ -14,7 +14,7 @@ from tests.helpers.openai_server import LoopbackServer, obedient_reader
 
 @functools.cache
 def warm(kind: str) -> None:
-    """What is loaded once and stays (modules, a pool of connections) is no leak."""
+    """What is loaded once and stays (modules, a pool of connections) is not a leak."""
     with LoopbackServer(obedient_reader) as server, client_of(kind, server.url) as client:
         assert client.ask()["radius"] == 2
         assert "".join(client.stream()) == asyncio.run(closing(client, pieces(client)))

@@ -29,7 +29,7 @@ Every request is tried once.
 - A group whose request fails has abstained: the answer stays, with the radius that the other groups give it. If fewer
   than half of the groups could be asked (the quorum), a `QuorumError` names what happened to each.
 - A failed final call is an error, never half an answer.
-- **Time.** A client waits as long as it was told to for a server that hangs or trickles, {PATIENCE:g} s here.
+- **Time.** A client waits for a server that hangs or trickles until its time limit, {PATIENCE:g} s here.
   `timeout` is the limit of one try, from connecting to the last byte; in `OpenAIModel` it includes reading the reply.
   A whole answer may take the isolated calls and the final call, each with its retries and the waits between them, and
   whatever they wait for a free slot.
@@ -39,7 +39,7 @@ Every request is tried once.
   and the event loop they run in, busy for seconds; what a group says is then cut to 100,000 characters. Where the
   server is not yours, give those clients an `http_client` with a limit.
 - **Redirects.** `OpenAIModel` follows none, on the same host or another ("307"): passages go to the server that you
-  named. The frameworks' clients follow them, and whoever answers there is the group's word. An
+  named. The frameworks' clients follow them, and the reply of the other server counts. An
   `http_client=httpx.Client(follow_redirects=False)` (and its asynchronous twin) puts that right.
 - **Threads.** Nothing is left behind by an answer in these tables once the server has hung up. A synchronous call
   that ran out of time cannot be stopped from outside. It is given up, and the connection that its thread reads from
@@ -141,7 +141,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.faults.table", description=__doc__)
     parser.add_argument("--out", type=Path, help="default: standard output")
     out = parser.parse_args().out
-    for kind in CLIENTS:  # what is loaded and set up once is no part of a question
+    for kind in CLIENTS:  # what is loaded and set up once does not belong to a question
         with LoopbackServer(obedient_reader) as server, client_of(kind, server.url) as client:
             client.ask()
     written = []

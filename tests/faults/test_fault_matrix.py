@@ -16,7 +16,7 @@ import pytest
 from tests.faults.clients import CLIENTS
 from tests.faults.matrix import PLACES, check, expected, observe, styles_of
 from tests.faults.misbehaviour import FAULTS, LARGE
-from tests.faults.table import HEADINGS, cells
+from tests.faults.table import HEADINGS, INTRODUCTION, cells
 from tests.helpers.leaks import nothing_left
 
 pytest.importorskip("openai", reason="needs the extra openai")
@@ -36,6 +36,11 @@ def test_a_fault_costs_radius_or_is_an_error_and_leaves_nothing_behind(
             outcome = observe(kind, fault, place, style)
         record_property(f"seconds, {style}", round(outcome.seconds, 3))
         check(outcome, kind, fault, place)
+
+
+def test_the_page_claims_what_the_table_says() -> None:
+    page = Path(__file__).resolve().parents[2].joinpath("docs", "faults.md").read_text(encoding="utf-8")
+    assert page.startswith(INTRODUCTION)
 
 
 @pytest.mark.parametrize("place", PLACES)

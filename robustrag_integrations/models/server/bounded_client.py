@@ -58,7 +58,7 @@ class BoundedClient(DefaultAsyncHttpxClient):  # type: ignore[misc]
 
         Raises:
             httpx.TimeoutException: the time is over; the client tries again after it.
-            ReplyRefused: the reply is compressed though nobody asked for that, or (while reading it) too large.
+            ReplyRefused: the reply is compressed though it was asked not to be, or (while reading it) too large.
         """
         deadline = time.monotonic() + self._seconds
         sending = asyncio.ensure_future(self._send(request, deadline, stream, **{**more, "follow_redirects": False}))
@@ -107,10 +107,10 @@ class _Bounded(httpx.AsyncByteStream):  # type: ignore[misc]
         pieces = self._inner.__aiter__()
         read = 0
         while True:
-            told = asyncio.ensure_future(next_piece(pieces))
-            if not await finishes_within(max(0.0, self._deadline - time.monotonic()), told):
+            coming = asyncio.ensure_future(next_piece(pieces))
+            if not await finishes_within(max(0.0, self._deadline - time.monotonic()), coming):
                 raise httpx.ReadTimeout(f"no complete answer within {self._seconds:g} s")
-            if (piece := told.result()) is END:
+            if (piece := coming.result()) is END:
                 return
             read += len(piece)
             if self._is_error and read > _LARGEST_ERROR:

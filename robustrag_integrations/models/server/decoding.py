@@ -154,8 +154,8 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         return self._top_logprobs
 
     async def _each(self, prompts: Mapping[int, Sequence[int]], count: int) -> dict[int, TokenList | ModelError]:
-        told = await asyncio.gather(*(self._tokens_after(ids, count) for ids in prompts.values()))
-        return dict(zip(prompts, told, strict=True))
+        lists = await asyncio.gather(*(self._tokens_after(ids, count) for ids in prompts.values()))
+        return dict(zip(prompts, lists, strict=True))
 
     async def _tokens_after(self, ids: Sequence[int], count: int) -> TokenList | ModelError:
         request = {"prompt": list(ids), "logprobs": count, **self._one_token}
@@ -182,8 +182,8 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
     async def _all_abstentions(
         self, prompts: Mapping[int, Sequence[int]], first: Mapping[int, TokenList]
     ) -> dict[int, float | ModelError]:
-        told = await asyncio.gather(*(self._abstention(ids, first[row]) for row, ids in prompts.items()))
-        return dict(zip(prompts, told, strict=True))
+        found = await asyncio.gather(*(self._abstention(ids, first[row]) for row, ids in prompts.items()))
+        return dict(zip(prompts, found, strict=True))
 
     async def _abstention(self, ids: Sequence[int], first: TokenList) -> float | ModelError:
         spelled = 0.0
@@ -234,12 +234,12 @@ class RemoteSession(DecodingSession):
         if count is None:
             return None
         vague = [row for row, tokens in self._lists.items() if tokens.unlisted > 0 or row == self._question]
-        told = self._model.next_tokens({row: self._tokens(row) for row in vague}, count)
-        if isinstance(told[self._question], _Refused):
+        lists = self._model.next_tokens({row: self._tokens(row) for row in vague}, count)
+        if isinstance(lists[self._question], _Refused):
             self._model.no_more_than(self._count)
             return None
         self._count = count
-        self._note_all(told)
+        self._note_all(lists)
         return self._distributions()
 
     def fork(self) -> DecodingSession:
@@ -255,8 +255,8 @@ class RemoteSession(DecodingSession):
         asked = {row: self._tokens(row) for row in self._rows if row not in self._failed}
         self._note_all(self._model.next_tokens(asked, count))
 
-    def _note_all(self, told: Mapping[int, TokenList | ModelError]) -> None:
-        for row, found in told.items():
+    def _note_all(self, lists: Mapping[int, TokenList | ModelError]) -> None:
+        for row, found in lists.items():
             self._note(row, found)
         if self._question in self._failed:
             raise ModelError(f"the question alone cannot be asked: {self._failed[self._question]}")
@@ -270,11 +270,11 @@ class RemoteSession(DecodingSession):
 
     def _abstentions(self) -> Any:
         rows = {row: self._rows[row] for row in self._lists if row != self._question}
-        told = self._model.abstentions(rows, self._lists)
-        for row, found in told.items():
+        abstentions = self._model.abstentions(rows, self._lists)
+        for row, found in abstentions.items():
             if isinstance(found, ModelError):
                 self._note(row, found)
-        return np.array([_number(told.get(row)) for row in range(self._question)])
+        return np.array([_number(abstentions.get(row)) for row in range(self._question)])
 
     def _distributions(self) -> Distributions:
         highest = max(max(tokens.listed, default=0) for tokens in self._lists.values())

@@ -44,7 +44,7 @@ class OpenAIModel(CallableModel):
         name: the model's name in reports.
 
     Raises:
-        ModelError: no API key is set, and none of one's own servers is named either.
+        ModelError: there is neither an API key nor a server of your own.
         ValueError: a number is out of range.
     """
 
@@ -93,7 +93,7 @@ class OpenAIModel(CallableModel):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Says that nobody can make a server deterministic from here, and whether it changed."""
+        """Says that a server cannot be made deterministic from here, and whether it changed."""
         seed = "" if self._seed is None else f" and seed {self._seed}"
         asked = super().warnings or (
             f"the model runs on a server: temperature 0{seed} was asked for, but the radius holds only if it answers "
