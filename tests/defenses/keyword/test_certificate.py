@@ -1,0 +1,67 @@
+"""The certificate of keyword aggregation: which final prompts are asked, when, and in which batches."""
+
+from __future__ import annotations
+
+import pytest
+
+from robustrag_integrations import CallableModel, KeywordAggregation
+from tests.helpers.scripted import BARE, ScriptedModel
+from tests.helpers.worlds import graded, split
+
+PASSAGES = [f"p{i}" for i in range(8)]
+
+
+def keyword(says, final=lambda p: "paris" if "paris" in p else "rome", **settings) -> KeywordAggregation:
+    chosen = {"alpha": 0.4, "beta": 9, **settings}
+    return KeywordAggregation(ScriptedModel(says, final), extractor=split, prompts=BARE, **chosen)
+
+
+def test_a_final_call_that_fails_is_a_possible_outcome() -> None:
+    def call(prompt: str) -> str:
+        if prompt.startswith("kept["):
+            raise RuntimeError("filtered")
+        return "paris"
+
+    defense = KeywordAggregation(CallableModel(call), extractor=split, prompts=BARE)
+    found = defense.certify("q", PASSAGES, "paris")
+    assert (found.tau, found.responses[0].text) == (0, None)
+
+
+def test_the_likeliest_failure_is_asked_for_first() -> None:
+    contested = " ".join(f"w{i}" for i in range(8))
+    defense = keyword(
+        lambda t: f"paris {contested}" if t in ("p0", "p1", "p2") else "paris",
+        lambda p: "paris" if "w0" in p else "rome",
+        alpha=0.5,
+    )
+    found = defense.certify("q", PASSAGES, "paris")
+    assert (found.tau, found.certified) == (0, True)
+    assert found.model_calls == 7 + 2  # of 256 keyword sets, none contested and all of them
+    assert found.responses[0].cause.endswith(", ".join(sorted(f"w{i}" for i in range(8))))
+
+
+@pytest.fixture(scope="module")
+def local():
+    pytest.importorskip("torch")
+    from robustrag_integrations import LocalModel
+    from tests.helpers.tiny_models import tiny_model, tiny_tokenizer
+
+    return LocalModel(tiny_model("llama"), tiny_tokenizer(), max_context_tokens=24, max_new_tokens=4, chat=False)
+
+
+def test_keyword_certification_of_a_local_model_keeps_to_the_shapes_of_inference(local) -> None:
+    asked: list[tuple[str, int]] = []
+    original = local._generate
+
+    def spied(prompts, role, *arguments):
+        asked.append((role, len(prompts)))
+        return original(prompts, role, *arguments)
+
+    local._generate = spied
+    try:
+        defense = KeywordAggregation(local, extractor=lambda text: {"paris", "abc"[len(text) % 3]}, alpha=0.4)
+        defense.certify("Where?", [f"Fact {i}: paris" for i in range(5)], "paris", metric=graded, max_model_calls=40)
+    finally:
+        del local._generate
+    assert asked[:2] == [("isolated", 5), ("final", 1)]
+    assert set(asked[1:]) == {("final", 1)}
