@@ -33,12 +33,13 @@ CORE_TESTS := $(addprefix tests/,$(addsuffix .py,defenses/test_front_door plans/
 	keywords/test_keywords docs/test_threat_model))
 # The same for safety: hostile words, responses, files and servers' replies, failing functions, forks.
 CORE_TESTS += $(addprefix tests/,$(addsuffix .py,keywords/test_crafted_words keywords/test_own_pipelines test_forks \
-	corpus/test_hostile_files defenses/test_failing_functions defenses/test_hostile_input fuzz/test_fuzz))
+	corpus/test_hostile_files models/server/test_hostile_replies models/test_call_threads package/test_redaction \
+	defenses/test_failing_functions defenses/test_hostile_input fuzz/test_fuzz))
 test-lowest:
 	$(INSTALL) .venv-core $(LOWEST) $(CORE_LOWEST)
 	$(call tests,.venv-core/bin/python,$(CORE_TESTS))
 	$(INSTALL) .venv-core openai==3.52.0  # another HTTP library
-	.venv-core/bin/python -m pytest -q tests/models/server/test_openai_model.py
+	.venv-core/bin/python -m pytest -q tests/models/server/test_openai_model.py tests/models/server/test_hostile_replies.py
 	$(INSTALL) .venv-langchain $(LOWEST) langchain-core==1.0.0 langchain==1.0.0 langchain-classic==1.0.0 \
 		langchain-tests==1.0.0 langgraph==1.0.10 langgraph-checkpoint==3.0.1
 	$(call tests,.venv-langchain/bin/python,tests/langchain)

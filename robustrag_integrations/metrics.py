@@ -27,6 +27,7 @@ from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.normalise import plain_words
 from robustrag_integrations.plugins import load_object
 from robustrag_integrations.prompts import Prompt, PromptTemplate
+from robustrag_integrations.redaction import redacted
 
 _ARTICLES = frozenset({"a", "an", "the"})
 
@@ -201,7 +202,7 @@ class LLMJudge:
         for _ in range(self._attempts):
             [reply] = self._model.generate([prompt], "final")
             if reply.text is None:
-                raise ModelError(f"the judge could not be asked: {reply.error}")
+                raise ModelError(f"the judge could not be asked: {redacted(reply.error or 'no text')}")
             if (score := parse_score(reply.text)) is not None:
                 return score
         return None

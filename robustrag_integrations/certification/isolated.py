@@ -15,6 +15,7 @@ from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.asking import Found, Reading, counted_responses, read_responses, truncation_warnings
 from robustrag_integrations.plans.requests import Ask
 from robustrag_integrations.prompts import Prompt
+from robustrag_integrations.redaction import redacted
 
 NOTHING = PassageGroup(0, ())  # stands for a corrupted group where a batch must have as many rows as at inference
 
@@ -82,7 +83,7 @@ def _warnings(found: Findings, readings: Readings[Found], same_batches: bool) ->
     if failed:
         said.append(
             f"the model failed on {len(failed)} of {len(counted)} untouched groups, or its response could not be read "
-            f"({printable(failed[0], 200)}): tau is about runs in which it fails there again"
+            f"({printable(redacted(failed[0]), 200)}): tau is about runs in which it fails there again"
         )
     return (*said, *truncation_warnings([r.truncated for r in counted]))
 
