@@ -14,6 +14,7 @@ from robustrag_integrations.normalise import few_marks
 
 MAX_CHARACTERS = 20_000
 MAX_LINES = 400
+MAX_REPLY = 100_000  # characters of a reply, reasoning included
 MAX_WORD_CHARACTERS = 100
 MAX_KEYWORD_CHARACTERS = 200
 

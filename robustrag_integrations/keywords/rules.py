@@ -19,15 +19,19 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from robustrag_integrations.keywords.closed_classes import ARTICLES, NAME_LINKS
+from robustrag_integrations.keywords.closed_classes import ARTICLES, NAME_LINKS, listed
 from robustrag_integrations.keywords.normalise import as_keyword, without_accents
+from robustrag_integrations.keywords.other_languages import keywords_of_line, whole_reply
 from robustrag_integrations.keywords.words import Item, TaggedWord, items_of
 
-RULES_VERSION = "1"
+RULES_VERSION = "2"
 MAX_PHRASE_WORDS = 8
 MAX_WHOLE_WORDS = 12
 
 _QUOTED = re.compile(r"\"([^\"]{1,120})\"|(?<!\w)'([^']{1,120})'(?!\w)")
+_NEGATIONS = {"not": "not", "n't": "not", "n’t": "not", "never": "never", "cannot": "not"}
+_BETWEEN = frozenset(listed("a an the be been being to at all very really yet so have had in any"))
+_NO_NEGATION = frozenset(listed("only just because merely simply until least"))
 _HYPHEN = re.compile(r"(?<=[^\W\d_])-(?=\w)")
 _PREFIX = re.compile(r"\b(e|co|re|pre|non|anti|un|multi|semi|sub|inter)-(?=[^\W\d_])")
 _APOSTROPHE = re.compile(r"(?<=[^\W\d_])'(?=[^\W\d_])")
@@ -49,7 +53,18 @@ def keywords_of(lines: Sequence[str], tagged: Sequence[Sequence[TaggedWord]]) ->
     return frozenset(counted - {""})
 
 
+def keywords_in(lines: Sequence[str], language: str) -> frozenset[str]:
+    """Return the keywords of one response in a language that no tagger reads."""
+    found = {keyword for line in lines for keyword in keywords_of_line(line, language)}
+    if whole := whole_reply(lines, language):
+        found.add(whole)
+    counted = {as_keyword(keyword) for keyword in found}
+    counted |= {as_keyword(variant) for keyword in counted for variant in _variants(keyword)}
+    return frozenset(counted - {""})
+
+
 def _of_line(items: Sequence[Item], line: str) -> Iterator[str]:
+    items = _negated(items)
     for informative, group in groupby(items, key=lambda item: item.informative):
         if informative:
             run = list(group)
@@ -58,6 +73,27 @@ def _of_line(items: Sequence[Item], line: str) -> Iterator[str]:
             yield from _phrases(run)
     yield from _linked_names(items)
     yield from _quoted_titles(items, line)
+
+
+def _negated(items: Sequence[Item]) -> Sequence[Item]:
+    """Join a negation and the word that it negates to one item: "not effective" is another phrase than "effective"."""
+    if not any(item.written.casefold() in _NEGATIONS for item in items):
+        return items
+    joined: list[Item] = []
+    negation: Item | None = None
+    for item in items:
+        folded = item.written.casefold()
+        if folded in _NEGATIONS:
+            negation = item
+        elif negation is not None and item.wordlike and folded not in _BETWEEN:
+            if folded not in _NO_NEGATION:
+                shown = f"{_NEGATIONS[negation.written.casefold()]} {item.shown}"
+                item = Item(shown, shown, (shown,), True, item.start, item.end)
+            negation = None
+        elif not item.wordlike:
+            negation = None
+        joined.append(item)
+    return joined
 
 
 def _phrases(run: Sequence[Item]) -> Iterator[str]:

@@ -6,8 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from robustrag_integrations.keywords import pipelines
-from robustrag_integrations.keywords.normalise import plain_lines
-from robustrag_integrations.keywords.rules import keywords_of
+from robustrag_integrations.keywords.kinds import take_exact
+from robustrag_integrations.keywords.languages import language_of
+from robustrag_integrations.keywords.normalise import MAX_CHARACTERS, MAX_REPLY, plain_lines
+from robustrag_integrations.keywords.rules import keywords_in, keywords_of
+from robustrag_integrations.normalise import few_marks
+from robustrag_integrations.reply_text import answer_text, unboxed
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -20,6 +24,8 @@ class SpacyKeywordExtractor:
         pipeline: None for the pipeline that ships with the package, loaded at the first use, once per process.
             Otherwise the name of an installed pipeline ("en_core_web_sm"), the folder of one, or a loaded one; these
             are loaded and checked at once.
+        language: the language of all replies ("de"), in place of finding it for each one. With a pipeline of your own
+            every reply is in its language.
 
     The result depends on the one response alone and may be asked for from several threads at a time. At most the first
     `normalise.MAX_CHARACTERS` characters of a response count, and of a longer word its first
@@ -34,12 +40,24 @@ class SpacyKeywordExtractor:
         ['everest', 'it is mount everest', 'mount', 'mount everest']
     """
 
-    def __init__(self, pipeline: str | Path | Language | None = None) -> None:
+    def __init__(self, pipeline: str | Path | Language | None = None, *, language: str | None = None) -> None:
         self._tagger = pipelines.LazyShippedTagger() if pipeline is None else pipelines.user_tagger(pipeline)
+        self._detects = pipeline is None
+        self._reads = "en" if pipeline is None else language  # the language that the tagger reads
+        self._language = language
 
     def __call__(self, text: str, /) -> frozenset[str]:
         """Return the keywords of one response; none for a response without a letter, digit or symbol."""
-        lines = plain_lines(text)
+        exact, rest = take_exact(few_marks(unboxed(answer_text(text[:MAX_REPLY]))[:MAX_CHARACTERS]))
+        lines = plain_lines(rest)
+        return exact | self._words(lines)
+
+    def _words(self, lines: list[str]) -> frozenset[str]:
+        language = self._language
+        if language is None and self._detects:
+            language = language_of("\n".join(lines))
+        if language is not None and language != self._reads:
+            return keywords_in(lines, language)
         return keywords_of(lines, self._tagger.tag(lines))
 
     @property

@@ -77,7 +77,7 @@ def test_what_a_crafted_word_collides_with_keeps_its_meaning() -> None:
     assert "paris" not in extract(f"It is {word_like('Paris')}.")
     assert extract(TWINS[0]) != extract(TWINS[1])
     assert {word.casefold() for word in TWINS} <= extract(" ".join(TWINS))
-    assert "is_alpha" in extract("IS_ALPHA")
+    assert "IS_ALPHA" in extract("IS_ALPHA")
 
 
 def test_which_words_are_replaced_is_a_function_of_the_response() -> None:

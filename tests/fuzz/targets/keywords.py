@@ -93,7 +93,7 @@ def assert_keyword(keyword: str, *, allow_empty: bool = False) -> None:
     """Single-spaced and bounded, without separators of the list or characters that act on a terminal."""
     assert keyword or allow_empty
     assert len(keyword) <= 3 * MAX_KEYWORD_CHARACTERS
-    assert "," not in keyword
+    assert ", " not in keyword
     assert keyword == " ".join(keyword.split())
     assert_harmless_on_a_terminal(keyword, lines=False)
 

@@ -1,0 +1,190 @@
+r"""Answers that count to the letter: one table of kinds, each with the pattern that finds it.
+
+What is found is a keyword as it stands, with its case and punctuation, and is taken out of the text before words are
+looked for. `getUserById` and the formula `Na2S2O3` stay in the text as well: they may be somebody's name.
+"""
+
+# ruff: noqa: E501 - a table
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from robustrag_integrations.keywords.normalise import MAX_KEYWORD_CHARACTERS
+
+_END = ".,;:!?*'\"`)]}>»”’、。"  # punctuation after an address, which is not part of it
+_OPERATOR = r"(?:[<>!=~]=|===|[<>^~])"
+_RELEASE = r"v?\d{1,6}(?:\.(?:\d{1,6}|\*)){0,5}(?:[-+.]?(?:rc|alpha|beta|a|b|dev|post|pre|snapshot|final)[-.]?\d{0,6})?"
+_TOOLS = (
+    "pip3?|pipx|uv|conda|mamba|poetry|npm|npx|yarn|pnpm|bun|git|docker|docker-compose|podman|kubectl|helm|sudo|apt|apt-get"
+    "|brew|dnf|yum|pacman|apk|snap|choco|winget|cargo|rustup|go|gem|bundle|composer|dotnet|nuget|make|cmake|curl|wget|ssh"
+    "|scp|rsync|systemctl|service|journalctl|terraform|ansible|aws|gcloud|az|python3?|node|java|mvn|gradle|bash|sh|zsh"
+    "|chmod|chown|mkdir|rm|cp|mv|ls|cat|grep|sed|awk|tar|unzip|export|source|psql|mysql|redis-cli|ffmpeg|openssl"
+)
+_ARGUMENT = r"(?:\"[^\"\n]{1,100}\"|'[^'\n]{1,100}'|[^\s\"'`,;]*[^\sA-Za-z\"'`,;.!?()][^\s\"'`;]*)"
+_SUBCOMMAND = r"[a-z][a-z-]{1,20}"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of answer that counts to the letter.
+
+    Attributes:
+        name: what it is called.
+        pattern: where it may stand.
+        forms: a match as its keywords; none where it is not of this kind after all.
+        stays: whether the words in it count as words too.
+    """
+
+    name: str
+    pattern: re.Pattern[str]
+    forms: Callable[[re.Match[str]], list[str]]
+    stays: bool = False
+
+
+def _bare(match: re.Match[str]) -> list[str]:
+    found = match[0].rstrip(_END)
+    for opening, closing in ("()", "[]", "{}"):
+        while found.count(opening) > found.count(closing) and match[0].startswith(found + closing):
+            found += closing
+    return [found] if found else []
+
+
+def _as_written(match: re.Match[str]) -> list[str]:
+    return [match[0]]
+
+
+def _without_call(match: re.Match[str]) -> list[str]:
+    return [match[0].removesuffix("()")]
+
+
+def _constraint(match: re.Match[str]) -> list[str]:
+    return ["".join(match[0].split())]
+
+
+def _release(match: re.Match[str]) -> list[str]:
+    found = match[0].rstrip(".-+")
+    return list(dict.fromkeys([found, found.removeprefix("v")]))
+
+
+def _path(match: re.Match[str]) -> list[str]:
+    found = match[0].rstrip(_END)
+    return [found] if len(found) > 2 else []
+
+
+def _clock(written: str) -> str:
+    hour, minute = re.split("[:.h]", written)
+    return f"{int(hour)}:{minute}"
+
+
+def _hours(match: re.Match[str]) -> list[str]:
+    return [f"{_clock(match['opens'])}-{_clock(match['closes'])}"]
+
+
+def _ratio(match: re.Match[str]) -> list[str]:
+    parts = re.split(r"\s?:\s?", match[0])
+    return [":".join(parts), "-".join(parts)]
+
+
+def _formula(match: re.Match[str]) -> list[str]:
+    plain = unicodedata.normalize("NFKC", match[0])
+    return [plain] if any(map(str.isdigit, plain)) and any(map(str.isalpha, plain)) else []
+
+
+def _with_flags(match: re.Match[str]) -> list[str]:
+    """A command line in prose: where it begins is not said, so each word before the first flag may be it."""
+    words = match[0].rstrip(".,;:!?").split(" ")
+    first = next((i for i, word in enumerate(words) if word.startswith("-")), 0)
+    return [" ".join(words[start:]) for start in range(max(first - 3, 0), first)]
+
+
+_ELEMENT = "(?:H|He|Li|Be|B|C|N|O|F|Ne|Na|Mg|Al|Si|P|S|Cl|Ar|K|Ca|Ti|V|Cr|Mn|Fe|Co|Ni|Cu|Zn|As|Br|Ag|Cd|Sn|I|Ba|W|Pt|Au|Hg|Pb|U)"
+_COUNT = "[0-9₀-₉]{0,3}"
+
+KINDS = (
+    Kind("command", re.compile(rf"(?<![\w/.-])(?:(?:sudo )?(?:{_TOOLS})) (?:{_SUBCOMMAND} ){{0,2}}{_ARGUMENT}(?: {_ARGUMENT}){{0,9}}(?=[\s.,;:!?*`)]|$)"), _bare),
+    Kind("command", re.compile(r"(?<![\w/.-])(?:[a-z][\w.-]{1,30} ){1,4}--?[A-Za-z][\w-]{0,30}(?:=[^\s`*]{1,80})?(?: --?[A-Za-z][\w-]{0,30}(?:=[^\s`*]{1,80})?){0,9}"), _with_flags),
+    Kind("url", re.compile(r"\b(?:https?|ftps?|sftp|ssh|git|s3|gs|file|wss?|jdbc:\w+|postgres(?:ql)?|redis|mongodb)://[^\s<>\"`|\\^]{1,500}"), _bare),
+    Kind("e-mail", re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}"), _bare),
+    Kind("address", re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?::\d{1,5})?(?:/\d{1,2})?(?![\w]|\.\d)"), _as_written),
+    Kind("address", re.compile(r"(?<![\w.:])(?:\[[0-9a-fA-F:]{2,40}\]:\d{1,5}|(?:[0-9a-fA-F]{1,4}:){4,7}[0-9a-fA-F]{1,4}|localhost:\d{2,5})(?!\w)"), _as_written),
+    Kind("version", re.compile(rf"(?<![\w<>=]){_OPERATOR}\s?{_RELEASE}(?:\s?,\s?{_OPERATOR}\s?{_RELEASE}){{0,4}}(?!\w)"), _constraint),
+    Kind("path", re.compile(r"(?<![\w%\\])(?:%\w{1,40}%|[A-Za-z]:|\\\\[\w.-]{1,60}|\$env:\w{1,40})(?:\\[\w.@+ -]{1,80}?(?=[\\.\s*\"'`,;)]|$))+(?:\.\w{1,10})?"), _path),
+    Kind("path", re.compile(r"(?<![\w/:.)])(?:~|\.{1,2}|\$\{?\w{1,40}\}?)?/[\w.@+%-]{1,80}(?:/[\w.@+%*-]{1,80})+/?|(?<![\w/:.])(?:~|\.{1,2})/[\w.@+%-]{1,80}"), _path),
+    Kind("hours", re.compile(r"(?<![\w.:])(?P<opens>(?:[01]?\d|2[0-4])[:.h][0-5]\d)\s?(?:h|uhr|pm|am)?\s?(?:[-–—~〜～]|to|until|till|and|bis|à|a|alle|às|do|до|et|hasta|から)\s?(?P<closes>(?:[01]?\d|2[0-4])[:.h][0-5]\d)(?![\d.:])", re.I), _hours),
+    Kind("ratio", re.compile(r"(?<![\w.:,])\d{1,3}\s?:\s?(?:\d|\d{3}|[6-9]\d)(?:\s?:\s?\d{1,3})?(?![\w:]|\.\d)"), _ratio),
+    Kind("version", re.compile(r"(?<![\w.,/-])(?:v\d{1,6}(?:\.\d{1,6}){1,5}|\d{1,6}(?:\.\d{1,6}){2,5})(?:-[0-9A-Za-z]{1,20}(?:\.[0-9A-Za-z]{1,20}){0,4}|(?:rc|a|b|alpha|beta|dev|post)\d{1,4})?(?:\+[\w.]{1,40})?(?!\w)"), _release),
+    Kind("identifier", re.compile(r"(?<![\w@/.-])[A-Za-z]\w{0,80}_\w{1,80}(?:\(\))?(?![\w@])"), _without_call),
+    Kind("identifier", re.compile(r"(?<![\w@/.-])[A-Za-z_]\w{0,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){0,5}\(\)"), _without_call),
+    Kind("identifier", re.compile(r"(?<![\w@/.-])--[a-z][\w-]{1,40}(?:=[^\s`*,;]{1,80})?(?!\w)"), _bare),
+    Kind("identifier", re.compile(r"(?<![\w@/.-])[a-z]{2,40}(?:[A-Z][a-z0-9]{0,40}){1,8}(?!\w)"), _as_written, stays=True),
+    Kind("formula", re.compile(rf"(?<![\w(])(?:{_ELEMENT}{_COUNT}|\((?:{_ELEMENT}{_COUNT}){{1,5}}\){_COUNT}){{2,12}}(?![\w])"), _formula, stays=True),
+)  # fmt: skip
+
+_FENCE = re.compile(r"^[ \t]*```[\w+-]{0,20}[ \t]*\n(.{0,4000}?)(?:\n[ \t]*```|\Z)", re.M | re.S)
+_SPAN = re.compile(r"``([^`\n]{1,200})``|`([^`\n]{1,200})`")
+_PROMPT = re.compile(r"^\s*(?:\$|>|#|PS>|>>>)\s+")
+_PLAIN_WORDS = re.compile(r"[^\W\d_]+(?:[ '-][^\W\d_]+)*\Z")
+_MARKUP = re.compile(r"</?[A-Za-z!]|<\||\|>|\[/?INST|<<|`|~~~")
+_COMMA = re.compile(r"\s?,\s")  # keywords are listed with a comma and a space between them
+_GAP = " \u2022 "  # what stands in the text where something was taken out: the end of a phrase
+
+
+def take_exact(text: str) -> tuple[set[str], str]:
+    """Return the keywords that count to the letter, and the text that is left for words."""
+    found: set[str] = set()
+    if not any(mark in text for mark in "`/:@_=<\\.()-[") and not any(map(str.isdigit, text)) and text == text.lower():
+        return found, text
+    text = _FENCE.sub(lambda match: _code(match[1], found), text)
+    text = _SPAN.sub(lambda match: _code(match[1] or match[2], found), text)
+    for kind in KINDS:
+        text = kind.pattern.sub(lambda match, kind=kind: _taken(kind, match, found), text)
+    return {keyword for code in found if (keyword := _harmless(code))}, text
+
+
+def _harmless(code: str) -> str:
+    """A keyword that ends no list and acts on no terminal and no chat template; empty for what would."""
+    if len(code) > MAX_KEYWORD_CHARACTERS or _MARKUP.search(code):
+        return ""
+    if not code.isascii() and any(unicodedata.category(c)[0] == "C" or c in "\u2028\u2029" for c in code):
+        return ""
+    return _COMMA.sub(",", " ".join(code.split())) if code.isprintable() else ""
+
+
+def _taken(kind: Kind, match: re.Match[str], found: set[str]) -> str:
+    forms = kind.forms(match)
+    found.update(forms)
+    if kind.name == "command":
+        found.update(inner for form in forms[:1] for inner in _inner(form))
+    if not forms or kind.stays:
+        return match[0]
+    rest = match[0][len(forms[0]) :] if match[0].startswith(forms[0]) else ""
+    return _GAP + rest
+
+
+def _code(code: str, found: set[str]) -> str:
+    """Note the lines of a piece of code; plain words in it are left to be read as words."""
+    left: list[str] = []
+    for line in code.splitlines():
+        command = _PROMPT.sub("", line).strip().rstrip(";")
+        if not command:
+            continue
+        if _PLAIN_WORDS.match(command) or command.replace(",", "").replace(".", "").isdecimal():
+            left.append(command)
+            continue
+        found.add(command)
+        for inner in _inner(command):
+            found.add(inner)
+        left.append(_GAP)
+    return "\n".join(left)
+
+
+def _inner(command: str) -> Iterator[str]:
+    """What counts to the letter within a line of code: its variables, addresses and versions."""
+    for kind in KINDS:
+        if kind.name != "command":
+            for match in kind.pattern.finditer(command):
+                yield from (form for form in kind.forms(match) if form != command)

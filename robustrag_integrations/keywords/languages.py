@@ -1,0 +1,130 @@
+"""Which language a reply is in, and that language's small words.
+
+Scripts decide where they can; languages that share a script are told apart by their small words, and a reply without
+any counts as in no known language. Stop words are those that travel with spaCy, less the words for numbers.
+"""
+
+# ruff: noqa: E501 - tables
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import cache
+from importlib import import_module
+
+from robustrag_integrations.keywords.closed_classes import listed
+
+_RANGES = (
+    (0x400, 0x52F, "cyrillic"), (0x590, 0x5FF, "hebrew"), (0x600, 0x77F, "arabic"), (0x900, 0x97F, "devanagari"),
+    (0xE00, 0xE7F, "thai"), (0x3041, 0x30FF, "kana"), (0x3400, 0x9FFF, "han"), (0xAC00, 0xD7A3, "hangul"),
+)  # fmt: skip
+_OF_SCRIPT = {
+    "hebrew": "he", "arabic": "ar", "devanagari": "hi", "thai": "th", "kana": "ja", "han": "zh", "hangul": "ko",
+}  # fmt: skip
+_WORD = re.compile(r"[^\W\d_]+")
+# Words that are frequent in one of these languages and rare in the others.
+_PROFILES = {
+    "en": "the of and to is was in it for with that by from are were an at its be which has had this on as not what who",
+    "de": "der die das und ist ein eine einem einen einer im am zum zur von mit den dem des war wurde nicht auf für sich als nach bei aus wird hat es sie er vom ins laut heißt dort noch so wo",
+    "fr": "le la les des du un une est et dans en au aux à il elle que qui sur pour par avec pas ne été était son sa ses ce cette cette c'est d'un d'une selon fut à",
+    "es": "el la los las de del y en un una es que por con se su para al fue era no según más lo sus como está son desde",
+    "it": "il lo la gli le di del della dei delle un una è e in che per con si non al alla nel nella fu sono come da dal dalla ha secondo ad era stato anche",
+    "pt": "o a os as de do da dos das em no na um uma é e que por com se não ao foi para segundo mais são pelo pela era está num",
+    "pl": "w we i z ze na do jest nie się to od po za dla przez był była było oraz o są że który która jego według roku tym przy",
+    "tr": "bir ve bu için ile de da olarak olan göre daha çok en kadar gibi ise sonra ne olduğu tarafından yılında şu mi",
+    "vi": "là của và có được trong cho với này các những người một năm theo đã ở từ tại không do về vào",
+    "nl": "de het een en van is in op te zijn met voor dat die niet door werd was aan naar uit bij ook er",
+    "sv": "och är en ett det som av för på med den till i har inte var från om de vid",
+    "uk": "і та в у на з до є що це не як за від був була було про для",
+    "ru": "и в на с из по не что это как за от был была было о для к его он она",
+}  # fmt: skip
+_PROFILE_OF: dict[str, list[str]] = {}
+for _language, _words in _PROFILES.items():
+    for _word in dict.fromkeys(_words.split()):
+        _PROFILE_OF.setdefault(_word, []).append(_language)
+_LETTERS = {
+    "de": "äöüß", "fr": "àâçèêëîïôùûœ", "es": "ñ¿¡", "pt": "ãõ", "pl": "ąćęłńóśźż", "tr": "ğışİ", "vi": "ăđơư",
+    "sv": "å",
+}  # fmt: skip
+_VIETNAMESE = re.compile("[\u1ea0-\u1ef9\u0103\u0111\u01a1\u01b0]")
+NUMBER_WORDS = frozenset(
+    listed(
+        "one two three four five six seven eight nine ten eleven twelve fifteen twenty forty fifty sixty "
+        "hundred zwei drei vier fünf sechs sieben acht neun zehn deux trois quatre cinq six sept huit neuf "
+        "dix dos tres cuatro cinco seis siete ocho nueve diez due tre quattro cinque sei sette otto nove "
+        "dieci dois três quatro sete oito dwa trzy cztery pięć sześć iki üç dört beş altı yedi sekiz dokuz on "
+        "два три четыре пять шесть семь восемь девять десять"
+    )
+)
+# Said of any text or answer, in replies to questions about a text.
+_ABOUT_THE_TEXT = frozenset(
+    listed(
+        "antwort text dokument dokuments laut kontext quelle passage heißt gesuchte réponse texte document "
+        "selon passage contexte respuesta texto documento según fragmento contexto dice risposta testo "
+        "documento secondo brano dice resposta texto documento segundo trecho diz odpowiedź tekst tekstu "
+        "dokument dokumentu według cevap yanıt belge belgeye metin metne göre theo tài liệu văn bản câu trả "
+        "lời ответ тексту текст документ документе согласно النص الوثيقة بحسب وفقا الجواب الإجابة המסמך הטקסט "
+        "לפי התשובה पाठ दस्तावेज़ अनुसार मुताबिक उत्तर 문서에 문서 따르면 본문에는 본문 답은 답 정답은"
+    )
+)
+NEGATIONS = frozenset(
+    listed(
+        "not never cannot n't nicht kein keine keinen keinem keiner nie pas jamais aucun aucune no nunca "
+        "ningún ninguna non mai nessun nessuna não nem nie nigdy не ни değil không chưa לא אינו אינה لا ليس "
+        "غير لم नहीं niet geen inte ingen"
+    )
+)
+
+
+def language_of(text: str) -> str | None:
+    """Return a reply's language ("en", "de", "ja", ...), None where its words do not tell.
+
+    Args:
+        text: plain lines of one reply.
+    """
+    scripts = Counter(script for character in text if (script := _script(ord(character))))
+    if scripts:
+        latin = sum(character.isascii() and character.isalpha() for character in text)
+        main, size = scripts.most_common(1)[0]
+        if scripts["kana"] and scripts["kana"] + scripts["han"] >= size:
+            main = "kana"
+        if 3 * scripts.total() >= latin:
+            return _of_cyrillic(text) if main == "cyrillic" else _OF_SCRIPT[main]
+    return _of_latin(text)
+
+
+def _script(code: int) -> str | None:
+    if code < 0x400:
+        return None
+    return next((name for first, last, name in _RANGES if first <= code <= last), None)
+
+
+def _of_cyrillic(text: str) -> str:
+    return "uk" if any(letter in text for letter in "іїєґ") else "ru"
+
+
+def _of_latin(text: str) -> str | None:
+    lowered = text.casefold()
+    scores: dict[str, float] = dict.fromkeys(_PROFILES, 0.0)
+    for word in _WORD.findall(lowered):
+        languages = _PROFILE_OF.get(word, ())
+        for language in languages:
+            scores[language] += 1 / len(languages)
+    if not text.isascii():
+        for language, letters in _LETTERS.items():
+            scores[language] += 0.5 * any(letter in lowered for letter in letters)
+        scores["vi"] += 2 * bool(_VIETNAMESE.search(lowered))
+    best = max(scores, key=lambda language: (scores[language], language == "en"))
+    return best if scores[best] >= 0.3 else None
+
+
+@cache
+def stop_words(language: str) -> frozenset[str]:
+    """The small words of a language, case-folded; none for a language that spaCy has none for."""
+    try:
+        module = import_module(f"spacy.lang.{language}.stop_words")
+    except ModuleNotFoundError:
+        return _ABOUT_THE_TEXT
+    words = frozenset(word.casefold() for word in module.STOP_WORDS)
+    return (words | _ABOUT_THE_TEXT) - NUMBER_WORDS
