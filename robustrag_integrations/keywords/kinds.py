@@ -12,6 +12,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from robustrag_integrations.keywords.normalise import MAX_KEYWORD_CHARACTERS
 
@@ -141,7 +142,7 @@ def take_exact(text: str) -> tuple[set[str], str]:
     text = _FENCE.sub(lambda match: _code(match[1], found), text)
     text = _SPAN.sub(lambda match: _code(match[1] or match[2], found), text)
     for kind in KINDS:
-        text = kind.pattern.sub(lambda match, kind=kind: _taken(kind, match, found), text)
+        text = kind.pattern.sub(partial(_taken, kind, found), text)
     return {keyword for code in found if (keyword := _harmless(code))}, text
 
 
@@ -154,7 +155,7 @@ def _harmless(code: str) -> str:
     return _COMMA.sub(",", " ".join(code.split())) if code.isprintable() else ""
 
 
-def _taken(kind: Kind, match: re.Match[str], found: set[str]) -> str:
+def _taken(kind: Kind, found: set[str], match: re.Match[str]) -> str:
     forms = kind.forms(match)
     found.update(forms)
     if kind.name == "command":

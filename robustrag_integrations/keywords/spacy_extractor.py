@@ -50,7 +50,7 @@ class SpacyKeywordExtractor:
         """Return the keywords of one response; none for a response without a letter, digit or symbol."""
         exact, rest = take_exact(few_marks(unboxed(answer_text(text[:MAX_REPLY]))[:MAX_CHARACTERS]))
         lines = plain_lines(rest)
-        return exact | self._words(lines)
+        return self._words(lines) | exact
 
     def _words(self, lines: list[str]) -> frozenset[str]:
         language = self._language
