@@ -134,9 +134,8 @@ def _date(match: re.Match[str], language: str) -> Iterable[str]:
     if name is None:
         return [f"{int(day)}/{number}/{year}" if day and year else match[0]]
     written = [str(int(day))] if day else []
-    if not year:
-        return [" ".join([*written, name])]
-    return [" ".join([*written, name, year]), year]
+    by = " de " if language in ("es", "pt") else " "
+    return [by.join([*written, name, year]), year] if year else [by.join([*written, name])]
 
 
 def _number(match: re.Match[str], language: str) -> Iterable[str]:

@@ -24,6 +24,7 @@ _TOKEN = re.compile(
     r"(?:[^\W_]|[\u0900-\u0963\u0300-\u036f])+(?:['’־.-](?:[^\W_]|[\u0900-\u0963])+)*|[^\w\s]", re.UNICODE
 )
 _ELIDED = re.compile(r"\A(?:l|d|qu|n|s|j|m|t|c|jusqu|lorsqu|un|all|dell|nell|dall|sull|quest|com)'(?=\w)", re.I)
+_ELIDED_NAME = re.compile(r"\A(?:[dlDLO]|[Dd]ell|[Dd]all)'(?=[A-ZÀ-ÖØ-Þ])")
 _TITLE_LINKS = frozenset(listed("de du da do dos das del della di la le el al von van zu y e"))
 _STOPS = frozenset(".;!?،؛।")
 _UNSPACED = {"zh": chinese_pieces, "ja": japanese_pieces, "th": thai_pieces}
@@ -64,6 +65,7 @@ def _spaced(line: str, language: str) -> Iterator[str]:
             negation = ""
         else:
             words.append(token)
+    yield from (token for token in _TOKEN.findall(line) if _ELIDED_NAME.match(token))
     for word in words:
         if word:
             yield from base_forms(word.casefold(), language)

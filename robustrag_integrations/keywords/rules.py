@@ -32,6 +32,10 @@ _QUOTED = re.compile(r"\"([^\"]{1,120})\"|(?<!\w)'([^']{1,120})'(?!\w)")
 _NEGATIONS = {"not": "not", "n't": "not", "n’t": "not", "never": "never", "cannot": "not"}
 _BETWEEN = frozenset(listed("a an the be been being to at all very really yet so have had in any"))
 _NO_NEGATION = frozenset(listed("only just because merely simply until least"))
+_TITLE = re.compile(
+    r"\b[A-Z][\w'-]{0,40}(?:(?: (?:a|an|the|and|but|or|nor|for|in|on|at|to|with|without|from|of|by|as|is)){0,3}"
+    r" [A-Z][\w'-]{0,40}){1,7}"
+)
 _HYPHEN = re.compile(r"(?<=[^\W\d_])-(?=\w)")
 _PREFIX = re.compile(r"\b(e|co|re|pre|non|anti|un|multi|semi|sub|inter)-(?=[^\W\d_])")
 _APOSTROPHE = re.compile(r"(?<=[^\W\d_])'(?=[^\W\d_])")
@@ -58,9 +62,7 @@ def keywords_in(lines: Sequence[str], language: str) -> frozenset[str]:
     found = {keyword for line in lines for keyword in keywords_of_line(line, language)}
     if whole := whole_reply(lines, language):
         found.add(whole)
-    counted = {as_keyword(keyword) for keyword in found}
-    counted |= {as_keyword(variant) for keyword in counted for variant in _variants(keyword)}
-    return frozenset(counted - {""})
+    return frozenset({as_keyword(keyword) for keyword in found} - {""})
 
 
 def _of_line(items: Sequence[Item], line: str) -> Iterator[str]:
@@ -72,6 +74,7 @@ def _of_line(items: Sequence[Item], line: str) -> Iterator[str]:
                 yield from item.alone
             yield from _phrases(run)
     yield from _linked_names(items)
+    yield from _titles(line)
     yield from _quoted_titles(items, line)
 
 
@@ -118,6 +121,14 @@ def _linked_names(items: Sequence[Item]) -> Iterator[str]:
         names_linked = (first, middle, last) == ("name", "link", "name")
         if names_linked and len(left) + len(link) + len(right) <= MAX_PHRASE_WORDS and link[0].written != "the":
             yield " ".join(item.written for item in [*left, *link, *right])
+
+
+def _titles(line: str) -> Iterator[str]:
+    """Yield "Everything but the Rain": capitalised words with up to three small words between them."""
+    for match in _TITLE.finditer(line):
+        words = match[0].split()
+        if len(words) <= MAX_PHRASE_WORDS and not all(word[0].isupper() for word in words):
+            yield " ".join(_without_article(words))
 
 
 def _quoted_titles(items: Sequence[Item], line: str) -> Iterator[str]:

@@ -28,6 +28,7 @@ _CHINESE_STOPS = re.compile(
     "没有|沒有|这个|這個|以及|或者|如果|但是|不过|由于|由於|作为|作為|成为|成為|称为|稱為|叫做|名叫|就是|还是|還是|都是|正是|应该|應該|显示|顯示|写道|寫道|说|說"
 )
 _NEGATING = frozenset("不没沒未非无無")
+_SHORT_KANJI = 4  # characters of a compound of two words of two
 _JAPANESE_RUN = re.compile(
     f"[{_HAN}A-Za-z0-9]+(?:[ヶケノ之][{_HAN}]+)*|[\u30a1-\u30faー]+(?:・[\u30a1-\u30faー]+)*|[\u3041-\u3096]+"
 )
@@ -42,6 +43,7 @@ _JAPANESE_STOPS = frozenset(
 )
 _THAI_RUN = re.compile("[\u0e01-\u0e3a\u0e40-\u0e4e]+")
 _THAI_CLUSTER = re.compile("[\u0e40-\u0e44]?[\u0e01-\u0e2e](?:[\u0e30-\u0e3a\u0e45\u0e47-\u0e4e])*")
+_SHORT_THAI = 6  # syllables, roughly: one word or name, which is not cut
 _THAI_STOPS = re.compile(
     "คำตอบคือ|ตามเอกสาร|ตามข้อความ|เนื่องจาก|เพราะ|ก่อตั้งโดย|ก่อตั้ง|เป็นคน|เป็นผู้|ชื่อว่า|ชื่อ|ได้แก่|คือ|โดย|เป็น|และ|หรือ|ของ|ให้|ซึ่ง|"
     "จากนั้น|จาก|อยู่ที่|อยู่|แห่งนี้|แห่ง|เมื่อ|วันที่|ตั้งแต่|จนถึง|ระบุว่า|กล่าวว่า|เขียนว่า|บอกว่า|ว่า|คุณ|นาย|นางสาว|นาง|ครับ|ค่ะ|นี้|นั้น|ที่|ใน|ไป|มา|"
@@ -114,10 +116,11 @@ def japanese_pieces(text: str) -> Iterator[str]:
             yield run
         if not _JAPANESE_PIECE.fullmatch(run) or "\u30a1" <= run[0] <= "\u30fa":
             continue
-        for start in range(len(run)):
-            for end in range(start + 2, min(len(run), start + _LONGEST_PIECE) + 1):
-                if run[start:end] not in _JAPANESE_STOPS:
-                    yield run[start:end]
+        for size in range(2, min(len(run), _LONGEST_PIECE + 1)):
+            if run[:size] not in _JAPANESE_STOPS:
+                yield run[:size]
+            if size > 2 or len(run) == _SHORT_KANJI:
+                yield run[-size:]
 
 
 def _is_hiragana(text: str) -> bool:
@@ -137,6 +140,8 @@ def thai_pieces(text: str) -> Iterator[str]:
         if before is not None and text[before[0] : match.start()] == " ":
             yield f"{before[1]} {run}"
         before = (match.end(), run)
+        if len(clusters) <= _SHORT_THAI:
+            continue
         for size in range(2, min(len(clusters), 14)):
             yield "".join(clusters[:size])
             yield "".join(clusters[-size:])
