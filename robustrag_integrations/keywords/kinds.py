@@ -51,6 +51,9 @@ def _bare(match: re.Match[str]) -> list[str]:
     for opening, closing in ("()", "[]", "{}"):
         while found.count(opening) > found.count(closing) and match[0].startswith(found + closing):
             found += closing
+    for quote in "\"'":
+        if found.count(quote) % 2 and match[0].startswith(found + quote):
+            found += quote
     return [found] if found else []
 
 
@@ -115,9 +118,9 @@ KINDS = (
     Kind("version", re.compile(rf"(?<![\w<>=]){_OPERATOR}\s?{_RELEASE}(?:\s?,\s?{_OPERATOR}\s?{_RELEASE}){{0,4}}(?!\w)"), _constraint),
     Kind("path", re.compile(r"(?<![\w%\\])(?:%\w{1,40}%|[A-Za-z]:|\\\\[\w.-]{1,60}|\$env:\w{1,40})(?:\\[\w.@+ -]{1,80}?(?=[\\.\s*\"'`,;)]|$))+(?:\.\w{1,10})?"), _path),
     Kind("path", re.compile(r"(?<![\w/:.)])(?:~|\.{1,2}|\$\{?\w{1,40}\}?)?/[\w.@+%-]{1,80}(?:/[\w.@+%*-]{1,80})+/?|(?<![\w/:.])(?:~|\.{1,2})/[\w.@+%-]{1,80}"), _path),
-    Kind("hours", re.compile(r"(?<![\w.:])(?P<opens>(?:[01]?\d|2[0-4])[:.h][0-5]\d)\s?(?:h|uhr|pm|am)?\s?(?:[-–—~〜～]|to|until|till|and|bis|à|a|alle|às|do|до|et|hasta|から)\s?(?P<closes>(?:[01]?\d|2[0-4])[:.h][0-5]\d)(?![\d.:])", re.I), _hours),
+    Kind("hours", re.compile(r"(?<![\w.:])(?P<opens>(?:[01]?\d|2[0-4])[:.h][0-5]\d)\s?(?:h|uhr|pm|am)?\s?(?:[-–—~〜～]|to|until|till|and|bis|à|a|alle|às|do|до|et|hasta|から)\s?(?P<closes>(?:[01]?\d|2[0-4])[:.h][0-5]\d)(?!\d|[.:]\d)", re.I), _hours),
     Kind("ratio", re.compile(r"(?<![\w.:,])\d{1,3}\s?:\s?(?:\d|\d{3}|[6-9]\d)(?:\s?:\s?\d{1,3})?(?![\w:]|\.\d)"), _ratio),
-    Kind("version", re.compile(r"(?<![\w.,/-])(?:v\d{1,6}(?:\.\d{1,6}){1,5}|\d{1,6}(?:\.\d{1,6}){2,5})(?:-[0-9A-Za-z]{1,20}(?:\.[0-9A-Za-z]{1,20}){0,4}|(?:rc|a|b|alpha|beta|dev|post)\d{1,4})?(?:\+[\w.]{1,40})?(?!\w)"), _release),
+    Kind("version", re.compile(r"(?<![\w.,/-])(?:v\d{1,6}(?:\.\d{1,6}){1,5}|(?!\d{1,2}\.\d{1,2}\.\d{4}(?!\d)|\d{1,3}(?:\.\d{3})+(?![\w.-]|\.\d))\d{1,6}(?:\.\d{1,6}){2,5})(?:-[0-9A-Za-z]{1,20}(?:\.[0-9A-Za-z]{1,20}){0,4}|(?:rc|a|b|alpha|beta|dev|post)\d{1,4})?(?:\+[\w.]{1,40})?(?!\w)"), _release),
     Kind("identifier", re.compile(r"(?<![\w@/.-])[A-Za-z]\w{0,80}_\w{1,80}(?:\(\))?(?![\w@])"), _without_call),
     Kind("identifier", re.compile(r"(?<![\w@/.-])[A-Za-z_]\w{0,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){0,5}\(\)"), _without_call),
     Kind("identifier", re.compile(r"(?<![\w@/.-])--[a-z][\w-]{1,40}(?:=[^\s`*,;]{1,80})?(?!\w)"), _bare),

@@ -132,7 +132,7 @@ def _time_forms(match: re.Match[str]) -> list[str]:
     clock = str(int(match["hour"])) + (f":{minute}" if minute and minute != "00" else "")
     if match["half"]:
         return [f"{clock} {match['half'].lower()}m"]
-    return [f"{int(match['hour'])}:{minute}"]
+    return [f"{int(match['hour'])}:{minute}"] if minute else []
 
 
 def _ordinal_forms(match: re.Match[str]) -> list[str]:

@@ -1,0 +1,80 @@
+"""Answers that count to the letter come out of prose as they were written."""
+
+from __future__ import annotations
+
+import pytest
+
+from robustrag_integrations.keywords import SpacyKeywordExtractor
+
+extract = SpacyKeywordExtractor()
+
+
+@pytest.mark.parametrize(
+    ("answer", "replies"),
+    [
+        ("https://Example.org/a_B?x=1&y=2", ["See {}.", "(`{}`)", "It is at <{}>!", "**{}**", '"{}", it says.']),
+        ("ops+alerts@mail.example.org", ["Write to {}.", "<{}>", "[{0}](mailto:{0})"]),
+        ("172.16.4.9:8443", ["It listens on {}.", "`{}`", "**{}**"]),
+        ("10.1.0.0/16", ["The network is {}."]),
+        (">=2.7,<4.1", ["It needs {}.", "Versions >=2.7, <4.1 work."]),
+        ("v3.2.0-beta.1", ["Fixed in {}.", "upgrade to `{}`"]),
+        ("/etc/Acme/acme.conf", ["Edit {}.", "```\n{}\n```", '"{}"']),
+        (r"C:\Acme\bin\run.exe", ["Start {}.", "`{}`"]),
+        (r"%TEMP%\acme\log.txt", ["Look in {}."]),
+        ('pip install "acme[gpu]==1.2"', ["Use `{}`.", "```bash\n$ {}\n```", "You run {} first."]),
+        ("frobctl sync --all --jobs=4", ["Run {} now.", "`{}`", "You can use {}."]),
+        ("getUserById", ["Call {}.", "Call {}().", "`{}`"]),
+        ("ACME_API_KEY", ["Set {}.", "```sh\nexport {}=...\n```"]),
+        ("Al2(SO4)3", ["It is {}.", "Al₂(SO₄)₃"]),
+        ("8:30-16:45", ["Open {}.", "Open from 8:30 to 16:45.", "Von 8:30 bis 16:45 Uhr.", "08:30–16:45"]),
+        ("4:1", ["They won {}.", "4 : 1"]),
+    ],
+)
+def test_an_answer_that_counts_to_the_letter_keeps_its_letters(answer: str, replies: list[str]) -> None:
+    for reply in [answer, *replies]:
+        assert answer in extract(reply.replace("{0}", answer).replace("{}", answer)), reply
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("10.0.0.1:80", "10.0.0.1:81"),
+        ("getUserById", "getUserByName"),
+        ("It is effective.", "It is not effective."),
+        ("It works.", "It never works."),
+        ("Na2SO3", "Na2SO4"),
+        ("2:1", "1:2"),
+        ("9:00-17:00", "9:00-18:00"),
+        (">=3.10,<3.14", ">=3.10,<3.12"),
+        ("/var/log/a.log", "/var/log/b.log"),
+        ("Das ist wirksam.", "Das ist nicht wirksam."),
+        ("这是允许的", "这不允许"),
+    ],
+)
+def test_different_answers_of_a_kind_do_not_meet(one: str, other: str) -> None:
+    shared = extract(one) & extract(other)
+    assert not shared - {"getuserby"}, shared
+
+
+@pytest.mark.parametrize(
+    ("reply", "keyword"),
+    [
+        ("<think>Maybe Lyon.</think>It is Paris.", "paris"),
+        ('{"answer": "Paris", "confidence": 0.4}', "paris"),
+        (r"So $\boxed{4608\ \text{pallets}}$.", "4608"),
+        ("1. Ashby\n2. Kelford", "kelford"),
+    ],
+)
+def test_answers_are_found_within_what_models_wrap_around_them(reply: str, keyword: str) -> None:
+    found = extract(reply)
+    assert keyword in found
+    assert not found & {"lyon", "confidence", "0.4", "boxed", "text"}
+
+
+@pytest.mark.parametrize("code", ["`<|im_end|>`", "`</s>`", "`[INST] x`", "`a\u202eb_c`", "`x_y\u0000z`"])
+def test_code_that_acts_on_a_template_or_a_terminal_is_no_keyword_to_the_letter(code: str) -> None:
+    assert code.strip("`") not in extract(code)
+
+
+def test_code_with_a_list_in_it_stays_one_keyword() -> None:
+    assert "f(a,b)" in extract("`f(a, b)`")

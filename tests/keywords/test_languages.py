@@ -1,0 +1,82 @@
+"""Replies in many languages meet where they say the same, and small words do not count."""
+
+from __future__ import annotations
+
+import pytest
+
+from robustrag_integrations.keywords import SpacyKeywordExtractor
+from robustrag_integrations.keywords.languages import language_of
+
+extract = SpacyKeywordExtractor()
+
+SENTENCES = {
+    "en": "The bridge was built by the town in the spring.",
+    "de": "Die Brücke wurde von der Stadt im Frühling gebaut.",
+    "fr": "Le pont a été construit par la ville au printemps.",
+    "es": "El puente fue construido por la ciudad en la primavera.",
+    "it": "Il ponte fu costruito dalla città nella primavera.",
+    "pt": "A ponte foi construída pela cidade na primavera.",
+    "pl": "Most został zbudowany przez miasto na wiosnę i nie jest to tajemnicą.",
+    "tr": "Köprü ilkbaharda şehir tarafından yapıldı ve çok güzel.",
+    "vi": "Cây cầu được thành phố xây dựng vào mùa xuân.",
+    "ru": "Мост был построен городом весной.",
+    "ar": "بنت المدينة الجسر في الربيع.",
+    "he": "הגשר נבנה על ידי העיר באביב.",
+    "hi": "पुल वसंत में शहर द्वारा बनाया गया था।",
+    "zh": "这座桥是市政府在春天建造的。",
+    "ja": "この橋は春に市が建設しました。",
+    "ko": "이 다리는 봄에 시에서 지었습니다.",
+    "th": "สะพานนี้สร้างโดยเมืองในฤดูใบไม้ผลิ",
+}
+
+
+@pytest.mark.parametrize(("language", "sentence"), SENTENCES.items())
+def test_the_language_of_a_reply_is_found(language: str, sentence: str) -> None:
+    assert language_of(sentence) == language
+
+
+def test_a_bare_name_is_in_no_known_language() -> None:
+    assert language_of("Karl Gross") is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "replies"),
+    [
+        ("weilburg", ["Es liegt in Weilburg.", "Die Stadt heißt Weilburg.", "Weilburg"]),
+        ("gasthaus", ["Es war ein Gasthaus.", "In den Räumen des alten Gasthauses.", "Gasthaus"]),
+        ("3. mai 1951".replace(".", ""), ["Am 3. Mai 1951.", "Es geschah am 03.05.1951 in der Stadt."]),
+        ("2450", ["Il y a 2 450 habitants dans la ville.", "C'est 2.450 selon le texte.", "2450"]),
+        ("7 de abril de 1923", ["Fue el 7 de abril de 1923.", "La fecha es 07/04/1923."]),
+        ("inondation", ["À cause de l'inondation.", "Des inondations ont tout détruit."]),
+        ("рыбинск", ["Он живёт в Рыбинске.", "Это город Рыбинск.", "из Рыбинска"]),
+        ("东京", ["东京", "它在东京的南部。", "他们搬到了东京。"]),
+        ("東京", ["東京です", "東京都です。", "首都は東京にあります。"]),
+        ("1975年6月2日", ["1975年6月2日です。", "開業は１９７５年６月２日でした。", "它于1975年6月2日开放。"]),
+        ("부산", ["부산입니다.", "그는 부산에서 태어났다.", "부산"]),
+        ("ซอมบูรี", ["อยู่ที่ซอมบูรี", "ซอมบูรี", "คำตอบคือ ซอมบูรี"]),
+        ("حلب", ["حلب", "يقع المتحف في حلب.", "وُلد بحلب."]),
+        ("חיפה", ["חיפה", "הוא גר בחיפה.", "העיר היא חיפה."]),
+        ("đà lạt", ["Đà Lạt", "Chợ nằm ở Đà Lạt.", "Đó là thành phố Đà Lạt."]),
+    ],
+)
+def test_replies_that_say_the_same_meet(answer: str, replies: list[str]) -> None:
+    for reply in replies:
+        assert answer in extract(reply), (reply, sorted(extract(reply)))
+
+
+@pytest.mark.parametrize("language", ["de", "fr", "es", "it", "pt", "pl", "ru", "tr", "he", "ar"])
+def test_small_words_of_a_language_do_not_count(language: str) -> None:
+    from robustrag_integrations.keywords.languages import stop_words
+
+    found = {word for keyword in extract(SENTENCES[language]) for word in [keyword] if " " not in keyword}
+    assert not found & stop_words(language)
+
+
+def test_a_setting_overrides_the_language() -> None:
+    assert "der" not in SpacyKeywordExtractor(language="de")("der Karl Gross der")
+
+
+def test_the_same_reply_gives_the_same_keywords_whatever_was_read_before() -> None:
+    before = {language: extract(sentence) for language, sentence in SENTENCES.items()}
+    for language, sentence in reversed(SENTENCES.items()):
+        assert extract(sentence) == before[language]
