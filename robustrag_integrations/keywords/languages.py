@@ -43,6 +43,7 @@ _PROFILE_OF: dict[str, list[str]] = {}
 for _language, _words in _PROFILES.items():
     for _word in dict.fromkeys(_words.split()):
         _PROFILE_OF.setdefault(_word, []).append(_language)
+_ONE_LETTER = 0.4  # of a word: "e-mail" is no Portuguese
 _LETTERS = {
     "de": "äöüß", "fr": "àâçèêëîïôùûœ", "es": "ñ¿¡", "pt": "ãõ", "pl": "ąćęłńóśźż", "tr": "ğışİ", "vi": "ăđơư",
     "sv": "å",
@@ -110,7 +111,7 @@ def _of_latin(text: str) -> str | None:
     for word in _WORD.findall(lowered):
         languages = _PROFILE_OF.get(word, ())
         for language in languages:
-            scores[language] += 1 / len(languages)
+            scores[language] += (1 if len(word) > 1 else _ONE_LETTER) / len(languages)
     if not text.isascii():
         for language, letters in _LETTERS.items():
             scores[language] += 0.5 * any(letter in lowered for letter in letters)
