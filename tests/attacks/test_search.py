@@ -12,8 +12,7 @@ from robustrag_integrations.attacks.search import adaptive, adaptive_substitutio
 from robustrag_integrations.attacks.strategies import STRATEGIES, crafted_texts, obeys
 from robustrag_integrations.passages import Passage
 from tests.certification.reader_attacks import SETUPS, besiege, demo_questions, reader, summary
-from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedModel
-from tests.helpers.worlds import split
+from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedModel, split
 
 _ORDER = re.compile(r"please output (.+?)\.(?= When|$|\s)")
 

@@ -8,15 +8,14 @@ from collections.abc import Sequence
 import pytest
 
 from robustrag_integrations import CallableModel, DecodingAggregation, KeywordAggregation, MajorityVoting, VanillaRAG
-from tests.helpers.scripted import BARE, ScriptedDecodingModel, ScriptedModel
-from tests.helpers.worlds import graded, split
+from tests.helpers.scripted import BARE, ScriptedDecodingModel, ScriptedModel, keyword_defense, split
+from tests.helpers.worlds import graded
 
 PASSAGES = [f"p{i}" for i in range(8)]
 
 
-def keyword(says, final=lambda p: "paris" if "paris" in p else "rome", **settings) -> KeywordAggregation:
-    chosen = {"alpha": 0.4, "beta": 9, **settings}
-    return KeywordAggregation(ScriptedModel(says, final), extractor=split, prompts=BARE, **chosen)
+def keyword(*says, **settings) -> KeywordAggregation:
+    return keyword_defense(*says, **{"alpha": 0.4, "beta": 9, **settings})
 
 
 def test_a_majority_is_certified_and_its_responses_are_listed() -> None:

@@ -12,13 +12,13 @@ from collections import Counter
 
 import pytest
 
-from robustrag_integrations import DecodingAggregation, KeywordAggregation, MajorityVoting
+from robustrag_integrations import DecodingAggregation, MajorityVoting
 from robustrag_integrations.defenses.decoding.attacked_step import possible_tokens
 from robustrag_integrations.defenses.decoding.token_choice import ONE, TokenChoice
 from robustrag_integrations.defenses.keyword.certificate import keyword_span, retained_sets
 from robustrag_integrations.defenses.keyword.counting import KeywordThreshold
-from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel
-from tests.helpers.worlds import graded, split
+from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel, keyword_defense
+from tests.helpers.worlds import graded
 
 
 def literal_retained_sets(sets, corrupted, alpha, beta, counts_of_attackers=None) -> list[frozenset[str]]:
@@ -33,10 +33,6 @@ def literal_retained_sets(sets, corrupted, alpha, beta, counts_of_attackers=None
         for size in range(len(contested) + 1):
             found += [frozenset((*always, *chosen)) for chosen in itertools.combinations(contested, size)]
     return found
-
-
-def keyword_defense(says: dict[str, str], final, **settings) -> KeywordAggregation:
-    return KeywordAggregation(ScriptedModel(says, final), extractor=split, prompts=BARE, **settings)
 
 
 def test_1_words_that_only_the_attacker_says_are_looked_at() -> None:

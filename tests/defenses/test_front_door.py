@@ -19,12 +19,7 @@ from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.defenses.decoding.defense import DecodingAggregation
 from robustrag_integrations.defenses.voting.options import parse_option
 from robustrag_integrations.prompts import Exemplar, PromptTemplate, format_choices, prompts_for
-from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel
-
-
-def split(text: str) -> set[str]:
-    return set(text.split())
-
+from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel, split
 
 ECHO = ScriptedModel(lambda text: text)
 

@@ -16,11 +16,7 @@ from tests.helpers.naive_algorithms import (
     naive_decoding_aggregation,
     naive_keyword_aggregation,
 )
-from tests.helpers.scripted import BARE, ScriptedDecodingModel, ScriptedModel
-
-
-def split(text: str) -> set[str]:
-    return set(text.split())
+from tests.helpers.scripted import BARE, ScriptedDecodingModel, ScriptedModel, split
 
 
 @pytest.mark.parametrize("seed", range(60))

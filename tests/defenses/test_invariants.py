@@ -9,15 +9,11 @@ from hypothesis import given, settings
 
 from robustrag_integrations import KeywordAggregation, MajorityVoting, Passage
 from robustrag_integrations.defenses.decoding.defense import DecodingAggregation
-from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel, context_of
+from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel, context_of, split
 
 WORDS = st.sampled_from(["a", "b", "c", "a b", "a c", "I don't know", ""])
 RESPONSES = st.lists(WORDS, min_size=1, max_size=9)
 HOSTILE = st.text(max_size=60)
-
-
-def split(text: str) -> set[str]:
-    return set(text.split())
 
 
 def keyword(model: ScriptedModel, **kw: object) -> KeywordAggregation:

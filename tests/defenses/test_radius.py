@@ -9,8 +9,8 @@ import pytest
 from robustrag_integrations import CallableModel, KeywordAggregation, MajorityVoting
 from robustrag_integrations.errors import QuorumError
 from tests.helpers.brute_force import Tally, attack_radius
-from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedModel
-from tests.helpers.worlds import decoding_world, keyword_world, split, voting_world
+from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedModel, split
+from tests.helpers.worlds import decoding_world, keyword_world, voting_world
 
 
 @pytest.mark.parametrize(

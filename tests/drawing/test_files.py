@@ -7,8 +7,8 @@ import pytest
 
 import robustrag_integrations
 from robustrag_integrations import DecodingAggregation, KeywordAggregation, MajorityVoting
-from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel
-from tests.helpers.worlds import graded, split
+from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel, split
+from tests.helpers.worlds import graded
 
 pytest.importorskip("matplotlib")
 from robustrag_integrations.drawing.files import draw, save_picture

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
+from robustrag_integrations import KeywordAggregation
 from robustrag_integrations.models.base import (
     DecodingModel,
     DecodingSession,
@@ -28,6 +30,11 @@ BARE_CHOICES = PromptSet(
     isolated=PromptTemplate("", "{context}|{query}{choices}", ("context", "query", "choices")),
     no_retrieval=PromptTemplate("", "{query}{choices}", ("query", "choices")),
 )
+
+
+def split(text: str) -> set[str]:
+    """An extractor: the words of a response."""
+    return set(text.split())
 
 
 def context_of(prompt: Prompt) -> str:
@@ -68,6 +75,15 @@ class ScriptedModel(TextModel):
     async def astream(self, prompt: Prompt) -> AsyncIterator[str]:
         for piece in self.stream(prompt):
             yield piece
+
+
+def keyword_defense(
+    say: Callable[[str], str | None] | Mapping[str, str | None],
+    conclude: Callable[[str], str] = lambda prompt: "paris" if "paris" in prompt else "rome",
+    **settings: Any,
+) -> KeywordAggregation:
+    """Keyword aggregation of a scripted model's words."""
+    return KeywordAggregation(ScriptedModel(say, conclude), extractor=split, prompts=BARE, **settings)
 
 
 class LetterCodec:

@@ -33,13 +33,17 @@ from robustrag_integrations.models.base import Distributions, Opening, Response
 from robustrag_integrations.passages import Passage, PassageGroup
 from robustrag_integrations.plans.requests import Append, Ask, OpenSession, Plan, Reply, Request
 from robustrag_integrations.prompts import Prompt
-from tests.helpers.scripted import BARE, BARE_CHOICES, LetterCodec, ScriptedDecodingModel, ScriptedModel, context_of
+from tests.helpers.scripted import (
+    BARE,
+    BARE_CHOICES,
+    LetterCodec,
+    ScriptedDecodingModel,
+    ScriptedModel,
+    context_of,
+    split,
+)
 
 SIZES = (1, 2)
-
-
-def split(text: str) -> set[str]:
-    return set(text.split())
 
 
 def graded(response: str, references: Sequence[str]) -> float:

@@ -9,11 +9,7 @@ import time
 import pytest
 
 from robustrag_integrations import CallableModel, KeywordAggregation, ModelError, QuorumError
-from tests.helpers.scripted import BARE
-
-
-def split(text: str) -> set[str]:
-    return set(text.split())
+from tests.helpers.scripted import BARE, split
 
 
 def defense(model: CallableModel, **settings) -> KeywordAggregation:

@@ -6,8 +6,6 @@ import copy
 import itertools
 from collections.abc import Sequence
 
-import pytest
-
 from robustrag_integrations import DecodingAggregation
 from robustrag_integrations.certification.result import Certification
 from robustrag_integrations.models.base import DecodingSession
@@ -92,15 +90,6 @@ def test_sessions_that_cannot_be_copied_are_replayed_with_the_same_result() -> N
         opened = model.sessions
     assert opened == 1
     assert results[0].responses == results[1].responses
-
-
-@pytest.fixture(scope="module")
-def local():
-    pytest.importorskip("torch")
-    from robustrag_integrations import LocalModel
-    from tests.helpers.tiny_models import tiny_model, tiny_tokenizer
-
-    return LocalModel(tiny_model("llama"), tiny_tokenizer(), max_context_tokens=24, max_new_tokens=4, chat=False)
 
 
 def test_a_forked_local_session_gives_the_same_bits(local) -> None:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-
 from robustrag_integrations import CallableModel, KeywordAggregation
-from tests.helpers.scripted import BARE, ScriptedModel
-from tests.helpers.worlds import graded, split
+from tests.helpers.scripted import BARE, keyword_defense, split
+from tests.helpers.worlds import graded
 
 PASSAGES = [f"p{i}" for i in range(8)]
 
 
-def keyword(says, final=lambda p: "paris" if "paris" in p else "rome", **settings) -> KeywordAggregation:
-    chosen = {"alpha": 0.4, "beta": 9, **settings}
-    return KeywordAggregation(ScriptedModel(says, final), extractor=split, prompts=BARE, **chosen)
+def keyword(*says, **settings) -> KeywordAggregation:
+    return keyword_defense(*says, **{"alpha": 0.4, "beta": 9, **settings})
 
 
 def test_a_final_call_that_fails_is_a_possible_outcome() -> None:
@@ -38,15 +35,6 @@ def test_the_likeliest_failure_is_asked_for_first() -> None:
     assert (found.tau, found.certified) == (0, True)
     assert found.model_calls == 7 + 2  # of 256 keyword sets, none contested and all of them
     assert found.responses[0].cause.endswith(", ".join(sorted(f"w{i}" for i in range(8))))
-
-
-@pytest.fixture(scope="module")
-def local():
-    pytest.importorskip("torch")
-    from robustrag_integrations import LocalModel
-    from tests.helpers.tiny_models import tiny_model, tiny_tokenizer
-
-    return LocalModel(tiny_model("llama"), tiny_tokenizer(), max_context_tokens=24, max_new_tokens=4, chat=False)
 
 
 def test_keyword_certification_of_a_local_model_keeps_to_the_shapes_of_inference(local) -> None:

@@ -15,8 +15,9 @@ from robustrag_integrations.models.base import AskedAlone, Response  # noqa: E40
 from robustrag_integrations.models.local import model as local_module  # noqa: E402
 from robustrag_integrations.models.local.masks import MaskRules  # noqa: E402
 from robustrag_integrations.prompts import Prompt, PromptTemplate, prompts_for  # noqa: E402
+from tests.helpers.scripted import split  # noqa: E402
 from tests.helpers.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
-from tests.helpers.worlds import graded, split  # noqa: E402
+from tests.helpers.worlds import graded  # noqa: E402
 
 ARCHITECTURES = ["llama", "gpt2", "mistral", "neox"]
 PLAIN = ["Tomas Brevik", "engineer", "Sorra", "1871", "summer"]
