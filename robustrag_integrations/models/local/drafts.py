@@ -1,21 +1,24 @@
 """Answers verified from drafts: one forward pass instead of one per token, where a draft is what the model would say.
 
 A draft's tokens are read in the same pass as the prompt. A token stands only where the model's lead for it is far
-beyond the noise that other shapes make; `InDoubt` is raised elsewhere, and the answer is then decoded plainly. So the
-tokens are those of plain greedy decoding whatever the drafts are, and drafts may come from anyone.
+beyond the noise that other shapes make, as measured on this model's first final prompt; `InDoubt` is raised elsewhere,
+and the answer is then decoded plainly. So the tokens are those of plain greedy decoding whatever the drafts are, and
+drafts may come from anyone.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import torch
 
+from robustrag_integrations.models.local.batch import Batch
 from robustrag_integrations.models.local.shared import SharedBatch
 from robustrag_integrations.models.local.trie import TokenTrie
-from robustrag_integrations.models.noise import LOGIT_NOISE
+from robustrag_integrations.models.noise import LOGIT_NOISE, noise_bound
 
-CLEAR_LEAD = 2 * LOGIT_NOISE  # of the best logit over the next that stands, as a share of the largest (at least 1)
+_MEASURED = 8  # tokens of the model's own answer at which the noise is measured
 MOST_NODES = 64  # tokens of drafts in one pass; beyond, reading them costs what they save
 
 
@@ -23,19 +26,46 @@ class InDoubt(Exception):
     """A token's lead is so small that other shapes could have decided otherwise."""
 
 
-def drafted_tokens(batch: SharedBatch, drafts: TokenTrie) -> Iterator[int]:
+def measured_noise(plain: Batch, drafted: SharedBatch, most: int) -> float:
+    """How far logits read in one pass with a draft are from those of plain decoding, as a share of the largest.
+
+    The draft is what the model says by itself, so no passage chooses where the noise is measured.
+
+    Args:
+        plain: one prompt, not read yet.
+        drafted: the same prompt, not read yet.
+        most: how many tokens may follow it.
+    """
+    steps = [plain.open().logits]
+    tokens: list[int] = []
+    while len(tokens) < min(_MEASURED, most):
+        tokens.append(int(steps[-1].argmax(-1)[0]))
+        steps.append(plain.append(tokens[-1:]))
+    expected, got = torch.cat(steps), drafted.read(TokenTrie([tokens]))[0]
+    gaps = (got - expected).abs().amax(-1) / expected.abs().amax(-1).clamp(min=1)
+    return float(gaps.max().nan_to_num(nan=math.inf))
+
+
+def lead_needed(measured: float) -> float | None:
+    """The lead with which a token stands, as a share of the largest logit; None where drafts are of no use."""
+    bound = noise_bound(measured)
+    return None if bound is None else 2 * max(LOGIT_NOISE, bound)
+
+
+def drafted_tokens(batch: SharedBatch, drafts: TokenTrie, lead: float) -> Iterator[int]:
     """The greedy answer's tokens, one by one, without end: whoever takes them stops.
 
     Args:
         batch: one prompt, not read yet.
         drafts: what may follow it.
+        lead: of the best logit over the next with which a token stands, as a share of the largest logit.
 
     Raises:
         InDoubt: instead of a token that is not clear; those before it stand.
     """
     taken: list[int] = []
     node: int | None = -1
-    best, clear = _choices(batch.read(drafts)[0])
+    best, clear = _choices(batch.read(drafts)[0], lead)
     batch.forget_last(len(drafts))
     while node is not None:
         token = _clear(best[node + 1], clear[node + 1])
@@ -44,14 +74,14 @@ def drafted_tokens(batch: SharedBatch, drafts: TokenTrie) -> Iterator[int]:
         node = drafts.child(node, token)
     logits = batch.append_all(taken)
     while True:
-        [token], [stands] = _choices(logits)
+        [token], [stands] = _choices(logits, lead)
         yield _clear(token, stands)
         logits = batch.append([token])
 
 
-def _choices(logits: torch.Tensor) -> tuple[list[int], list[bool]]:
+def _choices(logits: torch.Tensor, lead: float) -> tuple[list[int], list[bool]]:
     """The best token after each position, and whether it is clear."""
-    return logits.argmax(-1).tolist(), clear_leads(logits, CLEAR_LEAD)
+    return logits.argmax(-1).tolist(), clear_leads(logits, lead)
 
 
 def clear_leads(logits: torch.Tensor, least: float) -> list[bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,14 @@ import torch
 
 from robustrag_integrations.models.base import TokenCodec
 from robustrag_integrations.models.local.batch import Batch
-from robustrag_integrations.models.local.drafts import MOST_NODES, InDoubt, clear_leads, drafted_tokens
+from robustrag_integrations.models.local.drafts import (
+    MOST_NODES,
+    InDoubt,
+    clear_leads,
+    drafted_tokens,
+    lead_needed,
+    measured_noise,
+)
 from robustrag_integrations.models.local.encoding import Encoded
 from robustrag_integrations.models.local.packing import known_noise
 from robustrag_integrations.models.local.reading import PromptReader
@@ -108,17 +116,34 @@ class GreedyWriter:
     def _tokens(self, prompt: Encoded, drafts: Sequence[Sequence[int]]) -> Iterator[int]:
         """The greedy tokens after a prompt, without end."""
         given = 0
-        if drafts and known_noise(self.reader.lm):
-            batch = self.reader.alone(prompt, len(prompt.ids), MOST_NODES + self.max_new_tokens)
-            if isinstance(batch, SharedBatch):
-                try:
-                    for token in drafted_tokens(batch, self._trie(drafts)):
-                        yield token
-                        given += 1
-                except InDoubt:
-                    pass
-        plain = self.reader.alone(prompt, len(prompt.ids), self.max_new_tokens)
-        yield from islice(_plain_tokens(plain), given, None)
+        lead = self._lead(prompt) if drafts else None
+        batch = self._drafted(prompt) if lead is not None else None
+        if lead is not None and batch is not None:
+            try:
+                for token in drafted_tokens(batch, self._trie(drafts), lead):
+                    yield token
+                    given += 1
+            except InDoubt:
+                pass
+        yield from islice(_plain_tokens(self._plain(prompt)), given, None)
+
+    def _lead(self, prompt: Encoded) -> float | None:
+        """The lead with which a token of a draft stands; measured on this prompt if it is the model's first."""
+        if not known_noise(self.reader.lm):
+            return None
+        return lead_needed(self.reader.draft_noise.get((), lambda: self._noise(prompt)))
+
+    def _noise(self, prompt: Encoded) -> float:
+        drafted = self._drafted(prompt)
+        return math.inf if drafted is None else measured_noise(self._plain(prompt), drafted, self.max_new_tokens)
+
+    def _drafted(self, prompt: Encoded) -> SharedBatch | None:
+        """A batch that has room for drafts; None where the model is read the plain way."""
+        batch = self.reader.alone(prompt, len(prompt.ids), MOST_NODES + self.max_new_tokens)
+        return batch if isinstance(batch, SharedBatch) else None
+
+    def _plain(self, prompt: Encoded) -> Batch:
+        return self.reader.alone(prompt, len(prompt.ids), self.max_new_tokens)
 
     def _trie(self, drafts: Sequence[Sequence[int]]) -> TokenTrie:
         trie = TokenTrie()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
-from robustrag_integrations.forks import lock_held_over_forks
 from robustrag_integrations.models.local.batch import Batch, PlainBatch
 from robustrag_integrations.models.local.causal_lm import CausalLM
 from robustrag_integrations.models.local.isolation import BatchShape, Isolation, Trial, probe, why_coupled
+from robustrag_integrations.models.local.remembered import Remembered
 from robustrag_integrations.models.local.trie import TokenTrie
 
 _TILE = 16  # columns of a pass over several rows are a multiple of this
@@ -24,10 +24,7 @@ Lay = Callable[[Sequence[tuple[int, ...]], int, BatchShape], Batch]
 
 
 class IsolationProbe:
-    """Probes a model in the shapes it is about to run in; safe to use from several threads.
-
-    What was found is forgotten once the model's weights are others. It holds for the device, the precision and the
-    number of threads that it was found with.
+    """Probes a model in the shapes that it is about to run in, and remembers what was found.
 
     Args:
         lm: the model.
@@ -36,20 +33,16 @@ class IsolationProbe:
 
     def __init__(self, lm: CausalLM, at_once: int) -> None:
         self._lm, self._at_once = lm, at_once
-        self._found: dict[Hashable, Isolation] = {}
-        self._weights: Hashable = ()
-        self._lock = lock_held_over_forks()
+        self._found = Remembered[Isolation](lm)
 
     @property
     def found(self) -> list[Isolation]:
         """What was found so far, by rows."""
-        with self._lock:
-            return sorted(set(self._found.values()), key=lambda found: found.rows)
+        return sorted(set(self._found.values), key=lambda found: found.rows)
 
     def forget(self) -> None:
         """Forget what was found."""
-        with self._lock:
-            self._found.clear()
+        self._found.clear()
 
     def shared(self, lay: Lay, rows: int, strings: Strings) -> Isolation:
         """For batches that are read in passes of so many columns each time, whatever their width.
@@ -73,15 +66,8 @@ class IsolationProbe:
         return self._find(lay, width - 1, strings, BatchShape(None, 1, rows, rows))
 
     def _find(self, lay: Lay, longest: int, strings: Strings, least: BatchShape) -> Isolation:
-        key = (least, longest, tuple(map(tuple, strings)), *_machine(self._lm))
-        weights = self._lm.fingerprint()
-        with self._lock:
-            if weights != self._weights:
-                self._found.clear()
-                self._weights = weights
-            if key not in self._found:
-                self._found[key] = self._probe(_trial(lay, longest, strings), least, longest)
-            return self._found[key]
+        key = (least, longest, tuple(map(tuple, strings)))
+        return self._found.get(key, lambda: self._probe(_trial(lay, longest, strings), least, longest))
 
     def _probe(self, trial: Trial, least: BatchShape, longest: int) -> Isolation:
         embeddings = self._lm.model.get_input_embeddings().weight.detach()
@@ -104,14 +90,3 @@ def _trial(lay: Lay, longest: int, strings: Strings) -> Trial:
         yield batch.append([_STEP_TOKEN] * batch.rows)
 
     return trial
-
-
-def _machine(lm: CausalLM) -> tuple[Hashable, ...]:
-    """What decides which kernels run, besides shapes."""
-    return (
-        str(lm.device),
-        str(lm.dtype),
-        torch.get_num_threads(),
-        torch.get_float32_matmul_precision(),
-        torch.are_deterministic_algorithms_enabled(),
-    )

@@ -213,12 +213,11 @@ class LocalModel(TextModel, DecodingModel):
         return self._reader.why_not_shared
 
     def forget_prefixes(self) -> None:
-        """Drop the kept prefixes, and what the isolation probe found.
+        """Drop the kept prefixes, and what was measured on the model.
 
         Frees their memory, and is needed after changes to the model other than weights.
         """
-        self._reader.prefixes.clear()
-        self._reader.probe.forget()
+        self._reader.forget()
 
     def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
         """Answer all prompts in one batch, greedily."""

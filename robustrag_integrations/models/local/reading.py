@@ -17,6 +17,7 @@ from robustrag_integrations.models.local.isolation_probe import IsolationProbe, 
 from robustrag_integrations.models.local.masks import MaskRules, NoExplicitMasks
 from robustrag_integrations.models.local.packing import Stem
 from robustrag_integrations.models.local.prefixes import PrefixStore
+from robustrag_integrations.models.local.remembered import Remembered
 from robustrag_integrations.models.local.shared import Row, SharedBatch, read_prefix
 from robustrag_integrations.models.local.slab import KeyValues
 
@@ -48,6 +49,11 @@ class PromptReader:
         share: whether to share prefixes at all.
         keep_bytes: bytes of prefixes kept from one call to the next.
         at_once: how many tokens are read in one forward pass.
+
+    Attributes:
+        prefixes: kept keys and values.
+        probe: finds the shapes in which prompts are read together.
+        draft_noise: how far logits of drafts are from those of plain decoding.
     """
 
     def __init__(self, lm: CausalLM, *, share: bool, keep_bytes: int, at_once: int) -> None:
@@ -55,6 +61,7 @@ class PromptReader:
         self.prefixes = PrefixStore(lm, keep_bytes)
         self._found: _Way | str | None = None if share else "switched off"
         self.probe = IsolationProbe(lm, at_once)
+        self.draft_noise = Remembered[float](lm)
         self._lock = lock_held_over_forks()
 
     @property
@@ -62,6 +69,12 @@ class PromptReader:
         """Why prefixes are not shared; None if they are."""
         found = self._way()
         return found if isinstance(found, str) else None
+
+    def forget(self) -> None:
+        """Drop kept prefixes, and everything that was measured."""
+        self.prefixes.clear()
+        self.probe.forget()
+        self.draft_noise.clear()
 
     def alone(self, prompt: Encoded, longest: int, room: int) -> Batch:
         """Lay out one prompt.

@@ -15,7 +15,7 @@ pytest.importorskip("transformers")
 
 from robustrag_integrations import KeywordAggregation, LocalModel  # noqa: E402
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings  # noqa: E402
-from robustrag_integrations.models.local import drafts as drafts_module  # noqa: E402
+from robustrag_integrations.models.local import greedy  # noqa: E402
 from robustrag_integrations.models.local.drafts import MOST_NODES  # noqa: E402
 from robustrag_integrations.models.local.trie import TokenTrie  # noqa: E402
 from robustrag_integrations.prompts import Prompt, prompts_for  # noqa: E402
@@ -30,6 +30,13 @@ FINAL = KEYWORDS.render(keywords="Brevik, Tomas", query=QUERY)
 
 def local(network: Any = None, **changes: Any) -> LocalModel:
     return LocalModel(network or tiny_model("llama"), TOKENIZER, **{"max_new_tokens": 12, "stop": (), **changes})
+
+
+def measured() -> LocalModel:
+    """A model that has seen a draft: the noise of drafts is measured with the first one."""
+    model = local()
+    model.generate([drafted(FINAL, "a draft")], "final")
+    return model
 
 
 def drafted(prompt: Prompt, *texts: str) -> Prompt:
@@ -49,8 +56,7 @@ def test_the_text_is_that_of_plain_decoding_whatever_the_drafts_say(architecture
 
 
 def test_a_draft_that_holds_saves_the_forward_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, steps = local(), []
-    model.generate([FINAL], "final")
+    model, steps = measured(), []
     with tokens_read(model) as slow:
         plain = model._ask_alone(FINAL, threading.Event(), steps.append)
     said = [int(logits.argmax()) for logits in steps]
@@ -65,6 +71,28 @@ def test_a_draft_that_holds_saves_the_forward_passes(monkeypatch: pytest.MonkeyP
     assert len(half) == 1 + (12 - 6)
 
 
+def test_noise_is_measured_on_a_final_prompt_of_the_model_as_it_is() -> None:
+    """Output rows that cancel to all but noise, and twins of nearly the same logit: the kernel decides between them."""
+    network = tiny_model("llama")
+    model = local(network)
+    assert model.why_not_shared is None  # as seen on a stand-in, before the weights change
+    with torch.no_grad():
+        network.model.embed_tokens.weight[:, 1] = network.model.embed_tokens.weight[:, 0]
+        for layer in network.model.layers:
+            for output in (layer.self_attn.o_proj.weight, layer.mlp.down_proj.weight):
+                output[1] = output[0]
+        head, push = network.lm_head.weight, 1e6 * torch.tensor([1.0, -1.0]).repeat(200)
+        head[1::2] = head[::2] * 1.005
+        head[:, 0] += push
+        head[:, 1] -= push
+    for words in ("Brevik, Tomas", "1871", "Sorra, Brevik", "a, b, c", "engineer, summer"):
+        prompt = KEYWORDS.render(keywords=words, query=QUERY)
+        [plain] = model.generate([prompt], "final")
+        text = plain.text or ""
+        for texts in ([text], [text[:5]], ["x y z"], [text[:9], text, "q"], ["word " * 12], [text + "!", text[:3]]):
+            assert model.generate([drafted(prompt, *texts)], "final") == [plain]
+
+
 @given(st.lists(st.text(alphabet="abTomas Brevik\n.é", max_size=30), max_size=4))
 @settings(max_examples=15, deadline=None)
 def test_hostile_drafts_change_nothing(texts: list[str]) -> None:
@@ -73,9 +101,9 @@ def test_hostile_drafts_change_nothing(texts: list[str]) -> None:
 
 
 def test_a_token_without_a_clear_lead_is_decoded_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = local()
+    model = measured()
     [plain] = model.generate([FINAL], "final")
-    monkeypatch.setattr(drafts_module, "CLEAR_LEAD", 1e9)  # nothing is clear
+    monkeypatch.setattr(greedy, "lead_needed", lambda noise: 1e9)  # nothing is clear
     prompt = drafted(FINAL, plain.text or "")
     with tokens_read(model) as read:
         assert model.generate([prompt], "final") == [plain]
@@ -108,7 +136,7 @@ def test_keyword_aggregation_verifies_its_answer_from_the_isolated_ones(chat: bo
 
 
 def test_the_first_piece_comes_before_anything_else_is_computed() -> None:
-    model = local()
+    model = measured()
     [plain] = model.generate([FINAL], "final")
     for prompt in (FINAL, drafted(FINAL, plain.text or "")):
         with tokens_read(model) as read:

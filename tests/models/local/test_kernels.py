@@ -146,10 +146,10 @@ def test_only_this_thread_within_the_kernels_and_no_other_is_served_by_them() ->
     assert torch.equal(seen[0], functional.scaled_dot_product_attention(query, key, key))
 
 
-def test_a_compiled_model_answers_as_before() -> None:
+def test_a_compiled_model_is_probed_and_answers_as_before() -> None:
     network, compiled = tiny_model("llama"), tiny_model("llama")
-    compiled.compile(backend="eager")
-    ours, theirs = (
-        DecodingAggregation(local(n), max_new_tokens=2).answer(QUERY, PASSAGES) for n in (network, compiled)
-    )
+    compiled.compile(backend="eager", dynamic=True)
+    models = [local(n) for n in (network, compiled)]
+    ours, theirs = (DecodingAggregation(m, max_new_tokens=2).answer(QUERY, PASSAGES) for m in models)
+    assert all(m.numerics["isolation"].startswith("probed") for m in models)
     assert (ours.text, ours.radius) == (theirs.text, theirs.radius)

@@ -1,0 +1,312 @@
+"""The isolation probe: leaks planted in kernels are found, and what it says of a model holds for real batches."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from transformers import MixtralConfig, MixtralForCausalLM  # noqa: E402
+
+from robustrag_integrations import DecodingAggregation, KeywordAggregation  # noqa: E402
+from robustrag_integrations.models.base import AskedAlone  # noqa: E402
+from robustrag_integrations.models.local import isolation_probe  # noqa: E402
+from robustrag_integrations.models.local.isolation import Isolation  # noqa: E402
+from tests.helpers.tiny_models import tiny_model  # noqa: E402
+from tests.models.local.moving import ATTACKS, BENIGN, PLANTED, PROMPTS, QUERY, local, moved  # noqa: E402
+
+Leak = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+class Leaking(torch.nn.Module):
+    """A linear layer whose rows have something to do with each other."""
+
+    def __init__(self, layer: torch.nn.Module, leak: Leak) -> None:
+        super().__init__()
+        self.layer, self.leak = layer, leak
+
+    @property
+    def weight(self) -> torch.Tensor:
+        return self.layer.weight
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        return self.leak(self.layer(inputs), inputs)
+
+
+def in_remainders(multiple: int) -> Leak:
+    """What does not fill a block of rows is computed by another kernel."""
+
+    def leak(outputs: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:
+        flat = outputs.flatten(0, -2)
+        whole = len(flat) // multiple * multiple
+        return torch.cat([flat[:whole], flat[whole:] * (1 + 2.0**-20)]).reshape(outputs.shape)
+
+    return leak
+
+
+def _signs(outputs: torch.Tensor) -> torch.Tensor:
+    return torch.tensor([1.0, -1.0]).repeat(outputs.shape[-1] // 2)
+
+
+def by_content(size: float) -> Leak:
+    return lambda outputs, inputs: outputs + size * _signs(outputs) * torch.sin(50 * inputs.sum())
+
+
+def by_rank(size: float) -> Leak:
+    return lambda outputs, inputs: outputs + size * _signs(outputs) * torch.arange(len(outputs))[:, None, None]
+
+
+def from_the_row_before(size: float) -> Leak:
+    """Odd rows have something of the even ones before them."""
+
+    def leak(outputs: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:
+        moved = outputs.clone()
+        moved[1::2] += size * outputs[::2][: len(outputs[1::2])]
+        return moved
+
+    return leak
+
+
+def leaking(leak: Leak, *, everywhere: bool = False) -> Any:
+    """A tiny model with a leak in its output, or in a layer of its body as well."""
+    network = tiny_model("llama")
+    network.lm_head = Leaking(network.lm_head, leak)
+    if everywhere:
+        layer = network.model.layers[1].mlp
+        layer.down_proj = Leaking(layer.down_proj, leak)
+    return network
+
+
+def peaked(network: Any) -> Any:
+    """The model with probabilities that leave room for attackers."""
+    with torch.no_grad():
+        network.lm_head.weight.mul_(40)
+    return network
+
+
+def isolation(model: Any) -> Isolation:
+    [found] = model._reader.probe.found
+    return found
+
+
+def session(model: Any, texts: list[str]) -> Any:
+    isolated = [PROMPTS.isolated.render(context=t, query=QUERY) for t in texts]
+    return model.open_session(isolated, PROMPTS.no_retrieval.render(query=QUERY), 4)
+
+
+@pytest.mark.parametrize("rows", [3, 5, 8, 11])
+@pytest.mark.parametrize("everywhere", [False, True])
+@pytest.mark.parametrize("multiple", [4, 8, 16])
+def test_rows_are_padded_to_where_remainders_do_not_matter(multiple: int, everywhere: bool, rows: int) -> None:
+    model = local(leaking(in_remainders(multiple), everywhere=everywhere))
+    assert moved(model, rows) == (0.0, 0.0)
+    shape = isolation(model).shape
+    for products in (shape.step_rows, shape.read_rows * shape.logit_columns):
+        assert products < multiple or products % multiple == 0  # all of them are in the remainder, or none
+    assert shape.step_rows < rows + 8 * (multiple <= 8) + 16 * (multiple > 8)
+    assert model.numerics["isolation"].startswith("probed: not a bit")
+
+
+@pytest.mark.parametrize("rows", [3, 5, 8])
+@pytest.mark.parametrize(
+    "leak", [by_content(1e-2), by_rank(1e-2), from_the_row_before(1e-2)], ids=["content", "rank", "row before"]
+)
+def test_a_leak_that_no_shape_mends_is_found_and_prompts_are_read_apart(leak: Leak, rows: int) -> None:
+    model = local(leaking(leak))
+    assert moved(model, rows) == (0.0, 0.0)
+    assert not isolation(model).bounded
+    assert "moved each other's probabilities by" in model.numerics["isolation"]
+    together = local(leaking(leak), apart=False)
+    gap, promised = moved(together, rows)
+    assert gap > 1e-6  # the leak is real
+    assert promised == 1.0
+
+
+@pytest.mark.parametrize("rows", [2, 5, 8])
+def test_a_leak_of_the_size_of_float_noise_is_measured(rows: int) -> None:
+    model = local(leaking(by_content(1e-6)))
+    gap, promised = moved(model, rows)
+    assert 0 < gap <= promised < 1e-4
+    assert isolation(model).bounded
+
+
+def test_noise_counts_against_the_slack_and_beyond_it_the_radius_is_zero() -> None:
+    passages = [BENIGN[0]] * 5
+    wide, narrow = (
+        DecodingAggregation(local(peaked(leaking(by_content(1e-5)))), max_new_tokens=2, slack=slack)
+        for slack in (2.0**-10, 0.0)
+    )
+    assert wide.answer(QUERY, passages).radius > 0
+    assert not any("radius is 0" in w for w in wide.answer(QUERY, passages).warnings)
+    answer = narrow.answer(QUERY, passages)
+    assert answer.radius == 0
+    assert any("the radius is 0: other groups' content can move" in w for w in answer.warnings)
+    certificate = narrow.certify(QUERY, passages, answer.text or "x", corruption_size=1)
+    assert (certificate.certified, certificate.tau) == (False, 0.0)
+    assert "slack" in (certificate.stopped or "")
+    assert "moved each other's" in certificate.numerics["isolation"]
+
+
+def quantised() -> Any:
+    return torch.ao.quantization.quantize_dynamic(peaked(tiny_model("llama")), {torch.nn.Linear}, dtype=torch.qint8)
+
+
+needs_int8 = pytest.mark.skipif(
+    not set(torch.backends.quantized.supported_engines) - {"none"}, reason="this build of torch cannot quantise"
+)
+
+
+@needs_int8
+@pytest.mark.parametrize("recognised", [True, False])
+def test_rows_that_share_a_scale_are_found_by_their_modules_and_by_trial(
+    recognised: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not recognised:
+        monkeypatch.setattr(isolation_probe, "why_coupled", lambda model: None)
+    model = local(quantised())
+    assert moved(model, 5) == (0.0, 0.0)  # read apart
+    assert not isolation(model).bounded
+    assert isolation(model).moved > 1e-3
+    assert ("a scale taken over all rows" in model.numerics["isolation"]) == recognised
+    gap, promised = moved(local(quantised(), apart=False), 5)
+    assert 1e-3 < gap <= promised
+
+
+@needs_int8
+def test_no_attack_within_the_radius_changes_an_answer_of_a_quantised_model() -> None:
+    passages = [BENIGN[0]] * 6
+    apart, together = (DecodingAggregation(local(quantised(), apart=a), max_new_tokens=3) for a in (None, False))
+    clean = apart.answer(QUERY, passages)
+    assert clean.radius > 0
+    for attack in ATTACKS:
+        assert apart.answer(QUERY, [*passages[:5], attack]).text == clean.text
+    answer = together.answer(QUERY, passages)
+    assert answer.radius == 0
+    assert any("LocalModel(apart=True)" in w for w in answer.warnings)
+    certificate = together.certify(QUERY, passages, answer.text or "x", corruption_size=1)
+    assert not certificate.certified
+    assert "a scale taken over all rows" in certificate.numerics["isolation"]
+
+
+@needs_int8
+def test_texts_of_a_quantised_model_are_those_of_asking_alone() -> None:
+    model = local(quantised())
+    prompts = [PROMPTS.isolated.render(context=t, query=QUERY) for t in (*BENIGN, *ATTACKS, PLANTED)]
+    assert model.generate(prompts, "isolated") == [model.generate([p], "isolated")[0] for p in prompts]
+    assert isinstance(model.finals(), AskedAlone)
+
+
+def test_a_near_tie_that_noise_would_decide_is_asked_alone() -> None:
+    """Every token has a twin; which of both is best is up to the other rows, by a millionth."""
+    signs = torch.tensor([1.0, -1.0]).repeat(200)
+
+    def leak(outputs: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:
+        return outputs + 1e-5 * signs * torch.sin(50 * inputs.sum())
+
+    def texts(attack: str) -> list[str | None]:
+        network = leaking(leak)
+        with torch.no_grad():
+            network.lm_head.weight[1::2] = network.lm_head.weight[::2]
+        model = local(network)
+        prompts = [PROMPTS.isolated.render(context=t, query=QUERY) for t in (*BENIGN, attack)]
+        said = [r.text for r in model.generate(prompts, "isolated")]
+        assert isolation(model).bounded
+        assert not isolation(model).exact
+        assert said == [model.generate([p], "isolated")[0].text for p in prompts]
+        return said[:3]
+
+    assert len({tuple(texts(attack)) for attack in ATTACKS}) == 1
+
+
+def test_a_mixture_of_experts_is_read_apart() -> None:
+    torch.manual_seed(0)
+    config = MixtralConfig(
+        vocab_size=400, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=1024, initializer_range=0.35, num_local_experts=4,
+    )  # fmt: skip
+    model = local(MixtralForCausalLM(config).eval())
+    assert moved(model, 5) == (0.0, 0.0)
+    assert "mixture of experts" in model.numerics["isolation"]
+
+
+def test_an_adapted_model_goes_through_the_probe() -> None:
+    adapted = tiny_model("llama")
+    target = adapted.model.layers[0].self_attn.q_proj
+    low, high = torch.nn.Linear(64, 4, bias=False), torch.nn.Linear(4, 64, bias=False)
+    adapted.model.layers[0].self_attn.q_proj = Leaking(target, lambda out, x: out + high(low(x)))
+    model = local(adapted)
+    assert moved(model, 5) == (0.0, 0.0)
+    assert len(model._reader.probe.found) == 1
+
+
+def test_what_was_found_holds_for_the_weights_and_threads_it_was_found_with() -> None:
+    model = local(tiny_model("llama"))
+    probed: list[int] = []
+    measure = model._reader.probe._probe
+    model._reader.probe._probe = lambda *args: probed.append(1) or measure(*args)  # type: ignore[func-returns-value]
+    session(model, BENIGN)
+    session(model, [*BENIGN[:2], PLANTED])
+    assert len(probed) == 1
+    session(model, BENIGN[:2])
+    assert len(probed) == 2  # another number of rows
+    with torch.no_grad():
+        model._model.lm_head.weight.mul_(1)
+    session(model, BENIGN)
+    assert len(probed) == 3
+    model.forget_prefixes()
+    session(model, BENIGN)
+    assert len(probed) == 4
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(before + 1)
+        session(model, BENIGN)
+    finally:
+        torch.set_num_threads(before)
+    assert len(probed) == 5
+
+
+def test_numerics_say_so_before_anything_was_probed_and_when_prompts_are_read_apart() -> None:
+    assert local(tiny_model("llama")).numerics["isolation"].startswith("not probed")
+    model = local(tiny_model("llama"), apart=True)
+    assert moved(model, 4) == (0.0, 0.0)
+    assert model.numerics["isolation"] == "every prompt in a batch of its own"
+
+
+def test_reading_apart_gives_the_answer_of_reading_together() -> None:
+    answers = [
+        DecodingAggregation(local(tiny_model("llama"), apart=apart), max_new_tokens=4).answer(QUERY, BENIGN)
+        for apart in (None, True)
+    ]
+    assert len({(a.text, a.radius) for a in answers}) == 1
+    words = KeywordAggregation(local(tiny_model("llama")), extractor=lambda t: set(t.split()))
+    assert words.answer(QUERY, BENIGN).text
+
+
+@pytest.mark.parametrize(
+    ("kernels", "threads", "rows"),
+    [("", "1", "5 6 11 17"), ("COMPATIBLE", "1", "5 11 13 17 22"), ("AVX2", "1", "5 11"), ("", "2", "5 11")],
+)
+def test_nothing_moves_further_than_promised_under_several_sets_of_kernels(
+    kernels: str, threads: str, rows: str
+) -> None:
+    """One machine stands for others: MKL_CBWR chooses among MKL's kernels, before it is loaded."""
+    chosen = {"MKL_CBWR": kernels} if kernels else {}
+    others = {k: v for k, v in os.environ.items() if k != "MKL_CBWR"}
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.models.local.moving", threads, *rows.split()],
+        env={**others, **chosen, "OMP_NUM_THREADS": threads},
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr[-2000:]
+    assert "probed: not a bit of a row depends on other rows" in done.stdout
