@@ -125,7 +125,7 @@ def test_keyword_aggregation_verifies_its_answer_from_the_isolated_ones(chat: bo
     stop = None if chat else ["\n\n"]
     model = LocalModel(network, tokenizer, max_new_tokens=6, max_context_tokens=64, stop=stop, chat=chat)
     passages = [PASSAGES[0]] * 3
-    defense = KeywordAggregation(model, extractor=lambda text: set(text.split()))
+    defense = KeywordAggregation(model, extractor=lambda text: set(text.split()), abstention=lambda text: False)
     with tokens_read(model):
         answer = defense.answer(QUERY, passages)
     keywords = KeywordSettings.of(extractor=lambda text: set(text.split()))
