@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,10 @@ __all__ = ["reader_folder", "reader_server"]
 # torch's threads sleep while they wait for each other: on a busy machine, spinning ones take six times the CPU time and
 # four times as long. Set before torch loads its thread library; the programs that tests start inherit it.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+# A job in the background of a script ignores Ctrl-C, and so would the programs that tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SLOW = Path(__file__).with_name("slow.txt")
 
