@@ -23,6 +23,7 @@ from langchain_core.runnables.config import ContextThreadPoolExecutor, merge_con
 from langchain_robustrag.language_models import is_synchronous
 from langchain_robustrag.limits import CallLimit
 from langchain_robustrag.prompts import FilledPrompt
+from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.models.call_threads import CallThreads
 from robustrag_integrations.models.time_limits import astream_within, await_within
@@ -102,7 +103,9 @@ class CallPerformer:
         try:
             yield from self._threads.stream(self.calls.timeout, asking.stream(value, self._final()))
             return
-        except Exception as error:
+        except INTERRUPTS:
+            raise
+        except BaseException as error:
             failed = self._shown(error)
         raise failed
 
@@ -113,7 +116,9 @@ class CallPerformer:
                 async for piece in pieces:
                     yield piece
             return
-        except Exception as error:
+        except INTERRUPTS:
+            raise
+        except BaseException as error:
             failed = self._shown(error)
         raise failed
 
@@ -177,7 +182,9 @@ class CallPerformer:
         asking, value = self.calls.asking(prompt)
         try:
             return self._threads.call(self.calls.timeout, asking.invoke, value, config)
-        except Exception as error:
+        except INTERRUPTS:
+            raise
+        except BaseException as error:
             failed = self._shown(error)
         raise failed
 
@@ -187,13 +194,17 @@ class CallPerformer:
             if self.calls.synchronous:
                 return await self._threads.acall(self.calls.timeout, asking.invoke, value, config)
             return await await_within(self.calls.timeout, asking.ainvoke(value, config))
-        except Exception as error:
+        except INTERRUPTS:
+            raise
+        except BaseException as error:
             failed = self._shown(error)
         raise failed
 
-    def _shown(self, error: Exception) -> Exception:
+    def _shown(self, error: BaseException) -> Exception:
         """The exception, or what may be shown of it where it holds one of the model's keys."""
-        return error if isinstance(error, _steering()) else presentable(error, secrets_of(self.calls.llm))
+        if isinstance(error, Exception) and isinstance(error, _steering()):
+            return error
+        return presentable(error, secrets_of(self.calls.llm))
 
     def _failed(self, error: Exception) -> Response:
         """A failed group is an abstention, unless the exception steers the graph or the task around it."""

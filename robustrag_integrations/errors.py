@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
+
+# What is not a failure and is never made one. Any other exception is, also those of libraries in Rust, which raise
+# `PanicException`, a `BaseException`.
+INTERRUPTS = (KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError)
 
 
 class RobustRAGError(Exception):

@@ -16,16 +16,15 @@ from typing import Any, TypeVar
 
 Owner = TypeVar("Owner")
 
-_held: list[weakref.ref[Any]] = []  # in the order in which they were made, so outer locks come before inner ones
+_PATIENCE = 0.1  # seconds of waiting for one lock while others are held
+
+_held: list[weakref.ref[Any]] = []
 _renewed: list[tuple[weakref.ref[Any], Callable[[Any], None]]] = []
 _mine = threading.local()  # the locks that this thread took for the fork it is about to make
 
 
 def lock_held_over_forks() -> threading.RLock:
-    """Return a lock that nobody holds while the process forks: a fork waits until it is free.
-
-    A lock that is taken inside another one must be made after it.
-    """
+    """Return a lock that nobody holds while the process forks: forking waits for the thread that does."""
     lock = threading.RLock()
     _held[:] = [reference for reference in _held if reference() is not None]
     _held.append(weakref.ref(lock))
@@ -39,9 +38,24 @@ def renew_in_children(owner: Owner, renew: Callable[[Owner], None]) -> None:
 
 
 def _before() -> None:
-    _mine.taken = [lock for reference in list(_held) if (lock := reference()) is not None]
-    for lock in _mine.taken:
-        lock.acquire()
+    """Take all locks. Another thread may hold one and wait for a second: what was taken is given back meanwhile."""
+    locks = [lock for reference in list(_held) if (lock := reference()) is not None]
+    _mine.taken = []
+    while (busy := _take_all(locks)) is not None:
+        _after_in_parent()
+        busy.acquire()
+        _mine.taken = [busy]
+
+
+def _take_all(locks: list[Any]) -> Any:
+    """The first lock that could not be had in time; None: all are taken."""
+    for lock in locks:
+        if lock in _mine.taken:
+            continue
+        if not lock.acquire(timeout=_PATIENCE):
+            return lock
+        _mine.taken.append(lock)
+    return None
 
 
 def _after_in_parent() -> None:

@@ -12,6 +12,8 @@ from numbers import Number
 from pathlib import PurePath
 from typing import TypeVar
 
+from robustrag_integrations.errors import INTERRUPTS
+
 T = TypeVar("T")
 
 
@@ -37,7 +39,9 @@ def keys_of(items: Iterable[T], key: Callable[[T], object]) -> Keys:
         try:
             found = usable(key(item))
             place = known.setdefault(found, len(known))
-        except Exception as error:
+        except INTERRUPTS:
+            raise
+        except BaseException as error:
             found, reason = None, type(error).__name__
             place = known.setdefault(None, len(known))
         places.append(place)
@@ -70,5 +74,7 @@ def label(value: object) -> str | None:
             return str.__str__(value) or None
         named = isinstance(value, (Number, PurePath)) and not isinstance(value, bool) and bool(value == value)
         return str(value) if named else None
-    except Exception:  # a number that cannot be compared or written out
+    except INTERRUPTS:
+        raise
+    except BaseException:  # a number that cannot be compared or written out
         return None

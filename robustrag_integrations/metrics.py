@@ -20,14 +20,13 @@ from typing import Any, Protocol
 
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.checks import check_at_least
-from robustrag_integrations.display import printable
-from robustrag_integrations.errors import ModelError, RobustRAGError
+from robustrag_integrations.errors import INTERRUPTS, ModelError, RobustRAGError
 from robustrag_integrations.forks import lock_held_over_forks
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.normalise import plain_words
 from robustrag_integrations.plugins import load_object
 from robustrag_integrations.prompts import Prompt, PromptTemplate
-from robustrag_integrations.redaction import redacted
+from robustrag_integrations.redaction import in_one_line, redacted
 
 _ARTICLES = frozenset({"a", "an", "the"})
 
@@ -271,10 +270,10 @@ class GuardedMetric:
         """
         try:
             return checked_score(self.metric(response, references), self.metric)
-        except RobustRAGError:
+        except (RobustRAGError, *INTERRUPTS):
             raise
-        except Exception as error:  # the metric is the user's: it may raise anything
-            self.failures[response] = f"{type(error).__name__}: {printable(str(error), 200)}"
+        except BaseException as error:  # the metric is the user's: it may raise anything
+            self.failures[response] = in_one_line(error)
             return 0.0
 
     def warnings(self) -> tuple[str, ...]:

@@ -15,12 +15,13 @@ import os
 import re
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
-from types import ModuleType
+from contextlib import suppress
+from types import FunctionType, ModuleType
 from typing import Any
 from urllib.parse import quote, unquote
 
 from robustrag_integrations.display import printable
-from robustrag_integrations.errors import ModelError
+from robustrag_integrations.errors import INTERRUPTS, ModelError
 
 HIDDEN = "***"
 
@@ -77,7 +78,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             "",
             "",
         ),
-        (r"(?<![A-Za-z0-9])(?:AIza[\w-]{16,}|A[KS]IA[A-Z0-9]{12,}|ya29\.[\w.-]{8,}|eyJ[\w-]{8,}\.[\w.-]+)", "", ""),
+        (r"(?<![A-Za-z0-9])(?:AIza[\w-]{16,}|A[KS]IA[A-Z0-9]{12,}|ya29\.[\w.-]{8,}|eyJ[\w-]{8,400}\.[\w.-]+)", "", ""),
     )
 )
 
@@ -110,14 +111,20 @@ def in_one_line(error: BaseException, secrets: Iterable[str] = ()) -> str:
     return f"{type(error).__name__}: {words}" if words else type(error).__name__
 
 
-def presentable(error: Exception, secrets: Iterable[str] = ()) -> Exception:
+def presentable(error: BaseException, secrets: Iterable[str] = ()) -> Exception:
     """The exception itself where nothing in it shows a credential; else a ModelError that says the same without it.
+
+    So does a ModelError in place of what is not an `Exception`, such as the panics of libraries in Rust.
 
     Raise what comes out outside the `except` clause: inside, Python would chain the original to it.
     """
     known = tuple(secrets)
     said = "".join(_said(error))
-    return error if redacted(said, known) == said else ModelError(in_one_line(error, known))
+    return (
+        error
+        if isinstance(error, Exception) and redacted(said, known) == said
+        else ModelError(in_one_line(error, known))
+    )
 
 
 def secrets_of(*clients: Any) -> tuple[str, ...]:
@@ -163,7 +170,9 @@ def _without_pieces(text: str, secrets: list[str]) -> str:
 def _words(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:  # an exception's own `__str__` may fail
+    except INTERRUPTS:
+        raise
+    except BaseException:  # an exception's own `__str__` may fail
         return ""
 
 
@@ -181,18 +190,30 @@ def _said(error: BaseException | None) -> Iterator[str]:
 
 
 def _secrets(name: str, value: Any, depth: int, seen: dict[int, Any]) -> Iterator[str]:
+    deeper = depth and id(value) not in seen and len(seen) < _MOST_OBJECTS
+    try:
+        found, parts = _credentials(name, value), _parts(name, value) if deeper else []
+    except INTERRUPTS:
+        raise
+    except BaseException:  # settings refer to anybody's objects: proxies that answer at certain times only, for one
+        return
+    yield from found
+    if parts:
+        seen[id(value)] = value  # kept alive: another object could get its number
+        for inner, held in parts:
+            yield from _secrets(inner, held, depth - 1, seen)
+
+
+def _credentials(name: str, value: Any) -> list[str]:
+    """What is secret in a single value of that name."""
     if isinstance(value, (bytes, str)):
         text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-        if _SECRET_NAME.search(name) or (name.endswith(_HEADER) and not _HARMLESS_HEADER.match(name)):
-            yield text
-            yield text.partition(" ")[2]  # what follows Bearer or Basic
-        yield from _in_address(text)
-    elif callable(reveal := getattr(value, "get_secret_value", None)) and not isinstance(value, type):
-        yield str(reveal())
-    elif depth and id(value) not in seen and len(seen) < _MOST_OBJECTS:
-        seen[id(value)] = value  # kept alive: another object could get its number
-        for inner, held in _parts(name, value):
-            yield from _secrets(inner, held, depth - 1, seen)
+        named = _SECRET_NAME.search(name) or (name.endswith(_HEADER) and not _HARMLESS_HEADER.match(name))
+        after = text.partition(" ")[2]  # what follows Bearer or Basic
+        return [*((text, after) if named else ()), *_in_address(text)]
+    if callable(getattr(type(value), "get_secret_value", None)):
+        return [str(value.get_secret_value())]
+    return []
 
 
 def _parts(name: str, value: Any) -> list[tuple[str, Any]]:
@@ -207,13 +228,24 @@ def _parts(name: str, value: Any) -> list[tuple[str, Any]]:
     if inspect.ismethod(value):
         return [("", value.__self__)]
     if inspect.isfunction(value):
-        used = inspect.getclosurevars(value)
-        return [*used.nonlocals.items(), *used.globals.items()]
+        return [*_closed_over(value), *_globals_of(value)]
     if isinstance(value, (type, ModuleType)):
         return []
     own = getattr(value, "__dict__", None)
     private = getattr(value, "__pydantic_private__", None)
     return [*(own or {}).items(), *(private or {}).items()]
+
+
+def _closed_over(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """The variables of enclosing functions that a function refers to; some may have no value (yet)."""
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with suppress(ValueError):
+            yield name, cell.cell_contents
+
+
+def _globals_of(function: FunctionType) -> list[tuple[str, Any]]:
+    held = function.__globals__
+    return [(name, held[name]) for name in function.__code__.co_names if name in held]
 
 
 def _in_address(text: str) -> Iterator[str]:

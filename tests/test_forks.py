@@ -138,6 +138,28 @@ def test_forking_waits_for_who_holds_a_lock_and_the_child_finds_it_free() -> Non
     )
 
 
+def test_a_fork_waits_for_a_thread_that_takes_a_later_lock_before_an_earlier_one() -> None:
+    assert (
+        _in_a_child(
+            "import os, threading, time\n"
+            "from robustrag_integrations.forks import lock_held_over_forks\n"
+            "first, second, inside = lock_held_over_forks(), lock_held_over_forks(), threading.Event()\n"
+            "def change():\n"
+            "    with second:\n"
+            "        inside.set(); time.sleep(0.2)\n"
+            "        with first: pass\n"
+            "threading.Thread(target=change).start()\n"
+            "inside.wait()\n"
+            "child = os.fork()\n"
+            "if not child:\n"
+            "    os._exit(0 if first.acquire(timeout=1) and second.acquire(timeout=1) else 1)\n"
+            "assert first.acquire(timeout=1) and second.acquire(timeout=1)\n"
+            "raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+        )
+        == 0
+    )
+
+
 def test_locks_and_owners_are_held_weakly() -> None:
     class Owner:
         pass

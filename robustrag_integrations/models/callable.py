@@ -13,7 +13,7 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.checks import check_at_least
-from robustrag_integrations.errors import ModelError
+from robustrag_integrations.errors import INTERRUPTS, ModelError
 from robustrag_integrations.forks import renew_in_children
 from robustrag_integrations.models.base import Response, Role, TextModel
 from robustrag_integrations.models.call_threads import CallThreads
@@ -144,7 +144,9 @@ class CallableModel(TextModel):
             try:
                 yield from map(_checked, self._threads.stream(self._timeout, self._stream_fn(prompt.text)))
                 return
-            except Exception as error:
+            except INTERRUPTS:
+                raise
+            except BaseException as error:
                 failed = error
         raise self._final_failure(failed)
 
@@ -163,7 +165,9 @@ class CallableModel(TextModel):
                     async for piece in pieces:
                         yield _checked(piece)
                 return
-            except Exception as error:
+            except INTERRUPTS:
+                raise
+            except BaseException as error:
                 failed = error
         raise self._final_failure(failed)
 
@@ -171,7 +175,7 @@ class CallableModel(TextModel):
         """What must not be read in an error: the keys of the clients that the functions use."""
         return secrets_of(self._fn, self._async_fn, self._stream_fn, self._async_stream_fn)
 
-    def _final_failure(self, error: Exception) -> ModelError:
+    def _final_failure(self, error: BaseException) -> ModelError:
         secrets = self._secrets()
         shown = presentable(error, secrets)
         if isinstance(shown, ModelError) and isinstance(error, ModelError):
@@ -183,7 +187,9 @@ class CallableModel(TextModel):
     def _respond(self, prompt: str, stopped: threading.Event) -> Response:
         try:
             return Response(_checked(self._retrying(stopped)(self._call, prompt)))
-        except Exception as error:
+        except INTERRUPTS:
+            raise
+        except BaseException as error:
             return Response(None, error=in_one_line(error, self._secrets()))
 
     def _call(self, prompt: str) -> str:
@@ -194,7 +200,9 @@ class CallableModel(TextModel):
     async def _arespond(self, prompt: str) -> Response:
         try:
             return Response(_checked(await self._async_retrying()(self._acall, prompt)))
-        except Exception as error:
+        except INTERRUPTS:
+            raise
+        except BaseException as error:
             return Response(None, error=in_one_line(error, self._secrets()))
 
     async def _acall(self, prompt: str) -> str:

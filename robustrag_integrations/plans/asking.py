@@ -9,12 +9,12 @@ from typing import Any, Generic, TypeVar
 
 from robustrag_integrations.answer import GroupReport
 from robustrag_integrations.display import printable
-from robustrag_integrations.errors import ModelError, QuorumError
+from robustrag_integrations.errors import INTERRUPTS, ModelError, QuorumError
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.requests import Ask, Emit, Reply, Request, responses_of
 from robustrag_integrations.prompts import ABSTENTION, Prompt
-from robustrag_integrations.redaction import redacted
+from robustrag_integrations.redaction import in_one_line, redacted
 
 Found = TypeVar("Found")
 
@@ -67,9 +67,10 @@ def read_response(response: Response, read: Callable[[str], Found | None]) -> Re
         return Reading(response, None)
     try:
         return Reading(response, read(response.text))
-    except Exception as error:
-        said = printable(str(error), 200)
-        reason = f"its response could not be read: {type(error).__name__}{said and f': {said}'}"
+    except INTERRUPTS:
+        raise
+    except BaseException as error:
+        reason = f"its response could not be read: {in_one_line(error)}"
         return Reading(Response(None, error=reason, truncated=response.truncated), None)
 
 

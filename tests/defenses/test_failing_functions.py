@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
@@ -32,6 +32,17 @@ def _model() -> CallableModel:
     return CallableModel(respond)
 
 
+class _Wordless(Exception):
+    """An exception of somebody else's class, which cannot even be shown."""
+
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
+class _Panic(BaseException):
+    """What libraries in Rust raise, such as tokenizers: it is not an `Exception`."""
+
+
 def _deep(text: str) -> set[str]:
     return _deep(text) if "evil" in text else {"paris"}
 
@@ -44,6 +55,8 @@ ERRORS = [
     KeyError("\x1b[31m"),
     MemoryError(),
     StopIteration(),
+    _Wordless(),
+    _Panic("index out of bounds"),
     UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"),
 ]
 
@@ -101,6 +114,55 @@ def test_an_extractor_that_returns_something_else_costs_its_group_alone() -> Non
         assert (answer.text, answer.groups[0].status) == ("Paris", "failed")
 
 
+class _Unequal(str):
+    """A word that cannot be compared."""
+
+    def __eq__(self, other: object) -> bool:
+        raise ValueError("odd")
+
+    __hash__ = str.__hash__
+
+
+def test_words_are_their_characters_and_may_come_from_a_generator() -> None:
+    def extract(text: str) -> Iterator[str]:
+        return map(_Unequal, text.lower().split())
+
+    answer = KeywordAggregation(_model(), extractor=extract).answer("Where?", ["planted", *PASSAGES])  # type: ignore[arg-type]
+    assert (answer.text, answer.evidence["retained"]) == ("Paris", ["paris"])
+    assert {type(word) for group in answer.groups for word in group.keywords} == {str}
+
+
+@pytest.mark.parametrize("error", [_Panic("index out of bounds"), _Wordless()], ids=repr)
+def test_a_model_function_that_raises_whatever_over_one_prompt_costs_its_group_alone(error: BaseException) -> None:
+    def respond(prompt: str) -> str:
+        if "planted" in prompt:
+            raise error
+        return "Paris"
+
+    async def arespond(prompt: str) -> str:
+        return respond(prompt)
+
+    for model in (CallableModel(respond), CallableModel(respond, timeout=9), CallableModel(async_fn=arespond)):
+        defense = KeywordAggregation(model)
+        for answer in (
+            defense.answer("Where?", ["planted", *PASSAGES]),
+            asyncio.run(defense.aanswer("Where?", ["planted", *PASSAGES])),
+        ):
+            assert (answer.text, answer.groups[0].status) == ("Paris", "failed")
+            assert answer.groups[0].error is not None
+            assert answer.groups[0].error.startswith(type(error).__name__)
+
+
+def test_a_stream_that_panics_is_a_failed_final_call() -> None:
+    def pieces(prompt: str) -> Iterator[str]:
+        yield "Par"
+        raise _Panic("index out of bounds")
+
+    model = CallableModel(lambda prompt: "Paris", stream_fn=pieces)
+    with pytest.raises(ModelError, match="_Panic: index out of bounds"):
+        list(KeywordAggregation(model).stream("Where?", PASSAGES))
+
+
 def test_an_extractor_may_let_its_group_abstain() -> None:
     def extract(text: str) -> set[str] | None:
         return None if "evil" in text else {"paris"}
@@ -150,11 +212,13 @@ def test_a_vote_that_cannot_be_read_costs_its_group_alone(monkeypatch: pytest.Mo
     assert defense.certify("Where?", ["planted", *PASSAGES], "Paris", choices=["Rome", "Paris"]).tau == 1.0
 
 
-@pytest.mark.parametrize("wrong", [ValueError("odd"), -1.0, float("nan"), "text", None], ids=repr)
+@pytest.mark.parametrize(
+    "wrong", [ValueError("odd"), _Wordless(), _Panic(), -1.0, float("nan"), "text", None], ids=repr
+)
 def test_a_response_that_a_metric_cannot_score_scores_0(wrong: object) -> None:
     def metric(response: str, references: Sequence[str]) -> float:
         if "odd" in response:
-            if isinstance(wrong, Exception):
+            if isinstance(wrong, BaseException):
                 raise wrong
             return wrong  # type: ignore[return-value]
         return 1.0

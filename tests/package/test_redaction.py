@@ -79,6 +79,41 @@ def test_what_looks_like_a_credential_is_hidden(said: str, secret: str) -> None:
     assert redacted(shown) == shown
 
 
+def test_looking_for_credentials_takes_time_that_grows_with_the_text() -> None:
+    for begun in ("-eyJ", "-sk-", "a://", "?key=?", "x-a-key ", "Basic aaaa "):
+        began = time.perf_counter()
+        redacted(begun * (20_000 // len(begun)))
+        assert time.perf_counter() - began < 0.4, begun  # quadratic time was 0.7 s on an idle machine
+
+
+class _Proxy:
+    """What answers at certain times only, like a web framework's `request`."""
+
+    def __getattr__(self, name: str) -> object:
+        raise RuntimeError("outside of a request")
+
+
+class _Headers(dict[str, str]):
+    def items(self) -> Any:
+        raise RuntimeError("dictionary changed size during iteration")
+
+
+request = _Proxy()
+
+
+def test_what_cannot_be_searched_for_secrets_is_passed_over() -> None:
+    def build() -> Any:
+        def ask(prompt: str) -> Any:
+            return request, client, unset
+
+        client = {"api_key": "quite-secret-17"}
+        if not client:
+            unset = 1
+        return ask
+
+    assert secrets_of({"headers": _Headers(authorization="x")}, build()) == ("quite-secret-17", "")
+
+
 @pytest.mark.parametrize(
     "said",
     [

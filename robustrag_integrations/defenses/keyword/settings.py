@@ -96,9 +96,11 @@ class KeywordSettings:
         found = self.extractor(text)
         if found is None:
             return None
-        if isinstance(found, str) or not all(isinstance(w, str) for w in found):
+        given = () if isinstance(found, str) else tuple(found)  # a generator can be read but once
+        if isinstance(found, str) or not all(isinstance(w, str) for w in given):
             raise TypeError(f"the extractor must return a set of str, got {type(found).__name__}")
-        return frozenset(w for w in found if len(w.split()) >= self.min_words)
+        words = map(str.__str__, given)  # of a subclass of str, which may compare as it likes, the characters alone
+        return frozenset(w for w in words if len(w.split()) >= self.min_words)
 
     def as_dict(self) -> dict[str, Any]:
         """The settings, JSON-safe, as answers and certificates name them."""
