@@ -59,12 +59,20 @@ def usable(key: object) -> Hashable:
         return tuple(map(usable, key))
     if isinstance(key, frozenset):
         return frozenset(map(usable, key))
-    if is_dataclass(key) and not isinstance(key, type) and key.__dataclass_params__.eq:  # type: ignore[attr-defined]
+    if not isinstance(key, type) and (names := _compared(key)) is not None:
         hash(key)
-        return type(key), *(usable(getattr(key, field.name)) for field in fields(key) if field.compare)
+        return type(key), *(usable(getattr(key, name)) for name in names)
     if hash(key) != hash(key):
         raise TypeError("the hash changes")
     return key if key == key else None
+
+
+def _compared(key: object) -> list[str] | None:
+    """The fields by which a dataclass or pydantic object is compared; None for anything else."""
+    if is_dataclass(kind := type(key)):
+        return [f.name for f in fields(kind) if f.compare] if kind.__dataclass_params__.eq else None  # type: ignore[attr-defined]
+    named = getattr(kind, "model_fields", None)
+    return list(named) if isinstance(named, dict) else None
 
 
 def label(value: object) -> str | None:

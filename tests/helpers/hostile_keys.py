@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
+from pydantic import BaseModel
 
 
 class Unequal:
@@ -77,6 +78,13 @@ class Record:
     number: float
 
 
+class Frozen(BaseModel, frozen=True):
+    """Compared by its fields, as pydantic does it."""
+
+    name: str
+    number: float
+
+
 def nested(depth: int) -> tuple[Any, ...]:
     value: tuple[Any, ...] = ()
     for _ in range(depth):
@@ -114,6 +122,7 @@ KEYS_WITH_NAN: dict[str, Callable[[], Any]] = {
     "nan in a frozen set": lambda: frozenset([float("nan")]),
     "nan in a named tuple": lambda: Named("a", float("nan")),
     "nan in a dataclass": lambda: Record("a", float("nan")),
+    "nan in a pydantic object": lambda: Frozen(name="a", number=float("nan")),
 }
 USABLE_KEYS: dict[str, Callable[[int], Any]] = {
     "text": lambda i: f"site {i}",
@@ -126,6 +135,7 @@ USABLE_KEYS: dict[str, Callable[[int], Any]] = {
     "frozen set": lambda i: frozenset([i, "site"]),
     "named tuple": lambda i: Named("a", i),
     "dataclass": lambda i: Record("a", i),
+    "pydantic object": lambda i: Frozen(name="a", number=i),
     "day": lambda i: datetime.date(2020, 1, 1 + i),
     "bytes": lambda i: bytes([i]),
 }

@@ -16,6 +16,7 @@ from robustrag_integrations.models.server.events import Events
 from robustrag_integrations.models.server.loop_thread import LoopThread
 from robustrag_integrations.models.server.replies import parsed, said_by_server
 from robustrag_integrations.models.time_limits import finishes_within
+from robustrag_integrations.redaction import redacted
 
 try:
     from openai import AsyncOpenAI, OpenAIError
@@ -52,7 +53,7 @@ class Connection:
         attempts: tries in all.
 
     Raises:
-        ModelError: there is neither a key nor a server that may need none.
+        ModelError: there is neither a key nor a server that may need none, or the server's address holds a query.
     """
 
     def __init__(
@@ -174,6 +175,12 @@ class Connection:
 def _without_password(address: str) -> tuple[str, tuple[str, str] | None]:
     """An address without the user and password in it, which would stand in logs and certificates; and these."""
     parts = urlsplit(address)
+    if parts.query or parts.fragment:  # the client would put the path behind it, and HTTP clients log addresses
+        raise ModelError(
+            f"base_url ends in a query or fragment (after {redacted(parts.netloc.rpartition('@')[2] + parts.path)}): "
+            "leave it out, and give a key as api_key or options={'extra_headers': {...}}, anything else as "
+            "options={'extra_query': {...}}"
+        )
     user, at, host = parts.netloc.rpartition("@")
     if not at:
         return address, None
