@@ -25,7 +25,7 @@ _OF_SCRIPT = {
 _WORD = re.compile(r"[^\W\d_]+")
 # Words that are frequent in one of these languages and rare in the others.
 _PROFILES = {
-    "en": "the of and to is was in it for with that by from are were an at its be which has had this on as not what who",
+    "en": "the of and to is was in it for with that by from are were an at its be which has had this on as not what who no yes never they he she but there his her their",
     "de": "der die das und ist ein eine einem einen einer im am zum zur von mit den dem des war wurde nicht auf für sich als nach bei aus wird hat es sie er vom ins laut heißt dort noch so wo",
     "fr": "le la les des du un une est et dans en au aux à il elle que qui sur pour par avec pas ne été était son sa ses ce cette cette c'est d'un d'une selon fut à",
     "es": "el la los las de del y en un una es que por con se su para al fue era no según más lo sus como está son desde",
@@ -74,6 +74,14 @@ NEGATIONS = frozenset(
         "not never cannot n't nicht kein keine keinen keinem keiner nie pas jamais aucun aucune no nunca "
         "ningún ninguna non mai nessun nessuna não nem nie nigdy не ни değil không chưa לא אינו אינה لا ليس "
         "غير لم नहीं niet geen inte ingen"
+    )
+)
+
+
+VERDICTS = frozenset(
+    listed(
+        "yes no ja nein oui non sí no sì sim não tak nie да нет так ні evet hayır نعم لا כן לא हाँ हां नहीं 是 是的 不是 对 不 "
+        "はい いいえ 네 예 아니요 아니오 ใช่ ไม่ใช่ có không nee nej"
     )
 )
 

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from robustrag_integrations.keywords.closed_classes import ARTICLES, NAME_LINKS, listed
+from robustrag_integrations.keywords.languages import VERDICTS
 from robustrag_integrations.keywords.normalise import as_keyword, without_accents
 from robustrag_integrations.keywords.other_languages import keywords_of_line, whole_reply
 from robustrag_integrations.keywords.words import Item, TaggedWord, items_of
@@ -36,6 +37,7 @@ _TITLE = re.compile(
     r"\b[A-Z][\w'-]{0,40}(?:(?: (?:a|an|the|and|but|or|nor|for|in|on|at|to|with|without|from|of|by|as|is)){0,3}"
     r" [A-Z][\w'-]{0,40}){1,7}"
 )
+_FIRST_WORD = re.compile(r"[^\W\d_](?:[^\W\d_]|[\u0900-\u0963])*")
 _HYPHEN = re.compile(r"(?<=[^\W\d_])-(?=\w)")
 _PREFIX = re.compile(r"\b(e|co|re|pre|non|anti|un|multi|semi|sub|inter)-(?=[^\W\d_])")
 _APOSTROPHE = re.compile(r"(?<=[^\W\d_])'(?=[^\W\d_])")
@@ -62,6 +64,8 @@ def keywords_in(lines: Sequence[str], language: str) -> frozenset[str]:
     found = {keyword for line in lines for keyword in keywords_of_line(line, language)}
     if whole := whole_reply(lines, language):
         found.add(whole)
+    if lines and (first := _FIRST_WORD.match(lines[0])) and first[0].casefold() in VERDICTS:
+        found.add(first[0])
     return frozenset({as_keyword(keyword) for keyword in found} - {""})
 
 

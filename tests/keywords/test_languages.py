@@ -80,3 +80,10 @@ def test_the_same_reply_gives_the_same_keywords_whatever_was_read_before() -> No
     before = {language: extract(sentence) for language, sentence in SENTENCES.items()}
     for language, sentence in reversed(SENTENCES.items()):
         assert extract(sentence) == before[language]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("No.", "No, never."), ("Nein.", "Nein, das ist verboten."), ("Да.", "Да, можно.")]
+)
+def test_a_leading_yes_or_no_meets(one: str, other: str) -> None:
+    assert extract(one) & extract(other)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from robustrag_integrations.answer import GroupReport, RobustAnswer
 from robustrag_integrations.defenses.keyword.counting import KeywordTally, keyword_radius, tally_keywords
 from robustrag_integrations.defenses.keyword.counting import votes_missing as _votes_missing
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
+from robustrag_integrations.display import printable
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.passages import GroupBy, PassageGroup, grouping_warnings
 from robustrag_integrations.plans.asking import ask_final, ask_groups, report, truncation_warnings
@@ -21,6 +22,7 @@ from robustrag_integrations.prompts import ABSTENTION, Task
 _DRAFTS = 4  # isolated answers that are tried as the final one
 _DRAFT_LENGTH = 200  # characters
 _EVIDENCE_KEYWORDS = 200
+_CONFLICT_CANDIDATES = 8  # retained keywords that are held against all others
 
 
 def keyword_plan(
@@ -37,6 +39,7 @@ def keyword_plan(
     responses, keyword_sets = [r.response for r in readings], [r.found for r in readings]
     tally = tally_keywords(keyword_sets, settings.threshold)
     radius = keyword_radius(tally, settings.threshold, len(groups))
+    conflict = _conflict(keyword_sets, tally)
     if tally.retained:
         prompt = replace(settings.final_prompt(query, tally.retained), drafts=_drafts(responses, settings.task))
         text, _ = yield from ask_final(prompt)
@@ -54,10 +57,11 @@ def keyword_plan(
             *model_warnings,
             *grouping_warnings(groups, group_by),
             *_threshold_warnings(tally),
+            *_agreement_warnings(keyword_sets, tally, settings, conflict),
             *truncation_warnings([r.truncated for r in responses]),
         ),
         settings=settings.as_dict(),
-        evidence=_evidence(tally),
+        evidence=_evidence(tally) | ({"conflict": conflict} if conflict else {}),
         model_calls=len(groups) + bool(tally.retained),
     )
 
@@ -99,6 +103,46 @@ def _threshold_warnings(tally: KeywordTally) -> list[str]:
             "what is kept; raise alpha or retrieve more passages"
         ]
     return []
+
+
+def _agreement_warnings(
+    keyword_sets: Sequence[frozenset[str] | None],
+    tally: KeywordTally,
+    settings: KeywordSettings,
+    conflict: Mapping[str, int],
+) -> list[str]:
+    """What went unread, was not agreed on, or is contradicted."""
+    found = []
+    if unread := sum(keywords is not None and not keywords for keywords in keyword_sets):
+        found.append(
+            f"the extractor found no keyword in the responses of {unread} of {tally.answering} answering groups, which "
+            "count for nothing; pass extractor= with one that reads their language"
+        )
+    if tally.answering > 1 and not tally.retained:
+        likeliest = min(tally.counts.items(), key=lambda item: (-item[1], item[0]), default=None)
+        said = f"; the most frequent is {printable(likeliest[0], 40)!r} with {likeliest[1]}" if likeliest else ""
+        found.append(
+            f"no keyword reaches the {settings.threshold.needed(tally.answering)} groups that it takes{said}; if the "
+            "responses below say the same, lower alpha= or beta=, or pass extractor="
+        )
+    if conflict:
+        (one, first), (other, second) = conflict.items()
+        found.append(
+            f"the groups contradict each other: {printable(one, 40)!r} is said by {first} groups and "
+            f"{printable(other, 40)!r} by {second} others, and both were kept"
+        )
+    return found
+
+
+def _conflict(keyword_sets: Sequence[frozenset[str] | None], tally: KeywordTally) -> dict[str, int]:
+    """The strongest retained keyword, and the strongest other one that none of the same groups say; empty if none."""
+    ranked = sorted(tally.retained, key=lambda w: (-tally.counts[w], -len(w), w))[:_EVIDENCE_KEYWORDS]
+    for position, one in enumerate(ranked[:_CONFLICT_CANDIDATES]):
+        said = [keywords for keywords in keyword_sets if keywords and one in keywords]
+        others = (w for w in ranked[position + 1 :] if not any(w in keywords for keywords in said))
+        if other := next(others, None):
+            return {one: tally.counts[one], other: tally.counts[other]}
+    return {}
 
 
 def _evidence(tally: KeywordTally) -> dict[str, Any]:
