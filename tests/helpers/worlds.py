@@ -128,6 +128,10 @@ class _Quick:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._settings, name)
 
+    def for_question(self, query: str) -> Any:
+        assert self._settings.for_question(query) is self._settings, "the question of a world has no keywords"
+        return self
+
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup], *choices: Sequence[str]) -> Sequence[Prompt]:
         if groups is not self._asked:
             self._asked, self._prompts = groups, self._settings.isolated_prompts(query, groups, *choices)

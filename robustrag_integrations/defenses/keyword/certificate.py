@@ -90,7 +90,9 @@ def keyword_certification_plan(
     def prompts_of(groups: Sequence[Any]) -> Any:
         return settings.isolated_prompts(question.query, groups)
 
-    readings = yield from ask_cases(sizes, prompts_of, settings.keywords_of, ledger, same_batches=same_batches)
+    readings = yield from ask_cases(
+        sizes, prompts_of, settings.for_question(question.query).keywords_of, ledger, same_batches=same_batches
+    )
     finals: dict[tuple[str, ...], str | None] = {(): ABSTENTION}
     failed: int | None = None
     for found in sizes:

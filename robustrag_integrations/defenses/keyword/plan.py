@@ -35,7 +35,7 @@ def keyword_plan(
 ) -> Plan:
     """Algorithm 1: ask every group alone, keep the keywords that enough of them share, ask again with those alone."""
     prompts = settings.isolated_prompts(query, groups)
-    readings = yield from ask_groups(groups, prompts, settings.quorum, settings.keywords_of)
+    readings = yield from ask_groups(groups, prompts, settings.quorum, settings.for_question(query).keywords_of)
     responses, keyword_sets = [r.response for r in readings], [r.found for r in readings]
     tally = tally_keywords(keyword_sets, settings.threshold)
     radius = keyword_radius(tally, settings.threshold, len(groups))

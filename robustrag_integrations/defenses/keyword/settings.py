@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -12,6 +12,7 @@ from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.defenses.keyword.counting import KeywordThreshold
 from robustrag_integrations.defenses.registry import KEYWORD
 from robustrag_integrations.keywords import KeywordExtractor, SpacyKeywordExtractor, extractor_fingerprint
+from robustrag_integrations.keywords.questions import asks_for_something_else
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.asking import Quorum, Reading, read_response
@@ -30,6 +31,7 @@ class KeywordSettings:
         min_words: keywords of fewer words do not count; 1 keeps all.
         quorum: how many groups must have been asked with success.
         abstention: whether a response abstains.
+        asked: the keywords of the question, which do not count (`for_question`).
     """
 
     threshold: KeywordThreshold
@@ -39,6 +41,7 @@ class KeywordSettings:
     min_words: int
     quorum: Quorum
     abstention: Callable[[str], bool] = is_abstention
+    asked: frozenset[str] = frozenset()
 
     @classmethod
     def of(
@@ -76,6 +79,21 @@ class KeywordSettings:
             _abstention_of(abstention),
         )
 
+    def for_question(self, query: str) -> KeywordSettings:
+        """These settings with the keywords of this question, which tell no answers apart and cost radius.
+
+        They are those of a question with a question word in it ("who", "wann", "何"). The options of "Is it Paris or
+        London?" do count. An extractor that raises over the question finds none in it.
+        """
+        if not asks_for_something_else(query):
+            return self
+        try:
+            found = self.extractor(query)
+            asked = frozenset(str.__str__(word) for word in found or () if isinstance(word, str))
+        except Exception:
+            return self
+        return replace(self, asked=asked)
+
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:
         """One prompt per group; for long form a request for short phrases."""
         template = self.prompts.phrases if self.task == "long_form" and self.prompts.phrases else self.prompts.isolated
@@ -100,7 +118,8 @@ class KeywordSettings:
         if isinstance(found, str) or not all(isinstance(w, str) for w in given):
             raise TypeError(f"the extractor must return a set of str, got {type(found).__name__}")
         words = map(str.__str__, given)  # of a subclass of str, which may compare as it likes, the characters alone
-        return frozenset(w for w in words if len(w.split()) >= self.min_words)
+        counted = frozenset(w for w in words if len(w.split()) >= self.min_words)
+        return counted - self.asked or counted
 
     def as_dict(self) -> dict[str, Any]:
         """The settings, JSON-safe, as answers and certificates name them."""

@@ -1,0 +1,42 @@
+"""Whether a question asks for something that is not among its own words."""
+
+# ruff: noqa: E501 - tables
+
+from __future__ import annotations
+
+import re
+
+from robustrag_integrations.keywords.closed_classes import listed
+
+_LONGEST = 2000  # characters
+_ASKS = (
+    "who whom whose what which when where why how wer wen wem wessen was wann wo warum wie wozu woher wohin womit wodurch "
+    "qui quoi quand où pourquoi comment combien quién quiénes qué cuándo dónde cómo chi cosa quando dove perché quem onde que "
+    "quê kto kogo komu co kiedy gdzie dlaczego skąd ile кто кого кому кем что чего чем когда где почему сколько откуда куда "
+    "зачем чей чья хто що коли де чому kim kimin nerede nereden nasıl neden niçin hangi kaç neyle neyi ai gì nào đâu sao "
+    "من ما ماذا متى أين لماذا كيف كم بماذا أي أية מי מה מתי איפה היכן למה מדוע איך כמה ממה כיצד איזה איזו कौन क्या कब कहाँ कहां क्यों कैसे "
+    "wie waar wanneer waarom hoe vem vad när var varför hur"
+)  # fmt: skip
+_STEMS = "welch quel cuánt cuál quant qual jak któr как котор скільки котр किस कितन welke vilk"
+_UNSPACED = (
+    "谁 誰 什么 什麼 哪 何 怎 多少 几 幾 いつ どこ だれ なぜ どの どれ どう いくつ いくら 누구 누가 무엇 무슨 언제 어디 왜 어떻게 몇 얼마 어느 어떤 "
+    "ใคร อะไร เมื่อใด เมื่อไร ที่ไหน ทำไม อย่างไร เท่าใด เท่าไร กี่ ไหน"
+)
+_EITHER = "or oder czy или або или veya yoksa hay hoặc أم או या"
+_EITHER_UNSPACED = "还是 還是 それとも 아니면 หรือ"
+_QUESTION_WORD = re.compile(
+    rf"(?<!\w)(?:{'|'.join(listed(_ASKS))}|(?:{'|'.join(listed(_STEMS))})\w*)(?!\w)|{'|'.join(listed(_UNSPACED))}", re.I
+)
+_ALTERNATIVES = re.compile(
+    rf"(?<!\w)(?:{'|'.join(listed(_EITHER))})(?!\w)|{'|'.join(listed(_EITHER_UNSPACED))}|,[^?]*\s(?:o|u|ou)\s", re.I
+)
+
+
+def asks_for_something_else(question: str) -> bool:
+    """Whether a question holds a question word and offers no alternatives.
+
+    A yes-or-no question ("Is it effective?") and one that lists its answers ("Which is larger, Rome or Oslo?") hold
+    words that an answer may be made of.
+    """
+    asked = question[:_LONGEST]
+    return _QUESTION_WORD.search(asked) is not None and _ALTERNATIVES.search(asked) is None
