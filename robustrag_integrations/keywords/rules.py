@@ -38,6 +38,7 @@ _TITLE = re.compile(
     r" [A-Z][\w'-]{0,40}){1,7}"
 )
 _FIRST_WORD = re.compile(r"[^\W\d_](?:[^\W\d_]|[\u0900-\u0963])*")
+_CLAUSE_ENDS = frozenset(",;:.!?()-")
 _HYPHEN = re.compile(r"(?<=[^\W\d_])-(?=\w)")
 _PREFIX = re.compile(r"\b(e|co|re|pre|non|anti|un|multi|semi|sub|inter)-(?=[^\W\d_])")
 _APOSTROPHE = re.compile(r"(?<=[^\W\d_])'(?=[^\W\d_])")
@@ -53,7 +54,10 @@ def keywords_of(lines: Sequence[str], tagged: Sequence[Sequence[TaggedWord]]) ->
     items = [items_of(words, line) for words, line in zip(tagged, lines, strict=True)]
     found = {keyword for line, row in zip(lines, items, strict=True) for keyword in _of_line(row, line)}
     found = found or set(_actions(tagged))
-    found.update(_whole_response(items, lines), _verdict(items))
+    whole = _whole_response(items, lines)
+    found.update(whole, _verdict(items))
+    if len(items) > 1 or not whole:
+        found.update(_clauses(items))
     counted = {as_keyword(keyword) for keyword in found}
     counted |= {as_keyword(variant) for keyword in counted for variant in _variants(keyword)}
     return frozenset(counted - {""})
@@ -167,6 +171,15 @@ def _whole_response(items: Sequence[Sequence[Item]], lines: Sequence[str]) -> li
     if words[-1].casefold().endswith("'s"):
         words[-1] = words[-1][:-2]
     return [" ".join(_without_article(words))] if len(words) <= MAX_WHOLE_WORDS else []
+
+
+def _clauses(items: Sequence[Sequence[Item]]) -> Iterator[str]:
+    """Yield the lines of a list and the clauses of prose that are no longer than a short response."""
+    for row in items:
+        for inside, group in groupby(row, key=lambda item: item.written not in _CLAUSE_ENDS):
+            words = [item.written for item in _rejoined(list(group))] if inside else []
+            if 1 < len(words) <= MAX_WHOLE_WORDS:
+                yield " ".join(_without_article(words))
 
 
 def _rejoined(row: Sequence[Item]) -> list[Item]:

@@ -87,3 +87,12 @@ def test_the_same_reply_gives_the_same_keywords_whatever_was_read_before() -> No
 )
 def test_a_leading_yes_or_no_meets(one: str, other: str) -> None:
     assert extract(one) & extract(other)
+
+
+def test_items_of_a_list_and_clauses_of_prose_are_phrases() -> None:
+    listed = extract("- born in Weilburg in 1950\n- studied law and music\n- wrote four plays\n- died at sea")
+    assert {"born in weilburg in 1950", "studied law and music", "wrote four plays", "died at sea"} <= listed
+    prose = extract(
+        "She was born in Weilburg, she studied law and music; later on she wrote four plays and died at sea."
+    )
+    assert {"she was born in weilburg", "she studied law and music"} <= prose
