@@ -72,11 +72,11 @@ _EAST = re.compile(
 _EAST_DAY = re.compile(r"(?<!\d)(?P<month>\d{1,2})\s?[月월]\s?(?P<day>\d{1,2})\s?[日号號일]")
 _EAST_ERA = re.compile(r"(?:明治|大正|昭和|平成|令和|民国|民國)(?=\d)")
 _VIETNAMESE = re.compile(r"(?:ngày )?(?P<day>\d{1,2}) tháng (?P<month>\d{1,2})(?:,? (?:năm )?(?P<year>\d{4}))?", re.I)
-_WORD = r"(?:[^\W\d_][^\W\d_'\u0900-\u0963\u0e31-\u0e4e]*)"
+_WORD = r"(?:[\u0e01-\u0e4e]{1,20}|[\u0900-\u0963]{1,20}|[^\W\d_][^\W\d_']{0,30})"
 _NUMBER = re.compile(
-    rf"(?<![\w.,:/-])(?P<sign>-(?=\d))?(?P<before>[$€£¥₹₩₽₺฿₫]\s?)?"
+    rf"(?<![A-Za-z0-9_.,:/-])(?P<sign>-(?=\d))?(?P<before>[$€£¥₹₩₽₺฿₫]\s?)?"
     rf"(?P<number>\d{{1,3}}(?:[.,' ]\d{{3}})+(?:[.,]\d{{1,4}})?(?!\d)|\d{{1,30}}(?:[.,]\d{{1,6}})?)"
-    rf"(?P<after>\s?(?:%|[$€£¥₹₩₽₺฿₫°]C?)|\s?[\u4e00-\u9fff\uac00-\ud7a3]|\s?{_WORD})?"
+    rf"(?P<after>\s?(?:%|[$€£¥₹₩₽₺฿₫°]C?)|\s?[\u30a1-\u30faー]{{1,12}}|\s?[\u4e00-\u9fff\uac00-\ud7a3]|\s?{_WORD})?"
 )
 _COMMA_DECIMALS = frozenset(listed("de fr es it pt pl ru uk tr nl sv vi"))
 _UNITS = re.compile(
@@ -147,7 +147,7 @@ def _number(match: re.Match[str], language: str) -> Iterable[str]:
         return [f"{sign}{digits}{after}", sign + digits]
     if before:
         return [f"{before}{sign}{digits}", sign + digits]
-    if len(after) == 1 and after > "\u2e80":
+    if after > "\u2e80" and (len(after) == 1 or after < "\u3400"):
         return [f"{sign}{digits}{after}", sign + digits]
     return [f"{sign}{digits} {after}", sign + digits] if after else [sign + digits]
 

@@ -88,6 +88,17 @@ def _hours(match: re.Match[str]) -> list[str]:
     return [f"{_clock(match['opens'])}-{_clock(match['closes'])}"]
 
 
+def _twelve_hours(match: re.Match[str]) -> list[str]:
+    """Hours with am and pm, in 24 hours and as they are read out."""
+    day, read = [], []
+    for written in (match["opens"], match["closes"]):
+        clock, half = written.rstrip(".").lower().replace(".", "")[:-2].strip(), written.lower().replace(".", "")[-2:]
+        hour, _, minute = clock.partition(":")
+        day.append(f"{int(hour) % 12 + 12 * (half == 'pm')}:{minute or '00'}")
+        read.append(f"{int(hour)}{':' + minute if minute.strip('0') else ''} {half}")
+    return ["-".join(day), " to ".join(read)]
+
+
 def _ratio(match: re.Match[str]) -> list[str]:
     parts = re.split(r"\s?:\s?", match[0])
     return [":".join(parts), "-".join(parts)]
@@ -118,6 +129,7 @@ KINDS = (
     Kind("version", re.compile(rf"(?<![\w<>=]){_OPERATOR}\s?{_RELEASE}(?:\s?,\s?{_OPERATOR}\s?{_RELEASE}){{0,4}}(?!\w)"), _constraint),
     Kind("path", re.compile(r"(?<![\w%\\])(?:%\w{1,40}%|[A-Za-z]:|\\\\[\w.-]{1,60}|\$env:\w{1,40})(?:\\[\w.@+ -]{1,80}?(?=[\\.\s*\"'`,;)]|$))+(?:\.\w{1,10})?"), _path),
     Kind("path", re.compile(r"(?<![\w/:.)])(?:~|\.{1,2}|\$\{?\w{1,40}\}?)?/[\w.@+%-]{1,80}(?:/[\w.@+%*-]{1,80})+/?|(?<![\w/:.])(?:~|\.{1,2})/[\w.@+%-]{1,80}"), _path),
+    Kind("hours", re.compile(r"(?<![\w.:])(?P<opens>(?:0?[1-9]|1[0-2])(?::[0-5]\d)?\s?[ap]\.?m\.?)\s?(?:[-–—]|to|until|till|through)\s?(?P<closes>(?:0?[1-9]|1[0-2])(?::[0-5]\d)?\s?[ap]\.?m)(?!\w)", re.I), _twelve_hours),
     Kind("hours", re.compile(r"(?<![\w.:])(?P<opens>(?:[01]?\d|2[0-4])[:.h][0-5]\d)\s?(?:h|uhr|pm|am)?\s?(?:[-–—~〜～]|to|until|till|and|bis|à|a|alle|às|do|до|et|hasta|から)\s?(?P<closes>(?:[01]?\d|2[0-4])[:.h][0-5]\d)(?!\d|[.:]\d)", re.I), _hours),
     Kind("ratio", re.compile(r"(?<![\w.:,])\d{1,3}\s?:\s?(?:\d|\d{3}|[6-9]\d)(?:\s?:\s?\d{1,3})?(?![\w:]|\.\d)"), _ratio),
     Kind("version", re.compile(r"(?<![\w.,/-])(?:v\d{1,6}(?:\.\d{1,6}){1,5}|(?!\d{1,2}\.\d{1,2}\.\d{4}(?!\d)|\d{1,3}(?:\.\d{3})+(?![\w.-]|\.\d))\d{1,6}(?:\.\d{1,6}){2,5})(?:-[0-9A-Za-z]{1,20}(?:\.[0-9A-Za-z]{1,20}){0,4}|(?:rc|a|b|alpha|beta|dev|post)\d{1,4})?(?:\+[\w.]{1,40})?(?!\w)"), _release),
@@ -125,6 +137,7 @@ KINDS = (
     Kind("identifier", re.compile(r"(?<![\w@/.-])[A-Za-z_]\w{0,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){0,5}\(\)"), _without_call),
     Kind("identifier", re.compile(r"(?<![\w@/.-])--[a-z][\w-]{1,40}(?:=[^\s`*,;]{1,80})?(?!\w)"), _bare),
     Kind("identifier", re.compile(r"(?<![\w@/.-])[a-z]{2,40}(?:[A-Z][a-z0-9]{0,40}){1,8}(?!\w)"), _as_written, stays=True),
+    Kind("identifier", re.compile(r"(?<![\w@/.-])(?:[A-Z][a-z0-9]{1,40}){2,8}(?!\w)"), _as_written, stays=True),
     Kind("formula", re.compile(rf"(?<![\w(])(?:{_ELEMENT}{_COUNT}|\((?:{_ELEMENT}{_COUNT}){{1,5}}\){_COUNT}){{2,12}}(?![\w])"), _formula, stays=True),
 )  # fmt: skip
 

@@ -27,6 +27,8 @@ extract = SpacyKeywordExtractor()
         ("ACME_API_KEY", ["Set {}.", "```sh\nexport {}=...\n```"]),
         ("Al2(SO4)3", ["It is {}.", "Al₂(SO₄)₃"]),
         ("8:30-16:45", ["Open {}.", "Open from 8:30 to 16:45.", "Von 8:30 bis 16:45 Uhr.", "08:30–16:45"]),
+        ("9:00-17:00", ["Open 9 am to 5 pm.", "From 9:00 a.m. to 5:00 p.m.", "9am-5pm"]),
+        ("HttpClient", ["The class is {}.", "`{}`"]),
         ("4:1", ["They won {}.", "4 : 1"]),
     ],
 )
