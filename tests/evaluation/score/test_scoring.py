@@ -33,7 +33,7 @@ def answer(text: str, choice: int | None = None, *, abstained: bool = False) -> 
         ("Anna Lind, or maybe Bo Ek", Scores(1.0, True, True, False)),
         ("Cleo", Scores(0.0, False, False, False)),
         ("I don't know", Scores(0.0, False, False, True)),
-        ("I don't know; Bo Ek?", Scores(0.0, False, True, False)),  # a guess answers
+        ("I don't know; Bo Ek?", Scores(0.0, True, False, False)),  # a guess answers
         ("Bo Ekman", Scores(0.0, False, False, False)),
     ],
 )
