@@ -34,7 +34,7 @@ from robustrag_integrations.defenses.decoding.tree import (
 )
 from robustrag_integrations.metrics import Metric
 from robustrag_integrations.models.base import Opening, TokenCodec
-from robustrag_integrations.models.token_text import TokenText
+from robustrag_integrations.models.detokenizer import IncrementalDetokenizer
 from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.asking import truncation_warnings
 from robustrag_integrations.prompts import ABSTENTION
@@ -84,7 +84,7 @@ def decoding_certification_plan(
     seated = yield from _open(walk)
     if seated:
         seats, rows = seated
-        level = [Node(TokenText(codec, settings.stop), seats)]
+        level = [Node(IncrementalDetokenizer(codec, settings.stop), seats)]
         yield from _walk(walk, level, rows)
         if question.sample:
             yield from sample_leaves(walk, seats, rows)

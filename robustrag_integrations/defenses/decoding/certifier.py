@@ -89,7 +89,7 @@ class DecodingCertifier(Scorer):
             "prefixes_packed": self._counts["packed"],
             "prefixes_alone": self._counts["alone"],
             "noise_measured": max(states.measured for states in self._states),
-            "noise_reckoned_with": max(states.noise for states in self._states),
+            "noise_bound": max(states.noise for states in self._states),
         }
 
     def _grow(self, request: Grow) -> list[Distributions]:

@@ -27,7 +27,7 @@ from robustrag_integrations.defenses.decoding.token_choice import (
     step_radius,
 )
 from robustrag_integrations.models.base import Distributions, Opening, Response, TokenCodec
-from robustrag_integrations.models.token_text import TokenText, spelt
+from robustrag_integrations.models.detokenizer import IncrementalDetokenizer, spelt
 from robustrag_integrations.passages import GroupBy, PassageGroup, grouping_warnings
 from robustrag_integrations.plans.asking import report, truncation_warnings
 from robustrag_integrations.plans.requests import Append, Emit, OpenSession, Plan, Reply, Request, Sharpen
@@ -44,7 +44,7 @@ def decoding_plan(
     model_warnings: Sequence[str] = (),
 ) -> Plan:
     """Algorithm 2: decode one answer from the sum of all answering groups' next-token distributions."""
-    text = TokenText(codec, settings.stop)
+    text = IncrementalDetokenizer(codec, settings.stop)
     steps: list[_Noted] = []
     undecided, noise = 0, 0.0
     failures: tuple[str | None, ...] = ()

@@ -14,7 +14,7 @@ from robustrag_integrations.defenses.decoding.attacked_step import TokenSpan
 from robustrag_integrations.defenses.decoding.requests import Branch, Grow
 from robustrag_integrations.defenses.decoding.step import extend
 from robustrag_integrations.defenses.decoding.tree import Rows, Seat, Walk, finished, rows_of
-from robustrag_integrations.models.token_text import TokenText
+from robustrag_integrations.models.detokenizer import IncrementalDetokenizer
 
 _Known = dict[tuple[Seat, tuple[int, ...]], TokenSpan]
 
@@ -49,7 +49,7 @@ def sample_leaves(walk: Walk, seats: Sequence[Seat], root: dict[int, Rows]) -> A
 
 def _draw(walk: Walk, seat: Seat, root: dict[int, Rows], random: Random, known: _Known) -> Asking[str | None]:
     """One finished response; None where the attacker can cause anything."""
-    text = TokenText(walk.codec, walk.settings.stop)
+    text = IncrementalDetokenizer(walk.codec, walk.settings.stop)
     while True:
         prefix = tuple(text.tokens)
         if (seat, prefix) not in known:

@@ -18,7 +18,7 @@ from robustrag_integrations.defenses.decoding.token_choice import (
     most_probable,
 )
 from robustrag_integrations.models.base import Distributions
-from robustrag_integrations.models.token_text import TokenText
+from robustrag_integrations.models.detokenizer import IncrementalDetokenizer
 from robustrag_integrations.passages import PassageGroup
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def unsettled(groups: Sequence[PassageGroup], abstention: NDArray[np.floating], 
     return more - fewer
 
 
-def extend(text: TokenText, token: int, max_new_tokens: int) -> tuple[str, bool]:
+def extend(text: IncrementalDetokenizer, token: int, max_new_tokens: int) -> tuple[str, bool]:
     """Add a chosen token to the answer: the piece that can be shown now, and whether the answer is complete."""
     if text.codec.is_end(token):
         return "", True

@@ -26,7 +26,7 @@ from robustrag_integrations.defenses.decoding.token_choice import (
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.metrics import Metric
 from robustrag_integrations.models.base import Distributions, TokenCodec
-from robustrag_integrations.models.token_text import TokenText, spelt
+from robustrag_integrations.models.detokenizer import IncrementalDetokenizer, spelt
 from robustrag_integrations.prompts import ABSTENTION
 
 SHOWN = 200  # nodes of the tree that are kept for pictures
@@ -48,7 +48,7 @@ class Seat:
 class Node:
     """A partial response, and the cases in which it is possible."""
 
-    text: TokenText
+    text: IncrementalDetokenizer
     seats: list[Seat]
     only_child: bool = False
 
@@ -223,13 +223,13 @@ def expand(walk: Walk, node: Node, spans: Sequence[tuple[Seat, TokenSpan]]) -> t
     return children, leaves
 
 
-def finished(text: TokenText) -> str:
+def finished(text: IncrementalDetokenizer) -> str:
     """The answer's text once no more tokens come."""
     text.finish()
     return text.shown or ABSTENTION
 
 
-def _cannot_fall(walk: Walk, text: TokenText) -> bool:
+def _cannot_fall(walk: Walk, text: IncrementalDetokenizer) -> bool:
     """Whether whatever follows scores the metric's highest: all responses from here on count as one."""
     metric = walk.metric
     highest = getattr(metric, "highest", None)

@@ -33,7 +33,7 @@ class Batch(Protocol):
     """Rows of prompts that advance together.
 
     Attributes:
-        rows: how many prompts there are; rows of padding are not counted, and nothing is told of them.
+        rows: how many prompts there are; rows of padding are neither counted nor returned.
     """
 
     rows: int

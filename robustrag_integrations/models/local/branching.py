@@ -21,5 +21,5 @@ class LocalTree(DecodingTree):
         parents = [self._nodes[prefix[:-1]] for prefix in prefixes]
         logits = self._tree.extend(parents, [prefix[-1] for prefix in prefixes])
         self._nodes.update((prefix, first + i) for i, prefix in enumerate(prefixes))
-        told = logits.softmax(-1).cpu().numpy()
-        return [Distributions(told[:-1, i], told[-1, i]) for i in range(len(prefixes))]
+        probabilities = logits.softmax(-1).cpu().numpy()
+        return [Distributions(probabilities[:-1, i], probabilities[-1, i]) for i in range(len(prefixes))]

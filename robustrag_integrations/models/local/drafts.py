@@ -53,7 +53,7 @@ def lead_needed(measured: float) -> float | None:
 
 
 def drafted_tokens(batch: SharedBatch, drafts: TokenTrie, lead: float) -> Iterator[int]:
-    """The greedy answer's tokens, one by one, without end: whoever takes them stops.
+    """The greedy answer's tokens, one by one, without end: the caller stops.
 
     Args:
         batch: one prompt, not read yet.

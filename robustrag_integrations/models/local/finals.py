@@ -21,10 +21,11 @@ from typing import Any, Protocol
 import torch
 
 from robustrag_integrations.models.base import FinalAnswers, Response, TokenCodec
+from robustrag_integrations.models.detokenizer import IncrementalDetokenizer
 from robustrag_integrations.models.local.encoding import Encoded
+from robustrag_integrations.models.local.pack import Pack
 from robustrag_integrations.models.local.packing import Stem, TokenTree
 from robustrag_integrations.models.noise import noise_bound
-from robustrag_integrations.models.token_text import TokenText
 from robustrag_integrations.prompts import Prompt
 
 _DRAFTS = 2  # known answers that are tried behind every prompt
@@ -67,7 +68,7 @@ class _Leaf:
     """An answer in the making."""
 
     encoded: Encoded
-    text: TokenText
+    text: IncrementalDetokenizer
     node: int = -1  # the node whose logits decide the next token
     taken: list[int] = field(default_factory=list)  # every token chosen, one that ends the text included
     finished: bool = False
@@ -103,7 +104,7 @@ class PackedFinals(FinalAnswers):
             "finals_packed": self._counts["packed"],
             "finals_alone": self._counts["alone"],
             "noise_measured": self._measured,
-            "noise_reckoned_with": noise_bound(self._measured),
+            "noise_bound": noise_bound(self._measured),
         }
 
     def answer(self, prompts: Sequence[Prompt]) -> list[Response]:
@@ -119,16 +120,16 @@ class PackedFinals(FinalAnswers):
             cancelled.set()
 
     def _answer(self, prompts: Sequence[Prompt], cancelled: threading.Event) -> list[Response]:
-        told: list[Response | None] = [None] * len(prompts)
+        responses: list[Response | None] = [None] * len(prompts)
         if self._anchor is None and prompts:
-            told[0] = self._alone(prompts[0], cancelled)
-        encoded = {i: self._encode(p) for i, p in enumerate(prompts) if told[i] is None}
+            responses[0] = self._alone(prompts[0], cancelled)
+        encoded = {i: self._encode(p) for i, p in enumerate(prompts) if responses[i] is None}
         left = {i: e for i, e in encoded.items() if len(e.ids) <= _LONGEST}
         for part in _parts(left, self._rules.max_new_tokens):
             if self._trusted:
                 for i, response in zip(part, self._pack([left[i] for i in part], cancelled), strict=True):
-                    told[i] = response
-        return [r if r is not None else self._alone(p, cancelled) for r, p in zip(told, prompts, strict=True)]
+                    responses[i] = response
+        return [r if r is not None else self._alone(p, cancelled) for r, p in zip(responses, prompts, strict=True)]
 
     def _alone(self, prompt: Prompt, cancelled: threading.Event) -> Response:
         steps: list[torch.Tensor] = []
@@ -149,8 +150,8 @@ class PackedFinals(FinalAnswers):
         prompts = [e.ids for e in encoded]
         trunk = _shared([ids[:-1] for ids in (*prompts, anchor.ids)])
         self._tree.cut(len(_shared([trunk, self._trunk])))
-        pack = _Pack(self._tree, trunk)
-        leaves = [_Leaf(e, TokenText(rules.codec, rules.stop), pack.path(e.ids)) for e in encoded]
+        pack = Pack(self._tree, trunk)
+        leaves = [_Leaf(e, IncrementalDetokenizer(rules.codec, rules.stop), pack.path(e.ids)) for e in encoded]
         answers = [answer for answer, _ in self._drafts.most_common()]
         for leaf in leaves:
             for draft in _drafts_after(answers, ()):
@@ -171,7 +172,7 @@ class PackedFinals(FinalAnswers):
         self._tree.cut(len(self._trunk))
         return [self._response(leaf) for leaf in leaves]
 
-    def _advance(self, pack: _Pack, leaf: _Leaf, enough: float) -> None:
+    def _advance(self, pack: Pack, leaf: _Leaf, enough: float) -> None:
         """Take the tokens that are known and whose lead is enough."""
         while not leaf.finished:
             token, lead = pack.next[leaf.node]
@@ -197,83 +198,13 @@ class PackedFinals(FinalAnswers):
         return Response(leaf.text.shown, truncated=leaf.encoded.truncated)
 
 
-class _Pack:
-    """One tree of prompts and answers, read in few forward passes.
-
-    `next` has, for every node that was wanted and read, the best next token and its lead over the second best, as a
-    share of the largest logit (taken as at least 1).
-    """
-
-    def __init__(self, tree: TokenTree, trunk: Sequence[int]) -> None:
-        self._tree = tree
-        self._children: dict[tuple[int, int], int] = {(i - 1, t): i for i, t in enumerate(trunk[: tree.size])}
-        self._parents: list[int] = []
-        self._tokens: list[int] = []
-        self._wanted: dict[int, None] = {}
-        self.next: dict[int, tuple[int, float]] = {}
-        self._logits = torch.empty(0)
-        self._row: dict[int, int] = {}
-        self.path(trunk)
-
-    def child(self, node: int, token: int) -> int:
-        """The node of a token after another node; -1 if there is none."""
-        return self._children.get((node, token), -1)
-
-    def path(self, tokens: Sequence[int]) -> int:
-        """Add a path from the root and give its end."""
-        node = -1
-        for token in tokens:
-            known = self._children.get((node, token))
-            node = self._add(node, token) if known is None else known
-        return node
-
-    def want(self, node: int, tokens: Sequence[int]) -> list[int]:
-        """Add a path below a node, and ask what follows the node and each token of the path.
-
-        A node that was read already, without asking what follows it, is read anew.
-        """
-        nodes = [node]
-        for token in tokens:
-            known = self.child(nodes[-1], token)
-            fresh = known >= self._tree.size or known in self.next
-            nodes.append(known if fresh else self._add(nodes[-1], token))
-        self._wanted.update((n, None) for n in nodes if n not in self.next)
-        return nodes
-
-    def read(self) -> None:
-        """Read what was added, in one forward pass."""
-        if not self._tokens:
-            return
-        first, wanted = self._tree.size, list(self._wanted)
-        self._logits = self._tree.extend(self._parents, self._tokens, [n - first for n in wanted])[0]
-        self._row = {node: row for row, node in enumerate(wanted)}
-        best = self._logits.topk(2, dim=-1)
-        largest = self._logits.abs().amax(-1).clamp(min=1)
-        leads = (best.values[:, 0] - best.values[:, 1]) / largest
-        for node, token, lead in zip(wanted, best.indices[:, 0].tolist(), leads.tolist(), strict=True):
-            self.next[node] = (token, lead)
-        self._parents, self._tokens, self._wanted = [], [], {}
-
-    def noise(self, nodes: Sequence[int], expected: torch.Tensor) -> float:
-        """How far the logits of nodes just read are from the expected [nodes, V], as a share of each node's largest."""
-        got = self._logits[[self._row[n] for n in nodes]]
-        largest = expected.abs().amax(-1).clamp(min=1)
-        return float(((got - expected).abs().amax(-1) / largest).amax().nan_to_num(nan=torch.inf))
-
-    def _add(self, parent: int, token: int) -> int:
-        node = self._children[parent, token] = self._tree.size + len(self._tokens)
-        self._parents.append(parent)
-        self._tokens.append(token)
-        return node
-
-
 def _drafts_after(answers: Sequence[tuple[int, ...]], taken: Sequence[int]) -> list[tuple[int, ...]]:
     """What may be said after these tokens of an answer, as far as it is known; the last token needs no reading."""
     known = (a[:-1][len(taken) :] for a in answers if a[: len(taken)] == tuple(taken))
     return [tokens[:_AHEAD] for tokens in islice(known, _DRAFTS)] or [()]
 
 
-def _go_on(pack: _Pack, leaf: _Leaf, answers: Sequence[tuple[int, ...]]) -> int:
+def _go_on(pack: Pack, leaf: _Leaf, answers: Sequence[tuple[int, ...]]) -> int:
     """Have the token just taken read, and what may follow; gives its node."""
     node = leaf.node
     for draft in _drafts_after(answers, leaf.taken):

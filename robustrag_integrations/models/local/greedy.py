@@ -11,6 +11,7 @@ from itertools import islice
 import torch
 
 from robustrag_integrations.models.base import TokenCodec
+from robustrag_integrations.models.detokenizer import IncrementalDetokenizer
 from robustrag_integrations.models.local.batch import Batch
 from robustrag_integrations.models.local.drafts import (
     MOST_NODES,
@@ -25,7 +26,6 @@ from robustrag_integrations.models.local.packing import known_noise
 from robustrag_integrations.models.local.reading import PromptReader
 from robustrag_integrations.models.local.shared import SharedBatch
 from robustrag_integrations.models.local.trie import TokenTrie
-from robustrag_integrations.models.token_text import TokenText
 
 Watch = Callable[[torch.Tensor], None]  # sees the [rows, V] logits of every step
 
@@ -58,7 +58,7 @@ class GreedyWriter:
             watch: sees the logits of every step.
         """
         batch, doubt = self._batch(prompts, longest)
-        texts = [TokenText(self.codec, self.stop) for _ in prompts]
+        texts = [IncrementalDetokenizer(self.codec, self.stop) for _ in prompts]
         done, clear = [False] * len(texts), [True] * len(texts)
         logits = batch.open().logits
         for step in range(self.max_new_tokens):
@@ -83,7 +83,7 @@ class GreedyWriter:
     def _batch(self, prompts: Sequence[Encoded], longest: Sequence[int]) -> tuple[Batch, float]:
         """Where to write answers, and how far a logit may be from that of its prompt alone, as a share of the largest.
 
-        Prompts whose numbers have something to do with each other are read apart, unless it is no more than noise.
+        Prompts that move each other's numbers by more than float noise are read apart.
         """
         if len(prompts) == 1:
             return self.reader.alone(prompts[0], longest[0], self.max_new_tokens), 0.0
@@ -102,7 +102,7 @@ class GreedyWriter:
             drafts: tokens of answers that may come.
             cancelled: stops the writing at the next token.
         """
-        text = TokenText(self.codec, self.stop)
+        text = IncrementalDetokenizer(self.codec, self.stop)
         for token in islice(self._tokens(prompt, drafts), self.max_new_tokens):
             if self.codec.is_end(token):
                 break
@@ -160,6 +160,6 @@ def _plain_tokens(batch: Batch) -> Iterator[int]:
         logits = batch.append([token])
 
 
-def _added_last(text: TokenText, token: int) -> bool:
+def _added_last(text: IncrementalDetokenizer, token: int) -> bool:
     text.add(token)
     return text.stopped

@@ -25,7 +25,6 @@ _MULTIPLES = (1, 4, 8, 16, 32)  # kernels work on rows in blocks of such sizes
 _TARGET_TOKENS = 5
 _SCORES, _STEPS = 1, 2  # stages of a trial: logits after the prompt, abstention scores, then decoding steps
 _DYNAMIC_QUANTISATION = ("torch.ao.nn.quantized.dynamic", "torch.ao.nn.intrinsic.quantized.dynamic")
-_OBSERVERS = ("torch.ao.quantization.observer", "torch.ao.quantization.fake_quantize")
 _EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
 
 Trial = Callable[[Sequence[tuple[int, ...]], "BatchShape"], Iterator[torch.Tensor]]
@@ -64,6 +63,7 @@ class Isolation:
         moved: how far one of the target's probabilities moved at most; 0.0 if not a bit of it moved.
         moved_logits: the same for logits, as a share of the largest (taken as at least 1).
         coupled: why no measurement bounds how far rows move each other; None if one does.
+        repeatable: whether the target alone computes the same bits twice; tried where no shape is exact.
     """
 
     rows: int
@@ -71,6 +71,7 @@ class Isolation:
     moved: float = 0.0
     moved_logits: float = 0.0
     coupled: str | None = None
+    repeatable: bool = True
 
     @property
     def exact(self) -> bool:
@@ -94,7 +95,8 @@ class Isolation:
         if self.exact:
             return 0.0
         bound, of_probabilities = noise_bound(self.moved_logits), noise_bound(self.moved)
-        return math.inf if self.coupled or bound is None or of_probabilities is None else bound
+        unknown = self.coupled or not self.repeatable or bound is None or of_probabilities is None
+        return math.inf if unknown or bound is None else bound
 
 
 def in_words(found: Sequence[Isolation]) -> str:
@@ -106,7 +108,13 @@ def in_words(found: Sequence[Isolation]) -> str:
         rows = ", ".join(f"{f.rows}" + f" as {f.shape.rows}" * (f.shape.rows > f.rows) for f in found)
         return f"probed: not a bit of a row depends on other rows (rows: {rows})"
     worst = max(moving, key=lambda f: f.moved)
-    why = f"; {worst.coupled}" if worst.coupled else ""
+    why = (
+        f"; {worst.coupled}"
+        if worst.coupled
+        else ""
+        if worst.repeatable
+        else "; one alone gives other numbers each time"
+    )
     return f"probed: {worst.rows} rows of a batch moved each other's probabilities by {worst.moved:.1e}{why}"
 
 
@@ -134,7 +142,7 @@ def probe(
     shape = None if coupled else _exact_shape(trial, least, layouts)
     if shape is not None:
         return Isolation(rows, shape)
-    return Isolation(rows, least, *_movement(trial, least, layouts), coupled)
+    return Isolation(rows, least, *_movement(trial, least, layouts), coupled, _repeats(trial, layouts))
 
 
 def _exact_shape(trial: Trial, least: BatchShape, layouts: Sequence[_Layout]) -> BatchShape | None:
@@ -166,13 +174,17 @@ def why_coupled(model: torch.nn.Module) -> str | None:
             return f"{name} ({kind.__name__}) quantises activations with a scale taken over all rows"
         if kind.__name__ == "Linear8bitLt":
             return f"{name} (Linear8bitLt) picks the columns that it does not quantise by looking at all rows"
-        if kind.__module__.startswith(_OBSERVERS):
-            return f"{name} ({kind.__name__}) may keep a scale from one call to the next"
     config: Any = getattr(model, "config", None)
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
     if any((getattr(text, field, None) or 0) > 1 for field in _EXPERTS):
         return "it is a mixture of experts: which tokens an expert reads together depends on all rows"
     return None
+
+
+def adapts_as_it_runs(model: torch.nn.Module) -> str | None:
+    """The name of a module that changes with what it reads, as fake quantisation does while it observes; else None."""
+    watching = ((name, getattr(module, "observer_enabled", None)) for name, module in model.named_modules())
+    return next((name for name, on in watching if isinstance(on, torch.Tensor) and bool(on.any())), None)
 
 
 def _logit_columns(rows: int, least: BatchShape) -> list[int]:
@@ -243,6 +255,13 @@ def _movement(trial: Trial, shape: BatchShape, layouts: Sequence[_Layout]) -> tu
             moved = max(moved, _gap(seen.softmax(-1), wanted.softmax(-1)))
             moved_logits = max(moved_logits, _gap(seen, wanted) / max(1.0, float(wanted.abs().max())))
     return moved, moved_logits
+
+
+def _repeats(trial: Trial, layouts: Sequence[_Layout]) -> bool:
+    """Whether the target, read alone before and after other texts, has the same bits each time."""
+    target, alone = layouts[0].rows[0], BatchShape(None, 1, 1, 1)
+    runs = [[_bits(numbers) for numbers in trial((text,), alone)] for text in (target, *layouts[1].rows[1:2], target)]
+    return all(map(torch.equal, runs[0], runs[-1]))
 
 
 def _gap(seen: torch.Tensor, wanted: torch.Tensor) -> float:

@@ -17,12 +17,12 @@ _IMPLEMENTATIONS = ("sdpa", "eager")
 
 
 class NoExplicitMasks(Exception):
-    """The model's attention cannot be told with a mask which tokens see which; the message says why."""
+    """A mask cannot determine which tokens the model's attention sees; the message says why."""
 
 
 @dataclass(frozen=True)
 class MaskRules:
-    """How a model wants to be told which tokens see which.
+    """Attention masks in the form that a model takes.
 
     Attributes:
         windows: per kind of attention layer, how far back it sees, in tokens; None for as far as there is.

@@ -9,7 +9,6 @@ is probed on the model itself (`isolation`).
 from __future__ import annotations
 
 import asyncio
-import copy
 import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,10 +17,7 @@ from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import (
     DecodingModel,
     DecodingSession,
-    DecodingTree,
-    Distributions,
     FinalAnswers,
-    Opening,
     Response,
     Role,
     TextModel,
@@ -31,25 +27,24 @@ from robustrag_integrations.models.local.encoding import Encoded, PromptEncoder
 from robustrag_integrations.prompts import Prompt
 
 try:
-    import numpy as np
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     from robustrag_integrations.models.local.batch import Batch
-    from robustrag_integrations.models.local.branching import LocalTree
     from robustrag_integrations.models.local.causal_lm import CausalLM
+    from robustrag_integrations.models.local.codec import ModelCodec
     from robustrag_integrations.models.local.finals import FinalRules, PackedFinals
     from robustrag_integrations.models.local.greedy import GreedyWriter, Watch
-    from robustrag_integrations.models.local.isolation import in_words
+    from robustrag_integrations.models.local.isolation import adapts_as_it_runs, in_words
+    from robustrag_integrations.models.local.layout import PromptLayout
     from robustrag_integrations.models.local.packing import known_noise
     from robustrag_integrations.models.local.reading import PromptReader
+    from robustrag_integrations.models.local.session import LocalSession
 except ImportError as error:
     raise ImportError("LocalModel needs torch and transformers: pip install 'robustrag-integrations[local]'") from error
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-_SMALLEST_BUDGET = 16  # tokens of context below which a prompt makes no sense
+    pass
 
 
 class LocalModel(TextModel, DecodingModel):
@@ -76,7 +71,7 @@ class LocalModel(TextModel, DecodingModel):
 
     Raises:
         TypeError: not a torch model.
-        ValueError: the model is in training mode, or a number is out of range.
+        ValueError: the model is in training mode or adapts as it runs, or a number is out of range.
     """
 
     def __init__(
@@ -98,13 +93,17 @@ class LocalModel(TextModel, DecodingModel):
             raise TypeError(f"model must be a transformers causal language model, got {type(model).__name__}")
         if model.training:
             raise ValueError("the model is in training mode, where dropout makes answers random; call model.eval()")
+        if (name_of := adapts_as_it_runs(model)) is not None:
+            raise ValueError(
+                f"{name_of} observes what it quantises, so that one passage changes what others are answered; call "
+                "model.apply(torch.ao.quantization.disable_observer)"
+            )
         _check_whole("max_context_tokens", max_context_tokens, 1)
         _check_whole("max_new_tokens", max_new_tokens, 1)
         _check_whole("prefix_cache_bytes", prefix_cache_bytes, 0)
         _check_whole("prefill_tokens", prefill_tokens, 1)
         self._model = model
         self._tokenizer = tokenizer
-        self._max_context_tokens = max_context_tokens
         self._max_new_tokens = max_new_tokens
         self._apart = apart
         self._chat = bool(getattr(tokenizer, "chat_template", None)) if chat is None else chat
@@ -115,7 +114,8 @@ class LocalModel(TextModel, DecodingModel):
             self._lm, share=share_prefixes, keep_bytes=prefix_cache_bytes, at_once=prefill_tokens
         )
         self._abstentions = self._encoder.abstentions()
-        self._codec = _Codec(tokenizer, model)
+        self._layout = PromptLayout(self._lm, self._encoder, max_context_tokens, self._abstentions)
+        self._codec = ModelCodec(tokenizer, model)
         self._writer = GreedyWriter(self._reader, self._codec, self._stop, max_new_tokens)
         self._name = name or getattr(model.config, "name_or_path", "") or type(model).__name__
 
@@ -132,7 +132,7 @@ class LocalModel(TextModel, DecodingModel):
             settings: the constructor's keyword arguments.
 
         Raises:
-            ModelError: there is no such model.
+            ModelError: the model cannot be loaded.
         """
         place = device or ("cuda" if torch.cuda.is_available() else "cpu")
         precision = dtype or ("float32" if place == "cpu" else "auto")
@@ -191,6 +191,11 @@ class LocalModel(TextModel, DecodingModel):
         return True
 
     @property
+    def deterministic(self) -> bool:
+        """False once the isolation probe has found that a prompt gives other numbers when it is read again."""
+        return all(found.repeatable for found in self._reader.probe.found)
+
+    @property
     def numerics(self) -> dict[str, str]:
         """Precision and device of the weights, how prompts are read, and what the isolation probe found so far."""
         weight = next(self._model.parameters())
@@ -233,12 +238,12 @@ class LocalModel(TextModel, DecodingModel):
 
     def stream(self, prompt: Prompt) -> Iterator[str]:
         """The greedy answer to one prompt, token by token."""
-        [encoded], _ = self._encode([prompt], "final", self._max_new_tokens)
+        [encoded], _ = self._layout.encode([prompt], "final", self._max_new_tokens)
         yield from self._writer.pieces(encoded, self._drafts(prompt))
 
     def truncates(self, prompt: Prompt) -> bool:
         """Whether the passages of a prompt are too long for the context window."""
-        [encoded], _ = self._encode([prompt], "final", self._max_new_tokens)
+        [encoded], _ = self._layout.encode([prompt], "final", self._max_new_tokens)
         return encoded.truncated
 
     async def astream(self, prompt: Prompt) -> AsyncIterator[str]:
@@ -249,15 +254,15 @@ class LocalModel(TextModel, DecodingModel):
 
     def open_session(self, prompts: Sequence[Prompt], no_retrieval: Prompt, max_new_tokens: int) -> DecodingSession:
         """Read all groups and the no-retrieval prompt as one batch of a shape that no passage controls."""
-        encoded, longest = self._encode([*prompts, no_retrieval], "isolated", max_new_tokens)
-        batch, noise = self._batch(encoded, longest, max(max_new_tokens, self._spelling_room()))
-        return _LocalSession(batch, self._abstentions, tuple(e.truncated for e in encoded[:-1]), noise)
+        encoded, longest = self._layout.encode([*prompts, no_retrieval], "isolated", max_new_tokens)
+        batch, noise = self._batch(encoded, longest, max(max_new_tokens, self._layout.spelling_room))
+        return LocalSession(batch, self._abstentions, tuple(e.truncated for e in encoded[:-1]), noise)
 
     def _batch(self, encoded: Sequence[Encoded], longest: Sequence[int], room: int) -> tuple[Batch, float]:
         """The rows of a session, and how far other groups may move their probabilities."""
         if self._apart is not True:
             batch, isolation = self._reader.together(encoded, longest, room, self._abstentions)
-            if isolation.bounded or self._apart is False:
+            if isolation.bounded or self._apart is False or not isolation.repeatable:
                 return batch, isolation.noise
         return self._reader.apart(encoded, longest, room), 0.0
 
@@ -270,7 +275,7 @@ class LocalModel(TextModel, DecodingModel):
         return PackedFinals(stem, self._encode_final, self._ask_alone, rules)
 
     def _encode_final(self, prompt: Prompt) -> Encoded:
-        [encoded] = self._encoder.encode_all([prompt], self._budget([prompt], "final", self._max_new_tokens))
+        [encoded] = self._encoder.encode_all([prompt], self._layout.budget([prompt], "final", self._max_new_tokens))
         return encoded
 
     def _ask_alone(self, prompt: Prompt, cancelled: threading.Event, watch: Watch) -> Response:
@@ -287,7 +292,7 @@ class LocalModel(TextModel, DecodingModel):
         """Answer all prompts in one batch; `watch` sees the [rows, V] logits of every step."""
         if not prompts:
             return []
-        encoded, longest = self._encode(prompts, role, self._max_new_tokens)
+        encoded, longest = self._layout.encode(prompts, role, self._max_new_tokens)
         if len(prompts) == 1 and (drafts := self._drafts(prompts[0])):
             texts = ["".join(self._writer.pieces(encoded[0], drafts, cancelled))]
         else:
@@ -296,39 +301,6 @@ class LocalModel(TextModel, DecodingModel):
 
     def _drafts(self, prompt: Prompt) -> list[tuple[int, ...]]:
         return self._encoder.answers(prompt.drafts, end=self._stop[0] if self._stop else "")
-
-    def _encode(self, prompts: Sequence[Prompt], role: Role, max_new_tokens: int) -> tuple[list[Encoded], list[int]]:
-        """Prompts as tokens, and how many tokens each could have had with any other passage.
-
-        For isolated prompts that comes from the settings and from what surrounds the passages; for a final prompt,
-        a batch of its own, from its length.
-
-        Raises:
-            ValueError: the query leaves no room for passages in the context window.
-        """
-        budget = self._budget(prompts, role, max_new_tokens)
-        encoded = self._encoder.encode_all(prompts, budget)
-        longest = [
-            self._encoder.frame_length(p) + budget if role == "isolated" and p.context else len(e.ids)
-            for p, e in zip(prompts, encoded, strict=True)
-        ]
-        return encoded, longest
-
-    def _budget(self, prompts: Sequence[Prompt], role: Role, max_new_tokens: int) -> int:
-        """How many tokens of passages each prompt may have."""
-        frame = max(map(self._encoder.frame_length, prompts))
-        room = self._lm.window - 1 - frame - max_new_tokens - max(map(len, self._abstentions))
-        with_context = any(p.context is not None for p in prompts)
-        if room < (_SMALLEST_BUDGET if with_context else 0):
-            raise ValueError(
-                f"the query and instructions take {frame} tokens and the answer up to {max_new_tokens} of the model's "
-                f"window of {self._lm.window}; that leaves no room for passages: shorten the query or max_new_tokens"
-            )
-        return min(room, self._max_context_tokens) if role == "isolated" else room
-
-    def _spelling_room(self) -> int:
-        """Columns that scoring the abstention strings takes."""
-        return sum(len(tokens) - 1 for tokens in self._abstentions)
 
 
 def _has_a_frame(tokenizer: Any) -> bool:
@@ -347,60 +319,3 @@ def _has_a_frame(tokenizer: Any) -> bool:
 def _check_whole(name: str, number: object, least: int) -> None:
     if isinstance(number, bool) or not isinstance(number, int) or number < least:
         raise ValueError(f"{name}={number!r} must be a whole number of at least {least}")
-
-
-class _Codec:
-    """A tokenizer's decoder, and which tokens end a text."""
-
-    def __init__(self, tokenizer: Any, model: Any) -> None:
-        self._tokenizer = tokenizer
-        ends = {tokenizer.eos_token_id}
-        for config in (model.config, getattr(model, "generation_config", None)):
-            listed = getattr(config, "eos_token_id", None)
-            ends.update(listed if isinstance(listed, (list, tuple)) else [listed])
-        self._ends = frozenset(e for e in ends if e is not None)
-
-    def decode(self, tokens: Sequence[int]) -> str:
-        """The text of generated tokens."""
-        text: str = self._tokenizer.decode(list(tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False)
-        return text
-
-    def is_end(self, token: int) -> bool:
-        """Whether the token ends a text."""
-        return token in self._ends
-
-
-class _LocalSession(DecodingSession):
-    """A decoding session on a local model; the last row is the no-retrieval prompt."""
-
-    def __init__(
-        self, batch: Batch, abstentions: Sequence[Sequence[int]], truncated: tuple[bool, ...], noise: float
-    ) -> None:
-        self._batch, self._noise = batch, noise
-        opened = batch.open(abstentions)
-        self.opening = Opening(_numpy(opened.spelled[:-1]), _distributions(opened.logits, noise), truncated)
-
-    def append(self, token: int) -> Distributions:
-        """Append the token to every row."""
-        return _distributions(self._batch.append([token] * self._batch.rows), self._noise)
-
-    def fork(self) -> DecodingSession:
-        """A copy with a cache of its own: later tokens run through the same shapes, so the numbers are the same."""
-        twin = copy.copy(self)
-        twin._batch = self._batch.fork()
-        return twin
-
-    def tree(self) -> DecodingTree | None:
-        """Many continuations per forward pass, where the noise that this brings is known and the only one."""
-        stem = None if self._noise else self._batch.stem()
-        return LocalTree(stem) if stem is not None and known_noise(stem.lm) else None
-
-
-def _distributions(logits: torch.Tensor, noise: float) -> Distributions:
-    probabilities = _numpy(logits.softmax(-1))
-    return Distributions(probabilities[:-1], probabilities[-1], noise)
-
-
-def _numpy(tensor: torch.Tensor) -> NDArray[np.floating]:
-    array: NDArray[np.floating] = tensor.cpu().numpy()
-    return array

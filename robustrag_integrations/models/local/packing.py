@@ -40,7 +40,7 @@ class Stem:
 
     Attributes:
         lm: the language model.
-        rules: how it is told which tokens see which.
+        rules: its attention masks.
         cache: keys and values of what was read; the tree appends to it.
         places: [rows, L] positions of the cached columns; NOWHERE for padding.
         next_positions: [rows], the position of the token that comes next.

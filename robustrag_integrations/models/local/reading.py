@@ -30,7 +30,7 @@ class _Way:
     """How prefixes are shared.
 
     Attributes:
-        rules: how the model is told which tokens see which.
+        rules: the model's attention masks.
         once: whether decoding steps read a shared prefix once for all rows, or once for each.
     """
 

@@ -45,7 +45,7 @@ class SharedBatch:
 
     Args:
         lm: the model.
-        rules: how it is told which tokens see which.
+        rules: its attention masks.
         rows: the prompts.
         width: columns for the rests; no less than the longest has tokens.
         room: columns for what comes after the prompts: the scored strings, the answer.
@@ -195,7 +195,7 @@ def read_prefix(
 
     Args:
         lm: the model.
-        rules: how it is told which tokens see which.
+        rules: its attention masks.
         tokens: the whole prefix.
         known: the keys and values of its first tokens, if any.
         at_once: how many tokens are read in one forward pass.

@@ -112,7 +112,7 @@ def test_the_certificate_says_how_its_prefixes_were_scored() -> None:
     assert "prefixes_packed" not in plain.numerics
     assert packed.numerics["prefixes_packed"] > 4
     assert packed.numerics["noise_measured"] == pytest.approx(MEASURED)
-    assert packed.numerics["noise_reckoned_with"] == pytest.approx(RECKONED)
+    assert packed.numerics["noise_bound"] == pytest.approx(RECKONED)
     assert "wherever float noise could decide" in packed.numerics["shapes"]
     assert packed.responses == plain.responses
 

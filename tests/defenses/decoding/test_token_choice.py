@@ -13,7 +13,7 @@ from robustrag_integrations.defenses.decoding.token_choice import (
     most_probable,
     step_radius,
 )
-from robustrag_integrations.models.token_text import TokenText, spelt
+from robustrag_integrations.models.detokenizer import IncrementalDetokenizer, spelt
 from tests.helpers.scripted import ScriptedDecodingModel
 
 
@@ -82,7 +82,7 @@ class Pieces:
 
 
 def shown(codec: Pieces, stop: tuple[str, ...], count: int) -> tuple[list[str], str, bool]:
-    text = TokenText(codec, stop)
+    text = IncrementalDetokenizer(codec, stop)
     pieces = [text.add(t) for t in range(count) if not text.stopped]
     pieces.append(text.finish())
     return pieces, text.shown, text.stopped

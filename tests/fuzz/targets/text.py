@@ -7,7 +7,7 @@ from robustrag_integrations.cli.arguments import some_text, whole_number
 from robustrag_integrations.defenses.voting.options import check_choices, parse_option
 from robustrag_integrations.display import printable, table
 from robustrag_integrations.metrics import contains_answer, exact_choice, normalised, parse_score
-from robustrag_integrations.models.token_text import TokenText
+from robustrag_integrations.models.detokenizer import IncrementalDetokenizer
 from robustrag_integrations.prompts import TASKS, PromptTemplate, format_choices, prompts_for
 from robustrag_integrations.reply_text import answer_text
 from tests.fuzz.checks import assert_harmless_on_a_terminal, assert_valid_unicode
@@ -130,7 +130,7 @@ def streaming(source: Source) -> None:
     raw = text(source, 6, 200).encode("utf-8", "surrogatepass")[:200]
     pieces = [raw[i : i + 2] for i in range(0, len(raw), 2)]
     stop = tuple(s for s in (source.pick(("\n", "\n\n", "END", "</s>", "a")), name(source)[:3]) if s)
-    written = TokenText(_Characters(pieces), stop)
+    written = IncrementalDetokenizer(_Characters(pieces), stop)
     shown = []
     for token in range(len(pieces)):
         shown.append(written.add(token))

@@ -204,6 +204,30 @@ def test_texts_of_a_quantised_model_are_those_of_asking_alone() -> None:
     assert isinstance(model.finals(), AskedAlone)
 
 
+def test_a_model_that_gives_other_numbers_each_time_has_radius_zero_and_no_certificate() -> None:
+    generator = torch.Generator().manual_seed(0)
+    network = leaking(lambda outputs, inputs: outputs + 1e-3 * torch.randn(outputs.shape, generator=generator))
+    model = local(peaked(network))
+    defense = DecodingAggregation(model, max_new_tokens=2)
+    answer = defense.answer(QUERY, [BENIGN[0]] * 5)
+    assert answer.radius == 0
+    assert any("the radius is 0" in w for w in answer.warnings)
+    assert "other numbers each time" in model.numerics["isolation"]
+    assert not model.deterministic
+    assert not defense.certify(QUERY, [BENIGN[0]] * 5, "x", corruption_size=1).certified
+    with pytest.raises(ValueError, match="no certificate would hold"):
+        KeywordAggregation(model, extractor=str.split).certify(QUERY, [BENIGN[0]] * 5, "x", corruption_size=1)
+
+
+def test_a_model_that_observes_what_it_reads_is_refused() -> None:
+    network = tiny_model("llama")
+    network.lm_head.fake = torch.ao.quantization.FakeQuantize()
+    with pytest.raises(ValueError, match="disable_observer"):
+        local(network)
+    network.apply(torch.ao.quantization.disable_observer)
+    assert local(network)
+
+
 def test_a_near_tie_that_noise_would_decide_is_asked_alone() -> None:
     """Every token has a twin; which of both is best is up to the other rows, by a millionth."""
     signs = torch.tensor([1.0, -1.0]).repeat(200)

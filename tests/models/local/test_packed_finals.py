@@ -12,7 +12,7 @@ pytest.importorskip("transformers")
 
 from robustrag_integrations import DecodingAggregation, KeywordAggregation, LocalModel  # noqa: E402
 from robustrag_integrations.models.base import AskedAlone, Response  # noqa: E402
-from robustrag_integrations.models.local import model as local_module  # noqa: E402
+from robustrag_integrations.models.local import session  # noqa: E402
 from robustrag_integrations.models.local.masks import MaskRules  # noqa: E402
 from robustrag_integrations.prompts import Prompt, PromptTemplate, prompts_for  # noqa: E402
 from tests.helpers.scripted import split  # noqa: E402
@@ -139,7 +139,7 @@ def test_a_decoding_certificate_is_that_of_one_prefix_at_a_time(architecture, sl
     defense = DecodingAggregation(model, max_new_tokens=5, stop=["zzz"], slack=slack)
     asked = {"etas": [1.0, 2.0, 3.0, 4.0], "corruption_size": [1, 2], "metric": graded, "max_model_calls": 120}
     walks = defense.certify_etas("Where?", passages, "paris", **asked)
-    monkeypatch.setattr(local_module._LocalSession, "tree", lambda self: None)
+    monkeypatch.setattr(session.LocalSession, "tree", lambda self: None)
     plain = defense.certify_etas("Where?", passages, "paris", **asked)
     packed, alone = ([found for eta in asked["etas"] for found in told[eta]] for told in (walks, plain))
     for one, other in zip(packed, alone, strict=True):

@@ -1,4 +1,4 @@
-"""Generated tokens as text that can be shown while more are coming."""
+"""Generated tokens as text that can be shown while more are coming: incremental detokenisation with stop strings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _BEFORE = 8  # tokens that decide how the next one reads
 
 
 @dataclass
-class TokenText:
+class IncrementalDetokenizer:
     """The tokens decided so far as text that may be shown: complete characters only, cut at a stop string."""
 
     codec: TokenCodec
@@ -33,7 +33,7 @@ class TokenText:
             return self._show(text[: min(cuts)].rstrip())
         return self._show(_settled(text, self.stop))
 
-    def fork(self) -> TokenText:
+    def fork(self) -> IncrementalDetokenizer:
         """A copy that goes on differently."""
         return replace(self, tokens=list(self.tokens))
 

@@ -1,0 +1,61 @@
+"""Decoding sessions of a local model."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import torch
+
+from robustrag_integrations.models.base import DecodingSession, DecodingTree, Distributions, Opening
+from robustrag_integrations.models.local.batch import Batch
+from robustrag_integrations.models.local.branching import LocalTree
+from robustrag_integrations.models.local.packing import known_noise
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class LocalSession(DecodingSession):
+    """A decoding session on a local model; the last row is the no-retrieval prompt.
+
+    Args:
+        batch: the rows, not read yet.
+        abstentions: the token sequences that spell an abstention.
+        truncated: per group, whether its passages were cut.
+        noise: how far other groups may move a row's probabilities.
+    """
+
+    def __init__(
+        self, batch: Batch, abstentions: Sequence[Sequence[int]], truncated: tuple[bool, ...], noise: float
+    ) -> None:
+        self._batch, self._noise = batch, noise
+        opened = batch.open(abstentions)
+        self.opening = Opening(_numpy(opened.spelled[:-1]), _distributions(opened.logits, noise), truncated)
+
+    def append(self, token: int) -> Distributions:
+        """Append the token to every row."""
+        return _distributions(self._batch.append([token] * self._batch.rows), self._noise)
+
+    def fork(self) -> DecodingSession:
+        """A copy with a cache of its own: later tokens run through the same shapes, so the numbers are the same."""
+        twin = copy.copy(self)
+        twin._batch = self._batch.fork()
+        return twin
+
+    def tree(self) -> DecodingTree | None:
+        """Many continuations per forward pass, where the noise that this brings is known and the only one."""
+        stem = None if self._noise else self._batch.stem()
+        return LocalTree(stem) if stem is not None and known_noise(stem.lm) else None
+
+
+def _distributions(logits: torch.Tensor, noise: float) -> Distributions:
+    probabilities = _numpy(logits.softmax(-1))
+    return Distributions(probabilities[:-1], probabilities[-1], noise)
+
+
+def _numpy(tensor: torch.Tensor) -> NDArray[np.floating]:
+    array: NDArray[np.floating] = tensor.cpu().numpy()
+    return array
