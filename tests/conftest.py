@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from tests.helpers.serving import reader_folder, reader_server
 
@@ -22,6 +23,10 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 # A job in the background of a script ignores Ctrl-C, and so would the programs that tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Examples have no deadline: on a busy machine any of them may take long. pytest-timeout bounds each test.
+settings.register_profile("busy machines", deadline=None)
+settings.load_profile("busy machines")
 
 SLOW = Path(__file__).with_name("slow.txt")
 
