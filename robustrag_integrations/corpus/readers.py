@@ -14,6 +14,7 @@ from robustrag_integrations.display import printable
 
 LARGEST_FILE = 64 * 1024 * 1024  # bytes
 MOST_ROWS = 500_000  # of one JSONL file
+LONGEST_ROW = 8 << 20  # characters of one row: what is read of it may take twenty times the memory
 
 # What a PDF may take grows with its size, so that a small one cannot cost much. Honest ones take a tenth of it.
 MOST_PAGES = 10_000
@@ -107,10 +108,12 @@ def _text(data: bytes, file: SourceFile) -> str:
 
 def _jsonl(text: str, file: SourceFile) -> tuple[list[Document], list[Skipped]]:
     """One document per row that can be read; a row of one author must not cost those of the others."""
-    if text.count("\n") > MOST_ROWS:
-        raise CorpusError(f"{file.label} has more than {MOST_ROWS:,} rows; split it into smaller files")
     documents, skipped = [], []
-    for number, line in enumerate(text.split("\n"), start=1):
+    lines = text.split("\n", MOST_ROWS)
+    if len(lines) > MOST_ROWS and lines.pop().strip():
+        reason = f"{file.label} has more than {MOST_ROWS:,} rows; the others were not read. Split it into smaller files"
+        skipped.append(Skipped(file.path, reason))
+    for number, line in enumerate(lines, start=1):
         if line.strip():
             try:
                 documents.append(_row(line, number, file))
@@ -123,6 +126,8 @@ def _jsonl(text: str, file: SourceFile) -> tuple[list[Document], list[Skipped]]:
 
 def _row(line: str, number: int, file: SourceFile) -> Document:
     where = f"{file.label}, line {number}"
+    if len(line) > LONGEST_ROW:
+        raise CorpusError(f"{where}: longer than {LONGEST_ROW:,} characters; split it into several rows")
     try:
         row = json.loads(line)
     except RecursionError:

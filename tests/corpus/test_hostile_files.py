@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from robustrag_integrations.cli import main
-from robustrag_integrations.corpus import CorpusError, read_documents, readers, reading
+from robustrag_integrations.corpus import read_documents, readers, reading
 from robustrag_integrations.corpus.pdf_text import PDFError, PDFLimits
 from robustrag_integrations.corpus.pdf_worker import PDFWorker
 from tests.helpers.documents import write_pdf
@@ -159,12 +159,24 @@ def test_a_bad_row_costs_itself_and_is_reported(tmp_path: Path) -> None:
     assert ["line 2" in found.skipped[0].reason, "line 3" in found.skipped[1].reason] == [True, True]
 
 
-def test_a_file_of_too_many_rows_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_beyond_the_limit_cost_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readers, "MOST_ROWS", 5)
     path = tmp_path / "d.jsonl"
+    path.write_text('{"text": "x"}\n' * 5)
+    assert (len(read_documents([str(path)]).documents), read_documents([str(path)]).skipped) == (5, ())
     path.write_text('{"text": "x"}\n' * 7)
-    with pytest.raises(CorpusError, match=r"d\.jsonl has more than 5 rows"):
-        read_documents([str(path)])
+    found = read_documents([str(path)])
+    assert len(found.documents) == 5
+    assert "d.jsonl has more than 5 rows; the others were not read" in found.skipped[0].reason
+
+
+def test_a_row_of_great_length_costs_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readers, "LONGEST_ROW", 1000)
+    path = tmp_path / "d.jsonl"
+    path.write_text('{"text": "one"}\n{"text": "x", "a": [' + "{}," * 1000 + '{}]}\n{"text": "two"}\n')
+    found = read_documents([str(path)])
+    assert [document.text for document in found.documents] == ["one", "two"]
+    assert "line 2: longer than 1,000 characters" in found.skipped[0].reason
 
 
 def test_the_largest_files_of_a_folder_go_first_when_there_is_too_much(
