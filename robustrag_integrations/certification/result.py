@@ -74,7 +74,7 @@ class Certification:
         settings: the defence's settings and the retrieval's, JSON-safe; the extractor's fingerprint among them.
         numerics: precision, device, shapes and slack of the computation; where continuations were packed into common
             forward passes, how many were and how many were not, the float noise that was measured and the noise that
-            was reckoned with.
+            was assumed as its bound.
         warnings: what weakens the guarantee, in words.
         evidence: what pictures are drawn from: a keyword tally, votes, or the decoding tree of the first case.
     """

@@ -77,7 +77,7 @@ def test_an_extractor_that_raises_over_one_response_costs_its_group_alone(extrac
     assert "".join(defense.stream("Where?", ["planted", *PASSAGES])) == answer.text
 
 
-def test_a_certificate_reckons_with_the_same_failure() -> None:
+def test_a_certificate_counts_the_same_failure() -> None:
     failing = KeywordAggregation(_model(), extractor=_raising(SystemError("odd")))
     abstaining = KeywordAggregation(_model(), extractor=_raising(SystemError("odd")))
     found = failing.certify("Where?", ["planted", *PASSAGES], "Paris")

@@ -33,7 +33,7 @@ class PrefixStates:
         self._root: _Prefix = ()  # where the tree begins
         self._no_tree = False
         self.measured = 0.0  # how far the tree's probabilities were from those of inference
-        self.noise = 0.0  # what is reckoned with
+        self.noise = 0.0  # the bound that is assumed
 
     @property
     def root(self) -> DecodingSession:

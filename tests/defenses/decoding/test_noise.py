@@ -1,4 +1,4 @@
-"""Numbers with float noise never change a certificate: whatever the noise, within what is reckoned with."""
+"""Numbers with float noise never change a certificate: whatever the noise within its bound."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RECKONED = SAFETY * MEASURED
 
 
 class NoisyTree(DecodingTree):
-    """A tree whose numbers are off: by a little in its first level, then by all that is reckoned with."""
+    """A tree whose numbers are off: by a little in its first level, then by the whole bound."""
 
     def __init__(self, session, seed: int, first: float, later: float) -> None:
         self._session, self._random = session, np.random.default_rng(seed)
@@ -144,9 +144,9 @@ def test_what_noise_can_make_of_a_gap_is_known_before_it_is_believed() -> None:
     assert believed > 5000
 
 
-@pytest.mark.parametrize(("measured", "reckoned"), [(0.0, LEAST_NOISE), (1e-6, 32e-6), (3.1e-5, None), (np.nan, None)])
-def test_more_than_float_noise_is_not_trusted(measured: float, reckoned: float | None) -> None:
-    assert noise_bound(measured) == (None if reckoned is None else pytest.approx(reckoned))
+@pytest.mark.parametrize(("measured", "bound"), [(0.0, LEAST_NOISE), (1e-6, 32e-6), (3.1e-5, None), (np.nan, None)])
+def test_more_than_float_noise_is_not_trusted(measured: float, bound: float | None) -> None:
+    assert noise_bound(measured) == (None if bound is None else pytest.approx(bound))
 
 
 def test_several_eta_share_one_walk() -> None:
