@@ -20,42 +20,52 @@ _PATIENCE = 0.1  # seconds of waiting for one lock while others are held
 
 _held: list[weakref.ref[Any]] = []
 _renewed: list[tuple[weakref.ref[Any], Callable[[Any], None]]] = []
+_listing = threading.Lock()  # held while something joins these lists, and over forks
 _mine = threading.local()  # the locks that this thread took for the fork it is about to make
 
 
 def lock_held_over_forks() -> threading.RLock:
     """Return a lock that nobody holds while the process forks: forking waits for the thread that does."""
     lock = threading.RLock()
-    _held[:] = [reference for reference in _held if reference() is not None]
-    _held.append(weakref.ref(lock))
+    with _listing:
+        _held[:] = [reference for reference in _held if reference() is not None]
+        _held.append(weakref.ref(lock))
     return lock
 
 
 def renew_in_children(owner: Owner, renew: Callable[[Owner], None]) -> None:
     """Call `renew(owner)` in every child process, before it does anything else; `owner` is held weakly."""
-    _renewed[:] = [entry for entry in _renewed if entry[0]() is not None]
-    _renewed.append((weakref.ref(owner), renew))
+    with _listing:
+        _renewed[:] = [entry for entry in _renewed if entry[0]() is not None]
+        _renewed.append((weakref.ref(owner), renew))
 
 
 def _before() -> None:
     """Take all locks. Another thread may hold one and wait for a second: what was taken is given back meanwhile."""
-    locks = [lock for reference in list(_held) if (lock := reference()) is not None]
     _mine.taken = []
-    while (busy := _take_all(locks)) is not None:
+    while (busy := _take_all()) is not None:
         _after_in_parent()
         busy.acquire()
         _mine.taken = [busy]
 
 
-def _take_all(locks: list[Any]) -> Any:
-    """The first lock that could not be had in time; None: all are taken."""
-    for lock in locks:
-        if lock in _mine.taken:
-            continue
-        if not lock.acquire(timeout=_PATIENCE):
-            return lock
-        _mine.taken.append(lock)
-    return None
+def _take_all() -> Any:
+    """The first lock that could not be had in time; None: all are taken, and none can be made until they are free."""
+    while True:
+        for lock in _not_taken():
+            if not lock.acquire(timeout=_PATIENCE):
+                return lock
+            _mine.taken.append(lock)
+        _listing.acquire()
+        if not _not_taken():  # another thread may have made one meanwhile
+            _mine.taken.append(_listing)
+            return None
+        _listing.release()
+
+
+def _not_taken() -> list[Any]:
+    locks = [lock for reference in list(_held) if (lock := reference()) is not None]
+    return [lock for lock in locks if lock not in _mine.taken]
 
 
 def _after_in_parent() -> None:

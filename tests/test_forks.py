@@ -115,6 +115,36 @@ def _in_a_child(check: str) -> int:
     return subprocess.run([sys.executable, "-c", check], timeout=60, check=False).returncode
 
 
+def test_a_lock_that_is_made_while_a_fork_waits_is_waited_for_too() -> None:
+    assert (
+        _in_a_child(
+            """
+import os, threading, time, warnings
+warnings.simplefilter("ignore")
+from robustrag_integrations.forks import lock_held_over_forks
+first, made, held = lock_held_over_forks(), [], threading.Event()
+def hold() -> None:
+    with first:
+        held.set()
+        time.sleep(0.3)
+        made.append(lock_held_over_forks())
+        made[0].acquire()
+    time.sleep(0.5)
+    made[0].release()
+thread = threading.Thread(target=hold)
+thread.start()
+held.wait()
+child = os.fork()
+if not child:
+    os._exit(0 if made[0].acquire(timeout=5) else 3)
+thread.join()
+os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+        )
+        == 0
+    )
+
+
 def test_forking_waits_for_who_holds_a_lock_and_the_child_finds_it_free() -> None:
     assert (
         _in_a_child(
