@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -50,6 +50,10 @@ class Batch(Protocol):
         """A copy that can be advanced on its own, with the same numbers to the bit."""
         ...
 
+    def cached(self) -> Iterator[torch.Tensor]:
+        """Everything that is kept of what was read, as tensors [rows, ...]; they may share memory with the cache."""
+        ...
+
     def stem(self) -> Stem | None:
         """What a tree of continuations can grow on, if the model allows it; the batch itself stays as it is."""
         ...
@@ -78,6 +82,10 @@ class Apart:
     def fork(self) -> Apart:
         """A copy that can be advanced on its own, with the same numbers to the bit."""
         return Apart([batch.fork() for batch in self._batches])
+
+    def cached(self) -> Iterator[torch.Tensor]:
+        """Everything that is kept of what was read, a tensor [rows, ...] for each part of it."""
+        return (torch.cat(parts) for parts in zip(*(batch.cached() for batch in self._batches), strict=True))
 
     def stem(self) -> Stem | None:
         """Nothing: a tree reads all rows in one pass."""
@@ -123,6 +131,13 @@ class PlainBatch:
         with torch.inference_mode():
             twin._cache = copy.deepcopy(self._cache)
         return twin
+
+    def cached(self) -> Iterator[torch.Tensor]:
+        """Everything that the library's cache keeps of what was read, as tensors [rows, ...]."""
+        whole = len(self._ids)
+        for layer in self._cache.layers:
+            kept = (value for _, value in sorted(vars(layer).items()))
+            yield from (t[: self.rows] for t in kept if isinstance(t, torch.Tensor) and t.ndim and len(t) == whole)
 
     def stem(self) -> Stem | None:
         """Nothing: the library's own masks know no trees."""

@@ -26,6 +26,7 @@ from robustrag_integrations.models.local.packing import known_noise
 from robustrag_integrations.models.local.reading import PromptReader
 from robustrag_integrations.models.local.shared import SharedBatch
 from robustrag_integrations.models.local.trie import TokenTrie
+from robustrag_integrations.models.noise import LEAST_NOISE
 
 Watch = Callable[[torch.Tensor], None]  # sees the [rows, V] logits of every step
 
@@ -89,7 +90,8 @@ class GreedyWriter:
             return self.reader.alone(prompts[0], longest[0], self.max_new_tokens), 0.0
         batch, isolation = self.reader.together(prompts, longest, self.max_new_tokens)
         if isolation.bounded:
-            return batch, isolation.logit_noise
+            least = LEAST_NOISE if known_noise(self.reader.lm) else 0.0  # what the probe's few rows may not have shown
+            return batch, max(least, isolation.logit_noise)
         return self.reader.apart(prompts, longest, self.max_new_tokens), 0.0
 
     def pieces(

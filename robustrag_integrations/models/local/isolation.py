@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 from typing import Any
 
 import torch
@@ -23,12 +24,22 @@ from robustrag_integrations.models.noise import noise_bound
 
 _MULTIPLES = (1, 4, 8, 16, 32)  # kernels work on rows in blocks of such sizes
 _TARGET_TOKENS = 5
-_SCORES, _STEPS = 1, 2  # stages of a trial: logits after the prompt, abstention scores, then decoding steps
 _DYNAMIC_QUANTISATION = ("torch.ao.nn.quantized.dynamic", "torch.ao.nn.intrinsic.quantized.dynamic")
 _EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
 
-Trial = Callable[[Sequence[tuple[int, ...]], "BatchShape"], Iterator[torch.Tensor]]
-"""Reads these rows in this shape: yields [rows, V] logits, [rows, 1] abstention scores, then [rows, V] of each step."""
+
+class Stage(Enum):
+    """What numbers of a trial are: the prompts' keys and values, logits and abstention scores, and those of a step."""
+
+    CACHE = auto()
+    LOGITS = auto()
+    SCORES = auto()
+    STEP_LOGITS = auto()
+    STEP_CACHE = auto()
+
+
+Trial = Callable[[Sequence[tuple[int, ...]], "BatchShape"], Iterator[tuple[Stage, torch.Tensor]]]
+"""Reads these rows in this shape, and a token more: yields all numbers [rows, ...] that it computes, in this order."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +71,9 @@ class Isolation:
     Attributes:
         rows: the prompts.
         shape: the shape to run them in.
-        moved: how far one of the target's probabilities moved at most; 0.0 if not a bit of it moved.
+        exact: whether no bit of the target moved, in what was computed after the prompts and a token more, nor in the
+            keys and values that later tokens depend on.
+        moved: how far one of the target's probabilities moved at most.
         moved_logits: the same for logits, as a share of the largest (taken as at least 1).
         coupled: why no measurement bounds how far rows move each other; None if one does.
         repeatable: whether the target alone computes the same bits twice; tried where no shape is exact.
@@ -68,15 +81,11 @@ class Isolation:
 
     rows: int
     shape: BatchShape
+    exact: bool = True
     moved: float = 0.0
     moved_logits: float = 0.0
     coupled: str | None = None
     repeatable: bool = True
-
-    @property
-    def exact(self) -> bool:
-        """Whether no row has a say in another row's bits."""
-        return self.coupled is None and self.moved == self.moved_logits == 0
 
     @property
     def bounded(self) -> bool:
@@ -142,23 +151,23 @@ def probe(
     shape = None if coupled else _exact_shape(trial, least, layouts)
     if shape is not None:
         return Isolation(rows, shape)
-    return Isolation(rows, least, *_movement(trial, least, layouts), coupled, _repeats(trial, layouts))
+    return Isolation(rows, least, False, *_movement(trial, least, layouts), coupled, _repeats(trial, layouts))
 
 
 def _exact_shape(trial: Trial, least: BatchShape, layouts: Sequence[_Layout]) -> BatchShape | None:
     rows = least.read_rows
     for read_rows in _padded(rows):
         for logit_columns in _logit_columns(read_rows, least):
-            moved = False
+            stage: Stage | None = None
             for step_rows in _padded(rows):
                 shape = replace(least, logit_columns=logit_columns, read_rows=read_rows, step_rows=step_rows)
                 stage = _stage_that_moves(trial, shape, layouts)
                 if stage is None:
                     return shape
-                if moved := stage < _STEPS:
+                if stage in (Stage.CACHE, Stage.LOGITS, Stage.SCORES):
                     break  # whatever the steps do
-            if not moved:
-                break  # more logits are no help to the steps
+            if stage not in (Stage.LOGITS, Stage.SCORES):
+                break  # more logits are no help to the cache and the steps
     return None
 
 
@@ -221,15 +230,15 @@ def _layouts(rows: int, longest: int, vocabulary: int, extreme: Sequence[int]) -
     return layouts
 
 
-def _stage_that_moves(trial: Trial, shape: BatchShape, layouts: Sequence[_Layout]) -> int | None:
+def _stage_that_moves(trial: Trial, shape: BatchShape, layouts: Sequence[_Layout]) -> Stage | None:
     """The first stage of a trial in which the target's bits are not the same everywhere; None if they always are."""
     expected: list[torch.Tensor] = []
     for layout in layouts:
-        for stage, numbers in enumerate(trial(layout.rows, shape)):
+        for at, (stage, numbers) in enumerate(trial(layout.rows, shape)):
             bits = _bits(numbers[list(layout.targets)])
-            if stage == len(expected):
-                expected.append(bits[0])
-            if not torch.equal(bits, expected[stage].expand_as(bits)):
+            if at == len(expected):
+                expected.append(bits[0].clone())
+            if not torch.equal(bits, expected[at].expand_as(bits)):
                 return stage
     return None
 
@@ -244,12 +253,13 @@ def _movement(trial: Trial, shape: BatchShape, layouts: Sequence[_Layout]) -> tu
     alone = _Layout((layouts[0].rows[0],), (0,))
     for layout in (*layouts, alone):
         shape = shape if layout is not alone else BatchShape(None, 1, 1, 1)
-        for stage, numbers in enumerate(trial(layout.rows, shape)):
+        computed = [(s, n) for s, n in trial(layout.rows, shape) if s not in (Stage.CACHE, Stage.STEP_CACHE)]
+        for at, (stage, numbers) in enumerate(computed):
             seen = numbers[list(layout.targets)].double()
-            if stage == len(expected):
+            if at == len(expected):
                 expected.append(seen[0])
-            wanted = expected[stage]
-            if stage == _SCORES:
+            wanted = expected[at]
+            if stage is Stage.SCORES:
                 moved = max(moved, _gap(seen, wanted))
                 continue
             moved = max(moved, _gap(seen.softmax(-1), wanted.softmax(-1)))
@@ -260,7 +270,10 @@ def _movement(trial: Trial, shape: BatchShape, layouts: Sequence[_Layout]) -> tu
 def _repeats(trial: Trial, layouts: Sequence[_Layout]) -> bool:
     """Whether the target, read alone before and after other texts, has the same bits each time."""
     target, alone = layouts[0].rows[0], BatchShape(None, 1, 1, 1)
-    runs = [[_bits(numbers) for numbers in trial((text,), alone)] for text in (target, *layouts[1].rows[1:2], target)]
+    runs = [
+        [_bits(numbers).clone() for _, numbers in trial((text,), alone)]
+        for text in (target, *layouts[1].rows[1:2], target)
+    ]
     return all(map(torch.equal, runs[0], runs[-1]))
 
 
@@ -269,4 +282,5 @@ def _gap(seen: torch.Tensor, wanted: torch.Tensor) -> float:
 
 
 def _bits(numbers: torch.Tensor) -> torch.Tensor:
-    return numbers.contiguous().view(torch.int64 if numbers.dtype == torch.float64 else torch.int32)
+    """[rows, bytes] of numbers [rows, ...]."""
+    return numbers.reshape(len(numbers), -1).contiguous().view(torch.uint8)

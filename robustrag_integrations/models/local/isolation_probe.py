@@ -8,7 +8,7 @@ import torch
 
 from robustrag_integrations.models.local.batch import Batch, PlainBatch
 from robustrag_integrations.models.local.causal_lm import CausalLM
-from robustrag_integrations.models.local.isolation import BatchShape, Isolation, Trial, probe, why_coupled
+from robustrag_integrations.models.local.isolation import BatchShape, Isolation, Stage, Trial, probe, why_coupled
 from robustrag_integrations.models.local.remembered import Remembered
 from robustrag_integrations.models.local.trie import TokenTrie
 
@@ -82,11 +82,13 @@ def whole_tiles(columns: int) -> int:
 
 
 def _trial(lay: Lay, longest: int, strings: Strings) -> Trial:
-    def trial(texts: Sequence[tuple[int, ...]], shape: BatchShape) -> Iterator[torch.Tensor]:
+    def trial(texts: Sequence[tuple[int, ...]], shape: BatchShape) -> Iterator[tuple[Stage, torch.Tensor]]:
         batch = lay(texts, longest, shape)
         opened = batch.open(strings)
-        yield opened.logits
-        yield opened.spelled[:, None]
-        yield batch.append([_STEP_TOKEN] * batch.rows)
+        yield from ((Stage.CACHE, kept) for kept in batch.cached())
+        yield Stage.LOGITS, opened.logits
+        yield Stage.SCORES, opened.spelled[:, None]
+        yield Stage.STEP_LOGITS, batch.append([_STEP_TOKEN] * batch.rows)
+        yield from ((Stage.STEP_CACHE, kept) for kept in batch.cached())
 
     return trial

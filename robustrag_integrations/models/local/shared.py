@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -98,6 +98,10 @@ class SharedBatch:
         with torch.inference_mode():
             twin._slab, twin._keys = self._slab.copy(), self._keys.clone()
         return twin
+
+    def cached(self) -> Iterator[torch.Tensor]:
+        """Each row's own keys and values [rows, heads, columns, width], layer by layer."""
+        return (kept for layer in self._slab.layers for kept in layer.own(self.rows))
 
     def key_values(self) -> KeyValues:
         """Everything that a batch of one row has read, as a prefix for other batches; shares memory with this one."""

@@ -79,6 +79,10 @@ class _SlabLayer(CacheLayerMixin):  # type: ignore[misc]  # untyped library
         shared_keys, shared_values = (t.expand(rows, -1, -1, -1) for t in self.shared)
         return torch.cat([shared_keys, keys], dim=2), torch.cat([shared_values, values], dim=2)
 
+    def own(self, rows: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Keys and values [rows, heads, columns, width] of each row's own columns in use."""
+        return self.keys[:rows, :, : self.used], self.values[:rows, :, : self.used]
+
     def crop(self, tokens_to_remove: int) -> None:
         """Forget the last columns; their number is negative, as the library has it."""
         self.used -= abs(tokens_to_remove)

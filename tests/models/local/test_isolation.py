@@ -115,6 +115,19 @@ def test_rows_are_padded_to_where_remainders_do_not_matter(multiple: int, everyw
     assert model.numerics["isolation"].startswith("probed: not a bit")
 
 
+@pytest.mark.parametrize("rows", [5, 11])
+def test_keys_and_values_are_compared_as_well_as_what_is_said(rows: int) -> None:
+    """One token later they may decide what is said."""
+    network = tiny_model("llama")
+    attention = network.model.layers[1].self_attn
+    with torch.no_grad():
+        attention.o_proj.weight.zero_()  # nothing shows in the logits
+    attention.v_proj = Leaking(attention.v_proj, in_remainders(8))
+    model = local(network)
+    assert moved(model, rows) == (0.0, 0.0)
+    assert isolation(model).shape.step_rows % 8 == 0
+
+
 @pytest.mark.parametrize("rows", [3, 5, 8])
 @pytest.mark.parametrize(
     "leak", [by_content(1e-2), by_rank(1e-2), from_the_row_before(1e-2)], ids=["content", "rank", "row before"]
@@ -316,7 +329,13 @@ def test_reading_apart_gives_the_answer_of_reading_together() -> None:
 
 @pytest.mark.parametrize(
     ("kernels", "threads", "rows"),
-    [("", "1", "5 6 11 17"), ("COMPATIBLE", "1", "5 11 13 17 22"), ("AVX2", "1", "5 11"), ("", "2", "5 11")],
+    [
+        ("", "1", "5 6 11 17"),
+        ("COMPATIBLE", "1", "5 11 13 17 22"),
+        ("COMPATIBLE", "2", "33"),
+        ("AVX2", "1", "5 11"),
+        ("", "2", "5 11"),
+    ],
 )
 def test_nothing_moves_further_than_promised_under_several_sets_of_kernels(
     kernels: str, threads: str, rows: str
