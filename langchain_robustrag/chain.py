@@ -120,7 +120,7 @@ def create_robust_documents_chain(
     if prompt is not None:
         check_prompt(prompt, name)
     return RobustDocuments(
-        llm=decoding_model(llm) if method.needs == "probabilities" else as_runnable(llm),
+        llm=decoding_model(llm) if method.needs_probabilities else as_runnable(llm),
         prompt=prompt or isolated_prompt(method, checked.prompts, name),
         aggregation=aggregation,
         settings=checked,

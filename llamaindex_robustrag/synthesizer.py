@@ -132,7 +132,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         self._plain = plain_llm(given)
         self._structure = given.output_cls if isinstance(given, StructuredLLM) else output_cls
         self._local: Any = None
-        if self._method.needs == "probabilities":
+        if self._method.needs_probabilities:
             if self._structure is not None:
                 raise ValueError(
                     f"{self._method.name} aggregation gives text; leave out output_cls, or use aggregation='keyword'"

@@ -16,7 +16,6 @@ from robustrag_integrations.cli.thresholds import (
     check_probabilities,
     check_thresholds,
     given_thresholds,
-    needs_probabilities,
 )
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import METHODS, VANILLA
@@ -188,7 +187,7 @@ def _defense(args: argparse.Namespace, name: str, model: TextModel) -> Defense:
     if name == VANILLA.name:
         made = VANILLA.build(model, task=task)
         return made
-    if needs_probabilities(METHODS[name]) and not isinstance(model, DecodingModel):
+    if METHODS[name].needs_probabilities and not isinstance(model, DecodingModel):
         raise UsageError(f"--defense {name} needs token probabilities, which {model.description} does not give")
     group_by = "source" if args.group_by == "source" else None
     made = METHODS[name].build(model, task=task, group_by=group_by, **given_thresholds(args, name))

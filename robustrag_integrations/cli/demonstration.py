@@ -98,7 +98,7 @@ def defenses_of(model: TextModel, *, choices: bool) -> dict[str, Defense]:
     """Vanilla RAG and the defences that this model and question allow."""
     made = {VANILLA.name: VANILLA.build(model)}
     for method in METHODS.values():
-        fits = method.needs == "text" or isinstance(model, DecodingModel)
+        fits = not method.needs_probabilities or isinstance(model, DecodingModel)
         if fits and (choices or "short_answer" in method.tasks):
             made[method.name] = method.build(model)
     return made

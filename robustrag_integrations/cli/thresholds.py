@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from robustrag_integrations.cli.exits import UsageError
-from robustrag_integrations.defenses.registry import METHODS, Method, Setting
+from robustrag_integrations.defenses.registry import METHODS, Setting
 
 
 def thresholds() -> dict[str, dict[str, Setting]]:
@@ -61,13 +61,8 @@ def check_probabilities(model: str, defense: str) -> None:
     Raises:
         UsageError: it does.
     """
-    if needs_probabilities(METHODS.get(defense)) and model.startswith("openai:"):
+    if defense in METHODS and METHODS[defense].needs_probabilities and model.startswith("openai:"):
         raise UsageError(
             f"--defense {defense} needs token probabilities: give a local model, openai-completions:NAME for a server "
             "that gives them (vLLM, SGLang), or --defense keyword"
         )
-
-
-def needs_probabilities(method: Method | None) -> bool:
-    """Whether the method, if it is one, works on token probabilities."""
-    return method is not None and method.needs == "probabilities"

@@ -70,6 +70,11 @@ class Method:
         return "multiple_choice" in self.tasks
 
     @property
+    def needs_probabilities(self) -> bool:
+        """Whether it works on next-token probabilities, which not every model gives."""
+        return self.needs == "probabilities"
+
+    @property
     def thresholds(self) -> tuple[Setting, ...]:
         """The paper's thresholds among the settings."""
         return tuple(s for s in self.settings if s.threshold)

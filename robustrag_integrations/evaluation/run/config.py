@@ -356,7 +356,8 @@ def _check_together(config: EvalConfig) -> None:
     """What each value allows alone and the others do not."""
     for defense in config.defenses:
         for model in config.models:
-            if _needs_probabilities(defense.name) and not model.gives_probabilities:
+            needs = defense.name in METHODS and METHODS[defense.name].needs_probabilities
+            if needs and not model.gives_probabilities:
                 raise ConfigError(
                     f"defenses: {defense.name} needs token probabilities, and {model.name!r} is behind a server's chat "
                     "API; use keyword, a folder with the model, or openai-completions:NAME if the server gives them"
@@ -384,10 +385,6 @@ def _check_together(config: EvalConfig) -> None:
 def most_passages(config: EvalConfig) -> int | None:
     """How many passages a question needs for every setup; None for all that there are."""
     return None if None in config.top_k else max(k for k in config.top_k if k is not None)
-
-
-def _needs_probabilities(defense: str) -> bool:
-    return defense in METHODS and METHODS[defense].needs == "probabilities"
 
 
 def no_task(defense: DefenseSpec, tasks: Sequence[str]) -> ConfigError:
