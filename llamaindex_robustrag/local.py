@@ -95,5 +95,7 @@ class TextModelLLM(CustomLLM):
 def _pieces(model: TextModel, prompt: str) -> CompletionResponseGen:
     text = ""
     for piece in model.stream(Prompt(prompt)):
+        if not isinstance(piece, str):
+            continue  # how it ended
         text += piece
         yield CompletionResponse(text=text, delta=piece)

@@ -19,6 +19,7 @@ from robustrag_integrations.models.base import Response, Role, TextModel
 from robustrag_integrations.models.call_threads import CallThreads
 from robustrag_integrations.models.callable import TRANSIENT, CallableModel
 from robustrag_integrations.prompts import Prompt
+from robustrag_integrations.replies.reply import Piece
 
 
 @dataclass(frozen=True)
@@ -108,11 +109,11 @@ class LlamaIndexModel(TextModel):
         fitted = await asyncio.to_thread(self._fitted, prompts)
         return _marked(await self._for(role).agenerate([p for p, _ in fitted], role), fitted)
 
-    def stream(self, prompt: Prompt) -> Iterator[str]:
+    def stream(self, prompt: Prompt) -> Iterator[Piece]:
         """The final answer in pieces; a structured one comes as one piece of JSON."""
         return self._final.stream(prompt)
 
-    def astream(self, prompt: Prompt) -> AsyncIterator[str]:
+    def astream(self, prompt: Prompt) -> AsyncIterator[Piece]:
         """`stream` without blocking the event loop."""
         return self._final.astream(prompt)
 

@@ -17,9 +17,11 @@ from robustrag_integrations.defenses.vanilla import VanillaRAG
 from robustrag_integrations.defenses.voting.defense import MajorityVoting
 from robustrag_integrations.errors import ModelError, QuorumError, RobustRAGError
 from robustrag_integrations.keywords import KeywordExtractor, SpacyKeywordExtractor
+from robustrag_integrations.models.base import Response
 from robustrag_integrations.models.callable import CallableModel
 from robustrag_integrations.passages import Passage, PassageGroup, isolate
 from robustrag_integrations.prompts import PromptSet, PromptTemplate, prompts_for
+from robustrag_integrations.replies.reply import Ending, Usage
 
 if TYPE_CHECKING:
     from robustrag_integrations.certification import Certification
@@ -35,6 +37,7 @@ __all__ = [
     "CallableModel",
     "Certification",
     "DecodingAggregation",
+    "Ending",
     "GroupReport",
     "KeywordAggregation",
     "KeywordExtractor",
@@ -47,9 +50,11 @@ __all__ = [
     "PromptSet",
     "PromptTemplate",
     "QuorumError",
+    "Response",
     "RobustAnswer",
     "RobustRAGError",
     "SpacyKeywordExtractor",
+    "Usage",
     "VanillaRAG",
     "__version__",
     "isolate",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from robustrag_integrations.prompts import Prompt
+from robustrag_integrations.replies.reply import Ending, Piece
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,11 +18,11 @@ Role = Literal["isolated", "final"]
 
 
 @dataclass(frozen=True)
-class Response:
-    """What came back for one prompt: the text, or the reason why there is none.
+class Response(Ending):
+    """What came back for one prompt: the text with how it ended, or the reason why there is none.
 
     Attributes:
-        text: the model's words; None when the call failed.
+        text: the model's words; None when the call failed. A refusal that the server marks as one has the text "".
         error: the failure in one line, for reports; None when it succeeded.
         truncated: whether the prompt's passages were cut to fit the model's context window.
     """
@@ -29,6 +30,19 @@ class Response:
     text: str | None
     error: str | None = None
     truncated: bool = False
+
+    @classmethod
+    def of(cls, text: str | None, ending: Ending, *, error: str | None = None, truncated: bool = False) -> Response:
+        """A text that ended like this."""
+        return cls(
+            text,
+            error,
+            truncated,
+            finish=ending.finish,
+            refusal=ending.refusal,
+            reasoning_chars=ending.reasoning_chars,
+            usage=ending.usage,
+        )
 
 
 class TextModel(ABC):
@@ -46,11 +60,14 @@ class TextModel(ABC):
         """`generate` without blocking the event loop; cancelling it cancels the calls."""
 
     @abstractmethod
-    def stream(self, prompt: Prompt) -> Iterator[str]:
-        """The final prompt's answer in pieces. Raises ModelError when the call fails."""
+    def stream(self, prompt: Prompt) -> Iterator[Piece]:
+        """The final prompt's answer in pieces, then how it ended, where that is known.
+
+        Raises ModelError when the call fails.
+        """
 
     @abstractmethod
-    def astream(self, prompt: Prompt) -> AsyncIterator[str]:
+    def astream(self, prompt: Prompt) -> AsyncIterator[Piece]:
         """`stream` without blocking the event loop."""
 
     def truncates(self, prompt: Prompt) -> bool:

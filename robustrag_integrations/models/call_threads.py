@@ -24,6 +24,7 @@ from robustrag_integrations.forks import lock_held_over_forks
 from robustrag_integrations.models.time_limits import END, finishes_within
 
 Result = TypeVar("Result")
+Item = TypeVar("Item")
 
 MOST_LEFT = 32  # threads of calls that were given up, unless more calls may be under way at a time
 _AHEAD = 256  # pieces of a stream that wait for a reader who takes his time
@@ -80,7 +81,7 @@ class CallThreads:
             if not done.done() or done.cancelled():
                 self._give_up(thread)
 
-    def stream(self, timeout: float | None, pieces: Iterator[str]) -> Iterator[str]:
+    def stream(self, timeout: float | None, pieces: Iterator[Item]) -> Iterator[Item]:
         """What an iterator gives, all of it within `timeout` seconds; without a limit it runs in this thread.
 
         Raises:
@@ -104,7 +105,7 @@ class CallThreads:
         finally:
             self._abandon(feed, thread)
 
-    async def astream(self, timeout: float | None, pieces: Iterator[str]) -> AsyncGenerator[str, None]:
+    async def astream(self, timeout: float | None, pieces: Iterator[Item]) -> AsyncGenerator[Item, None]:
         """`stream` without blocking the event loop; the iterator runs in a thread in any case."""
         deadline = None if timeout is None else time.monotonic() + timeout
         loop = asyncio.get_running_loop()
@@ -169,7 +170,7 @@ class CallThreads:
 class _Feed:
     """Pieces of a stream on their way from the thread that makes them; not many wait."""
 
-    def __init__(self, pieces: Iterator[str], notify: Callable[[], Any] | None = None) -> None:
+    def __init__(self, pieces: Iterator[Any], notify: Callable[[], Any] | None = None) -> None:
         self._pieces, self._notify = pieces, notify
         self._waiting: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(_AHEAD)
         self.abandoned = threading.Event()

@@ -20,6 +20,7 @@ from robustrag_integrations.models.call_threads import CallThreads
 from robustrag_integrations.models.time_limits import astream_within, await_within, checked_timeout
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.redaction import in_one_line, presentable, secrets_of
+from robustrag_integrations.replies.reply import Ending, Piece
 
 if TYPE_CHECKING:
     from tenacity import AsyncRetrying, Retrying
@@ -31,9 +32,11 @@ class CallableModel(TextModel):
     """A model behind a function.
 
     Args:
-        fn: prompt to text. None when only `async_fn` is given; synchronous calls then run it in a loop of their own.
+        fn: prompt to text, or to a `Response`, which says how the text ended. None when only `async_fn` is given;
+            synchronous calls then run it in a loop of their own.
         async_fn: the same as a coroutine function. None: asynchronous calls run `fn` in threads.
-        stream_fn: prompt to pieces of text, for streaming the final answer.
+        stream_fn: prompt to pieces of text, for streaming the final answer; an `Ending` after the last one says how
+            it ended.
         async_stream_fn: the same as an asynchronous generator function. None: asynchronous streams run `stream_fn` in a
             thread. Without either, the final answer comes as one piece.
         max_concurrency: how many calls of this instance may be under way at a time, over all answers being made: one
@@ -58,11 +61,11 @@ class CallableModel(TextModel):
 
     def __init__(
         self,
-        fn: Callable[[str], str] | None = None,
-        async_fn: Callable[[str], Awaitable[str]] | None = None,
+        fn: Callable[[str], str | Response] | None = None,
+        async_fn: Callable[[str], Awaitable[str | Response]] | None = None,
         *,
-        stream_fn: Callable[[str], Iterator[str]] | None = None,
-        async_stream_fn: Callable[[str], AsyncIterator[str]] | None = None,
+        stream_fn: Callable[[str], Iterator[Piece]] | None = None,
+        async_stream_fn: Callable[[str], AsyncIterator[Piece]] | None = None,
         max_concurrency: int = 10,
         timeout: float | None = None,
         attempts: int = 3,
@@ -135,14 +138,14 @@ class CallableModel(TextModel):
             await asyncio.gather(*tasks, return_exceptions=True)
             raise
 
-    def stream(self, prompt: Prompt) -> Iterator[str]:
+    def stream(self, prompt: Prompt) -> Iterator[Piece]:
         """The answer in pieces where a streaming function was given, else in one."""
         if self._stream_fn is None:
-            yield _text_or_raise(self.generate([prompt], "final")[0])
+            yield from _pieces_of(self.generate([prompt], "final")[0])
             return
         with self._slots:
             try:
-                yield from map(_checked, self._threads.stream(self._timeout, self._stream_fn(prompt.text)))
+                yield from map(_checked_piece, self._threads.stream(self._timeout, self._stream_fn(prompt.text)))
                 return
             except INTERRUPTS:
                 raise
@@ -150,20 +153,21 @@ class CallableModel(TextModel):
                 failed = error
         raise self._final_failure(failed)
 
-    async def astream(self, prompt: Prompt) -> AsyncIterator[str]:
+    async def astream(self, prompt: Prompt) -> AsyncIterator[Piece]:
         """`stream` without blocking the event loop."""
         if self._async_stream_fn is not None:
-            pieces: AsyncGenerator[str, None] = astream_within(self._timeout, self._async_stream_fn(prompt.text))
+            pieces: AsyncGenerator[Piece, None] = astream_within(self._timeout, self._async_stream_fn(prompt.text))
         elif self._stream_fn is not None:
             pieces = self._threads.astream(self._timeout, self._stream_fn(prompt.text))
         else:
-            yield _text_or_raise((await self.agenerate([prompt], "final"))[0])
+            for piece in _pieces_of((await self.agenerate([prompt], "final"))[0]):
+                yield piece
             return
         async with self._async_slots():
             try:
                 async with aclosing(pieces):
                     async for piece in pieces:
-                        yield _checked(piece)
+                        yield _checked_piece(piece)
                 return
             except INTERRUPTS:
                 raise
@@ -186,26 +190,26 @@ class CallableModel(TextModel):
 
     def _respond(self, prompt: str, stopped: threading.Event) -> Response:
         try:
-            return Response(_checked(self._retrying(stopped)(self._call, prompt)))
+            return _checked(self._retrying(stopped)(self._call, prompt))
         except INTERRUPTS:
             raise
         except BaseException as error:
             return Response(None, error=in_one_line(error, self._secrets()))
 
-    def _call(self, prompt: str) -> str:
+    def _call(self, prompt: str) -> str | Response:
         assert self._fn is not None  # noqa: S101 - generate() took the other way
         with self._slots:
             return self._threads.call(self._timeout, self._fn, prompt)
 
     async def _arespond(self, prompt: str) -> Response:
         try:
-            return Response(_checked(await self._async_retrying()(self._acall, prompt)))
+            return _checked(await self._async_retrying()(self._acall, prompt))
         except INTERRUPTS:
             raise
         except BaseException as error:
             return Response(None, error=in_one_line(error, self._secrets()))
 
-    async def _acall(self, prompt: str) -> str:
+    async def _acall(self, prompt: str) -> str | Response:
         async with self._async_slots():
             if self._async_fn is not None:
                 return await await_within(self._timeout, self._async_fn(prompt))
@@ -243,16 +247,29 @@ class CallableModel(TextModel):
         }
 
 
-def _checked(text: Any) -> str:
-    if not isinstance(text, str):
-        raise ModelError(f"the model function must return a str, got {type(text).__name__}: {text!r:.60}")
-    return text
+def _checked(said: Any) -> Response:
+    """What a function returned, as a `Response`."""
+    if isinstance(said, str):
+        return Response(said)
+    if not isinstance(said, Response):
+        raise ModelError(f"the model function must return a str or a Response, got {type(said).__name__}: {said!r:.60}")
+    return said
 
 
-def _text_or_raise(response: Response) -> str:
+def _checked_piece(piece: Any) -> Piece:
+    if not isinstance(piece, (str, Ending)):
+        raise ModelError(
+            f"the model's stream must give pieces of type str, and an Ending last, got {type(piece).__name__}: "
+            f"{piece!r:.60}"
+        )
+    return piece
+
+
+def _pieces_of(response: Response) -> Iterator[Piece]:
     if response.text is None:
         raise ModelError(f"the final call failed: {response.error}")
-    return response.text
+    yield response.text
+    yield response
 
 
 def _run_in_own_loop(coroutine: Any) -> list[Response]:

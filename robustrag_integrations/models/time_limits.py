@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
+Item = TypeVar("Item")
 
 END: Any = object()  # comes after the last piece
 
@@ -61,7 +62,7 @@ async def _cancelled(task: asyncio.Future[Any]) -> None:
         task.exception()  # has been seen
 
 
-async def astream_within(timeout: float | None, pieces: AsyncIterator[str]) -> AsyncGenerator[str, None]:
+async def astream_within(timeout: float | None, pieces: AsyncIterator[Item]) -> AsyncGenerator[Item, None]:
     """What an asynchronous iterator gives, all of it within `timeout` seconds; then it is cancelled.
 
     Raises:

@@ -17,6 +17,7 @@ from robustrag_integrations.plans.performers import Performer
 from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request
 from robustrag_integrations.plans.streams import atrimmed, trimmed
 from robustrag_integrations.plans.watch import Watch
+from robustrag_integrations.replies.reply import Ending
 
 RequestT = TypeVar("RequestT")
 ReplyT = TypeVar("ReplyT")
@@ -77,11 +78,14 @@ def stream(plan: Plan, performer: Performer) -> Generator[str | RobustAnswer, No
             if isinstance(step, Emit):
                 yield step.text
             elif _is_streamed(step):
-                said = []
+                said, ending = [], Ending()
                 for piece in watch.pieces(trimmed(performer.stream_final(step.prompts[0]))):
-                    said.append(piece)
-                    yield piece
-                reply = [Response("".join(said), truncated=_cut(step, performer))]
+                    if isinstance(piece, Ending):
+                        ending = piece
+                    else:
+                        said.append(piece)
+                        yield piece
+                reply = [Response.of("".join(said), ending, truncated=_cut(step, performer))]
             else:
                 reply = watch.ask(step, performer)
             step = _step(plan, reply, watch)
@@ -98,11 +102,14 @@ async def astream(plan: Plan, performer: Performer) -> AsyncGenerator[str | Robu
             if isinstance(step, Emit):
                 yield step.text
             elif _is_streamed(step):
-                said = []
+                said, ending = [], Ending()
                 async for piece in watch.apieces(atrimmed(performer.astream_final(step.prompts[0]))):
-                    said.append(piece)
-                    yield piece
-                reply = [Response("".join(said), truncated=await asyncio.to_thread(_cut, step, performer))]
+                    if isinstance(piece, Ending):
+                        ending = piece
+                    else:
+                        said.append(piece)
+                        yield piece
+                reply = [Response.of("".join(said), ending, truncated=await asyncio.to_thread(_cut, step, performer))]
             else:
                 reply = await watch.aask(step, performer.aperform)
             step = await asyncio.to_thread(_step, plan, reply, watch)

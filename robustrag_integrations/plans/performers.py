@@ -9,6 +9,7 @@ from typing import Protocol
 from robustrag_integrations.models.base import DecodingModel, DecodingSession, TextModel
 from robustrag_integrations.plans.requests import Append, Ask, Emit, OpenSession, Reply, Request, Sharpen
 from robustrag_integrations.prompts import Prompt
+from robustrag_integrations.replies.reply import Piece
 
 
 class Performer(Protocol):
@@ -22,11 +23,11 @@ class Performer(Protocol):
         """Perform one request without blocking the event loop."""
         ...
 
-    def stream_final(self, prompt: Prompt, /) -> Iterator[str]:
-        """The answer to the final prompt, in pieces."""
+    def stream_final(self, prompt: Prompt, /) -> Iterator[Piece]:
+        """The answer to the final prompt, in pieces, then how it ended, where that is known."""
         ...
 
-    def astream_final(self, prompt: Prompt, /) -> AsyncIterator[str]:
+    def astream_final(self, prompt: Prompt, /) -> AsyncIterator[Piece]:
         """`stream_final` for `async for`."""
         ...
 
@@ -49,11 +50,11 @@ class TextPerformer:
         """Perform one request without blocking the event loop."""
         return await self._model.agenerate(request.prompts, request.role) if isinstance(request, Ask) else None
 
-    def stream_final(self, prompt: Prompt) -> Iterator[str]:
+    def stream_final(self, prompt: Prompt) -> Iterator[Piece]:
         """The final answer in pieces."""
         return self._model.stream(prompt)
 
-    def astream_final(self, prompt: Prompt) -> AsyncIterator[str]:
+    def astream_final(self, prompt: Prompt) -> AsyncIterator[Piece]:
         """`stream_final` for `async for`."""
         return self._model.astream(prompt)
 
@@ -86,11 +87,11 @@ class DecodingPerformer:
         """Perform one request in a thread; cancelling takes effect between two tokens."""
         return None if isinstance(request, Emit) else await asyncio.to_thread(self, request)
 
-    def stream_final(self, prompt: Prompt) -> Iterator[str]:
+    def stream_final(self, prompt: Prompt) -> Iterator[Piece]:
         """Never called: the plan emits the tokens as they are decided."""
         raise TypeError("a decoding plan asks no final question")
 
-    def astream_final(self, prompt: Prompt) -> AsyncIterator[str]:
+    def astream_final(self, prompt: Prompt) -> AsyncIterator[Piece]:
         """Never called."""
         raise TypeError("a decoding plan asks no final question")
 

@@ -12,6 +12,7 @@ from opentelemetry.trace import Span, StatusCode
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.outcome import attributes_of, tally, was_cancelled
+from robustrag_integrations.replies.reply import Piece
 
 _SCOPE = "robustrag_integrations"
 
@@ -84,7 +85,7 @@ class Spans:
             failed = sum(isinstance(r, Response) and r.text is None for r in reply)
             span.set_attribute("robustrag.failed", failed)
 
-    def pieces(self, root: Span | None, final: Iterator[str]) -> Iterator[str]:
+    def pieces(self, root: Span | None, final: Iterator[Piece]) -> Iterator[Piece]:
         """The pieces of a streamed final call, within a span that is current only while the next one is made."""
         with self._detached(root) as span:
             while True:
@@ -94,7 +95,7 @@ class Spans:
                     return
                 yield piece
 
-    async def apieces(self, root: Span | None, final: AsyncIterator[str]) -> AsyncIterator[str]:
+    async def apieces(self, root: Span | None, final: AsyncIterator[Piece]) -> AsyncIterator[Piece]:
         """`pieces` in an event loop."""
         with self._detached(root) as span:
             while True:

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from types import TracebackType
 
 from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.replies.reply import Ending, Piece
 
 _NOT_YET = "the answer is complete only after the last piece: iterate over the stream to its end"
 
@@ -92,20 +93,26 @@ class AsyncAnswerStream:
         await self.aclose()
 
 
-def trimmed(pieces: Iterator[str]) -> Iterator[str]:
+def trimmed(pieces: Iterator[Piece]) -> Iterator[Piece]:
     """The pieces of a text without the whitespace at its two ends, each as soon as it is known to stay."""
     held, started = "", False
     for piece in pieces:
+        if isinstance(piece, Ending):
+            yield piece
+            continue
         ready, held = _ready(held + piece, started)
         if ready:
             started = True
             yield ready
 
 
-async def atrimmed(pieces: AsyncIterator[str]) -> AsyncIterator[str]:
+async def atrimmed(pieces: AsyncIterator[Piece]) -> AsyncIterator[Piece]:
     """`trimmed` for an asynchronous stream."""
     held, started = "", False
     async for piece in pieces:
+        if isinstance(piece, Ending):
+            yield piece
+            continue
         ready, held = _ready(held + piece, started)
         if ready:
             started = True

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.plans.outcome import tally, was_cancelled
 from robustrag_integrations.plans.requests import Ask, OpenSession
+from robustrag_integrations.replies.reply import Piece
 
 if TYPE_CHECKING:
     from robustrag_integrations.plans.spans import Spans
@@ -106,11 +107,11 @@ class Watch:
             self._spans.record_replies(span, request, reply)
             return reply
 
-    def pieces(self, final: Iterator[str]) -> Iterator[str]:
+    def pieces(self, final: Iterator[Piece]) -> Iterator[Piece]:
         """The pieces of a streamed final call."""
         return final if self._spans is None else self._spans.pieces(self._root, final)
 
-    def apieces(self, final: AsyncIterator[str]) -> AsyncIterator[str]:
+    def apieces(self, final: AsyncIterator[Piece]) -> AsyncIterator[Piece]:
         """`pieces` in an event loop."""
         return final if self._spans is None else self._spans.apieces(self._root, final)
 

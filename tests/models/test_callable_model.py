@@ -194,7 +194,7 @@ def test_a_failure_of_the_final_call_is_raised() -> None:
 
 def test_something_that_is_not_text_fails_its_group() -> None:
     answer = defense(CallableModel(lambda p: 3 if p.startswith("odd") else "a")).answer("q", ["odd", "x", "x"])
-    assert "must return a str, got int" in (answer.groups[0].error or "")
+    assert "must return a str or a Response, got int" in (answer.groups[0].error or "")
 
 
 def test_streaming_functions_stream_the_final_answer_only() -> None:

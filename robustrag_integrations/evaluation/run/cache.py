@@ -35,6 +35,7 @@ from robustrag_integrations.models.base import (
     TokenCodec,
 )
 from robustrag_integrations.prompts import Prompt
+from robustrag_integrations.replies.reply import Piece
 
 _FILE = "calls.sqlite3"
 _PATIENCE = 30.0  # seconds to wait for another process that writes
@@ -218,11 +219,11 @@ class MeteredModel(TextModel):
         """Whether the model would cut the passages."""
         return self._model.truncates(prompt)
 
-    def stream(self, prompt: Prompt) -> Iterator[str]:
+    def stream(self, prompt: Prompt) -> Iterator[Piece]:
         """The model's stream, neither counted nor kept."""
         return self._model.stream(prompt)
 
-    def astream(self, prompt: Prompt) -> AsyncIterator[str]:
+    def astream(self, prompt: Prompt) -> AsyncIterator[Piece]:
         """The model's stream, neither counted nor kept."""
         return self._model.astream(prompt)
 

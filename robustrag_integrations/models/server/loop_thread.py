@@ -13,6 +13,7 @@ from robustrag_integrations.forks import lock_held_over_forks
 from robustrag_integrations.models.time_limits import END, next_piece
 
 Result = TypeVar("Result")
+Item = TypeVar("Item")
 
 
 class LoopThread:
@@ -42,7 +43,7 @@ class LoopThread:
             future.cancel()
             raise
 
-    def iterate(self, pieces: AsyncIterator[str]) -> Iterator[str]:
+    def iterate(self, pieces: AsyncIterator[Item]) -> Iterator[Item]:
         """Give what an asynchronous generator gives; closing the iterator closes the generator."""
         try:
             while (piece := self.run(next_piece(pieces))) is not END:

@@ -12,6 +12,7 @@ from robustrag_integrations.models.server.connection import Connection
 from robustrag_integrations.models.server.replies import Fingerprints, StreamEnd, parsed, text_of
 from robustrag_integrations.models.server.sizes import largest_event, largest_reply, largest_stream
 from robustrag_integrations.prompts import Prompt
+from robustrag_integrations.replies.reply import Piece
 
 Api = Literal["chat", "completions"]
 
@@ -110,7 +111,7 @@ class OpenAIModel(CallableModel):
         """Ask all prompts at once, `max_concurrency` at a time over all threads; an interrupt cancels the requests."""
         return self._connection.loop.run(self.agenerate(prompts, role))
 
-    def stream(self, prompt: Prompt) -> Iterator[str]:
+    def stream(self, prompt: Prompt) -> Iterator[Piece]:
         """The answer in pieces; closing the iterator hangs up."""
         return self._connection.loop.iterate(self.astream(prompt))
 

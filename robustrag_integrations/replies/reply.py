@@ -1,0 +1,47 @@
+"""How a reply ended, what it cost, and what of it is no answer: the same for every model and framework."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+FinishReason = Literal["stop", "length", "content_filter", "tool_calls", "other", "unknown"]
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens of one call, as the server counted them; None where it did not say.
+
+    Attributes:
+        prompt: tokens of the prompt, those of `cached` among them.
+        cached: tokens of the prompt that were read from the server's cache.
+        completion: tokens of the reply, those of `reasoning` among them.
+        reasoning: tokens of the reply that were reasoning.
+    """
+
+    prompt: int | None = None
+    cached: int | None = None
+    completion: int | None = None
+    reasoning: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ending:
+    """What is known of a reply besides its text. A stream gives it as its last item, where it knows any of it.
+
+    Attributes:
+        finish: why the reply ended. `length`: it was cut at its limit of tokens; `content_filter`: by a filter;
+            `tool_calls`: the model called a tool in place of answering; `unknown`: nobody said.
+        refusal: the words of a refusal that the server marked as one; None where it marked none. "": no words.
+        reasoning_chars: characters of reasoning that came apart from the text. The reasoning itself is dropped.
+        usage: tokens. Replies that differ in it alone are equal.
+    """
+
+    finish: FinishReason = "unknown"
+    refusal: str | None = None
+    reasoning_chars: int = 0
+    usage: Usage = field(default=Usage(), compare=False)
+
+
+Piece: TypeAlias = str | Ending
+"""What a streamed reply is made of: pieces of its text, and last, where it is known, how it ended."""
