@@ -87,15 +87,15 @@ def isolated_prompt(method: Method, shipped: PromptSet, context: str) -> BasePro
 
 
 def extra_prompt(
-    name: str, given: BasePromptTemplate[Any] | None, method: Method, shipped: PromptSet, context: str
+    name: str, given: BasePromptTemplate[Any] | None, method: Method, shipped: PromptSet, context: str, *, own: bool
 ) -> BasePromptTemplate[Any] | None:
-    """A prompt that shows no documents: the user's, else the project's own where the method has one.
+    """A prompt that shows no documents: the user's, else the project's own if it is wanted and the method has one.
 
     Raises:
         TypeError, ValueError: not a prompt template, without the variable it needs, or with documents.
     """
     if given is None:
-        template = getattr(shipped, name) if name in method.prompts else None
+        template = getattr(shipped, name) if own and name in method.prompts else None
         return as_langchain(template) if template is not None else None
     check_prompt(given, EXTRA_PROMPTS[name], f"{name}_prompt")
     if context in given.input_variables:

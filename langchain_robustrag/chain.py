@@ -54,8 +54,9 @@ def create_robust_documents_chain(
         llm: any language model Runnable, with whatever is wrapped around it (`.bind`, `.with_retry`,
             `.with_fallbacks`, ...). For decoding aggregation a `HuggingFacePipeline`, a `ChatHuggingFace` around one,
             or a `LocalModel`.
-        prompt: asked about every group alone; must name `context`. It is trusted, passages are only values in it. None
-            for the project's own.
+        prompt: asked about every group alone, and with keyword aggregation once more at the end, with the agreed
+            keywords in the place of the documents; must name `context`. It is trusted, passages are only values in it.
+            None for the project's own.
         aggregation: the method: `keyword` (any model), `decoding` (needs next-token probabilities) or `voting`
             (multiple choice).
         group_by: `"source"`, so that all documents with one `metadata["source"]` have one vote, or a function from a
@@ -67,7 +68,7 @@ def create_robust_documents_chain(
             as `{choices}`.
         question: which input is the question: a key, or a function from the inputs. None: `input`, `question` or
             `query`, else the last human message, else the prompt's only other variable.
-        keyword_prompt: the second prompt of keyword aggregation, with `keywords`, and if you like `query` and other
+        keyword_prompt: another final prompt of keyword aggregation, with `keywords`, and if you like `query` and other
             inputs; never the documents.
         no_retrieval_prompt: decoding: the question without documents, with `query`.
         max_concurrency: how many model calls of this chain may be under way at a time, over all its callers; a
@@ -126,8 +127,8 @@ def create_robust_documents_chain(
         settings=checked,
         isolation=Isolation(group_size, group_by, document_prompt or DEFAULT_DOCUMENT_PROMPT, document_separator),
         min_radius=min_radius,
-        keyword_prompt=extra_prompt("keyword", keyword_prompt, method, checked.prompts, name),
-        no_retrieval_prompt=extra_prompt("no_retrieval", no_retrieval_prompt, method, checked.prompts, name),
+        keyword_prompt=extra_prompt("keyword", keyword_prompt, method, checked.prompts, name, own=prompt is None),
+        no_retrieval_prompt=extra_prompt("no_retrieval", no_retrieval_prompt, method, checked.prompts, name, own=True),
         choices=check_choices(choices) if choices is not None else None,
         question=question,
         output_parser=output_parser or StrOutputParser(),

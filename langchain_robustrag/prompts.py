@@ -34,25 +34,29 @@ class FilledPrompt(Prompt):
 
 @dataclass(frozen=True)
 class FilledTemplate(PromptTemplate):
-    """A LangChain template where the core expects one of its own; the body is the slot that a plan fills in.
+    """A LangChain template where the core expects one of its own.
+
+    The body is what stands in the template's slot: passages, or the keywords that were agreed on. It is a value there,
+    put in by LangChain's own formatting, which does not interpret values.
 
     Attributes:
         template: LangChain's.
         inputs: what else it is formatted with: the chain's input without the documents.
-        names: what it calls the plan's fields, where it calls them something else.
+        slot: the template's variable that takes the body.
     """
 
     template: BasePromptTemplate[Any] = field(kw_only=True, compare=False)
     inputs: Mapping[str, Any] = field(kw_only=True, compare=False)
-    names: Mapping[str, str] = field(default_factory=dict, kw_only=True, compare=False)
+    slot: str = field(kw_only=True, compare=False)
 
     def render(self, **values: str) -> Prompt:
         """The template and the values of one call."""
-        slot = super().render(**values)
-        return FilledPrompt(slot.text, slot.context, template=self.template, values=self._named(values))
+        body = super().render(**values)
+        return FilledPrompt(body.text, body.context, template=self.template, values=self._named(values, body.text))
 
-    def _named(self, values: Mapping[str, str]) -> dict[str, Any]:
-        return {**self.inputs, **{self.names.get(name, name): value for name, value in values.items()}}
+    def _named(self, values: Mapping[str, str], body: str) -> dict[str, Any]:
+        others = {name: value for name, value in values.items() if name not in self.fields}
+        return {**self.inputs, **others, self.slot: body}
 
 
 @dataclass(frozen=True)
@@ -65,10 +69,10 @@ class FormattedTemplate(FilledTemplate):
         Raises:
             ValueError: the template does not show the passages once, as they are.
         """
-        named = self._named(values)
+        named = self._named(values, super().render(**values).text)
         if "context" not in values:
             return Prompt(as_text(self.template.format_prompt(**named)))
-        return located(self.template, named, self.names.get("context", "context"))
+        return located(self.template, named, self.slot)
 
 
 def as_langchain(template: PromptTemplate, context: str = "context") -> StringTemplate:

@@ -43,7 +43,7 @@ from robustrag_integrations.plans.drivers import arun, astream, run, stream
 from robustrag_integrations.plans.performers import DecodingPerformer
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
-from robustrag_integrations.prompts import PromptSet, PromptTemplate
+from robustrag_integrations.prompts import PromptSet, PromptTemplate, agreed_context
 
 REPORT_EVENT = "robustrag_report"
 
@@ -238,16 +238,25 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
     def _prompts(self, inputs: Mapping[str, Any]) -> PromptSet:
         """The chain's prompts where the core expects its own, filled with this call's input."""
         kind = FormattedTemplate if isinstance(self.llm, DecodingModel) else FilledTemplate
-        names = {"context": self.document_variable_name}
+        name = self.document_variable_name
         shipped: PromptSet = self.settings.prompts
-        changes: dict[str, PromptTemplate] = {
-            "isolated": kind("", "{context}", ("context",), template=self.prompt, inputs=inputs, names=names)
-        }
-        if (template := self.keyword_prompt) is not None:
-            changes["keyword"] = kind("", "{keywords}", ("keywords",), template=template, inputs=inputs)
-        if (template := self.no_retrieval_prompt) is not None:
-            changes["no_retrieval"] = kind("", "{query}", ("query",), template=template, inputs=inputs)
+
+        def filled(template: BasePromptTemplate[Any], slot: str, body: str, field: str) -> PromptTemplate:
+            return kind("", body, (field,), template=template, inputs=inputs, slot=slot)
+
+        changes = {"isolated": filled(self.prompt, name, "{context}", "context")}
+        if self.keyword_prompt is not None:
+            changes["keyword"] = filled(self.keyword_prompt, "keywords", "{keywords}", "keywords")
+        elif self._asks_finally:
+            changes["keyword"] = filled(self.prompt, name, agreed_context(self.settings.task), "keywords")
+        if self.no_retrieval_prompt is not None:
+            changes["no_retrieval"] = filled(self.no_retrieval_prompt, "query", "{query}", "query")
         return replace(shipped, phrases=None, **changes)
+
+    @property
+    def _asks_finally(self) -> bool:
+        """Whether what was agreed on goes into a final prompt."""
+        return "keyword" in method_of(self.aggregation).prompts
 
     def _caveats(self) -> tuple[str, ...]:
         return tuple(self.llm.warnings) if isinstance(self.llm, DecodingModel) else self._sampling
@@ -282,8 +291,8 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         if isinstance(self.llm, DecodingModel):
             return (self.prompt | aggregate | self.output_parser).get_graph(config)
         asked = self.prompt | self.llm | aggregate
-        if self.keyword_prompt is not None:
-            asked = asked | self.keyword_prompt | self.llm
+        if self._asks_finally:
+            asked = asked | (self.keyword_prompt or self.prompt) | self.llm
         graph: Graph = (asked | self.output_parser).get_graph(config)
         return graph
 

@@ -138,7 +138,8 @@ class PromptSet:
     Attributes:
         isolated: asked once per group; fields `context` and `query` (and `choices` for multiple choice).
         no_retrieval: the same question with no passage; fields `query` (and `choices`).
-        keyword: the second prompt of keyword aggregation; fields `keywords` and `query`. None for multiple choice.
+        keyword: the second prompt of keyword aggregation; fields `keywords` and `query`. None: `agreed_prompt` of the
+            isolated prompt, so that a prompt of your own is asked at the end as well.
         phrases: long form only: asks one group for a list of short phrases; fields `context` and `query`.
     """
 
@@ -146,6 +147,46 @@ class PromptSet:
     no_retrieval: PromptTemplate
     keyword: PromptTemplate | None = None
     phrases: PromptTemplate | None = None
+
+
+_AGREED = {
+    "short_answer": "Several sources agree on these keywords.\nKeywords: {keywords}",
+    "long_form": "Several sources agree on these phrases.\nPhrases: {keywords}",
+}
+
+
+def agreed_context(task: Task) -> str:
+    """What stands in a final prompt in place of the passages: a template's body with the field `keywords`.
+
+    Raises:
+        ValueError: a task without a final prompt.
+    """
+    if task not in _AGREED:
+        raise ValueError(f"task={task!r} has no final prompt; use one of {', '.join(map(repr, _AGREED))}")
+    return _AGREED[task]
+
+
+def agreed_prompt(isolated: PromptTemplate, task: Task) -> PromptTemplate:
+    """The final prompt that goes with an isolated one: the same words, with the agreed keywords for the passages.
+
+    It holds the query and the keywords, and nothing else that a passage can reach. Worked examples show passages, so
+    they are left out.
+
+    Raises:
+        ValueError: the task has no final prompt, or the isolated prompt no `context`.
+    """
+    if "context" not in isolated.fields:
+        raise ValueError(f"the prompt {isolated.body!r} has no {{context}} for the keywords to stand in")
+    pieces = ((_doubled(literal), name) for literal, name in _split(isolated.body))
+    shown = {None: "", "context": agreed_context(task)}
+    body = "".join(literal + shown.get(name, f"{{{name}}}") for literal, name in pieces)
+    fields = tuple("keywords" if name == "context" else name for name in isolated.fields)
+    return PromptTemplate(isolated.instruction, body, fields)
+
+
+def _doubled(text: str) -> str:
+    """Literal text as a template writes it."""
+    return text.replace("{", "{{").replace("}", "}}")
 
 
 _SHORT = "Answer the question using only the text below. Reply with the answer alone, in a few words."

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from llamaindex_robustrag.wiring.findings import Finding, UndefendedError
 from llamaindex_robustrag.wiring.rules import RULES
 from llamaindex_robustrag.wiring.walk import KNOWN, Walk
+from robustrag_integrations.undefended import Finding, UndefendedError
 
 __all__ = ["Finding", "UndefendedError", "assert_defended", "find_undefended"]
 

@@ -12,8 +12,8 @@ from llama_index.core.retrievers import QueryFusionRetriever, RecursiveRetriever
 from llama_index.core.tools import BaseTool, FunctionTool, RetrieverTool
 from llama_index.core.workflow import Workflow
 
-from llamaindex_robustrag.wiring.findings import Finding
 from llamaindex_robustrag.wiring.walk import ENGINE, HOLDERS, KNOWN, Walk
+from robustrag_integrations.undefended import Finding
 
 
 def retriever_tool(walk: Walk, thing: RetrieverTool, path: str) -> Iterator[Finding]:

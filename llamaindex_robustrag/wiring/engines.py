@@ -17,8 +17,8 @@ from llama_index.core.response_synthesizers import BaseSynthesizer
 
 from llamaindex_robustrag.chat_engines import ReportingChatEngine
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer
-from llamaindex_robustrag.wiring.findings import Finding
 from llamaindex_robustrag.wiring.walk import Walk
+from robustrag_integrations.undefended import Finding
 
 _ONE_CHOICE = frozenset({"LLMSingleSelector", "PydanticSingleSelector", "EmbeddingSingleSelector"})
 

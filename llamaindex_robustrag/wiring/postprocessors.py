@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from llamaindex_robustrag.wiring.findings import Finding
+from robustrag_integrations.undefended import Finding
 
 # They filter, reorder, rescore or rewrite each node by itself, and keep its source.
 _KEEP_APART = frozenset(

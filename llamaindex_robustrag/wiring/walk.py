@@ -15,8 +15,8 @@ from llama_index.core.response_synthesizers import BaseSynthesizer
 from llama_index.core.tools import BaseTool
 from llama_index.core.workflow import Workflow
 
-from llamaindex_robustrag.wiring.findings import Finding
 from llamaindex_robustrag.wiring.postprocessors import postprocessor_findings
+from robustrag_integrations.undefended import Finding
 
 ENGINE = "RobustRAGQueryEngine.from_args(retriever, llm=llm)"
 KNOWN = (

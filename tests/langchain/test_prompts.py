@@ -21,7 +21,7 @@ HOSTILE = "{input} {0} {{context}} %s $x {% raw %} ${{ secret }} \\u007b"
 
 def template(kind: type[FilledTemplate] = FilledTemplate) -> FilledTemplate:
     asked = ChatPromptTemplate.from_template("T: {docs} Q: {query} {tone}")
-    return kind("", "{context}", ("context",), template=asked, inputs={"tone": "{short}"}, names={"context": "docs"})
+    return kind("", "{context}", ("context",), template=asked, inputs={"tone": "{short}"}, slot="docs")
 
 
 def performer(answers: Any) -> tuple[CallPerformer, Recorder]:
@@ -55,7 +55,7 @@ def test_a_local_models_prompt_is_text_that_knows_where_its_passages_stand() -> 
 
 def test_a_template_that_shows_passages_twice_is_refused_for_local_models() -> None:
     twice = PromptTemplate.from_template("{context} {context}")
-    shown = FormattedTemplate("", "{context}", ("context",), template=twice, inputs={})
+    shown = FormattedTemplate("", "{context}", ("context",), template=twice, inputs={}, slot="context")
     with pytest.raises(ValueError, match=r"must show \{context\} once"):
         shown.render(context="a", query="q")
 

@@ -38,6 +38,7 @@ FLOORS = (
         "reader",
         "reply_text",
         "redaction",
+        "undefended",
         "words",
     },
     {"corpus", "keywords", "metrics", "models", "replies"},

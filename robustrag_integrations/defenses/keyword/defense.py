@@ -14,6 +14,7 @@ from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.keywords import KeywordExtractor
 from robustrag_integrations.metrics import Metric
 from robustrag_integrations.models.base import TextModel
+from robustrag_integrations.models.two_models import TwoModels
 from robustrag_integrations.passages import GroupBy
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.prompts import PromptSet, Task
@@ -27,13 +28,15 @@ class KeywordAggregation(TextDefense):
 
     Args:
         model: what is asked, once per group and once with the retained keywords.
+        final_model: asked with the retained keywords in its place; the guarantee needs both to be deterministic.
         alpha: share of the answering groups that must say a keyword, in [0, 1]; default 0.3.
         beta: number of groups that is enough in any case, default 3; the threshold is min(alpha * n, beta).
         extractor: any function from one response to its set of keywords, or to None where it abstains; None for the
             shipped pipeline.
         task: `short_answer` (default) or `long_form` (each group is asked for short phrases, and single words do not
             count).
-        prompts: your own `PromptSet`; None for the project's.
+        prompts: your own `PromptSet`; None for the project's. Without a `keyword` prompt in it, the isolated prompt is
+            asked at the end, too, with the retained keywords where the passages stood.
         min_words: keywords of fewer words do not count. Default 1, for long form 2 (the paper's text says "more than
             two words", its results come from dropping single words; set 3 for the former).
         quorum: share of the groups that must have been asked with success, in [0, 1], default 0.5; below it QuorumError
@@ -57,6 +60,7 @@ class KeywordAggregation(TextDefense):
         self,
         model: TextModel,
         *,
+        final_model: TextModel | None = None,
         alpha: float | Fraction | None = None,
         beta: int | None = None,
         extractor: KeywordExtractor | None = None,
@@ -69,6 +73,7 @@ class KeywordAggregation(TextDefense):
         group_by: GroupBy | None = None,
         min_radius: int = 0,
     ) -> None:
+        model = model if final_model is None else TwoModels(model, final_model)
         super().__init__(model, group_size=group_size, group_by=group_by, min_radius=min_radius)
         self.settings = KeywordSettings.of(
             alpha=alpha,

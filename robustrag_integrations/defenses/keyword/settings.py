@@ -16,7 +16,7 @@ from robustrag_integrations.keywords.questions import asks_for_something_else
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.asking import Quorum, Reading, read_response
-from robustrag_integrations.prompts import Prompt, PromptSet, Task, prompts_for
+from robustrag_integrations.prompts import Prompt, PromptSet, Task, agreed_prompt, prompts_for
 
 
 @dataclass(frozen=True)
@@ -67,13 +67,14 @@ class KeywordSettings:
         words = min_words if min_words is not None else (2 if chosen_task == "long_form" else 1)
         check_at_least(1, min_words=words)
         chosen = prompts or prompts_for(chosen_task)
-        if chosen.keyword is None:
-            raise ValueError("these prompts have no keyword prompt; give PromptSet(keyword=...)")
+        final = chosen.keyword or agreed_prompt(chosen.isolated, chosen_task)
+        if unknown := set(final.fields) - {"keywords", "query"}:
+            raise ValueError(f"the final prompt asks for {sorted(unknown)}; it is given keywords and query alone")
         return cls(
             KeywordThreshold.of(KEYWORD.value("alpha", alpha), KEYWORD.value("beta", beta)),
             extractor if extractor is not None else SpacyKeywordExtractor(),
             chosen_task,
-            chosen,
+            replace(chosen, keyword=final),
             words,
             Quorum(KEYWORD.value("quorum", quorum)),
             _abstention_of(abstention),

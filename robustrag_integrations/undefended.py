@@ -1,4 +1,4 @@
-"""What a wiring check finds."""
+"""What a wiring check finds: `find_undefended` of both integrations."""
 
 from __future__ import annotations
 

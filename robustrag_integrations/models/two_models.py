@@ -1,0 +1,71 @@
+"""One model that reads passages, another that writes the answer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+
+from robustrag_integrations.models.base import FinalAnswers, Response, Role, TextModel
+from robustrag_integrations.prompts import Prompt
+from robustrag_integrations.replies.reply import Piece
+
+
+class TwoModels(TextModel):
+    """Isolated prompts go to one model, the final one to another.
+
+    Args:
+        reader: asked once per group; many calls, so a small model pays.
+        writer: asked the final prompt, which holds no passage.
+    """
+
+    def __init__(self, reader: TextModel, writer: TextModel) -> None:
+        for name, model in (("model", reader), ("final_model", writer)):
+            if not isinstance(model, TextModel):
+                raise TypeError(f"{name} must be a TextModel, got {type(model).__name__}; wrap it as CallableModel(fn)")
+        self._reader, self._writer = reader, writer
+
+    def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
+        """Answer independent prompts with the model of their role."""
+        return self._for(role).generate(prompts, role)
+
+    async def agenerate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
+        """`generate` without blocking the event loop."""
+        return await self._for(role).agenerate(prompts, role)
+
+    def stream(self, prompt: Prompt) -> Iterator[Piece]:
+        """The final prompt's answer in pieces."""
+        return self._writer.stream(prompt)
+
+    def astream(self, prompt: Prompt) -> AsyncIterator[Piece]:
+        """`stream` without blocking the event loop."""
+        return self._writer.astream(prompt)
+
+    def truncates(self, prompt: Prompt) -> bool:
+        """Whether the writer cuts this final prompt."""
+        return self._writer.truncates(prompt)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Those of both, each once."""
+        return tuple(dict.fromkeys((*self._reader.warnings, *self._writer.warnings)))
+
+    @property
+    def description(self) -> str:
+        """Both names, the reader's first."""
+        return f"{self._reader.description}, final answer by {self._writer.description}"
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether both are."""
+        return self._reader.deterministic and self._writer.deterministic
+
+    @property
+    def shares_batches(self) -> bool:
+        """Whether the reader does; final answers keep to the writer's own way."""
+        return self._reader.shares_batches
+
+    def finals(self) -> FinalAnswers:
+        """The writer's."""
+        return self._writer.finals()
+
+    def _for(self, role: Role) -> TextModel:
+        return self._writer if role == "final" else self._reader

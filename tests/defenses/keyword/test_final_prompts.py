@@ -1,0 +1,84 @@
+"""What is asked last: the user's own prompt, the agreed keywords, and which model."""
+
+from __future__ import annotations
+
+import pytest
+
+from robustrag_integrations import CallableModel, KeywordAggregation
+from robustrag_integrations.models.two_models import TwoModels
+from robustrag_integrations.prompts import (
+    Exemplar,
+    PromptSet,
+    PromptTemplate,
+    agreed_prompt,
+    prompts_for,
+)
+from tests.helpers.scripted import split
+
+MINE = PromptTemplate("Antworte knapp. ", "Texte: {context} {{json}}\nFrage: {query}\nAntwort:", ("context", "query"))
+PROMPTS = PromptSet(isolated=MINE, no_retrieval=PromptTemplate("", "{query}", ("query",)))
+
+
+def test_an_isolated_prompt_of_ones_own_is_asked_at_the_end_too() -> None:
+    asked: list[str] = []
+
+    def model(prompt: str) -> str:
+        asked.append(prompt)
+        return "Paris {x}"
+
+    KeywordAggregation(CallableModel(model), prompts=PROMPTS, extractor=split).answer("Wo?", ["a", "b", "c"])
+    assert asked[-1] == (
+        "Antworte knapp. Texte: Several sources agree on these keywords.\nKeywords: Paris, {x} {json}\n"
+        "Frage: Wo?\nAntwort:"
+    )
+
+
+def test_worked_examples_show_passages_and_are_left_out() -> None:
+    shown = MINE.with_exemplars([Exemplar({"context": "A text.", "query": "q"}, "a")])
+    assert agreed_prompt(shown, "short_answer").render(keywords="k", query="q").text.count("Frage") == 1
+
+
+def test_a_prompt_without_passages_or_with_more_than_a_question_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"no \{context\}"):
+        agreed_prompt(PROMPTS.no_retrieval, "short_answer")
+    with pytest.raises(ValueError, match="no final prompt"):
+        agreed_prompt(MINE, "multiple_choice")
+    with pytest.raises(ValueError, match="choices"):
+        KeywordAggregation(CallableModel(str), prompts=prompts_for("multiple_choice"))
+
+
+@pytest.mark.parametrize("style", ["answer", "aanswer", "stream", "astream"])
+async def test_another_model_writes_the_final_answer(style: str) -> None:
+    read: list[str] = []
+    written: list[str] = []
+    reader = CallableModel(lambda prompt: read.append(prompt) or "Paris")
+    writer = CallableModel(lambda prompt: written.append(prompt) or "It is Paris.")
+    defense = KeywordAggregation(reader, final_model=writer, prompts=PROMPTS)
+    passages = ["a", "b", "c"]
+    if style == "answer":
+        text = defense.answer("Wo?", passages).text
+    elif style == "aanswer":
+        text = (await defense.aanswer("Wo?", passages)).text
+    elif style == "stream":
+        text = "".join(map(str, defense.stream("Wo?", passages)))
+    else:
+        text = "".join([str(piece) async for piece in defense.astream("Wo?", passages)])
+    assert text == "It is Paris."
+    assert (len(read), len(written)) == (3, 1)
+
+
+def test_a_certificate_asks_the_final_model_for_responses() -> None:
+    reader = CallableModel(lambda prompt: "Paris", name="small")
+    writer = CallableModel(lambda prompt: "It is Paris." if "Paris" in prompt else "no", name="large")
+    defense = KeywordAggregation(reader, final_model=writer, extractor=split)
+    found = defense.certify("Wo?", ["a", "b", "c", "d"], "Paris", corruption_size=1)
+    assert found.tau == 1
+    assert "It is Paris." in {r.text for r in found.responses}
+    assert defense.model.description == "small, final answer by large"
+
+
+def test_what_is_no_model_is_named() -> None:
+    with pytest.raises(TypeError, match="final_model must be a TextModel, got function"):
+        KeywordAggregation(CallableModel(str), final_model=lambda prompt: prompt)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="model must be a TextModel"):
+        TwoModels(print, CallableModel(str))  # type: ignore[arg-type]
