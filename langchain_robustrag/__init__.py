@@ -16,6 +16,7 @@ except ImportError as error:
 
 from langchain_robustrag.aggregations import RobustOptions
 from langchain_robustrag.chain import create_robust_documents_chain
+from langchain_robustrag.diverse import DiverseRetriever
 from langchain_robustrag.graph import create_robust_node
 from langchain_robustrag.retrieval import create_robust_retrieval_chain
 from langchain_robustrag.runnable import REPORT_EVENT, RobustDocuments
@@ -23,6 +24,7 @@ from langchain_robustrag.tool import create_robust_retriever_tool
 
 __all__ = [
     "REPORT_EVENT",
+    "DiverseRetriever",
     "RobustDocuments",
     "RobustOptions",
     "create_robust_documents_chain",

@@ -9,7 +9,7 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.prompts import BasePromptTemplate, PromptTemplate
 
-from robustrag_integrations.passages import GroupBy, Passage, PassageGroup, isolate
+from robustrag_integrations.passages import GroupBy, Passage, PassageGroup, isolate, passage_keys
 
 DEFAULT_DOCUMENT_PROMPT = PromptTemplate.from_template("{page_content}")
 
@@ -39,6 +39,10 @@ class Isolation:
         """
         groups = isolate(map(self._passage, checked_documents(documents)), self.group_size, by=self.group_by)
         return tuple(replace(group, separator=self.separator) for group in groups)
+
+    def places(self, documents: Sequence[Document]) -> tuple[int, ...]:
+        """Per document the number of what it shares a group with; documents of one origin have the same."""
+        return passage_keys([self._passage(d) for d in documents], self.group_by or "source").places
 
     def _passage(self, document: Document) -> Passage:
         text = _formatted(document, self.document_prompt)

@@ -16,12 +16,14 @@ except ImportError as error:
     ) from error
 
 from llamaindex_robustrag.chat_engines import RobustCondensePlusContextChatEngine, RobustContextChatEngine
+from llamaindex_robustrag.diverse import DiverseRetriever
 from llamaindex_robustrag.local import TextModelLLM, local_model_of
 from llamaindex_robustrag.query_engine import RobustRAGQueryEngine
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer, get_robust_response_synthesizer
 from llamaindex_robustrag.wiring import Finding, UndefendedError, assert_defended, find_undefended
 
 __all__ = [
+    "DiverseRetriever",
     "Finding",
     "RobustCondensePlusContextChatEngine",
     "RobustContextChatEngine",

@@ -62,6 +62,12 @@ def group_nodes(nodes: Sequence[NodeWithScore], group_by: GroupNodesBy) -> Group
     return _grouped(passages, "source")
 
 
+def node_places(nodes: Sequence[NodeWithScore], group_by: GroupNodesBy) -> tuple[int, ...]:
+    """Per node the number of its group."""
+    place = {id(p.metadata[_NODE]): g.index for g in group_nodes(nodes, group_by).groups for p in g.passages}
+    return tuple(place[id(node)] for node in nodes)
+
+
 def group_texts(texts: Sequence[str]) -> GroupedNodes:
     """Bare texts, of which nothing is known but their order: each is a group."""
     return GroupedNodes(isolate(texts))

@@ -8,10 +8,11 @@ from types import FunctionType, MethodType
 from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
-from llama_index.core.retrievers import QueryFusionRetriever, RecursiveRetriever, RouterRetriever
+from llama_index.core.retrievers import QueryFusionRetriever, RecursiveRetriever, RouterRetriever, TransformRetriever
 from llama_index.core.tools import BaseTool, FunctionTool, RetrieverTool
 from llama_index.core.workflow import Workflow
 
+from llamaindex_robustrag.diverse import DiverseRetriever
 from llamaindex_robustrag.wiring.walk import ENGINE, HOLDERS, KNOWN, Walk
 from robustrag_integrations.undefended import Finding
 
@@ -92,6 +93,8 @@ def retriever(walk: Walk, thing: BaseRetriever, path: str) -> Iterator[Finding]:
         yield from walk.parts(thing, path, "_query_engine_dict", "_retrievers_dict")
     elif isinstance(thing, (QueryFusionRetriever, RouterRetriever)):
         yield from walk.parts(thing, path, "_retrievers")
+    elif isinstance(thing, (DiverseRetriever, TransformRetriever)):
+        yield from walk.parts(thing, path, "_retriever")
 
 
 def workflow(walk: Walk, thing: Workflow, path: str) -> Iterator[Finding]:

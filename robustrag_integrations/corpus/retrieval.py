@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from robustrag_integrations.corpus.extras import needed
+from robustrag_integrations.keys import keys_of
 from robustrag_integrations.passages import Passage
+from robustrag_integrations.sources import choose
 
 _WORD = r"(?u)\b\w+\b"
 
@@ -49,7 +50,9 @@ class BM25Index:
             if number is not None and number < 1:
                 raise ValueError(f"{name}={number} must be at least 1")
         ranked = self._ranked(query)
-        return ranked[:k] if per_source is None else _spread(ranked, k, per_source)
+        if per_source is None:
+            return ranked[:k]
+        return [ranked[rank] for rank in choose(keys_of(ranked, _source).places, k, per_source)]
 
     def _ranked(self, query: str) -> list[Passage]:
         words = [w for w in self._words([query])[0] if w in self._vocabulary] if self._vocabulary else []
@@ -68,12 +71,5 @@ class BM25Index:
         return found
 
 
-def _spread(ranked: Sequence[Passage], k: int, per_source: int) -> list[Passage]:
-    """The best passages of the k best sources."""
-    taken: Counter[str | None] = Counter()
-    chosen = []
-    for passage in ranked:
-        if taken[passage.source] < per_source and (taken[passage.source] or len(taken) < k):
-            taken[passage.source] += 1
-            chosen.append(passage)
-    return chosen
+def _source(passage: Passage) -> str | None:
+    return passage.source

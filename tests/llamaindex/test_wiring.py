@@ -31,6 +31,7 @@ from llama_index.core.tools import FunctionTool, QueryEngineTool, RetrieverTool
 from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 
 from llamaindex_robustrag import (
+    DiverseRetriever,
     RobustCondensePlusContextChatEngine,
     RobustContextChatEngine,
     RobustRAGQueryEngine,
@@ -295,6 +296,8 @@ def test_engines_inside_retrievers_are_found(
 ) -> None:
     retriever = RecursiveRetriever("root", {"root": clean.as_retriever()}, query_engine_dict={"inner": stock})
     assert kinds(RobustRAGQueryEngine.from_args(retriever, llm=llm)) == ["stock-synthesizer"]
+    diverse = DiverseRetriever(retriever)
+    assert kinds(RobustRAGQueryEngine.from_args(diverse, llm=llm)) == ["stock-synthesizer"]
 
 
 def test_an_engine_of_ones_own_is_not_vouched_for(clean: VectorStoreIndex) -> None:

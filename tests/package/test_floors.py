@@ -38,6 +38,7 @@ FLOORS = (
         "reader",
         "reply_text",
         "redaction",
+        "sources",
         "undefended",
         "words",
     },

@@ -1,0 +1,127 @@
+"""Asking any LangChain retriever for more documents, without changing it.
+
+There is no common setting for how many documents a retriever finds: vector stores have `search_kwargs["k"]`, others a
+field `k` or `top_k`, and wrappers have retrievers inside. Each is copied here with the number changed.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.configurable import DynamicRunnable
+
+COUNTS = ("k", "top_k", "top_n", "top_k_results", "similarity_top_k", "num_results", "number_of_results", "max_results")
+_INSIDE = ("retriever", "base_retriever", "retrievers", "bound", "runnable", "fallbacks")
+_BEHIND = ("base_compressor", "transformers")  # rerankers and filters, which may keep a number of documents, too
+_KEEP_ALL = frozenset(
+    {
+        *("EnsembleRetriever", "MergerRetriever", "MultiQueryRetriever", "RePhraseQueryRetriever", "DiverseRetriever"),
+        *("RunnableBinding", "RunnableRetry", "RunnableWithFallbacks"),
+    }
+)
+_DEEPEST = 10  # wrappers in wrappers
+
+
+class UnknownRetrieverError(TypeError):
+    """It is not known how this retriever is asked for more documents; the message says what to set."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A retriever that was asked for a number of documents.
+
+    Attributes:
+        retriever: a copy with the number changed.
+        config: for its call.
+        exact: whether fewer documents than the number mean that there are no more.
+    """
+
+    retriever: Runnable[str, Any]
+    config: RunnableConfig | None
+    exact: bool
+
+
+def asked_for(retriever: Runnable[str, Any], k: int, config: RunnableConfig | None = None) -> Asked:
+    """A copy of the retriever that finds `k` documents; wrapped retrievers are copied, too.
+
+    Raises:
+        UnknownRetrieverError: it has no number that is known.
+    """
+    if isinstance(retriever, DynamicRunnable):  # configurable_fields and configurable_alternatives
+        retriever, config = retriever.prepare(config)
+    changed, exact = _changed(retriever, k, 0)
+    return Asked(changed, config, exact)
+
+
+def _changed(retriever: Any, k: int, depth: int) -> tuple[Any, bool]:
+    """A copy, and whether fewer documents than `k` mean that there are no more."""
+    if isinstance(retriever, DynamicRunnable):
+        retriever = retriever.prepare()[0]
+    fields = type(retriever).model_fields if hasattr(type(retriever), "model_fields") else {}
+    values = {name: getattr(retriever, name) for name in fields}
+    update: dict[str, Any] = {}
+    exact = True
+    for name in (name for name in _INSIDE if _holds_retrievers(values.get(name)) and depth < _DEEPEST):
+        update[name], inner = _all_changed(values[name], k, depth)
+        exact = exact and inner
+    if update:
+        exact = exact and type(retriever).__name__ in _KEEP_ALL
+        if "k" in (bound := values.get("kwargs") or {}):  # retriever.bind(k=4)
+            update["kwargs"] = {**bound, "k": k}
+    elif isinstance(values.get("search_kwargs"), Mapping):
+        update["search_kwargs"] = _search(retriever, values["search_kwargs"], k)
+        # Parents of several found children are merged, and some stores filter what they have found.
+        exact = "docstore" not in values and not {"fetch_k", "filter"} <= update["search_kwargs"].keys()
+    update |= {name: k for name in COUNTS if name in values and _is_count(values[name])}
+    if not update:
+        raise UnknownRetrieverError(
+            f"how many documents {type(retriever).__name__} finds cannot be set: it has none of "
+            f"{', '.join(COUNTS[:2])}, search_kwargs, ...; pass fetch=, a function from a query and a number to that "
+            "many documents, best first"
+        )
+    update |= {name: _behind(values[name], k) for name in _BEHIND if values.get(name) is not None}
+    return retriever.model_copy(update=update), exact
+
+
+def _all_changed(value: Any, k: int, depth: int) -> tuple[Any, bool]:
+    if isinstance(value, Runnable):
+        return _changed(value, k, depth + 1)
+    changed = [_changed(inner, k, depth + 1) for inner in value]
+    return [inner for inner, _ in changed], all(exact for _, exact in changed)
+
+
+def _search(retriever: Any, given: Mapping[str, Any], k: int) -> dict[str, Any]:
+    """The vector store's arguments. `fetch_k` is how many candidates it looks at: for MMR, or to filter them."""
+    search = {**given, "k": k}
+    store = getattr(getattr(retriever, "vectorstore", None), "similarity_search", None)
+    filters = "filter" in given and store is not None and "fetch_k" in inspect.signature(store).parameters
+    kind = getattr(retriever, "search_type", None)
+    if "fetch_k" in given or filters or getattr(kind, "value", kind) == "mmr":
+        search["fetch_k"] = max(int(given.get("fetch_k") or 0), 2 * k)
+    return search
+
+
+def _behind(value: Any, k: int) -> Any:
+    """Rerankers and filters, with the number of documents that they keep."""
+    if isinstance(value, (list, tuple)):
+        return [_behind(inner, k) for inner in value]
+    fields = type(value).model_fields if hasattr(type(value), "model_fields") else {}
+    update: dict[str, Any] = {name: k for name in COUNTS if name in fields and _is_count(getattr(value, name))}
+    update |= {name: _behind(getattr(value, name), k) for name in _BEHIND if name in fields}
+    return value.model_copy(update=update) if update else value
+
+
+def _holds_retrievers(value: Any) -> bool:
+    if isinstance(value, (str, bytes)):
+        return False
+    return isinstance(value, Runnable) or (
+        isinstance(value, Sequence) and bool(value) and all(isinstance(inner, Runnable) for inner in value)
+    )
+
+
+def _is_count(value: Any) -> bool:
+    return value is None or (isinstance(value, int) and not isinstance(value, bool))

@@ -1,0 +1,110 @@
+"""A retriever that finds enough sources to decide: it wraps any other and fetches more until they are there."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.callbacks.base import CallbackManager
+from llama_index.core.prompts.mixin import PromptMixinType
+from llama_index.core.schema import NodeWithScore, QueryBundle
+
+from llamaindex_robustrag.grouping import GroupNodesBy, check_group_by, node_places
+from llamaindex_robustrag.more_nodes import asked_for
+from robustrag_integrations.sources import Gathered, Gathering, SourceQuota, agathered, gather, gathered
+
+_log = logging.getLogger(__name__)
+
+Fetch = Callable[[QueryBundle, int], Sequence[NodeWithScore]]
+AsyncFetch = Callable[[QueryBundle, int], Awaitable[Sequence[NodeWithScore]]]
+
+
+class DiverseRetriever(BaseRetriever):
+    """Finds the nodes of enough different sources, so that there is somebody to outvote a lie.
+
+    A retriever's two best nodes may both come from one file. This one asks the wrapped retriever for more, four times
+    as many in each round, until `sources` origins are there, and keeps the best `per_origin` nodes of each with their
+    scores, in the order in which they were found. Where there are fewer origins it says so in the log; the answer's
+    warnings say how many sources it has. The wrapped retriever is never changed: copies of it are asked.
+
+    Args:
+        retriever: any retriever whose number of nodes can be set (`similarity_top_k` and its like), and wrappers around
+            such ones (fusion, transforms, routers, auto-merging). Each round calls it once, with all that it calls.
+        sources: how many origins are wanted.
+        per_origin: how many nodes of one origin are kept at most.
+        group_by: what an origin is; the same as the synthesizer's `group_by`.
+        max_passages: the retriever is never asked for more nodes than this at once.
+        fetch: for a retriever whose number cannot be set: a function from the query and a number to that many nodes,
+            best first; fewer mean that there are no more.
+        afetch: its asynchronous twin; None: `fetch` in a thread.
+        callback_manager: gets the retrieval's events.
+        verbose: as for every retriever.
+
+    Raises:
+        UnknownRetrieverError: the retriever's number cannot be set; the message says what to do.
+        TypeError, ValueError: an invalid argument.
+
+    Example:
+        >>> retriever = DiverseRetriever(index.as_retriever(), sources=10)
+        >>> engine = RobustRAGQueryEngine.from_args(retriever, llm=llm)
+    """
+
+    def __init__(
+        self,
+        retriever: BaseRetriever | None = None,
+        *,
+        sources: int = 10,
+        per_origin: int = 2,
+        group_by: GroupNodesBy = "source",
+        max_passages: int = 1000,
+        fetch: Fetch | None = None,
+        afetch: AsyncFetch | None = None,
+        callback_manager: CallbackManager | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self._quota = SourceQuota(sources, per_origin, max_passages)
+        check_group_by(group_by)
+        if fetch is None and afetch is None:
+            if not isinstance(retriever, BaseRetriever):
+                raise TypeError(f"retriever must be a retriever, got {type(retriever).__name__}; or pass fetch=")
+            asked_for(retriever, sources)
+        self._retriever, self._group_by = retriever, group_by
+        self._fetch, self._afetch = fetch, afetch
+        super().__init__(callback_manager=callback_manager, verbose=verbose)
+
+    def _get_prompt_modules(self) -> PromptMixinType:
+        """The wrapped retriever's prompts, where it has some."""
+        return {"retriever": self._retriever} if self._retriever is not None else {}
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        def fetch(k: int) -> Sequence[NodeWithScore]:
+            if self._fetch is not None:
+                return list(self._fetch(query_bundle, k))
+            if self._retriever is None:
+                raise ValueError("this DiverseRetriever has afetch= alone; pass fetch= as well, or call aretrieve")
+            return asked_for(self._retriever, k).retriever.retrieve(query_bundle)
+
+        return self._said(gathered(self._gathering(), fetch))
+
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        async def fetch(k: int) -> Sequence[NodeWithScore]:
+            if self._afetch is not None:
+                return list(await self._afetch(query_bundle, k))
+            if self._fetch is not None:
+                return list(await asyncio.to_thread(self._fetch, query_bundle, k))
+            assert self._retriever is not None  # noqa: S101 - checked when it was made
+            return await asked_for(self._retriever, k).retriever.aretrieve(query_bundle)
+
+        return self._said(await agathered(self._gathering(), fetch))
+
+    def _gathering(self) -> Gathering[NodeWithScore]:
+        by_function = self._fetch is not None or self._afetch is not None
+        exact = by_function or self._retriever is None or asked_for(self._retriever, self._quota.sources).exact
+        return gather(self._quota, lambda nodes: node_places(nodes, self._group_by), exact=exact)
+
+    def _said(self, found: Gathered[NodeWithScore]) -> list[NodeWithScore]:
+        if found.shortage:
+            _log.warning("%s", found.shortage)
+        return list(found.items)

@@ -1,0 +1,104 @@
+"""Asking any LlamaIndex retriever for more nodes, without changing it.
+
+Most retrievers have a number `similarity_top_k`, others one of another name, and wrappers have retrievers inside. Each
+is copied here with the number changed.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.tools import RetrieverTool
+
+_COUNTS = (
+    *("similarity_top_k", "_similarity_top_k", "top_k", "_top_k", "k", "_k", "number_of_results", "top_n"),
+    *("num_chunks_per_query", "_max_top_k", "_empty_query_top_k", "_sparse_top_k", "_hybrid_top_k"),
+)
+_INSIDE = ("_retriever", "_retrievers", "_vector_retriever", "retriever", "sub_retrievers", "_retriever_dict")
+_KEEP_ALL = frozenset({"QueryFusionRetriever", "TransformRetriever", "RouterRetriever", "DiverseRetriever"})
+_GIVE_ALL = frozenset({"SummaryIndexRetriever", "TreeAllLeafRetriever", "TreeRootRetriever", "EmptyIndexRetriever"})
+_DEEPEST = 10  # wrappers in wrappers
+
+
+class UnknownRetrieverError(TypeError):
+    """It is not known how this retriever is asked for more nodes; the message says what to set."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A retriever that was asked for a number of nodes.
+
+    Attributes:
+        retriever: a copy with the number changed.
+        exact: whether fewer nodes than the number mean that there are no more.
+    """
+
+    retriever: BaseRetriever
+    exact: bool
+
+
+def asked_for(retriever: BaseRetriever, k: int) -> Asked:
+    """A copy of the retriever that finds `k` nodes; wrapped retrievers are copied, too.
+
+    Raises:
+        UnknownRetrieverError: it has no number that is known.
+    """
+    return Asked(*_changed(retriever, k, 0))
+
+
+def _changed(retriever: Any, k: int, depth: int) -> tuple[Any, bool]:
+    """A copy, and whether fewer nodes than `k` mean that there are no more."""
+    if isinstance(retriever, RetrieverTool):
+        inner, exact = _changed(retriever.retriever, k, depth)
+        made: Any = copy.copy(retriever)
+        made._retriever = inner
+        return made, exact
+    name = type(retriever).__name__
+    changed = copy.copy(retriever)
+    inside = [attribute for attribute in _INSIDE if depth < _DEEPEST and _holds_retrievers(retriever, attribute)]
+    exact = not inside or name in _KEEP_ALL
+    for attribute in inside:
+        held, all_exact = _all_changed(getattr(retriever, attribute), k, depth)
+        exact = exact and all_exact
+        setattr(changed, attribute, held)
+    counts = [attribute for attribute in _COUNTS if _is_count(vars(retriever).get(attribute))]
+    for attribute in counts:
+        setattr(changed, attribute, _at_most_all(retriever, k))
+    if not inside and not counts and name not in _GIVE_ALL:
+        raise UnknownRetrieverError(
+            f"how many nodes {name} finds cannot be set: it has no similarity_top_k or the like; pass fetch=, a "
+            "function from a QueryBundle and a number to that many nodes, best first"
+        )
+    return changed, exact
+
+
+def _all_changed(value: Any, k: int, depth: int) -> tuple[Any, bool]:
+    if isinstance(value, Mapping):
+        named = {name: _changed(inner, k, depth + 1) for name, inner in value.items()}
+        return {name: inner for name, (inner, _) in named.items()}, all(exact for _, exact in named.values())
+    if isinstance(value, (list, tuple)):
+        listed = [_changed(inner, k, depth + 1) for inner in value]
+        return [inner for inner, _ in listed], all(exact for _, exact in listed)
+    return _changed(value, k, depth + 1)
+
+
+def _holds_retrievers(retriever: Any, attribute: str) -> bool:
+    value = vars(retriever).get(attribute)
+    held = list(value.values()) if isinstance(value, Mapping) else value
+    listed = held if isinstance(held, (list, tuple)) else [held]
+    return bool(listed) and all(isinstance(inner, (BaseRetriever, RetrieverTool)) for inner in listed)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _at_most_all(retriever: Any, k: int) -> int:
+    """No more than BM25 has: it refuses to be asked for more nodes than there are."""
+    scores = getattr(getattr(retriever, "bm25", None), "scores", None)
+    there = scores.get("num_docs") if isinstance(scores, Mapping) else None
+    return k if there is None else max(min(k, int(there)), 1)

@@ -1,0 +1,190 @@
+"""DiverseRetriever finds enough sources through any retriever, keeps scores and events, and changes nothing."""
+
+from __future__ import annotations
+
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from llama_index.core import Document, StorageContext, VectorStoreIndex
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
+from llama_index.core.indices.keyword_table import KeywordTableIndex
+from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.postprocessor import SimilarityPostprocessor
+from llama_index.core.retrievers import (
+    AutoMergingRetriever,
+    QueryFusionRetriever,
+    RouterRetriever,
+    TransformRetriever,
+)
+from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
+from llama_index.core.selectors import EmbeddingSingleSelector
+from llama_index.core.tools import RetrieverTool
+
+from llamaindex_robustrag import DiverseRetriever, RobustRAGQueryEngine, find_undefended
+from llamaindex_robustrag.more_nodes import UnknownRetrieverError
+from tests.llamaindex.fakes import FactReader, WordEmbedding
+
+QUERY = "Who runs the mill?"
+
+
+def corpus(flood: int = 30, others: int = 12) -> list[TextNode]:
+    """A planted document whose many nodes are nearest to the query, and others."""
+    texts = [("flood", f"{QUERY} Mallory{i}") for i in range(flood)]
+    texts += [(f"doc-{i}", f"Anna Lind runs the mill {'since ' * (i + 1)}") for i in range(others)]
+    return [node(source, text, f"{source}/{i}") for i, (source, text) in enumerate(texts)]
+
+
+def node(source: str, text: str, name: str) -> TextNode:
+    return TextNode(text=text, id_=name, relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=source)})
+
+
+def index(nodes: list[TextNode] | None = None) -> VectorStoreIndex:
+    return VectorStoreIndex(corpus() if nodes is None else nodes, embed_model=WordEmbedding())
+
+
+def sources(found: list[NodeWithScore]) -> list[str]:
+    return [n.node.ref_doc_id or "" for n in found]
+
+
+def check(found: list[NodeWithScore], wanted: int = 10, each: int = 2) -> None:
+    counts = {s: sources(found).count(s) for s in sources(found)}
+    assert len(counts) == wanted
+    assert max(counts.values()) <= each
+    assert "flood" in counts
+
+
+def bm25() -> Any:
+    module = pytest.importorskip("llama_index.retrievers.bm25", reason="llama-index-retrievers-bm25 is not installed")
+    return module.BM25Retriever.from_defaults(nodes=corpus(), similarity_top_k=2)
+
+
+def fusion() -> Any:
+    parts = [index().as_retriever(), bm25()]
+    return QueryFusionRetriever(parts, num_queries=1, use_async=False, llm=FactReader())
+
+
+def transform() -> Any:
+    from llama_index.core.indices.query.query_transform.base import IdentityQueryTransform
+
+    return TransformRetriever(index().as_retriever(), IdentityQueryTransform())
+
+
+def router() -> Any:
+    tool = RetrieverTool.from_defaults(index().as_retriever(), description="mills")
+    return RouterRetriever(EmbeddingSingleSelector.from_defaults(WordEmbedding()), [tool], llm=FactReader())
+
+
+def merging() -> Any:
+    made = index()
+    return AutoMergingRetriever(made.as_retriever(), StorageContext.from_defaults(docstore=made.docstore))
+
+
+def keywords() -> Any:
+    table = KeywordTableIndex.from_documents([], llm=FactReader())
+    for n in corpus():
+        table.index_struct.add_node(["mill"], n)
+        table.docstore.add_documents([n])
+    return table.as_retriever(retriever_mode="simple")
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: index().as_retriever(), bm25, fusion, transform, router, merging, keywords],
+    ids=["vectors", "bm25", "fusion", "transform", "router", "merging", "keywords"],
+)  # fmt: skip
+async def test_every_retriever_is_asked_until_ten_sources_are_there(make: Any) -> None:
+    retriever = make()
+    before = {name: repr(value) for name, value in vars(retriever).items()}
+    diverse = DiverseRetriever(retriever)
+    found = diverse.retrieve(QUERY)
+    check(found)
+    assert {name: repr(value) for name, value in vars(retriever).items()} == before
+    assert sources(await diverse.aretrieve(QUERY)) == sources(found)
+
+
+def test_scores_and_the_order_of_the_wrapped_retriever_are_kept() -> None:
+    ranked = index().as_retriever(similarity_top_k=42).retrieve(QUERY)
+    found = DiverseRetriever(index().as_retriever(), per_origin=1).retrieve(QUERY)
+    scores = {n.node.node_id: n.score for n in ranked}
+    assert all(n.score == pytest.approx(scores[n.node.node_id]) for n in found)
+    places = [list(scores).index(n.node.node_id) for n in found]
+    assert places == sorted(places)
+
+
+def test_a_flood_beyond_the_first_rounds_is_outlasted() -> None:
+    check(DiverseRetriever(index(corpus(flood=200)).as_retriever(), sources=5).retrieve(QUERY), 5)
+
+
+def test_growth_is_bounded_and_a_shortage_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    asked: list[int] = []
+
+    def fetch(query: QueryBundle, k: int) -> list[NodeWithScore]:
+        asked.append(k)
+        return [NodeWithScore(node=node("one", query.query_str, f"{i}"), score=1.0) for i in range(k)]
+
+    with caplog.at_level(logging.WARNING):
+        found = DiverseRetriever(fetch=fetch, sources=3, max_passages=100).retrieve(QUERY)
+    assert asked == [12, 48, 100]
+    assert len(found) == 2
+    assert "1 of the 3 sources wanted were found" in caplog.text
+
+
+class Fixed(BaseRetriever):
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return [NodeWithScore(node=n, score=1.0) for n in corpus()]
+
+
+def test_a_retriever_without_a_number_is_refused_with_what_to_set() -> None:
+    with pytest.raises(UnknownRetrieverError, match=r"Fixed.*pass fetch="):
+        DiverseRetriever(Fixed())
+    check(DiverseRetriever(Fixed(), fetch=lambda query, k: Fixed().retrieve(query)[:k]).retrieve(QUERY))
+
+
+@pytest.mark.parametrize("wrong", [{"sources": 0}, {"per_origin": 0}, {"max_passages": 5}, {"group_by": "nobody"}])
+def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        DiverseRetriever(index().as_retriever(), **wrong)
+
+
+async def test_fetch_functions_may_be_asynchronous() -> None:
+    async def afetch(query: QueryBundle, k: int) -> list[NodeWithScore]:
+        return [NodeWithScore(node=n, score=1.0) for n in corpus()[:k]]
+
+    check(await DiverseRetriever(afetch=afetch).aretrieve(QUERY))
+    with pytest.raises(ValueError, match="afetch= alone"):
+        DiverseRetriever(afetch=afetch).retrieve(QUERY)
+
+
+def test_threads_share_one_retriever() -> None:
+    retriever = DiverseRetriever(index().as_retriever())
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: sources(retriever.retrieve(QUERY)), range(16)))
+    assert all(each == found[0] for each in found)
+
+
+def test_events_of_both_retrievers_are_seen() -> None:
+    handler = LlamaDebugHandler(print_trace_on_end=False)
+    manager = CallbackManager([handler])
+    inner = index().as_retriever()
+    inner.callback_manager = manager
+    DiverseRetriever(inner, callback_manager=manager).retrieve(QUERY)
+    assert len(handler.get_event_pairs(CBEventType.RETRIEVE)) >= 2
+
+
+def test_an_engine_with_postprocessors_behind_it_has_ten_groups_and_is_defended() -> None:
+    engine = RobustRAGQueryEngine.from_args(
+        DiverseRetriever(index().as_retriever()),
+        llm=FactReader(),
+        node_postprocessors=[SimilarityPostprocessor(similarity_cutoff=0.0)],
+    )
+    assert find_undefended(engine) == []
+    assert len(engine.query(QUERY).metadata["robustrag"]["groups"]) == 10
+
+
+def test_documents_cut_into_nodes_are_one_source() -> None:
+    documents = [Document(text="The mill is Anna Lind's. " * 60, doc_id=f"d{i}") for i in range(6)]
+    nodes = SentenceSplitter(chunk_size=40, chunk_overlap=0).get_nodes_from_documents(documents)
+    found = DiverseRetriever(index(nodes).as_retriever(), sources=6, per_origin=1).retrieve(QUERY)
+    assert sorted(sources(found)) == [f"d{i}" for i in range(6)]
