@@ -36,6 +36,7 @@ class CertificationRun:
     warnings: tuple[str, ...]
     profile: Callable[[], Mapping[str, Any]]
     metric: GuardedMetric
+    check: Callable[[], None] = lambda: None
 
     def run(self) -> tuple[Certification, ...]:
         """One certificate per corruption size, ascending."""
@@ -46,6 +47,7 @@ class CertificationRun:
         return self._certificates(await arun(self.plan, self.aperform, operation="certification"))
 
     def _certificates(self, findings: Sequence[Findings]) -> tuple[Certification, ...]:
+        self.check()
         packed = self.profile()
         numerics = {**self.numerics(), **({"shapes": _PACKED, **packed} if packed else {})}
         made = (
@@ -75,11 +77,7 @@ def text_run(
     Raises:
         ValueError: the model samples.
     """
-    if not model.deterministic:
-        raise ValueError(
-            "the model samples: another run may answer otherwise, so that no certificate would hold; certify with a "
-            "model at temperature 0, declared by samples=False"
-        )
+    _check_deterministic(model)
     certifier = TextCertifier(model, metric, question.references)
     numerics = partial(numerics_of, model)
     return CertificationRun(
@@ -93,7 +91,16 @@ def text_run(
         (*model.warnings, *precision_warnings(numerics())),
         certifier.profile,
         certifier.metric,
+        partial(_check_deterministic, model),  # a model may turn out to refuse temperature 0 when it is first asked
     )
+
+
+def _check_deterministic(model: TextModel) -> None:
+    if not model.deterministic:
+        raise ValueError(
+            "the model samples: another run may answer otherwise, so that no certificate would hold; certify with a "
+            "model at temperature 0, declared by samples=False"
+        )
 
 
 def numerics_of(model: TextModel | DecodingModel) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, overload
 
@@ -18,7 +18,7 @@ from robustrag_integrations.metrics import Metric, contains_answer, metric_name,
 from robustrag_integrations.models.base import TextModel, TokenCodec
 from robustrag_integrations.passages import GroupBy, Passage, PassageGroup, check_grouping, isolate
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
-from robustrag_integrations.plans.endings import abstaining_below, with_late_caveats
+from robustrag_integrations.plans.endings import abstaining_below, with_late_findings
 from robustrag_integrations.plans.performers import Performer, TextPerformer
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
@@ -70,6 +70,7 @@ class PlanInput:
         codec: the model's tokens as text, for methods that decode.
         min_radius: an answer with a smaller radius is withheld: an abstention takes its place.
         late_caveats: what weakens the answer and is known only after the model was asked; last among its warnings.
+        capabilities: what the model takes, as far as it is known after it was asked; in the answer's settings.
     """
 
     query: str
@@ -80,6 +81,7 @@ class PlanInput:
     codec: TokenCodec | None = None
     min_radius: int = 0
     late_caveats: Callable[[], Iterable[str]] = tuple
+    capabilities: Callable[[], Mapping[str, Any]] = dict
 
     def __post_init__(self) -> None:
         check_query(self.query)
@@ -336,6 +338,7 @@ class Defense(ABC):
             self._caveats(),
             min_radius=self.min_radius,
             late_caveats=self._caveats,
+            capabilities=lambda: getattr(getattr(self, "model", None), "capabilities", {}),
         )
 
     def _caveats(self) -> tuple[str, ...]:
@@ -352,7 +355,7 @@ class Defense(ABC):
         Raises:
             TypeError, ValueError: choices that are missing or invalid, or that the method does not take.
         """
-        plan = with_late_caveats(cls.plan_of(inputs, settings), inputs.late_caveats)
+        plan = with_late_findings(cls.plan_of(inputs, settings), inputs.late_caveats, inputs.capabilities)
         return abstaining_below(plan, inputs.min_radius)
 
     @staticmethod

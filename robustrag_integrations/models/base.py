@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -78,6 +78,11 @@ class TextModel(ABC):
     def warnings(self) -> tuple[str, ...]:
         """What about this model weakens its answers or their radius, in words."""
         return ()
+
+    @property
+    def capabilities(self) -> Mapping[str, Any]:
+        """Which parameters go out with a prompt, and which the model refuses; JSON-safe, empty if it is not known."""
+        return {}
 
     @property
     def description(self) -> str:

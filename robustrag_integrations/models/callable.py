@@ -100,7 +100,7 @@ class CallableModel(TextModel):
     @property
     def warnings(self) -> tuple[str, ...]:
         """Says so when the model samples."""
-        if not self._samples:
+        if self.deterministic:
             return ()
         return ("the model samples: another run may give another answer, so the radius holds for no single run",)
 

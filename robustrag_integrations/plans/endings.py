@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply
 from robustrag_integrations.prompts import ABSTENTION
 
 
-def with_late_caveats(plan: Plan, caveats: Callable[[], Iterable[str]]) -> Plan:
-    """The plan, with what is known to weaken the answer only after the model was asked."""
+def with_late_findings(
+    plan: Plan, caveats: Callable[[], Iterable[str]], capabilities: Callable[[], Mapping[str, Any]]
+) -> Plan:
+    """The plan, with what is known of the model only after it was asked: what weakens the answer, and what it takes.
+
+    A caveat that no longer holds goes: that temperature 0 was asked for, say, of a model that turned out to refuse it.
+    """
+    early = tuple(caveats())
     answer = yield from plan
-    late = [caveat for caveat in caveats() if caveat not in answer.warnings]
-    return replace(answer, warnings=(*answer.warnings, *late)) if late else answer
+    late = tuple(caveats())
+    kept = [caveat for caveat in answer.warnings if caveat not in early or caveat in late]
+    known = capabilities()
+    settings = {**answer.settings, "capabilities": dict(known)} if known else answer.settings
+    return replace(answer, warnings=tuple(dict.fromkeys((*kept, *late))), settings=settings)
 
 
 def abstaining_below(plan: Plan, min_radius: int) -> Plan:

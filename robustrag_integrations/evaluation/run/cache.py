@@ -188,6 +188,11 @@ class MeteredModel(TextModel):
         return self._model.description
 
     @property
+    def capabilities(self) -> Mapping[str, Any]:
+        """The model's."""
+        return self._model.capabilities
+
+    @property
     def deterministic(self) -> bool:
         """The model's."""
         return self._model.deterministic

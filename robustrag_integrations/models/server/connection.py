@@ -6,11 +6,12 @@ import asyncio
 import os
 import time
 import weakref
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from robustrag_integrations.errors import ModelError
+from robustrag_integrations.models.refused import named_parameter
 from robustrag_integrations.models.server.bounded_client import DEADLINE, LARGEST, BoundedClient
 from robustrag_integrations.models.server.events import Events
 from robustrag_integrations.models.server.loop_thread import LoopThread
@@ -34,10 +35,12 @@ class ServerError(ModelError):
 
     Attributes:
         status: of the HTTP reply; None: there was none.
+        param: the parameter that the server named beside its words; None: it named none that is known here.
     """
 
-    def __init__(self, words: str, status: int | None) -> None:
+    def __init__(self, words: str, status: int | None, param: str | None = None) -> None:
         self.status = status
+        self.param = param
         super().__init__(words)
 
 
@@ -96,7 +99,7 @@ class Connection:
         response = await self._send(request, largest)
         return await self._read(read, response.content, response.extensions[DEADLINE], at_once)
 
-    async def events(self, request: Mapping[str, Any], largest: int, largest_event: int) -> AsyncIterator[Any]:
+    async def events(self, request: Mapping[str, Any], largest: int, largest_event: int) -> AsyncGenerator[Any, None]:
         """The events of a streamed reply, as JSON objects.
 
         Raises:
@@ -131,7 +134,7 @@ class Connection:
         try:
             return (await calls.with_raw_response.create(**request)).http_response
         except OpenAIError as error:  # it holds the request and its key: nothing may be chained to it
-            failed = ServerError(said_by_server(error), getattr(error, "status_code", None))
+            failed = ServerError(said_by_server(error), getattr(error, "status_code", None), named_parameter(error))
         finally:
             LARGEST.reset(allowed)
         raise failed

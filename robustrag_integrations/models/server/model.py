@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeVar
 
 from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.models.base import Response, Role
 from robustrag_integrations.models.callable import CallableModel
+from robustrag_integrations.models.capabilities import (
+    PROBE,
+    Capabilities,
+    Probe,
+    Refused,
+    described,
+    left_out,
+    sent_parameters,
+    without,
+)
 from robustrag_integrations.models.server.connection import Connection
 from robustrag_integrations.models.server.replies import Fingerprints, StreamEnd, parsed, text_of
 from robustrag_integrations.models.server.sizes import largest_event, largest_reply, largest_stream
@@ -15,6 +25,7 @@ from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
 
 Api = Literal["chat", "completions"]
+Result = TypeVar("Result")
 
 _OWNED = ("model", "messages", "prompt", "stream", "n", "temperature", "seed")
 
@@ -22,8 +33,12 @@ _OWNED = ("model", "messages", "prompt", "stream", "n", "temperature", "seed")
 class OpenAIModel(CallableModel):
     """A model behind an OpenAI-compatible server, through the official client.
 
-    Every request asks for temperature 0 and a seed. Whether the server then answers twice the same is up to the
-    server; the answer's warnings say so, and say when the server's `system_fingerprint` has changed. The client tries
+    Every request holds the model, the prompt, a limit of tokens, temperature 0, and what was asked for besides. What
+    the model refuses of it (`temperature`, `seed`, `max_tokens`, a system message, ...) is found out once, left out
+    from then on, and stands in the `settings` of answers; a model that takes no temperature counts as one that samples.
+
+    Whether the server answers twice the same is up to the server; the answer's warnings say so, and say when the
+    server's `system_fingerprint` has changed. The client tries
     again after a failed connection, a time-out, 408, 409, 429 and 5xx, and waits as long as Retry-After says, up to a
     minute or two (a client may refuse to wait longer, and fails then).
 
@@ -34,7 +49,7 @@ class OpenAIModel(CallableModel):
         api: `"chat"`, or `"completions"` for base models, whose answers end at an empty line unless `options` holds
             another `stop`.
         seed: the seed every request carries; None for none.
-        temperature: above 0 the model samples, which is warned of; None leaves it out, for models that refuse it.
+        temperature: above 0 the model samples, which is warned of; None leaves it out.
         max_tokens: the longest response, in tokens.
         system: a system message before every prompt; chat only.
         options: further fields of the request, for example `{"reasoning_effort": "low"}`; fields that the server knows
@@ -56,7 +71,7 @@ class OpenAIModel(CallableModel):
         api_key: str | None = None,
         *,
         api: Api = "chat",
-        seed: int | None = 0,
+        seed: int | None = None,
         temperature: float | None = 0.0,
         max_tokens: int = 256,
         system: str | None = None,
@@ -91,6 +106,8 @@ class OpenAIModel(CallableModel):
         self._seed = seed
         self._system = system
         self._fingerprints = Fingerprints()
+        self._capabilities = Capabilities()
+        self._probe = Probe(self._sent, self._aprobe)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -100,7 +117,17 @@ class OpenAIModel(CallableModel):
             f"the model runs on a server: temperature 0{seed} was asked for, but the radius holds only if it answers "
             "the same prompt the same way each time",
         )
-        return (*asked, *self._fingerprints.warnings)
+        return (*asked, *left_out(self._sent(frozenset()), self._capabilities.refused), *self._fingerprints.warnings)
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether temperature 0 is asked for, and not refused as far as is known."""
+        return super().deterministic and "temperature" not in self._capabilities.refused
+
+    @property
+    def capabilities(self) -> dict[str, Any]:
+        """Which parameters go out, and which the model was found to refuse."""
+        return described(self._sent(self._capabilities.refused), self._capabilities.refused)
 
     @property
     def fingerprints(self) -> tuple[str, ...]:
@@ -129,9 +156,18 @@ class OpenAIModel(CallableModel):
         first = [] if self._system is None else [{"role": "system", "content": self._system}]
         return {"messages": [*first, {"role": "user", "content": prompt}], **self._fields, **more}
 
+    def _sent(self, refused: Refused) -> tuple[str, ...]:
+        return sent_parameters(without(self._request(PROBE), refused))
+
+    async def _aprobe(self, refused: Refused) -> object:
+        return await self._reply(PROBE, refused, parsed)
+
     async def _aask(self, prompt: str) -> str:
+        return await self._capabilities.acall(lambda refused: self._reply(prompt, refused, self._read), self._probe)
+
+    async def _reply(self, prompt: str, refused: Refused, read: Callable[[bytes], Result]) -> Result:
         request = self._request(prompt)
-        return await self._connection.reply(request, largest_reply(request), self._read)
+        return await self._connection.reply(without(request, refused), largest_reply(request), read)
 
     def _read(self, body: bytes) -> str:
         reply = parsed(body)
@@ -141,7 +177,11 @@ class OpenAIModel(CallableModel):
     async def _apieces(self, prompt: str) -> AsyncIterator[str]:
         end = StreamEnd()
         request = self._request(prompt)
-        async for chunk in self._connection.events(request, largest_stream(request), largest_event(request)):
+        largest = largest_stream(request), largest_event(request)
+        chunks = self._capabilities.astream(
+            lambda refused: self._connection.events(without(request, refused), *largest), self._probe
+        )
+        async for chunk in chunks:
             self._fingerprints.note(chunk)
             if piece := end.piece_of(chunk):
                 yield piece

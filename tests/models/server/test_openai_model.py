@@ -270,7 +270,7 @@ def test_a_server_of_ones_own_needs_no_key_and_the_public_one_does() -> None:
 
 
 def test_answers_say_what_a_remote_model_means_for_the_radius() -> None:
-    assert any("temperature 0 and seed 0" in w for w in OpenAIModel("m", "http://127.0.0.1:9/v1").warnings)
+    assert any("temperature 0 and seed 0" in w for w in OpenAIModel("m", "http://127.0.0.1:9/v1", seed=0).warnings)
     sampling = OpenAIModel("m", "http://127.0.0.1:9/v1", temperature=0.7)
     assert any("samples" in w for w in sampling.warnings)
     assert not sampling.deterministic
