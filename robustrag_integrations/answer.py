@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from robustrag_integrations.citations import Citation, marked_text
 from robustrag_integrations.display import printable, table
+from robustrag_integrations.json_values import plain, restored
 from robustrag_integrations.words import loss_in_words, radius_in_words
 
-GroupStatus = Literal["supports", "outvoted", "abstained", "failed"]
+GroupStatus = Literal["supports", "partial", "left_out", "outvoted", "abstained", "failed"]
+STATUSES: tuple[GroupStatus, ...] = get_args(GroupStatus)
 
 SCHEMA = "robustrag/answer/1"
 
@@ -22,15 +25,18 @@ class GroupReport:
         index: the group's place (0-based), as given by `isolate`.
         passage_ids: the ids of its passages, in rank order.
         sources: the sources of its passages, without repeats.
-        status: `supports` the answer, was `outvoted`, `abstained`, or `failed` (counted as an abstention).
+        status: `supports` the answer; says part of it (`partial`); was `left_out`, so that enough groups
+            agree with it, though the answer does not say so; was `outvoted`; `abstained`; or `failed` (counted as an
+            abstention).
         response: its isolated response. For decoding aggregation: the answer up to where this group would have gone
             on differently, and its own next token.
         keywords: keyword aggregation: the keywords counted for this group, sorted.
         choice: voting: the index of the option voted for.
-        margin: by how much an outvoted group lost, in the unit of `margin_unit` of the answer; 0 if what it said was
-            kept and is not in the answer.
+        margin: by how much an outvoted group lost, in the unit of `margin_unit` of the answer.
         error: why it failed.
         truncated: whether its passages were cut to fit the model's context.
+        ranks: the places (0-based) of its passages among those that the defence was given.
+        words: the words of the answer that it supports: key phrases, for voting the option.
     """
 
     index: int
@@ -43,6 +49,8 @@ class GroupReport:
     margin: float | None = None
     error: str | None = None
     truncated: bool = False
+    ranks: tuple[int, ...] = ()
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -81,9 +89,39 @@ class RobustAnswer:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary; `schema` names its version."""
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "groups"}
-        groups = [{n: _plain(getattr(g, n)) for n in g.__dataclass_fields__} for g in self.groups]
-        return {"schema": SCHEMA, **{name: _plain(value) for name, value in fields.items()}, "groups": groups}
+        return {"schema": SCHEMA, **plain(self)}
+
+    @classmethod
+    def from_dict(cls, report: Mapping[str, Any]) -> RobustAnswer:
+        """The answer of which `to_dict` made this report.
+
+        Raises:
+            ValueError: not such a report; the message names what is wrong.
+        """
+        found = report.get("schema") if isinstance(report, Mapping) else None
+        if found != SCHEMA:
+            raise ValueError(f"not a report of an answer: schema is {found!r:.60}, must be {SCHEMA!r}")
+        return restored(cls, report)
+
+    @property
+    def citations(self) -> tuple[Citation, ...]:
+        """The groups that support the answer, each with its words; where none does in full, those that say part of it.
+
+        None for an abstention, and for a method that does not ask in isolation.
+        """
+        cited = [g for g in self.groups if g.status == "supports" and g.words and not self.abstained]
+        cited = cited or [g for g in self.groups if g.status == "partial" and g.words and not self.abstained]
+        return tuple(
+            Citation(number, g.index, g.passage_ids, g.sources, g.ranks, g.words) for number, g in enumerate(cited, 1)
+        )
+
+    @property
+    def marked_text(self) -> str:
+        """`text` with `[1]`, `[2]`, ... where the citations of these numbers support it.
+
+        The markers are placed by what the groups said alone, and none by the model. The radius does not cover them.
+        """
+        return marked_text(self.text, self.citations)
 
     def explain(self) -> str:
         """A readable account for a terminal; hostile characters in responses are neutralised."""
@@ -96,6 +134,7 @@ class RobustAnswer:
         if shown := _evidence_line(self.evidence):
             lines.append(shown)
         lines += [f"Warning:  {printable(w)}" for w in self.warnings]
+        lines += [f"Source:   [{c.number}] {_names(c)}: {printable(', '.join(c.words), 60)}" for c in self.citations]
         rows = [_row(g, self.margin_unit) for g in self.groups]
         if rows:
             header = ("group", "passages", "verdict", "response", "note")
@@ -117,8 +156,11 @@ def _row(group: GroupReport, unit: str) -> tuple[str, ...]:
         notes.append(group.error)
     if group.truncated:
         notes.append("passages cut to fit")
-    names = ", ".join(group.sources or group.passage_ids)
-    return str(group.index), names, group.status, group.response or "", "; ".join(notes)
+    return str(group.index), _names(group), group.status.replace("_", " "), group.response or "", "; ".join(notes)
+
+
+def _names(of: GroupReport | Citation) -> str:
+    return printable(", ".join(of.sources or of.passage_ids), 60)
 
 
 def _evidence_line(evidence: Mapping[str, Any]) -> str | None:
@@ -128,16 +170,3 @@ def _evidence_line(evidence: Mapping[str, Any]) -> str | None:
     listed = ", ".join(f"{printable(name, 30)} {count}" for name, count in ranked)
     need = f" (kept from {evidence['threshold']} on)" if "threshold" in evidence else ""
     return f"Counts:   {listed}{need}"
-
-
-def _plain(value: Any) -> Any:
-    """The value in JSON's types; what JSON has no type for becomes its str."""
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
-    if isinstance(value, (set, frozenset)):
-        return sorted(_plain(v) for v in value)
-    return str(value)

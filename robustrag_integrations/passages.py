@@ -47,12 +47,14 @@ class PassageGroup:
         passages: in rank order.
         keyless: why these passages have no key, one word each, in the group of those without one.
         separator: the text between two passages.
+        ranks: the places (0-based) of its passages among all that were given.
     """
 
     index: int
     passages: tuple[Passage, ...]
     keyless: tuple[str, ...] = field(default=(), compare=False)
     separator: str = "\n\n"
+    ranks: tuple[int, ...] = field(default=(), compare=False)
 
     @cached_property
     def text(self) -> str:
@@ -110,7 +112,10 @@ def isolate(
     check_grouping(group_size, by)
     if by is None:
         runs = [items[i : i + group_size] for i in range(0, len(items), group_size)]
-        return tuple(PassageGroup(index, run) for index, run in enumerate(runs))
+        return tuple(
+            PassageGroup(index, run, ranks=tuple(range(index * group_size, index * group_size + len(run))))
+            for index, run in enumerate(runs)
+        )
     keys = passage_keys(items, by)
     members: dict[int, list[int]] = {}
     for rank, place in enumerate(keys.places):
@@ -125,7 +130,7 @@ def passage_keys(passages: Sequence[Passage], by: GroupBy) -> Keys:
 
 def _keyed_group(index: int, items: Sequence[Passage], ranks: Sequence[int], keys: Keys) -> PassageGroup:
     reasons = tuple(reason for rank in ranks if (reason := keys.missing[rank]) is not None)
-    return PassageGroup(index, tuple(items[rank] for rank in ranks), reasons)
+    return PassageGroup(index, tuple(items[rank] for rank in ranks), reasons, ranks=tuple(ranks))
 
 
 def check_grouping(group_size: int, by: GroupBy | None) -> None:

@@ -12,8 +12,8 @@ def radius_in_words(radius: int, groups: int) -> str:
 
 
 def loss_in_words(margin: float, unit: str) -> str:
-    """How an outvoted group lost; a margin of 0 means that its keywords were kept but are not in the answer."""
-    return f"lost by {margin:g} {unit}" if margin else "kept, but not in the answer"
+    """How an outvoted group lost."""
+    return f"lost by {margin:g} {unit}"
 
 
 def standing_in_words(tau: float, certified: bool) -> str:

@@ -107,7 +107,15 @@ class VanillaRAG(TextDefense):
     @staticmethod
     def plan_of(inputs: PlanInput, settings: VanillaSettings) -> Plan:
         """One prompt with all passages."""
-        together = PassageGroup(0, tuple(p for g in inputs.groups for p in g.passages)) if inputs.groups else None
+        together = (
+            PassageGroup(
+                0,
+                tuple(p for g in inputs.groups for p in g.passages),
+                ranks=tuple(r for g in inputs.groups for r in g.ranks),
+            )
+            if inputs.groups
+            else None
+        )
         options = None
         if settings.task == "multiple_choice":
             options = check_choices(inputs.choices)

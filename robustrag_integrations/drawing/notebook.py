@@ -65,6 +65,8 @@ INLINE: Mapping[str, str] = {
     "sources": "width:24%;",
     "cell": "display:inline-block;width:9px;height:9px;border:1.5px solid;box-sizing:border-box;",
     "supports": "border-color:#1f9d74;background:#1f9d74;",
+    "partial": "border-color:#1f9d74;background:linear-gradient(to top,#1f9d74 40%,transparent 40%);",
+    "left_out": "border-color:#3f74c4;background:linear-gradient(to top,#3f74c4 40%,transparent 40%);",
     "outvoted": "border-color:#c98a1b;background:linear-gradient(to top,#c98a1b 40%,transparent 40%);",
     "abstained": "border-color:rgba(128,128,128,.6);",
     "failed": "border-color:#d8553f;",

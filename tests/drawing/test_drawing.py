@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robustrag_integrations.answer import GroupReport, RobustAnswer
+from robustrag_integrations.answer import STATUSES, GroupReport, RobustAnswer
 from robustrag_integrations.drawing.answer import Limits, answer_parts, passages_of
 from robustrag_integrations.drawing.certificate import certificate_parts
 from robustrag_integrations.drawing.counts import counts_table
@@ -137,14 +137,11 @@ def test_every_class_that_is_drawn_has_a_style_on_the_page_and_in_a_notebook(mad
     parts = [part for row in made_rows if row["answer"] for part in answer_parts(row["answer"], row["passages"])]
     used = {name for part in parts for name in _classes(part)}
     own = own_file("style.css")
-    silent = {"is-supports", "is-outvoted", "is-abstained", "is-failed", "is-planted", "hit"}  # inline styles of rows
+    silent = {*(f"is-{status}" for status in STATUSES), "is-planted", "hit"}  # inline styles of rows
     silent |= {"groups", "counts", "said", "passage-fold", "quiet"}
     assert used - INLINE.keys() - silent == set()
     quiet = {
-        "is-supports",
-        "is-outvoted",
-        "is-abstained",
-        "is-failed",
+        *(f"is-{status}" for status in STATUSES),
         "passage-fold",
         "quiet",
         "fact",

@@ -89,7 +89,7 @@ def decoding_plan(
         abstained=is_abstention(final),
         query=query,
         defense="decoding",
-        groups=tuple(_reports(groups, answering, steps, text.tokens, codec, truncated, failures)),
+        groups=tuple(_reports(groups, answering, steps, text, codec, truncated, failures)),
         warnings=(
             *model_warnings,
             *grouping_warnings(groups, group_by),
@@ -160,12 +160,13 @@ def _reports(
     groups: Sequence[PassageGroup],
     answering: Sequence[int],
     steps: Sequence[_Noted],
-    tokens: Sequence[int],
+    text: IncrementalDetokenizer,
     codec: TokenCodec,
     truncated: Sequence[bool],
     failures: Sequence[str | None],
 ) -> Iterator[GroupReport]:
     """A group supports the answer if its own next token was the emitted one at every step."""
+    tokens = text.tokens
     for group in groups:
         cut = bool(truncated) and truncated[group.index]
         if failures and (why := failures[group.index]) is not None:
@@ -177,7 +178,9 @@ def _reports(
         row = answering.index(group.index)
         departed = next((t for t, s in enumerate(steps) if s.own_tokens[row] != s.choice.token), None)
         if departed is None:
-            yield report(group, status="supports", response=codec.decode(list(tokens)).strip(), truncated=cut)
+            said = codec.decode(list(tokens)).strip()
+            words = (text.shown,) if text.shown else ()
+            yield report(group, status="supports", response=said, words=words, truncated=cut)
             continue
         own = steps[departed].own_tokens[row]
         said = codec.decode([*tokens[:departed], *([] if codec.is_end(own) else [own])]).strip()

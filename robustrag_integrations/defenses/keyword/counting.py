@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -116,9 +115,3 @@ def _retained_is_fixed(
         if weakest - s < needed or min(strongest, n - s) + r >= needed:
             return False
     return True
-
-
-def votes_missing(keywords: Collection[str], tally: KeywordTally) -> int:
-    """How many more groups an outvoted response would have needed for its best keyword to be retained."""
-    best = max((tally.counts.get(w, 0) for w in keywords), default=0)
-    return max(math.ceil(tally.mu) - best, 0)

@@ -10,12 +10,12 @@ from typing import Any
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.answer import GroupReport, RobustAnswer
 from robustrag_integrations.defenses.keyword.counting import KeywordTally, keyword_radius, tally_keywords
-from robustrag_integrations.defenses.keyword.counting import votes_missing as _votes_missing
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
+from robustrag_integrations.defenses.keyword.support import Support, supports
 from robustrag_integrations.display import printable
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.passages import GroupBy, PassageGroup, grouping_warnings
-from robustrag_integrations.plans.asking import ask_final, ask_groups, report, truncation_warnings
+from robustrag_integrations.plans.asking import Reading, ask_final, ask_groups, report, truncation_warnings
 from robustrag_integrations.plans.requests import Emit, Plan
 from robustrag_integrations.prompts import ABSTENTION, Task
 
@@ -34,8 +34,8 @@ def keyword_plan(
     model_warnings: Sequence[str] = (),
 ) -> Plan:
     """Algorithm 1: ask every group alone, keep the keywords that enough of them share, ask again with those alone."""
-    prompts = settings.isolated_prompts(query, groups)
-    readings = yield from ask_groups(groups, prompts, settings.quorum, settings.for_question(query).keywords_of)
+    prompts, counted = settings.isolated_prompts(query, groups), settings.for_question(query)
+    readings = yield from ask_groups(groups, prompts, settings.quorum, counted.keywords_of)
     responses, keyword_sets = [r.response for r in readings], [r.found for r in readings]
     tally = tally_keywords(keyword_sets, settings.threshold)
     radius = keyword_radius(tally, settings.threshold, len(groups))
@@ -46,18 +46,21 @@ def keyword_plan(
     else:
         text = ABSTENTION
         yield Emit(text)
+    in_answer = _keywords_of_answer(text, counted, readings)
+    standings = supports(text, in_answer, keyword_sets, tally, settings.task)
     return RobustAnswer(
         text=text,
         radius=max(0, min(radius, settings.quorum.radius(responses))),
         abstained=is_abstention(text),
         query=query,
         defense="keyword",
-        groups=_reports(groups, responses, keyword_sets, tally, text),
+        groups=_reports(groups, responses, keyword_sets, standings),
         warnings=(
             *model_warnings,
             *grouping_warnings(groups, group_by),
             *_threshold_warnings(tally),
             *_agreement_warnings(keyword_sets, tally, settings, conflict),
+            *_support_warnings(text, standings),
             *truncation_warnings([r.truncated for r in responses]),
         ),
         settings=settings.as_dict(),
@@ -74,25 +77,28 @@ def _drafts(responses: Sequence[Response], task: Task) -> tuple[str, ...]:
     return tuple(text for text, _ in said.most_common(_DRAFTS) if len(text) <= _DRAFT_LENGTH)
 
 
+def _keywords_of_answer(
+    text: str, settings: KeywordSettings, readings: Sequence[Reading[frozenset[str]]]
+) -> frozenset[str]:
+    """The answer's keywords, counted like those of a response; none for an abstention."""
+    same = (r.found for r in readings if r.response.text is not None and r.response.text.strip() == text)
+    found = next(same, None)
+    return found or settings.keywords_of(Response(text)).found or frozenset()
+
+
 def _reports(
     groups: Sequence[PassageGroup],
     responses: Sequence[Response],
     keyword_sets: Sequence[frozenset[str] | None],
-    tally: KeywordTally,
-    text: str,
+    standings: Sequence[Support | None],
 ) -> tuple[GroupReport, ...]:
-    """Who supported: a group that said a retained keyword found in the answer (any retained one if none is)."""
-    said = text.casefold()
-    decisive = frozenset(w for w in tally.retained if w.casefold() in said) or frozenset(tally.retained)
     reports = []
-    for group, response, keywords in zip(groups, responses, keyword_sets, strict=True):
-        if keywords is None:
+    for group, response, keywords, standing in zip(groups, responses, keyword_sets, standings, strict=True):
+        if keywords is None or standing is None:
             reports.append(report(group, response))
             continue
-        supports = bool(keywords & decisive)
-        margin = None if supports else float(_votes_missing(keywords, tally))
-        status = "supports" if supports else "outvoted"
-        reports.append(report(group, response, status=status, keywords=tuple(sorted(keywords)), margin=margin))
+        found = {"status": standing.status, "words": standing.words, "margin": standing.margin}
+        reports.append(report(group, response, keywords=tuple(sorted(keywords)), **found))
     return tuple(reports)
 
 
@@ -103,6 +109,12 @@ def _threshold_warnings(tally: KeywordTally) -> list[str]:
             "what is kept; raise alpha or retrieve more passages"
         ]
     return []
+
+
+def _support_warnings(text: str, standings: Sequence[Support | None]) -> list[str]:
+    if is_abstention(text) or any(s is not None and s.status in ("supports", "partial") for s in standings):
+        return []
+    return ["no group said what the answer says: none of the agreed keywords stands in it. Check it against the groups"]
 
 
 def _agreement_warnings(

@@ -36,7 +36,7 @@ def voting_plan(
         abstained=tally.winner is None,
         query=query,
         defense="voting",
-        groups=tuple(map(_report, groups, responses, votes, [tally] * len(groups))),
+        groups=tuple(_report(g, r, v, tally, text) for g, r, v in zip(groups, responses, votes, strict=True)),
         choice=tally.winner,
         warnings=(
             *model_warnings,
@@ -50,10 +50,10 @@ def voting_plan(
     )
 
 
-def _report(group: PassageGroup, response: Response, vote: int | None, tally: VoteTally) -> GroupReport:
+def _report(group: PassageGroup, response: Response, vote: int | None, tally: VoteTally, text: str) -> GroupReport:
     if vote is None or tally.winner is None:
         return report(group, response)
     if vote == tally.winner:
-        return report(group, response, status="supports", choice=vote)
+        return report(group, response, status="supports", choice=vote, words=(text,))
     margin = float(tally.counts[tally.winner] - tally.counts[vote])
     return report(group, response, status="outvoted", choice=vote, margin=margin)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from robustrag_integrations.answer import STATUSES
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.evaluation.score.shapes import LARGEST, Each, Maybe, Null, OneOf, Within, misfit
 
@@ -123,13 +124,15 @@ _GROUP = {
     "index": int,
     "passage_ids": [str],
     "sources": [str],
-    "status": OneOf(("supports", "outvoted", "abstained", "failed")),
+    "status": OneOf(STATUSES),
     "response": Null(str),
     "keywords": [str],
     "choice": Null(int),
     "margin": Null(float),
     "error": Null(str),
     "truncated": bool,
+    "ranks": [int],
+    "words": [str],
 }
 _EVIDENCE = {
     "counts": Maybe(Each(float)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from robustrag_integrations.answer import STATUSES
 from robustrag_integrations.drawing.answer import Limits, answer_parts, facts, passages_of
 from robustrag_integrations.drawing.certificate import attacker_in_words, certificate_parts
 from robustrag_integrations.drawing.elements import Child, Element, h
@@ -90,8 +91,9 @@ def _taus(row: Mapping[str, Any]) -> Iterator[Child]:
 
 def legend() -> Element:
     """What the cells of the column "Groups" mean."""
-    kinds = [("supports", "supports"), ("outvoted", "outvoted"), ("abstained", "abstained"), ("failed", "failed")]
-    cells = [h("li", h("i", cls=f"cell {status}", aria_hidden="true"), f" {word}") for status, word in kinds]
+    cells = [
+        h("li", h("i", cls=f"cell {status}", aria_hidden="true"), f" {status.replace('_', ' ')}") for status in STATUSES
+    ]
     planted = h("li", h("i", cls="cell outvoted hit", aria_hidden="true"), " with a planted passage")
     return h("ul", h("li", "Groups, best rank first:"), *cells, planted, cls="legend")
 

@@ -1,0 +1,70 @@
+"""Which passages an answer rests on, and markers that say so in its text.
+
+Who supports an answer is read off what each group said alone; a model is never asked for it, and what it writes like a
+marker is taken out. The radius is about the answer's text: a replaced group may well change who is cited.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from robustrag_integrations.normalise import plain_words
+
+_MARKER = re.compile(r"[ \t]?(?:\[\^?\d{1,4}(?:[ \t]?[,–-][ \t]?\d{1,4})*\]|【\d{1,4}[^【】\n]{0,40}】)")
+_MOST_PHRASES = 50
+_LONGEST_TEXT = 100_000  # characters that markers are put into
+
+
+@dataclass(frozen=True)
+class Citation:
+    """One group that supports the answer.
+
+    Attributes:
+        number: its number (1-based) in marked text.
+        group: the group's index.
+        passage_ids: the ids of its passages.
+        sources: their sources, without repeats.
+        ranks: their places (0-based) among the passages that the defence was given.
+        words: what of the answer the group says.
+    """
+
+    number: int
+    group: int
+    passage_ids: tuple[str, ...]
+    sources: tuple[str, ...]
+    ranks: tuple[int, ...]
+    words: tuple[str, ...]
+
+
+def marked_text(text: str, citations: Sequence[Citation]) -> str:
+    """The text with `[1]` after the last mention of what each cited group says, or at its end."""
+    text, rest = text[:_LONGEST_TEXT], text[_LONGEST_TEXT:]
+    text = _MARKER.sub("", text)
+    numbers: dict[int, list[int]] = {}
+    phrases: dict[str, int] = {}
+    for citation in citations:
+        for phrase in citation.words:
+            if phrase not in phrases and len(phrases) < _MOST_PHRASES:
+                phrases[phrase] = _end_of_last_mention(phrase, text)
+        ends = {phrases.get(phrase, -1) for phrase in citation.words}
+        for end in {e for e in ends if e >= 0} or {len(text.rstrip())}:
+            numbers.setdefault(end, []).append(citation.number)
+    parts, done = [], 0
+    for end in sorted(numbers):
+        parts += [text[done:end], " " if end else "", *(f"[{number}]" for number in numbers[end])]
+        done = end
+    return "".join([*parts, text[done:], _MARKER.sub("", rest)])
+
+
+def _end_of_last_mention(phrase: str, text: str) -> int:
+    """Where the last mention of a phrase in the text ends, whatever stands between its words; -1 if there is none."""
+    words = [re.escape(word) for word in plain_words(phrase).split()]
+    if not words:
+        return -1
+    joined = r"[\W_]{1,8}".join(words)
+    found = [m.end() for m in re.finditer(rf"(?<!\w){joined}(?!\w)", text, re.I)]
+    if not found and not phrase.isascii():  # words of scripts that leave no space between them
+        found = [m.end() for m in re.finditer(joined, text, re.I)]
+    return found[-1] if found else -1

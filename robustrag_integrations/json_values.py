@@ -1,0 +1,81 @@
+"""Frozen dataclasses to JSON's types and back."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from robustrag_integrations.display import printable
+
+T = TypeVar("T")
+
+
+def plain(value: Any) -> Any:
+    """The value in JSON's types; what JSON has no type for becomes its str."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted(plain(v) for v in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
+    return str(value)
+
+
+def restored(kind: type[T], value: Any, place: str = "") -> T:
+    """A dataclass from what `plain` made of it; names that it does not know are left out.
+
+    Raises:
+        ValueError: a field is missing or of another type; the message names it.
+    """
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{place or kind.__name__} must be an object, got {type(value).__name__}")
+    hints, given = get_type_hints(kind), {}
+    for field in fields(kind):  # type: ignore[arg-type]
+        where = f"{place}.{field.name}" if place else field.name
+        if field.name in value:
+            given[field.name] = _of(hints[field.name], value[field.name], where)
+    try:
+        return kind(**given)
+    except TypeError:
+        missing = [f.name for f in fields(kind) if f.name not in given]  # type: ignore[arg-type]
+        raise ValueError(f"{place or kind.__name__} lacks one of {', '.join(missing)}") from None
+
+
+def _of(hint: Any, value: Any, place: str) -> Any:
+    origin, inner = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return value
+    if origin in (Union, types.UnionType):
+        if value is None and type(None) in inner:
+            return None
+        [hint] = [option for option in inner if option is not type(None)]
+        return _of(hint, value, place)
+    if origin is Literal:
+        if value not in inner:
+            raise ValueError(f"{place} must be one of {', '.join(map(str, inner))}, got {_shown(value)}")
+        return value
+    if origin is tuple:
+        if not isinstance(value, (list, tuple)):
+            raise ValueError(f"{place} must be a list, got {_shown(value)}")
+        return tuple(_of(inner[0], item, f"{place}[{i}]") for i, item in enumerate(value))
+    if origin is not None and issubclass(origin, Mapping):
+        if not isinstance(value, Mapping):
+            raise ValueError(f"{place} must be an object, got {_shown(value)}")
+        return dict(value)
+    if is_dataclass(hint):
+        return restored(hint, value, place)  # type: ignore[arg-type]
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
+        raise ValueError(f"{place} must be {hint.__name__}, got {_shown(value)}")
+    return value
+
+
+def _shown(value: Any) -> str:
+    return printable(repr(value), 60)

@@ -1,0 +1,99 @@
+"""Who supports an answer: words against words, names before small talk, nobody falsely."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from robustrag_integrations import CallableModel, KeywordAggregation
+from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.defenses.keyword.counting import KeywordThreshold, tally_keywords
+from robustrag_integrations.defenses.keyword.support import supports
+
+
+def answer_of(final: str, replies: Sequence[str], **settings: object) -> RobustAnswer:
+    def model(prompt: str) -> str:
+        said = [reply for i, reply in enumerate(replies) if f"passage {i}." in prompt]
+        return said[0] if said else final
+
+    passages = [f"passage {i}." for i in range(len(replies))]
+    return KeywordAggregation(CallableModel(model), **settings).answer("Which?", passages)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("final", "honest", "others"),
+    [
+        ("Karl Gross", "Karl Gross, the mayor", {"Hans Wolf, the mayor": "outvoted", "Gross": "supports"}),
+        ("The mayor is Karl Gross.", "Mayor Karl Gross", {"The mayor is Hans Wolf": "outvoted"}),
+        ("Karl Gross", "Karl Gross", {"Karl Wolf": "outvoted", "Karl Gross of the SPD": "supports"}),
+        ("2015", "In 2015.", {"15": "outvoted", "2014": "outvoted", "15 March 2015": "supports"}),
+        ("15 March 2015", "15 March 2015", {"14 March 2015": "partial", "2015": "supports", "15": "outvoted"}),
+        ("New York Times", "The New York Times", {"New York Post": "partial", "Boston Globe": "outvoted"}),
+        ("University of Oslo", "University of Oslo", {"University of Bergen": "outvoted"}),
+        ("copper and tin", "copper and tin", {"gold and tin": "partial", "tin, copper": "supports"}),
+        ("Dawes & Hartley", "Dawes & Hartley", {"Dawes and Hartley": "supports", "Dawes and Smith": "outvoted"}),
+        ("9 million euros", "9 million euros", {"9 billion euros": "outvoted"}),
+        ("北京", "北京", {"答案是北京市": "supports", "上海": "outvoted"}),
+        ("no", "No.", {"yes": "outvoted"}),
+        ("It is effective.", "It is effective.", {"It is not effective.": "outvoted"}),
+    ],
+)
+def test_a_group_supports_what_it_says_and_nothing_that_only_looks_like_it(
+    final: str, honest: str, others: dict[str, str]
+) -> None:
+    answer = answer_of(final, [honest] * 6 + list(others))
+    assert [g.status for g in answer.groups[:6]] == ["supports"] * 6
+    assert {g.response: g.status for g in answer.groups[6:]} == others
+
+
+def test_a_majority_whose_keywords_were_kept_is_left_out_and_not_outvoted() -> None:
+    answer = answer_of("Paris", ["Paris"] * 4 + ["Lyon, in the south", "It is Lyon.", "Lyon", "The city of Lyon"])
+    assert [g.status for g in answer.groups] == ["supports"] * 4 + ["left_out"] * 4
+    assert "left out" in answer.explain()
+
+
+def test_a_word_that_supporters_say_too_leaves_a_liar_outvoted() -> None:
+    answer = answer_of("Karl Gross", ["Karl Gross is the mayor"] * 7 + ["Hans Wolf is the mayor"] * 2)
+    assert "mayor" in answer.evidence["retained"]
+    assert [g.status for g in answer.groups[7:]] == ["outvoted"] * 2
+    assert answer.groups[8].margin == 1
+
+
+def test_an_answer_that_no_group_gave_is_warned_of_and_supported_by_none() -> None:
+    answer = answer_of("Lisbon", ["Paris"] * 5)
+    assert {g.status for g in answer.groups} == {"left_out"}
+    assert answer.citations == ()
+    assert any("no group said what the answer says" in w for w in answer.warnings)
+
+
+def test_a_final_abstention_is_supported_by_nobody() -> None:
+    answer = answer_of("I don't know", ["Paris"] * 5 + ["Rome"])
+    assert [g.status for g in answer.groups] == ["left_out"] * 5 + ["outvoted"]
+    assert answer.citations == ()
+
+
+def test_one_item_of_a_long_answer_is_enough() -> None:
+    final = "Karl Gross was a painter. Anna Lind was a poet."
+    replies = ["Karl Gross, painter"] * 4 + ["Anna Lind, poet"] * 4 + ["Otto Maier, baker"]
+    answer = answer_of(final, replies, task="long_form", min_words=1)
+    assert [g.status for g in answer.groups] == ["supports"] * 8 + ["outvoted"]
+
+
+def test_an_extractor_that_fails_over_the_answer_costs_no_answer() -> None:
+    def extractor(text: str) -> set[str]:
+        if text == "The answer: a":
+            raise RuntimeError("boom")
+        return set(text.split())
+
+    answer = answer_of("The answer: a", ["a"] * 4, extractor=extractor)
+    assert (answer.text, answer.radius) == ("The answer: a", 1)
+    assert {g.status for g in answer.groups} == {"left_out"}
+
+
+def test_standings_do_not_depend_on_the_order_of_the_groups() -> None:
+    sets = [frozenset(s.split()) for s in ("a b", "a", "b c", "c", "a c", "d")]
+    tally = tally_keywords(sets, KeywordThreshold.of(0.3, 2))
+    forward = supports("a", ["a"], sets, tally)
+    assert supports("a", ["a"], sets[::-1], tally) == forward[::-1]
+    assert [s.status for s in forward if s] == ["supports", "supports", "left_out", "left_out", "supports", "outvoted"]

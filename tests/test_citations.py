@@ -1,0 +1,101 @@
+"""Citations come from what groups said alone; their markers are placed by us and never by a model."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from robustrag_integrations import CallableModel, KeywordAggregation, MajorityVoting, Passage, VanillaRAG
+from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.citations import Citation, marked_text
+
+
+def cite(number: int, *words: str) -> Citation:
+    return Citation(number, number - 1, (f"p{number}",), (), (number - 1,), words)
+
+
+def robust(final: str = "Karl Gross") -> RobustAnswer:
+    def model(prompt: str) -> str:
+        return "Hans Wolf" if "evil" in prompt else "Karl Gross" if "passage" in prompt else final
+
+    passages = [Passage(f"passage {i}", source=f"s{i}") for i in range(4)] + [Passage("evil passage", source="bad")]
+    return KeywordAggregation(CallableModel(model)).answer("Who?", passages)
+
+
+def test_citations_name_the_supporting_passages_and_their_words() -> None:
+    answer = robust()
+    assert [(c.number, c.sources, c.ranks, c.words) for c in answer.citations] == [
+        (i + 1, (f"s{i}",), (i,), ("karl gross",)) for i in range(4)
+    ]
+    assert answer.marked_text == "Karl Gross [1][2][3][4]"
+    assert "[1] s0: karl gross" in answer.explain()
+
+
+def test_voting_cites_those_who_voted_for_the_option() -> None:
+    model = CallableModel(lambda prompt: "B" if "evil" in prompt else "A")
+    answer = MajorityVoting(model).answer("Which?", ["x", "y", "evil"], choices=["Rome", "Oslo"])
+    assert [(c.group, c.words) for c in answer.citations] == [(0, ("Rome",)), (1, ("Rome",))]
+
+
+def test_without_isolation_nobody_can_be_cited() -> None:
+    assert VanillaRAG(CallableModel(lambda prompt: "Rome")).answer("q", ["a", "b"]).citations == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "marked"),
+    [
+        ("Karl Gross won.", "Karl Gross [1] won."),
+        ("KARL-GROSS won, and Karl Gross lost.", "KARL-GROSS won, and Karl Gross [1] lost."),
+        ("Nobody won.", "Nobody won. [1]"),
+        ("Karlgross, Karl Grossmann", "Karlgross, Karl Grossmann [1]"),
+        ("Hans Wolf [1][2] 【3†source】 [^4] won [5, 6].", "Hans Wolf won. [1]"),
+        ("", "[1]"),
+    ],
+)
+def test_markers_stand_after_what_is_supported_and_the_models_own_are_taken_out(text: str, marked: str) -> None:
+    assert marked_text(text, [cite(1, "karl gross")]) == marked
+
+
+def test_words_without_spaces_between_them_are_found() -> None:
+    assert marked_text("答案是北京市。", [cite(1, "北京")]) == "答案是北京 [1]市。"
+
+
+def test_each_phrase_has_its_own_markers() -> None:
+    text = "copper and tin"
+    assert marked_text(text, [cite(1, "copper", "tin"), cite(2, "tin")]) == "copper [1] and tin [1][2]"
+
+
+@given(st.text(max_size=80), st.lists(st.text(min_size=1, max_size=12), max_size=3))
+def test_markers_change_nothing_else(text: str, words: list[str]) -> None:
+    bare = marked_text(text, [])
+    marked = marked_text(text, [cite(1, *words)])
+    assert marked.replace(" [1]", "").replace("[1]", "") == bare.replace("[1]", "")
+
+
+def test_a_huge_answer_is_marked_in_no_time() -> None:
+    text = "karl " * 60_000
+    assert (
+        marked_text(text, [cite(1, "karl gross", *("karl " * n + "x" for n in range(1, 40)))]).endswith("[1]") is False
+    )
+
+
+def test_a_report_comes_back_from_json_as_it_was() -> None:
+    answer = robust()
+    assert RobustAnswer.from_dict(json.loads(json.dumps(answer.to_dict()))) == answer
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"schema": "other"}, "schema is 'other'"),
+        ({"radius": "2"}, "radius must be int"),
+        ({"groups": [{"index": 0}]}, "groups.0. lacks one of passage_ids"),
+        ({"groups": 3}, "groups must be a list"),
+    ],
+)
+def test_a_report_that_is_none_is_refused_by_name(change: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        RobustAnswer.from_dict(robust().to_dict() | change)
