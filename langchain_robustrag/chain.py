@@ -21,7 +21,7 @@ from robustrag_integrations.defenses.registry import method_of
 from robustrag_integrations.defenses.voting.options import check_choices
 from robustrag_integrations.models.base import DecodingModel
 from robustrag_integrations.models.time_limits import checked_timeout
-from robustrag_integrations.passages import GroupBy, check_grouping
+from robustrag_integrations.passages import GroupBy, grouping_of
 
 
 def create_robust_documents_chain(
@@ -114,7 +114,7 @@ def create_robust_documents_chain(
     method = method_of(aggregation)
     besides = {"choices": choices, "keyword_prompt": keyword_prompt, "no_retrieval_prompt": no_retrieval_prompt}
     checked = checked_settings(method, settings, [name for name, value in besides.items() if value is not None])
-    check_grouping(group_size, group_by)
+    group_by = grouping_of(group_size, group_by)
     check_at_least(1, max_concurrency=max_concurrency)
     check_at_least(0, min_radius=min_radius)
     name = document_variable_name

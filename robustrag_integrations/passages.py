@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.keys import Keys, keys_of, label
+from robustrag_integrations.origins.metadata import FIELDS, origin_in
+from robustrag_integrations.origins.names import Origin
+from robustrag_integrations.origins.sites import site_extractor, site_of
 
-GroupBy = Literal["source"] | Callable[["Passage"], Hashable]
+ORIGIN, SITE, PASSAGE = "origin", "site", "passage"
+GroupBy = str | Callable[["Passage"], Hashable]
 
 
 @dataclass(frozen=True)
@@ -21,21 +25,38 @@ class Passage:
     Attributes:
         text: what the model reads. It is data: nothing in it is ever interpreted.
         id: a label that comes back in the answer; nothing is keyed by it.
-        source: where the text came from (a URL, a file, an author): the unit that `by="source"` isolates. Numbers and
+        source: where the text came from (a URL, a file, an author), as an entry of `metadata` may say, too. Numbers and
             paths become str; NaN, an empty text and everything else (a list, a dict) become None.
         metadata: anything else; never shown to the model.
+        document_id: how a framework calls the document that the text was cut from: its origin if nothing names one.
     """
 
     text: str
     id: str | None = None
     source: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    document_id: str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
             raise TypeError(f"a passage's text must be a str, got {type(self.text).__name__}: {self.text!r:.60}")
-        for name in ("id", "source"):
+        for name in ("id", "source", "document_id"):
             object.__setattr__(self, name, label(getattr(self, name)))
+
+    @cached_property
+    def origin(self) -> Origin | None:
+        """Who controls the text, as `source` and `metadata` say, else the document it was cut from; None if unknown.
+
+        Raises:
+            Exception: metadata of a kind that fails when it is read.
+        """
+        found = self.named(FIELDS)
+        return Origin(self.document_id) if found is None and self.document_id is not None else found
+
+    def named(self, fields: Sequence[str]) -> Origin | None:
+        """What the first of these entries names that names anything; `source` is one of them."""
+        own = {} if self.source is None else {"source": self.source}
+        return origin_in(ChainMap(own, self.metadata) if own else self.metadata, fields)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -84,7 +105,7 @@ def _as_passage(rank: int, item: str | Passage) -> Passage:
     if not isinstance(item, Passage):
         raise TypeError(f"passages[{rank}] must be a str or a Passage, got {type(item).__name__}: {item!r:.60}")
     if item.id is None:
-        return Passage(item.text, id=f"p{rank}", source=item.source, metadata=item.metadata)
+        return replace(item, id=f"p{rank}")
     return item
 
 
@@ -96,10 +117,18 @@ def isolate(
     Args:
         passages: k passages, best first.
         group_size: omega, how many adjacent passages share a group; m = ceil(k / omega).
-        by: `"source"`, or a function from a passage to a key: all passages of one key share a group wherever they
-            rank, so that one document cut into many chunks has one vote. Passages without a source or key share one
-            group, since an author who leaves the source out must not gain votes by it. The function's None and NaN
-            mean no key, as does a value that cannot be hashed or compared; where it raises, that passage has none.
+        by: what the passages of a group have in common, wherever they rank, so that one document cut into many
+            passages has one vote:
+
+            - `"origin"` (default): the file, page or document that they are from (`Passage.origin`). Passages without
+              one share a group as soon as others have one; if none has one, each is a group.
+            - `"site"`: the registrable domain of their address, else their origin. Needs tldextract.
+            - `"passage"` (default with a `group_size` above 1): the paper's isolation, by rank alone.
+            - any other text: this entry of their metadata, such as `"author"`.
+            - a function from a passage to a key. Its None and NaN mean no key, as does a value that cannot be hashed
+              or compared; where it raises, that passage has none.
+
+            Passages without an entry or key share one group, since leaving it out must not gain votes.
 
     Returns:
         The groups in order of their first passage; a group's `index` is its place in that order.
@@ -107,10 +136,11 @@ def isolate(
     Raises:
         TypeError: a passage is not text.
         ValueError: `group_size` is below 1, is not a whole number, or is combined with `by`.
+        ImportError: `"site"` without tldextract.
     """
     items = as_passages(passages)
-    check_grouping(group_size, by)
-    if by is None:
+    by = grouping_of(group_size, by)
+    if by == PASSAGE:
         runs = [items[i : i + group_size] for i in range(0, len(items), group_size)]
         return tuple(
             PassageGroup(index, run, ranks=tuple(range(index * group_size, index * group_size + len(run))))
@@ -124,8 +154,29 @@ def isolate(
 
 
 def passage_keys(passages: Sequence[Passage], by: GroupBy) -> Keys:
-    """Which of the passages share a group."""
-    return keys_of(passages, by if callable(by) else lambda passage: passage.source)
+    """Which of the passages share a group; each passage's key depends on that passage alone."""
+    if by == PASSAGE:
+        return Keys(tuple(range(len(passages))), (None,) * len(passages))
+    keys = keys_of(passages, _key_of(by))
+    if by in (ORIGIN, SITE) and None not in keys.missing:
+        return Keys(tuple(range(len(passages))), keys.missing)
+    return keys
+
+
+def _key_of(by: GroupBy) -> Callable[[Passage], Hashable]:
+    if callable(by):
+        return by
+    if by == ORIGIN:
+        return lambda passage: passage.origin.name if passage.origin else None
+    if by == SITE:
+        site_extractor()  # an error here, and not per passage
+        return lambda passage: site_of(passage.origin) if passage.origin else None
+
+    def entry(passage: Passage) -> str | None:
+        found = passage.named((by,))
+        return found.name if found else None
+
+    return entry
 
 
 def _keyed_group(index: int, items: Sequence[Passage], ranks: Sequence[int], keys: Keys) -> PassageGroup:
@@ -133,21 +184,35 @@ def _keyed_group(index: int, items: Sequence[Passage], ranks: Sequence[int], key
     return PassageGroup(index, tuple(items[rank] for rank in ranks), reasons, ranks=tuple(ranks))
 
 
-def check_grouping(group_size: int, by: GroupBy | None) -> None:
-    """Raise ValueError unless the two settings of `isolate` make sense together."""
+def grouping_of(group_size: int, by: GroupBy | None) -> GroupBy:
+    """What passages are grouped by: `by`, and where that is None by origin, or with a group size by passage.
+
+    Raises:
+        ValueError: the two settings make no sense together.
+        ImportError: `"site"` without tldextract.
+    """
     check_at_least(1, group_size=group_size)
     if by is None:
-        return
-    if by != "source" and not callable(by):
-        raise ValueError(f"group by {by!r}: use 'source' or a function from a Passage to a key")
-    if group_size != 1:
-        raise ValueError(f"group_size={group_size} and grouping by {by!r} exclude each other; leave one out")
+        return PASSAGE
+    if not callable(by) and (not isinstance(by, str) or not by.strip()):
+        raise ValueError(
+            f"group_by={by!r}: use 'origin', 'site', 'passage', the name of a metadata entry such as 'author', or a "
+            "function from a Passage to a key"
+        )
+    if group_size != 1 and by != PASSAGE:
+        raise ValueError(
+            f"group_size={group_size} and group_by={by!r} exclude each other: adjacent passages share a group by rank "
+            "alone; leave one out"
+        )
+    if by == SITE:
+        site_extractor()
+    return by
 
 
 def grouping_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> list[str]:
-    """What a reader of the answer should know about how these groups came about."""
+    """What a reader of the answer should know about how these groups came about; `by` is None if that is unknown."""
     found = keyless_warnings(groups, by)
-    if by is None and (most := max((len(g.passages) for g in groups), default=1)) > 1:
+    if by in (None, PASSAGE) and (most := max((len(g.passages) for g in groups), default=1)) > 1:
         found.append(
             f"groups of {most} adjacent passages: the radius is about replacing what is in a group; a passage put in "
             "shifts which passages share one, and one such passage may change the answer. certify() counts that"
@@ -159,11 +224,16 @@ def grouping_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> lis
 
 
 def keyless_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> list[str]:
-    """How many passages have no source or key, and why."""
+    """How many passages have no origin or key, and why."""
     reasons = Counter(reason for group in groups for reason in group.keyless)
     if not reasons:
         return []
-    total = sum(len(group.passages) for group in groups)
+    total, missing = sum(len(group.passages) for group in groups), reasons.total()
+    if by in (ORIGIN, SITE) and missing == total == len(groups):
+        return [
+            f"none of the {total} passages names its origin (file_path, source, url, ...), so each is a group: a text "
+            "that was cut into several passages has several votes; give each its source, or pass group_by="
+        ]
     causes = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
-    what = "source" if by == "source" else f"group_by key ({causes})"
-    return [f"{reasons.total()} of {total} passages have no {what}; they share one group"]
+    what = f"group_by key ({causes})" if callable(by) else str(by)
+    return [f"{missing} of {total} passages have no {what}; they share one group"]

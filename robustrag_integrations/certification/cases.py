@@ -13,7 +13,18 @@ from itertools import combinations
 from typing import Literal, get_args
 
 from robustrag_integrations.checks import is_whole_number
-from robustrag_integrations.passages import GroupBy, Passage, PassageGroup, as_passages, check_grouping, passage_keys
+from robustrag_integrations.keys import Keys
+from robustrag_integrations.passages import (
+    ORIGIN,
+    PASSAGE,
+    SITE,
+    GroupBy,
+    Passage,
+    PassageGroup,
+    as_passages,
+    grouping_of,
+    passage_keys,
+)
 
 AttackMode = Literal["injection", "modification"]
 MOST_CASES = 100_000
@@ -60,24 +71,27 @@ def benign_group_cases(
         corruption_size: k', how many passages the attacker controls at most; 0 for no attacker.
         attack: `injection` adds passages anywhere; `modification` also removes as many of the attacker's choice.
         group_size: omega.
-        by: grouping by source or key in place of `group_size`. The attacker is taken to choose the source of every
-            passage of theirs: each joins (and corrupts) a group, or stands for a new one.
+        by: what passages are grouped by (`isolate`). The attacker is taken to choose the origin or key of every passage
+            of theirs: each joins (and corrupts) a group, or stands for a new one. Only where no clean passage names an
+            origin, theirs are taken to name none either: each passage is a group.
         top_k: how many passages the retrieval returns when it finds enough; None: as many as there are here.
 
     Raises:
         ValueError: an invalid argument, or there are more than 100,000 ways to attack.
     """
     items = as_passages(passages)
-    check_grouping(group_size, by)
+    by = grouping_of(group_size, by)
     limit = check_attack(len(items), corruption_size, attack, top_k)
-    places = () if by is None else passage_keys(items, by).places
+    keys = passage_keys(items, by)
     found: dict[tuple[_Ranks, ...], int] = {}
     tried = 0
     for kept, injected in _retrievals(len(items), corruption_size, attack, limit):
-        if by is None:
+        if by == PASSAGE:
             splits = _adjacent_groups(kept, injected, group_size)
+        elif by in (ORIGIN, SITE):
+            splits = _origin_groups(kept, injected, keys)
         else:
-            splits = _keyed_groups(kept, injected, [places[rank] for rank in kept])
+            splits = _keyed_groups(kept, injected, [keys.places[rank] for rank in kept])
         for groups, corrupted in splits:
             tried += 1
             if tried > MOST_CASES:
@@ -156,6 +170,16 @@ def _keyed_groups(kept: _Ranks, injected: int, places: Sequence[int]) -> Iterato
     for joined in range(min(injected, len(groups)) + 1):
         for hit in combinations(range(len(groups)), joined):
             yield tuple(g for i, g in enumerate(groups) if i not in hit), injected
+
+
+def _origin_groups(kept: _Ranks, injected: int, keys: Keys) -> Iterator[tuple[tuple[_Ranks, ...], int]]:
+    """`_keyed_groups` where passages without an origin share a group only as long as another one has an origin."""
+    alone = all(keys.missing[rank] is not None for rank in kept)
+    known = not all(keys.missing)
+    if alone:  # and the attacker's passages name no origin
+        yield from _adjacent_groups(kept, injected, 1)
+    if not alone or (known and injected):
+        yield from _keyed_groups(kept, injected, [keys.places[rank] for rank in kept])
 
 
 def _uncovered(found: dict[tuple[_Ranks, ...], int]) -> list[tuple[_Ranks, ...]]:

@@ -10,7 +10,15 @@ from robustrag_integrations.certification.cases import AttackMode, BenignCase, b
 from robustrag_integrations.certification.requests import Asking, Score
 from robustrag_integrations.certification.result import Certification, Estimate, PossibleResponse
 from robustrag_integrations.checks import check_at_least
-from robustrag_integrations.passages import GroupBy, Passage, as_passages, check_grouping, isolate, keyless_warnings
+from robustrag_integrations.passages import (
+    PASSAGE,
+    GroupBy,
+    Passage,
+    as_passages,
+    grouping_of,
+    isolate,
+    keyless_warnings,
+)
 
 ZERO_FOUND = "a response that scores 0 was found; the others were not examined"
 NOTHING_BENIGN = "no untouched group may be left: the attacker alone decides the answer"
@@ -29,7 +37,7 @@ class Question:
         sizes: the corruption sizes, ascending.
         attack: the attacker.
         group_size: omega.
-        group_by: grouping by source or key in place of `group_size`.
+        group_by: what passages are grouped by (`isolate`).
         top_k: the length of a full retrieval; None for as many as there are passages.
         max_model_calls: how many model calls may be spent on all sizes together: prompts, or for decoding prefixes
             (`Certification.model_calls` says what is counted).
@@ -44,7 +52,7 @@ class Question:
     sizes: tuple[int, ...]
     attack: AttackMode = "injection"
     group_size: int = 1
-    group_by: GroupBy | None = None
+    group_by: GroupBy = PASSAGE
     top_k: int | None = None
     max_model_calls: int = 1000
     sample: int = 0
@@ -72,7 +80,7 @@ class Question:
         Raises:
             TypeError, ValueError: an invalid argument; the message names it and the fix.
         """
-        check_grouping(group_size, group_by)
+        group_by = grouping_of(group_size, group_by)
         check_at_least(1, max_model_calls=max_model_calls)
         check_at_least(0, sample=sample)
         chosen = tuple(sizes)
@@ -102,7 +110,7 @@ class Question:
     @property
     def warnings(self) -> list[str]:
         """What a reader of the certificates should know about how the passages were grouped."""
-        if self.group_by is None:
+        if self.group_by == PASSAGE:
             return []
         return keyless_warnings(isolate(self.passages, by=self.group_by), self.group_by)
 
@@ -200,7 +208,7 @@ def certificate(
     responses = sorted(found.responses.values(), key=lambda r: (r.score, r.text or ""))
     setup = {
         "group_size": question.group_size,
-        "group_by": None if question.group_by is None else str(question.group_by),
+        "group_by": str(question.group_by),
         "passages": len(question.passages),
         "top_k": question.top_k if question.top_k is not None else len(question.passages),
         "max_model_calls": question.max_model_calls,

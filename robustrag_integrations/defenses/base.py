@@ -16,7 +16,7 @@ from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.defenses.registry import METHODS
 from robustrag_integrations.metrics import Metric, contains_answer, metric_name, references_of
 from robustrag_integrations.models.base import TextModel, TokenCodec
-from robustrag_integrations.passages import GroupBy, Passage, PassageGroup, check_grouping, isolate
+from robustrag_integrations.passages import GroupBy, Passage, PassageGroup, grouping_of, isolate
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
 from robustrag_integrations.plans.endings import abstaining_below, with_late_findings
 from robustrag_integrations.plans.performers import Performer, TextPerformer
@@ -110,10 +110,9 @@ class Defense(ABC):
     settings: Any  # of `settings_type`
 
     def __init__(self, *, group_size: int = 1, group_by: GroupBy | None = None, min_radius: int = 0) -> None:
-        check_grouping(group_size, group_by)
         check_at_least(0, min_radius=min_radius)
         self.group_size = group_size
-        self.group_by = group_by
+        self.group_by = grouping_of(group_size, group_by)
         self.min_radius = min_radius
 
     def plan(self, query: str, passages: Iterable[str | Passage], *, choices: Sequence[str] | None = None) -> Plan:

@@ -44,7 +44,7 @@ def uniform(text, prefix):
         ({"group_size": 0}, "group_size=0"),
         ({"group_size": True}, "group_size=True"),
         ({"group_size": 2, "group_by": "source"}, "exclude each other"),
-        ({"group_by": "author"}, "group by 'author'"),
+        ({"group_by": " "}, "the name of a metadata entry"),
         ({"task": "multiple_choice"}, "use MajorityVoting"),
         ({"task": "poem"}, "task='poem'"),
         ({"min_words": 0}, "min_words=0"),

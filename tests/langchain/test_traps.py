@@ -309,8 +309,8 @@ class TestFactory:
             create_robust_documents_chain(Reader(), PROMPT, group_by="source", group_size=2)
         with pytest.raises(ValueError, match="max_concurrency=0"):
             create_robust_documents_chain(Reader(), PROMPT, max_concurrency=0)
-        with pytest.raises(ValueError, match="group by 'author'"):
-            create_robust_documents_chain(Reader(), PROMPT, group_by="author")  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="the name of a metadata entry"):
+            create_robust_documents_chain(Reader(), PROMPT, group_by=["author"])  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="prompt template"):
             create_robust_documents_chain(Reader(), "{context}")  # type: ignore[arg-type]
 

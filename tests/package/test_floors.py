@@ -34,6 +34,7 @@ FLOORS = (
         "json_values",
         "keys",
         "normalise",
+        "origins",
         "passages",
         "plugins",
         "prompts",

@@ -20,7 +20,7 @@ from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.run.sections import Section, shown
 from robustrag_integrations.evaluation.score.rows import AttackSpec
 from robustrag_integrations.models.named import NamedModel
-from robustrag_integrations.passages import check_grouping
+from robustrag_integrations.passages import grouping_of
 from robustrag_integrations.prompts import Task, check_exemplars
 
 MODES = ("injection", "modification")
@@ -258,7 +258,7 @@ def _check_setting(item: Section, name: str, key: str, value: Any) -> None:
         if key == "exemplars":
             check_exemplars(value)
         elif key == "group_size":
-            check_grouping(value, None)
+            grouping_of(value, None)
         else:
             METHODS[name].settings_of({key: value})
     except (ValueError, TypeError) as error:

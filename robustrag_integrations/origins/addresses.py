@@ -1,0 +1,106 @@
+"""Addresses of web pages: which spellings are the same page.
+
+Left out: the scheme, user and password, a leading "www.", the ports 80 and 443, the fragment, tracking parameters,
+session ids, empty and dotted path segments. Kept: every other part of the query, which may choose the page.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import unicodedata
+from collections.abc import Iterable
+from urllib.parse import parse_qsl, quote, unquote, unquote_to_bytes, urlencode
+
+from robustrag_integrations.normalise import few_marks
+
+_AUTHORITY = re.compile(r"(\[[^\]]*\]|[^:]*)(?::(\d*))?")
+_HOST = re.compile(r"\[[^\]]*\]|[^:/?]+")
+_SESSION = re.compile(r";jsessionid=[^/]*", re.IGNORECASE)
+_DOTS = str.maketrans("\u3002\uff0e\uff61", "...")  # dots that IDNA takes for one
+_PLAIN = "!$&'()*+,;=:@-._~"  # what a path segment holds without being escaped
+# fmt: off
+_TRACKING = frozenset((
+    "__hsfp", "__hssc", "__hstc", "__s", "__twitter_impression", "_ga", "_gl", "_hsenc", "_hsmi", "_openstat",
+    "aspsessionid", "cvid", "cx_click", "dclid", "dm_i", "ef_id", "epik", "fb_action_ids", "fb_action_types",
+    "fb_ref", "fb_source", "fbclid", "gad_campaignid", "gad_source", "gbraid", "gclid", "gclsrc", "ghost_ref",
+    "hsctatracking", "igsh", "igshid", "irclickid", "jsessionid", "li_fat_id", "mc_cid", "mc_eid", "mkt_tok",
+    "ml_subscriber", "ml_subscriber_hash", "msclkid", "ns_campaign", "ns_mchannel", "ns_source", "oft_id",
+    "oly_anon_id", "oly_enc_id", "phpsessid", "rb_clickid", "ref_src", "ref_url", "s_cid", "s_kwcid", "scid",
+    "sessionid", "spm", "srsltid", "sscid", "tblci", "trk", "trkinfo", "ttclid", "twclid", "vero_conv", "vero_id",
+    "wbraid", "wickedid", "wt.mc_id", "wt_mc", "yclid", "ysclid", "zanpid",
+))
+# fmt: on
+_TRACKING_PREFIXES = ("utm_", "pk_", "mtm_", "piwik_", "matomo_", "hsa_", "itm_", "stm_")
+
+
+def address_name(text: str) -> str | None:
+    """An address without its scheme as `host[:port]/path[?query]`; None if no host is named."""
+    text = re.sub(r"[\t\r\n]", "", text).replace("\\", "/")  # as browsers read it
+    text = text.partition("#")[0]
+    where, _, query = text.partition("?")
+    authority, _, path = where.partition("/")
+    match = _AUTHORITY.fullmatch(authority.rpartition("@")[2])
+    host = host_name(match[1] if match else authority)
+    if not host:
+        return None
+    port = (match[2] or "").lstrip("0") if match else ""
+    named = host + (f":{port}" if port not in ("", "80", "443") else "")
+    segments = (unquote_to_bytes(part) for part in _SESSION.sub("", path).split("/"))
+    page = "/".join(resolved((quote(part, safe=_PLAIN) for part in segments), rooted=True))
+    kept = sorted(pair for pair in parse_qsl(query, keep_blank_values=True) if not _tracks(pair[0]))
+    return named + (f"/{page}" if page else "") + (f"?{urlencode(kept)}" if kept else "")
+
+
+def host_of(name: str) -> str:
+    """The host of what `address_name` gave."""
+    found = _HOST.match(name)
+    return found[0] if found else name
+
+
+def host_name(host: str) -> str:
+    """A host in lower case and in Unicode, without a leading "www." and a final dot.
+
+    Full-width letters and "xn--" spellings are the letters they stand for. "ß" is not "ss": these are two domains.
+    """
+    if host.startswith("["):
+        try:
+            return f"[{ipaddress.IPv6Address(host.strip('[]')).compressed}]"
+        except ValueError:
+            return host.lower()
+    text = unquote(host) if "%" in host else host
+    folded = unicodedata.normalize("NFKC", few_marks(_lower(text.translate(_DOTS))))
+    labels = [_decoded(_lower(label)) for label in folded.strip(". ").split(".")]
+    if len(labels) > 2 and labels[0] == "www":
+        labels = labels[1:]
+    return ".".join(labels)
+
+
+def resolved(segments: Iterable[str], *, rooted: bool) -> list[str]:
+    """Path segments without empty ones, "." and "..": a path that leads to the same place."""
+    found: list[str] = []
+    for segment in segments:
+        if segment == ".." and found and found[-1] != "..":
+            found.pop()
+        elif segment not in ("", ".") and not (segment == ".." and rooted):
+            found.append(segment)
+    return found
+
+
+def _lower(text: str) -> str:
+    return "".join(c.lower() for c in text if c not in "\u00ad\u200b\u2060\ufeff")  # letter by letter: no final sigma
+
+
+def _decoded(label: str) -> str:
+    """A label of a host in Unicode."""
+    if not label.startswith("xn--") or len(label) > 63:
+        return label
+    try:
+        return unicodedata.normalize("NFKC", label[4:].encode("ascii").decode("punycode"))
+    except (UnicodeError, ValueError, OverflowError):
+        return label
+
+
+def _tracks(name: str) -> bool:
+    folded = name.lower()
+    return folded in _TRACKING or folded.startswith(_TRACKING_PREFIXES)

@@ -1,0 +1,79 @@
+"""Origins by name, in the form that is compared: an address, a file, or any other label.
+
+Spellings that lead to the same page or file are one name. What a server or a file system may tell apart (the query, the
+path's letter case) stays apart: joining it would let the author of one page join the group of another.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from robustrag_integrations.normalise import few_marks
+from robustrag_integrations.origins.addresses import address_name, host_of, resolved
+
+_WEB = re.compile(r"(?:https?|wss?|ftps?):[/\\]*(?=[^/\\])", re.IGNORECASE)
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
+# "x.com/a" without a scheme. A name without anything behind it may be a file ("notes.md") and is compared as it is.
+_BARE = re.compile(r"(?:[^\W_](?:[\w-]*[^\W_])?\.)+(?:[^\W\d_]{2,63}|xn--[\w-]+)\.?(?::\d{1,5})?[/?#]")
+_LONGEST_HOST = 300
+_PLACE_IN_FILE = re.compile(r"#[A-Za-z_]+=[^/#]*$")  # report.pdf#page=3
+_DRIVE = re.compile(r"[A-Za-z]:(?:/|$)")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Who controls a text, as its metadata says.
+
+    Attributes:
+        name: for an address `host[:port]/path[?query]`, for a file its path with forward slashes, else the label.
+        host: of an address; None for anything else.
+    """
+
+    name: str
+    host: str | None = None
+
+    @property
+    def page(self) -> str:
+        """The name without an address's query."""
+        return self.name if self.host is None else self.name.partition("?")[0]
+
+
+def origin_named(text: str, *, is_file: bool = False) -> Origin | None:
+    """The origin that a text names, None for an empty one.
+
+    Args:
+        text: as metadata has it.
+        is_file: whether it is known to be a path, so that "x.com/a" is a folder.
+    """
+    text = text.strip()
+    if match := _WEB.match(text):
+        return _address(text[match.end() :])
+    if match := _SCHEME.match(text):
+        scheme, rest = match[1].lower(), text[match.end() :]
+        if scheme == "file":
+            return _file(unquote(rest.partition("#")[0].partition("?")[0].removeprefix("localhost")))
+        return Origin(f"{scheme}://{rest}")  # s3://bucket/key: another space of names
+    if not is_file and text.startswith("//"):
+        return _address(text[2:])
+    if not is_file and _BARE.match(text[:_LONGEST_HOST]):
+        return _address(text)
+    return _file(text)
+
+
+def _address(text: str) -> Origin | None:
+    name = address_name(text)
+    return Origin(name, host_of(name)) if name else None
+
+
+def _file(text: str) -> Origin | None:
+    """A path without detours; labels that are no paths ("Anna Lind") stay as they are."""
+    path = unicodedata.normalize("NFC", few_marks(_PLACE_IN_FILE.sub("", text))).replace("\\", "/")
+    if path.startswith("/") and _DRIVE.match(path, 1):
+        path = path[1:]  # file:///C:/...
+    windows = bool(_DRIVE.match(path)) or text.startswith("\\\\")
+    rooted = "/" if path.startswith("/") else ""
+    name = rooted + "/".join(resolved(path.split("/"), rooted=bool(rooted) or windows))
+    return Origin(name.lower() if windows else name) if name else None  # Windows does not tell cases apart

@@ -1,0 +1,41 @@
+"""From an address to its site: the registrable domain, by the public suffix list that tldextract brings along."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from robustrag_integrations.origins.names import Origin
+
+
+def site_of(origin: Origin) -> str:
+    """The registrable domain of an address (`news.x.co.uk/a` is of `x.co.uk`); anything else is its own site.
+
+    Hosts under which anybody can have a name (`github.io`) are one site, since those names cost nothing.
+
+    Raises:
+        ImportError: tldextract is not installed.
+    """
+    extract = site_extractor()
+    if origin.host is None:
+        return origin.name
+    found = extract(origin.host)
+    return f"{found.domain}.{found.suffix}" if found.domain and found.suffix else origin.host
+
+
+@cache
+def site_extractor() -> Any:
+    """The list as it comes with the package; nothing is downloaded and nothing is written.
+
+    Raises:
+        ImportError: tldextract is not installed; the message names the extra.
+    """
+    try:
+        library = import_module("tldextract")
+    except ImportError as error:
+        raise ImportError(
+            "group_by='site' needs tldextract: pip install 'robustrag-integrations[site]'; or leave group_by out, "
+            "which is by origin"
+        ) from error
+    return library.TLDExtract(suffix_list_urls=(), cache_dir=None)
