@@ -22,7 +22,7 @@ from pydantic import ConfigDict, Field, SkipValidation, model_validator
 
 from langchain_robustrag.documents import Isolation, checked_documents
 from langchain_robustrag.more_documents import COUNTS, asked_for
-from robustrag_integrations.passages import check_grouping
+from robustrag_integrations.passages import grouping_of
 from robustrag_integrations.sources import Gathered, Gathering, SourceQuota, agathered, gather, gathered
 
 _log = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ class DiverseRetriever(BaseRetriever):
     @model_validator(mode="after")
     def _check(self) -> DiverseRetriever:
         quota = self._quota()
-        check_grouping(1, self.group_by)
+        grouping_of(1, self.group_by)
         if self.fetch is None and self.afetch is None:
             if not isinstance(self.retriever, Runnable):
                 raise ValueError(f"retriever must be a retriever, got {type(self.retriever).__name__}; or pass fetch=")
