@@ -46,6 +46,7 @@ class RobustOptions(MethodOptions, total=False):
     group_by: GroupBy | None
     group_size: int
     min_radius: int
+    accept_sampling: bool
     choices: Sequence[str]
     question: Question
     keyword_prompt: BasePromptTemplate[Any]

@@ -32,6 +32,7 @@ def create_robust_documents_chain(
     group_by: GroupBy | None = None,
     group_size: int = 1,
     min_radius: int = 0,
+    accept_sampling: bool = False,
     choices: Sequence[str] | None = None,
     question: Question | None = None,
     keyword_prompt: BasePromptTemplate[Any] | None = None,
@@ -64,6 +65,8 @@ def create_robust_documents_chain(
         group_size: how many adjacent documents share a group, in place of `group_by`.
         min_radius: an answer with a smaller radius is withheld; an abstention that says why takes its place. Nothing
             is streamed before the radius is known.
+        accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
+            `robustness.determinism` still says what holds.
         choices: voting: the options, unless each call brings its own as the input `choices`. The prompt may show them
             as `{choices}`.
         question: which input is the question: a key, or a function from the inputs. None: `input`, `question` or
@@ -127,6 +130,7 @@ def create_robust_documents_chain(
         settings=checked,
         isolation=Isolation(group_size, group_by, document_prompt or DEFAULT_DOCUMENT_PROMPT, document_separator),
         min_radius=min_radius,
+        accept_sampling=accept_sampling,
         keyword_prompt=extra_prompt("keyword", keyword_prompt, method, checked.prompts, name, own=prompt is None),
         no_retrieval_prompt=extra_prompt("no_retrieval", no_retrieval_prompt, method, checked.prompts, name, own=True),
         choices=check_choices(choices) if choices is not None else None,

@@ -14,12 +14,11 @@ from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import coerce_to_runnable
 from pydantic import BaseModel
 
+from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.models.base import DecodingModel, TextModel
 
 if TYPE_CHECKING:
     from robustrag_integrations.models.local.model import LocalModel
-
-_SAMPLES = "the model samples ({why}): another run may give another answer, so the radius holds for no single run"
 
 
 def as_runnable(llm: Any) -> Runnable[Any, Any]:
@@ -83,10 +82,11 @@ def is_synchronous(runnable: Any) -> bool:
     )
 
 
-def sampling_warnings(runnable: Any) -> list[str]:
-    """Caveats: settings of the model that make its answers differ between runs."""
+def repeats_of_runnable(runnable: Any) -> Repeats:
+    """What the settings of the models inside say about whether their answers differ between runs."""
     reasons = (_sampling(model, arguments) for model, arguments in wrapped_models(runnable))
-    return [_SAMPLES.format(why=why) for why in dict.fromkeys(r for r in reasons if r is not None)]
+    why = dict.fromkeys(r for r in reasons if r is not None)
+    return Repeats("samples", "; ".join(why)) if why else Repeats()
 
 
 def decoding_model(llm: Any) -> DecodingModel:

@@ -31,14 +31,15 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SkipValidation
 from langchain_robustrag.aggregations import documents_of
 from langchain_robustrag.calls import CallPerformer, ModelCalls, RunManager, child_config
 from langchain_robustrag.documents import Isolation
-from langchain_robustrag.language_models import has_pipeline, sampling_warnings
+from langchain_robustrag.language_models import has_pipeline, repeats_of_runnable
 from langchain_robustrag.limits import CallLimit
 from langchain_robustrag.prompts import FilledTemplate, FormattedTemplate, check_inputs
 from langchain_robustrag.questions import Question, find_question
 from robustrag_integrations.defenses.base import PlanInput
 from robustrag_integrations.defenses.registry import method_of
+from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.errors import QuorumError
-from robustrag_integrations.models.base import DecodingModel
+from robustrag_integrations.models.base import DecodingModel, repeats_of
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
 from robustrag_integrations.plans.performers import DecodingPerformer
 from robustrag_integrations.plans.requests import Plan
@@ -80,6 +81,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
     settings: Any
     isolation: SkipValidation[Isolation]
     min_radius: int = 0
+    accept_sampling: bool = False
     keyword_prompt: SkipValidation[BasePromptTemplate[Any] | None] = None
     no_retrieval_prompt: SkipValidation[BasePromptTemplate[Any] | None] = None
     choices: tuple[str, ...] | None = None
@@ -91,14 +93,14 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
     return_robustness: bool = False
 
     _limit: CallLimit = PrivateAttr()
-    _sampling: tuple[str, ...] = PrivateAttr(default=())
+    _known: Repeats = PrivateAttr(default=Repeats())
 
     def model_post_init(self, context: Any, /) -> None:
         """Set up what lives as long as the chain: the cap on calls, and what is known about the model."""
         one_by_one = has_pipeline(self.llm)  # transformers' tokenizers are not thread-safe
         self._limit = CallLimit(1 if one_by_one else self.max_concurrency)
         if not isinstance(self.llm, DecodingModel):
-            self._sampling = tuple(sampling_warnings(self.llm))
+            self._known = repeats_of_runnable(self.llm)
 
     # --- calling
 
@@ -220,6 +222,8 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
             model.codec if model is not None else None,
             self.min_radius,
             self._caveats,
+            self._repeats,
+            self.accept_sampling,
         )
         settings = replace(self.settings, prompts=self._prompts(trusted))
         calls = ModelCalls(self.llm, self._limit, self.timeout)
@@ -259,7 +263,10 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         return "keyword" in method_of(self.aggregation).prompts
 
     def _caveats(self) -> tuple[str, ...]:
-        return tuple(self.llm.warnings) if isinstance(self.llm, DecodingModel) else self._sampling
+        return tuple(self.llm.warnings) if isinstance(self.llm, DecodingModel) else ()
+
+    def _repeats(self) -> Repeats:
+        return repeats_of(self.llm) if isinstance(self.llm, DecodingModel) else self._known
 
     # --- what LangChain wants to know
 

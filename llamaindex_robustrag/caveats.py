@@ -8,21 +8,25 @@ from typing import Any
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.llms import LLM
 
+from llamaindex_robustrag.local import TextModelLLM
+from robustrag_integrations.determinism import Repeats
+from robustrag_integrations.models.base import repeats_of
 
-def llm_caveats(llm: LLM, call_kwargs: Mapping[str, Any]) -> tuple[str, ...]:
+
+def llm_repeats(llm: LLM, call_kwargs: Mapping[str, Any]) -> Repeats:
+    """What the settings of an LLM say about whether its answers differ between runs."""
+    if isinstance(llm, TextModelLLM):
+        return repeats_of(llm.model)
+    if temperature := _temperature(llm, call_kwargs):
+        return Repeats("samples", f"temperature {temperature:g}; set temperature=0")
+    if _samples_locally(llm):
+        return Repeats("samples", 'do_sample; pass generate_kwargs={"do_sample": False}')
+    return Repeats()
+
+
+def llm_caveats(llm: LLM) -> tuple[str, ...]:
     """The caveats that every answer of this LLM carries."""
     found = []
-    temperature = _temperature(llm, call_kwargs)
-    if temperature:
-        found.append(
-            f"the model samples (temperature {temperature:g}): another run may give another answer, so the radius "
-            "holds for no single run; set temperature=0"
-        )
-    elif _samples_locally(llm):
-        found.append(
-            "the model samples (do_sample): another run may give another answer, so the radius holds for no single "
-            'run; pass generate_kwargs={"do_sample": False}'
-        )
     tokenizer = getattr(llm, "_tokenizer", None)
     template = getattr(tokenizer, "chat_template", None)
     if template and not llm.metadata.is_chat_model:

@@ -12,9 +12,10 @@ from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.indices.prompt_helper import PromptHelper
 from llama_index.core.llms import LLM
 
-from llamaindex_robustrag.caveats import llm_caveats
+from llamaindex_robustrag.caveats import llm_caveats, llm_repeats
 from llamaindex_robustrag.fitting import Fitter
 from llamaindex_robustrag.llm_calls import PlainCalls, StructuredCalls
+from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.models.base import Response, Role, TextModel
 from robustrag_integrations.models.call_threads import CallThreads
 from robustrag_integrations.models.callable import TRANSIENT, CallableModel
@@ -87,12 +88,18 @@ class LlamaIndexModel(TextModel):
         if output_cls is not None:
             self._final = policy.callable_model(StructuredCalls(llm, output_cls, prefix, policy.llm_kwargs), name)
         self._fitter = Fitter(helper, llm, calls.frame())
-        self._warnings = llm_caveats(llm, policy.llm_kwargs)
+        self._warnings = llm_caveats(llm)
+        self._repeats = llm_repeats(llm, policy.llm_kwargs)
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Caveats about the LLM."""
         return self._warnings
+
+    @property
+    def repeats(self) -> Repeats:
+        """What the LLM's settings say."""
+        return self._repeats
 
     @property
     def description(self) -> str:

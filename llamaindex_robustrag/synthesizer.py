@@ -42,7 +42,8 @@ from llamaindex_robustrag.streaming_flag import StreamingFlag
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.defenses.base import MethodSettings, PlanInput
-from robustrag_integrations.models.base import DecodingModel, TextModel
+from robustrag_integrations.determinism import Repeats
+from robustrag_integrations.models.base import DecodingModel, TextModel, repeats_of
 from robustrag_integrations.models.callable import TRANSIENT
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
 from robustrag_integrations.plans.performers import DecodingPerformer, Performer, TextPerformer
@@ -74,6 +75,8 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         group_by: `"source"` (one source document, one group), `"node"`, or a function from a `NodeWithScore` to a key.
         min_radius: an answer with a smaller radius is withheld; an abstention that says why takes its place. Nothing
             is streamed before the radius is known.
+        accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
+            `determinism` in the report still says what holds.
         choices: the options that `"voting"` votes on, unless `synthesize(choices=...)` names others.
         local_model: what `"decoding"` decodes with; None: the model inside a `HuggingFaceLLM`.
         llm_kwargs: passed on with every call to the LLM, such as `{"temperature": 0.0}`.
@@ -108,6 +111,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         prompt_helper: PromptHelper | None = None,
         group_by: GroupNodesBy = "source",
         min_radius: int = 0,
+        accept_sampling: bool = False,
         choices: Sequence[str] | None = None,
         local_model: DecodingModel | None = None,
         llm_kwargs: Mapping[str, Any] | None = None,
@@ -127,6 +131,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         self._callback_manager = callback_manager or Settings.callback_manager
         self._group_by = group_by
         self._min_radius = min_radius
+        self._accept_sampling = accept_sampling
         self._choices = choices
         self._policy = CallPolicy(num_workers, timeout, attempts, retry_on, dict(llm_kwargs or {}))
         self._plain = plain_llm(given)
@@ -139,7 +144,8 @@ class RobustRAGSynthesizer(BaseSynthesizer):
                 )
             self._local = local_model or local_model_of(self._plain)
         self._converse(())
-        for warning in self._caveats():
+        doubt = "" if accept_sampling else self._repeats().caveat
+        for warning in (*self._caveats(), *([doubt] if doubt else [])):
             _log.warning("%s", warning)
 
     @property
@@ -279,6 +285,8 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             self._local.codec if self._local is not None else None,
             self._min_radius,
             self._caveats,
+            self._repeats,
+            self._accept_sampling,
         )
         plan: Plan = self._method.load().whole_plan(plan_input, self._settings)
         return plan
@@ -304,6 +312,10 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         if self._local is not None:
             return (*self._local.warnings, *decoding_caveats(self._plain, self._conversation))
         return (*self._model.warnings, *conversation_caveats(self._conversation))
+
+    def _repeats(self) -> Repeats:
+        """Whether the model repeats itself, as far as that is known."""
+        return repeats_of(self._local if self._local is not None else self._model)
 
     def _whole(self, answer: RobustAnswer, sources: list[NodeWithScore]) -> Response | PydanticResponse:
         metadata = self._metadata(sources, answer.to_dict())

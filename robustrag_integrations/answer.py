@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from robustrag_integrations.citations import Citation, marked_text
+from robustrag_integrations.determinism import UNKNOWN, Determinism
 from robustrag_integrations.display import printable, table
 from robustrag_integrations.json_values import plain, restored
-from robustrag_integrations.words import loss_in_words, radius_in_words
+from robustrag_integrations.words import loss_in_words, radius_in_words, repeats_in_words
 
 GroupStatus = Literal["supports", "partial", "left_out", "outvoted", "abstained", "failed"]
 STATUSES: tuple[GroupStatus, ...] = get_args(GroupStatus)
@@ -72,6 +73,7 @@ class RobustAnswer:
         evidence: what decided: keyword counts and threshold, vote counts, or decoding gaps; JSON-safe.
         margin_unit: what a group's `margin` counts.
         model_calls: prompts sent to the model (text models) or rows of the decoding session (local decoding).
+        determinism: whether the model repeats itself, and what the radius promises of this run.
     """
 
     text: str
@@ -86,6 +88,7 @@ class RobustAnswer:
     evidence: Mapping[str, Any] = field(default_factory=dict)
     margin_unit: str = "groups"
     model_calls: int = 0
+    determinism: Determinism = UNKNOWN
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary; `schema` names its version."""
@@ -130,6 +133,7 @@ class RobustAnswer:
             f"Answer:   {printable(self.text, 400)}",
             f"Radius:   {self.radius}  ({radius_in_words(self.radius, len(self.groups))})",
             f"Defence:  {self.defense}, {len(self.groups)} groups, {self.model_calls} model calls",
+            *_determinism_lines(self.determinism),
         ]
         if shown := _evidence_line(self.evidence):
             lines.append(shown)
@@ -161,6 +165,12 @@ def _row(group: GroupReport, unit: str) -> tuple[str, ...]:
 
 def _names(of: GroupReport | Citation) -> str:
     return printable(", ".join(of.sources or of.passage_ids), 60)
+
+
+def _determinism_lines(found: Determinism) -> list[str]:
+    """Whether the model repeats itself, and what that leaves of the radius where it may not."""
+    lines = [f"Model:    {printable(repeats_in_words(found.model, found.why), 400)}"]
+    return lines if found.scope == "every_run" else [*lines, f"Holds:    {printable(found.promise, 600)}"]
 
 
 def _evidence_line(evidence: Mapping[str, Any]) -> str | None:

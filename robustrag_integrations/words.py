@@ -11,6 +11,11 @@ def radius_in_words(radius: int, groups: int) -> str:
     return f"replacing {replaced} of {groups} cannot change this answer"
 
 
+def repeats_in_words(model: str, why: str) -> str:
+    """Whether a model repeats itself, and how that is known."""
+    return f"{'not known whether it repeats itself' if model == 'unknown' else model} ({why})"
+
+
 def loss_in_words(margin: float, unit: str) -> str:
     """How an outvoted group lost."""
     return f"lost by {margin:g} {unit}"

@@ -12,7 +12,7 @@ from robustrag_integrations.certification.findings import Findings, Question, ce
 from robustrag_integrations.certification.requests import CertificationReply
 from robustrag_integrations.certification.result import Certification
 from robustrag_integrations.metrics import GuardedMetric, Metric
-from robustrag_integrations.models.base import DecodingModel, TextModel
+from robustrag_integrations.models.base import DecodingModel, TextModel, repeats_of
 from robustrag_integrations.plans.drivers import arun, run
 
 CertificationPlan: TypeAlias = Generator[Any, CertificationReply, tuple[Findings, ...]]
@@ -36,7 +36,7 @@ class CertificationRun:
     warnings: tuple[str, ...]
     profile: Callable[[], Mapping[str, Any]]
     metric: GuardedMetric
-    check: Callable[[], None] = lambda: None
+    check: Callable[[], object] = tuple
 
     def run(self) -> tuple[Certification, ...]:
         """One certificate per corruption size, ascending."""
@@ -77,7 +77,7 @@ def text_run(
     Raises:
         ValueError: the model samples.
     """
-    _check_deterministic(model)
+    doubts = repeat_warnings(model)
     certifier = TextCertifier(model, metric, question.references)
     numerics = partial(numerics_of, model)
     return CertificationRun(
@@ -88,25 +88,33 @@ def text_run(
         defense,
         {**settings, "model": model.description},
         numerics,
-        (*model.warnings, *precision_warnings(numerics())),
+        (*model.warnings, *doubts, *precision_warnings(numerics())),
         certifier.profile,
         certifier.metric,
-        partial(_check_deterministic, model),  # a model may turn out to refuse temperature 0 when it is first asked
+        partial(repeat_warnings, model),  # a model may turn out to refuse temperature 0 when it is first asked
     )
-
-
-def _check_deterministic(model: TextModel) -> None:
-    if not model.deterministic:
-        raise ValueError(
-            "the model samples: another run may answer otherwise, so that no certificate would hold; certify with a "
-            "model at temperature 0, declared by samples=False"
-        )
 
 
 def numerics_of(model: TextModel | DecodingModel) -> dict[str, Any]:
     """What the model computes with, for certificates; empty for a model that does not say."""
     known = dict(model.numerics) if isinstance(model, DecodingModel) else {}
     return {**known, "shapes": _ALONE} if known else {}
+
+
+def repeat_warnings(model: TextModel | DecodingModel) -> tuple[str, ...]:
+    """What a model that may not repeat itself means for a certificate.
+
+    Raises:
+        ValueError: the model samples.
+    """
+    repeats = repeats_of(model)
+    if repeats.model == "samples":
+        raise ValueError(
+            f"{repeats.caveat}, so that no certificate would hold; certify with a model at temperature 0, declared by "
+            "samples=False. What holds for one that samples: answer.determinism, and expected certified accuracy in "
+            "robustrag eval"
+        )
+    return (f"{repeats.caveat}; the certificate is about the replies seen",) if repeats.in_doubt else ()
 
 
 def precision_warnings(numerics: Mapping[str, Any]) -> tuple[str, ...]:

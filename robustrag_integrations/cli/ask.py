@@ -75,6 +75,12 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--choices", nargs="+", type=some_text, metavar="TEXT", help="the options of a multiple-choice question"
     )
+    parser.add_argument(
+        "--accept-sampling",
+        action="store_true",
+        help="you know that the model may answer otherwise another time: do not warn of it; what holds of this run is "
+        "still said",
+    )
     parser.add_argument("--json", action="store_true", help="print data instead of text")
 
 
@@ -191,6 +197,7 @@ def _defense(args: argparse.Namespace, name: str, model: TextModel) -> Defense:
         raise UsageError(f"--defense {name} needs token probabilities, which {model.description} does not give")
     group_by = "source" if args.group_by == "source" else None
     made = METHODS[name].build(model, task=task, group_by=group_by, **given_thresholds(args, name))
+    made.accept_sampling = args.accept_sampling
     return made
 
 

@@ -14,11 +14,12 @@ from robustrag_integrations.certification.findings import Question
 from robustrag_integrations.certification.result import Certification
 from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.defenses.registry import METHODS
+from robustrag_integrations.determinism import Promise, Repeats
 from robustrag_integrations.metrics import Metric, contains_answer, metric_name, references_of
-from robustrag_integrations.models.base import TextModel, TokenCodec
+from robustrag_integrations.models.base import TextModel, TokenCodec, repeats_of
 from robustrag_integrations.passages import GroupBy, Passage, PassageGroup, grouping_of, isolate
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
-from robustrag_integrations.plans.endings import abstaining_below, with_late_findings
+from robustrag_integrations.plans.endings import abstaining_below, with_determinism, with_late_findings
 from robustrag_integrations.plans.performers import Performer, TextPerformer
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
@@ -71,6 +72,8 @@ class PlanInput:
         min_radius: an answer with a smaller radius is withheld: an abstention takes its place.
         late_caveats: what weakens the answer and is known only after the model was asked; last among its warnings.
         capabilities: what the model takes, as far as it is known after it was asked; in the answer's settings.
+        repeats: whether the model repeats itself, as far as that is known after it was asked.
+        accept_sampling: the user knows that the model may sample: no warning repeats it.
     """
 
     query: str
@@ -82,6 +85,8 @@ class PlanInput:
     min_radius: int = 0
     late_caveats: Callable[[], Iterable[str]] = tuple
     capabilities: Callable[[], Mapping[str, Any]] = dict
+    repeats: Callable[[], Repeats] = Repeats
+    accept_sampling: bool = False
 
     def __post_init__(self) -> None:
         check_query(self.query)
@@ -104,16 +109,29 @@ def refuse_choices(choices: Sequence[str] | None, defense: type[Defense]) -> Non
 
 
 class Defense(ABC):
-    """A defence: isolate, ask, aggregate, answer. Subclasses say how with settings, a plan and what performs it."""
+    """A defence: isolate, ask, aggregate, answer. Subclasses say how with settings, a plan and what performs it.
+
+    Attributes:
+        promise: what the method's radius fixes in a run whose model draws at random; None promises nothing then.
+    """
 
     settings_type: ClassVar[type[MethodSettings]]
+    promise: ClassVar[Promise | None] = None
     settings: Any  # of `settings_type`
 
-    def __init__(self, *, group_size: int = 1, group_by: GroupBy | None = None, min_radius: int = 0) -> None:
+    def __init__(
+        self,
+        *,
+        group_size: int = 1,
+        group_by: GroupBy | None = None,
+        min_radius: int = 0,
+        accept_sampling: bool = False,
+    ) -> None:
         check_at_least(0, min_radius=min_radius)
         self.group_size = group_size
         self.group_by = grouping_of(group_size, group_by)
         self.min_radius = min_radius
+        self.accept_sampling = accept_sampling
 
     def plan(self, query: str, passages: Iterable[str | Passage], *, choices: Sequence[str] | None = None) -> Plan:
         """The defence as a generator that yields requests and receives replies, for drivers of your own.
@@ -338,10 +356,16 @@ class Defense(ABC):
             min_radius=self.min_radius,
             late_caveats=self._caveats,
             capabilities=lambda: getattr(getattr(self, "model", None), "capabilities", {}),
+            repeats=self._repeats,
+            accept_sampling=self.accept_sampling,
         )
 
     def _caveats(self) -> tuple[str, ...]:
         return tuple(getattr(getattr(self, "model", None), "warnings", ()))
+
+    def _repeats(self) -> Repeats:
+        model = getattr(self, "model", None)
+        return Repeats() if model is None else repeats_of(model)
 
     @classmethod
     def whole_plan(cls, inputs: PlanInput, settings: Any) -> Plan:
@@ -355,7 +379,13 @@ class Defense(ABC):
             TypeError, ValueError: choices that are missing or invalid, or that the method does not take.
         """
         plan = with_late_findings(cls.plan_of(inputs, settings), inputs.late_caveats, inputs.capabilities)
-        return abstaining_below(plan, inputs.min_radius)
+        return with_determinism(
+            abstaining_below(plan, inputs.min_radius),
+            cls.promise,
+            inputs.repeats,
+            accept_sampling=inputs.accept_sampling,
+            min_radius=inputs.min_radius,
+        )
 
     @staticmethod
     @abstractmethod
@@ -380,9 +410,17 @@ class TextDefense(Defense):
     """A defence that needs nothing of the model but text."""
 
     def __init__(
-        self, model: TextModel, *, group_size: int = 1, group_by: GroupBy | None = None, min_radius: int = 0
+        self,
+        model: TextModel,
+        *,
+        group_size: int = 1,
+        group_by: GroupBy | None = None,
+        min_radius: int = 0,
+        accept_sampling: bool = False,
     ) -> None:
-        super().__init__(group_size=group_size, group_by=group_by, min_radius=min_radius)
+        super().__init__(
+            group_size=group_size, group_by=group_by, min_radius=min_radius, accept_sampling=accept_sampling
+        )
         if not isinstance(model, TextModel):
             raise TypeError(
                 f"the model must be a CallableModel, a LocalModel or another TextModel, got {type(model).__name__}; "

@@ -14,7 +14,7 @@ from robustrag_integrations.drawing.elements import Element, h
 from robustrag_integrations.drawing.gaps import gaps_chart
 from robustrag_integrations.drawing.steps import steps_table
 from robustrag_integrations.drawing.text import one_line, visible
-from robustrag_integrations.words import loss_in_words, radius_in_words
+from robustrag_integrations.words import loss_in_words, radius_in_words, repeats_in_words
 
 
 @dataclass(frozen=True)
@@ -113,6 +113,10 @@ def _facts(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
     if "threshold" in evidence:
         pairs.append(("Threshold", f"a keyword is kept from {_shown(evidence['threshold'])} groups on"))
+    if found := answer.get("determinism"):
+        pairs.append(("Model", one_line(repeats_in_words(found["model"], found["why"]), 400)))
+        if found["scope"] != "every_run":
+            pairs.append(("Holds", one_line(found["promise"], 600)))
     return pairs
 
 

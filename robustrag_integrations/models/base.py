@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Ending, Piece
 
@@ -49,7 +50,12 @@ class TextModel(ABC):
     """A language model that turns prompts into text.
 
     A failed prompt is a `Response` with an `error`, never an exception: one group's failure must not cost the answer.
+
+    Attributes:
+        probe: what a repeat probe of it found (`RepeatFindings.summary()`), where one was made; answers carry it.
     """
+
+    probe: Mapping[str, Any] | None = None
 
     @abstractmethod
     def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
@@ -91,8 +97,13 @@ class TextModel(ABC):
 
     @property
     def deterministic(self) -> bool:
-        """Whether the same prompt always gives the same text; a certificate needs it."""
-        return True
+        """Whether the same prompt always gives the same text, as far as anybody said; a certificate needs it."""
+        return repeats_of(self).model != "samples"
+
+    @property
+    def repeats(self) -> Repeats:
+        """Whether the same prompt gives the same text again, and how that is known; answers carry it."""
+        return Repeats()
 
     @property
     def shares_batches(self) -> bool:
@@ -105,6 +116,11 @@ class TextModel(ABC):
     def finals(self) -> FinalAnswers:
         """What answers the many final prompts of a certification, each as if it were asked alone."""
         return AskedAlone(self)
+
+
+def repeats_of(model: TextModel | DecodingModel) -> Repeats:
+    """Whether a model repeats itself, by what it says and by what a probe found."""
+    return model.repeats.after(model.probe)
 
 
 class FinalAnswers(ABC):
@@ -229,7 +245,14 @@ class DecodingTree(ABC):
 
 
 class DecodingModel(ABC):
-    """A language model that gives next-token probabilities."""
+    """A language model that gives next-token probabilities; `probe` as for a `TextModel`."""
+
+    probe: Mapping[str, Any] | None = None
+
+    @property
+    def repeats(self) -> Repeats:
+        """Whether the same prompt gives the same numbers again, and how that is known; answers carry it."""
+        return Repeats()
 
     @property
     @abstractmethod

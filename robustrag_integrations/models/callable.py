@@ -13,6 +13,7 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.checks import check_at_least
+from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.errors import INTERRUPTS, ModelError
 from robustrag_integrations.forks import renew_in_children
 from robustrag_integrations.models.base import Response, Role, TextModel
@@ -49,8 +50,8 @@ class CallableModel(TextModel):
         retry_on: exceptions worth another try. Others fail at once.
         retry_wait: seconds before the second try; doubled each time, with jitter, up to `retry_max_wait`.
         retry_max_wait: the longest wait, in seconds.
-        samples: whether the model samples (temperature above 0): two calls may then differ, and the radius of an
-            answer is about another run than the one that was seen. It is warned of on every answer.
+        samples: whether the model samples (temperature above 0): two calls may then differ, and `answer.determinism`
+            says what a radius is worth then. None: nobody said.
         name: the model's name in reports.
         threads: shared by models that call the same client; None: the model's own.
 
@@ -72,7 +73,7 @@ class CallableModel(TextModel):
         retry_on: tuple[type[Exception], ...] = TRANSIENT,
         retry_wait: float = 0.5,
         retry_max_wait: float = 20.0,
-        samples: bool = False,
+        samples: bool | None = None,
         name: str | None = None,
         threads: CallThreads | None = None,
     ) -> None:
@@ -98,16 +99,11 @@ class CallableModel(TextModel):
         self._loop_slots: weakref.WeakKeyDictionary[Any, asyncio.Semaphore] = weakref.WeakKeyDictionary()
 
     @property
-    def warnings(self) -> tuple[str, ...]:
-        """Says so when the model samples."""
-        if self.deterministic:
-            return ()
-        return ("the model samples: another run may give another answer, so the radius holds for no single run",)
-
-    @property
-    def deterministic(self) -> bool:
-        """Whether the model was declared not to sample."""
-        return not self._samples
+    def repeats(self) -> Repeats:
+        """What the model was declared to do."""
+        if self._samples is None:
+            return Repeats()
+        return Repeats("samples" if self._samples else "deterministic", f"declared by samples={self._samples}")
 
     @property
     def description(self) -> str:

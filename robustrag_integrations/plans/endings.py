@@ -1,4 +1,4 @@
-"""What happens to an answer at the end of every plan: late warnings, and abstaining below a smallest radius."""
+"""What happens to an answer at the end of every plan: late warnings, abstaining below a smallest radius, what holds."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.determinism import Determinism, Promise, Repeats
 from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply
 from robustrag_integrations.prompts import ABSTENTION
 
@@ -25,6 +26,34 @@ def with_late_findings(
     known = capabilities()
     settings = {**answer.settings, "capabilities": dict(known)} if known else answer.settings
     return replace(answer, warnings=tuple(dict.fromkeys((*kept, *late))), settings=settings)
+
+
+def with_determinism(
+    plan: Plan,
+    promise: Promise | None,
+    repeats: Callable[[], Repeats],
+    *,
+    accept_sampling: bool = False,
+    min_radius: int = 0,
+) -> Plan:
+    """The plan, whose answer says whether its model repeats itself, and what its radius promises if not.
+
+    What is known of the model is asked for at the end: some of it is known only after the first call.
+    """
+    answer = yield from plan
+    known = repeats()
+    found = Determinism.of(
+        known,
+        promise,
+        radius=answer.radius,
+        groups=len(answer.groups),
+        acknowledged=accept_sampling,
+        min_radius=min_radius,
+    )
+    answer = replace(answer, determinism=found)
+    if accept_sampling or not known.in_doubt:
+        return answer
+    return replace(answer, warnings=(*answer.warnings, f"{known.caveat}; what holds of this one is in determinism"))
 
 
 def abstaining_below(plan: Plan, min_radius: int) -> Plan:

@@ -164,7 +164,9 @@ def test_an_instruct_model_without_its_chat_template_is_warned_of() -> None:
 )
 def test_local_sampling_is_warned_of(arguments: dict[str, Any], warned: bool) -> None:
     llm = huggingface(tiny_model("llama"), tiny_tokenizer(), **arguments)
-    assert any("the model samples (do_sample)" in w for w in RobustRAGSynthesizer(llm=llm)._caveats()) is warned
+    report = RobustRAGSynthesizer(llm=llm).synthesize(ASKED, nodes_of(TEXTS[:2])).metadata["robustrag"]
+    assert any("the model samples (do_sample" in w for w in report["warnings"]) is warned
+    assert report["determinism"]["model"] == ("samples" if warned else "unknown")
 
 
 def test_a_tokenizer_without_a_chat_template_can_still_have_a_conversation() -> None:

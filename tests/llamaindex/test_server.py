@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -61,10 +62,12 @@ async def test_a_chat_engine_talks_to_the_server(poisoned: VectorStoreIndex, ser
     assert "tarsk" in "".join([piece async for piece in reply.async_response_gen()]).casefold()
 
 
-def test_the_default_temperature_is_warned_of(served: Any) -> None:
+def test_the_default_temperature_is_warned_of(served: Any, caplog: pytest.LogCaptureFixture) -> None:
     """OpenAILike samples with 0.1 unless it is told not to."""
     warm = served.model_copy(update={"temperature": 0.1})
-    assert "the model samples (temperature 0.1)" in RobustRAGSynthesizer(llm=warm)._caveats()[0]
+    with caplog.at_level(logging.WARNING, logger="llamaindex_robustrag"):
+        RobustRAGSynthesizer(llm=warm)
+    assert "the model samples (temperature 0.1; set temperature=0)" in caplog.text
 
 
 def test_a_server_that_is_gone_fails_groups_and_not_the_process(poisoned: VectorStoreIndex, served: Any) -> None:

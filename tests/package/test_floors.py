@@ -27,6 +27,7 @@ FLOORS = (
         "answer",
         "checks",
         "citations",
+        "determinism",
         "display",
         "drawing",
         "errors",

@@ -8,7 +8,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from robustrag_integrations.certification.certify import CertificationRun, numerics_of, precision_warnings
+from robustrag_integrations.certification.certify import (
+    CertificationRun,
+    numerics_of,
+    precision_warnings,
+    repeat_warnings,
+)
 from robustrag_integrations.certification.drive import Scorer
 from robustrag_integrations.certification.findings import Question
 from robustrag_integrations.certification.requests import CertificationReply, Score
@@ -30,6 +35,7 @@ def decoding_run(
     etas: Sequence[int] = (),
 ) -> CertificationRun:
     """A certification over next-token probabilities; `etas` as for `decoding_certification_plan`."""
+    doubts = repeat_warnings(model)
     certifier = DecodingCertifier(model, metric, question.references)
 
     def numerics() -> dict[str, Any]:
@@ -44,7 +50,7 @@ def decoding_run(
         "decoding",
         {**settings.as_dict(), "model": named},
         numerics,
-        (*model.warnings, *precision_warnings(numerics())),
+        (*model.warnings, *doubts, *precision_warnings(numerics())),
         certifier.profile,
         certifier.metric,
     )

@@ -13,6 +13,7 @@ from robustrag_integrations.defenses.base import Defense, PlanInput, refuse_choi
 from robustrag_integrations.defenses.decoding.certifier import decoding_run
 from robustrag_integrations.defenses.decoding.plan import decoding_plan
 from robustrag_integrations.defenses.decoding.settings import DecodingSettings
+from robustrag_integrations.determinism import Promise
 from robustrag_integrations.metrics import Metric, contains_answer
 from robustrag_integrations.models.base import DecodingModel
 from robustrag_integrations.passages import GroupBy, Passage, PassageGroup
@@ -40,6 +41,8 @@ class DecodingAggregation(Defense):
         group_size: omega, adjacent passages per group.
         group_by: `"source"` or a function from Passage to a key, in place of `group_size`.
         min_radius: an answer with a smaller radius is withheld; an abstention that says why takes its place.
+        accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
+            `answer.determinism` still says what holds.
 
     Example:
         >>> defense = DecodingAggregation(LocalModel.from_pretrained("my-model"), eta=0.0)
@@ -48,6 +51,7 @@ class DecodingAggregation(Defense):
 
     settings_type = DecodingSettings
     settings: DecodingSettings
+    promise = Promise("the answer of this run", "probabilities are added up, and nothing is drawn")
 
     def __init__(
         self,
@@ -63,8 +67,11 @@ class DecodingAggregation(Defense):
         group_size: int = 1,
         group_by: GroupBy | None = None,
         min_radius: int = 0,
+        accept_sampling: bool = False,
     ) -> None:
-        super().__init__(group_size=group_size, group_by=group_by, min_radius=min_radius)
+        super().__init__(
+            group_size=group_size, group_by=group_by, min_radius=min_radius, accept_sampling=accept_sampling
+        )
         if not isinstance(model, DecodingModel):
             raise TypeError(
                 f"decoding aggregation needs next-token probabilities, which {type(model).__name__} does not give; "

@@ -11,6 +11,7 @@ from robustrag_integrations.defenses.base import PlanInput, TextDefense, refuse_
 from robustrag_integrations.defenses.keyword.certificate import keyword_certification_plan
 from robustrag_integrations.defenses.keyword.plan import keyword_plan
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
+from robustrag_integrations.determinism import Promise
 from robustrag_integrations.keywords import KeywordExtractor
 from robustrag_integrations.metrics import Metric
 from robustrag_integrations.models.base import TextModel
@@ -23,8 +24,8 @@ from robustrag_integrations.prompts import PromptSet, Task
 class KeywordAggregation(TextDefense):
     """Secure keyword aggregation over any text model.
 
-    Guarantee: replacing the content of any `answer.radius` groups leaves the answer as it is, provided that the model
-    is deterministic.
+    Guarantee: replacing the content of any `answer.radius` groups leaves the answer as it is if the model is
+    deterministic, and the retained keywords of this run if it samples (`answer.determinism`).
 
     Args:
         model: what is asked, once per group and once with the retained keywords.
@@ -46,6 +47,8 @@ class KeywordAggregation(TextDefense):
         group_size: omega, adjacent passages per group.
         group_by: `"source"` or a function from Passage to a key, in place of `group_size`.
         min_radius: an answer with a smaller radius is withheld; an abstention that says why takes its place.
+        accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
+            `answer.determinism` still says what holds.
 
     Example:
         >>> defense = KeywordAggregation(CallableModel(my_llm), alpha=0.3, beta=3)
@@ -55,6 +58,12 @@ class KeywordAggregation(TextDefense):
 
     settings_type = KeywordSettings
     settings: KeywordSettings
+    promise = Promise(
+        "the keywords that this run kept",
+        "the final call is asked with these alone and draws on its own, so that its words may differ by chance, not by "
+        "the attacker's choice",
+        scope="final_prompt",
+    )
 
     def __init__(
         self,
@@ -72,9 +81,16 @@ class KeywordAggregation(TextDefense):
         group_size: int = 1,
         group_by: GroupBy | None = None,
         min_radius: int = 0,
+        accept_sampling: bool = False,
     ) -> None:
+<<<<<<< HEAD
         model = model if final_model is None else TwoModels(model, final_model)
         super().__init__(model, group_size=group_size, group_by=group_by, min_radius=min_radius)
+=======
+        super().__init__(
+            model, group_size=group_size, group_by=group_by, min_radius=min_radius, accept_sampling=accept_sampling
+        )
+>>>>>>> be7633b (Answers say whether their model repeats itself, and what the radius promises of a run that was drawn)
         self.settings = KeywordSettings.of(
             alpha=alpha,
             beta=beta,

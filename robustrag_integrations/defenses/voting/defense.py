@@ -11,6 +11,7 @@ from robustrag_integrations.defenses.voting.certificate import voting_certificat
 from robustrag_integrations.defenses.voting.options import check_choices
 from robustrag_integrations.defenses.voting.plan import voting_plan
 from robustrag_integrations.defenses.voting.settings import VotingSettings
+from robustrag_integrations.determinism import Promise
 from robustrag_integrations.metrics import Metric
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.passages import GroupBy
@@ -21,8 +22,8 @@ from robustrag_integrations.prompts import PromptSet, Task
 class MajorityVoting(TextDefense):
     """Majority voting over the options of a multiple-choice question.
 
-    Guarantee: replacing the content of any `answer.radius` groups leaves the winning option as it is, provided that
-    the model is deterministic.
+    Guarantee: replacing the content of any `answer.radius` groups leaves the winning option as it is; that of this
+    run, if the model samples (`answer.determinism`).
 
     Args:
         model: what is asked, once per group.
@@ -32,6 +33,8 @@ class MajorityVoting(TextDefense):
         group_size: omega, adjacent passages per group.
         group_by: `"source"` or a function from Passage to a key, in place of `group_size`.
         min_radius: an answer with a smaller radius is withheld; an abstention that says why takes its place.
+        accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
+            `answer.determinism` still says what holds.
 
     Example:
         >>> answer = MajorityVoting(model).answer("Capital of France?", passages, choices=["Lyon", "Paris"])
@@ -40,6 +43,7 @@ class MajorityVoting(TextDefense):
 
     settings_type = VotingSettings
     settings: VotingSettings
+    promise = Promise("the option that won this run")
 
     def __init__(
         self,
@@ -51,8 +55,11 @@ class MajorityVoting(TextDefense):
         group_size: int = 1,
         group_by: GroupBy | None = None,
         min_radius: int = 0,
+        accept_sampling: bool = False,
     ) -> None:
-        super().__init__(model, group_size=group_size, group_by=group_by, min_radius=min_radius)
+        super().__init__(
+            model, group_size=group_size, group_by=group_by, min_radius=min_radius, accept_sampling=accept_sampling
+        )
         self.settings = VotingSettings.of(task=task, prompts=prompts, quorum=quorum)
 
     @staticmethod

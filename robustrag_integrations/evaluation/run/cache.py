@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.run.journal import canonical
 from robustrag_integrations.forks import lock_held_over_forks
@@ -33,6 +34,7 @@ from robustrag_integrations.models.base import (
     Role,
     TextModel,
     TokenCodec,
+    repeats_of,
 )
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
@@ -193,9 +195,9 @@ class MeteredModel(TextModel):
         return self._model.capabilities
 
     @property
-    def deterministic(self) -> bool:
+    def repeats(self) -> Repeats:
         """The model's."""
-        return self._model.deterministic
+        return repeats_of(self._model)
 
     @property
     def shares_batches(self) -> bool:

@@ -151,6 +151,12 @@ _EVIDENCE = {
     "fallback_steps": Maybe([int]),
     "tree": Maybe([{"prefix": [int], "gap": float, "kind": str, "tokens": [int], "words": [str]}]),
 }
+_DETERMINISM = {
+    "model": OneOf(("deterministic", "samples", "unknown")),
+    "why": str,
+    "scope": OneOf(("every_run", "this_run", "final_prompt", "nothing")),
+    "promise": str,
+}
 _ANSWER = {
     "text": str,
     "radius": int,
@@ -162,6 +168,7 @@ _ANSWER = {
     "evidence": _EVIDENCE,
     "margin_unit": str,
     "model_calls": int,
+    "determinism": Maybe(_DETERMINISM),
     "groups": [_GROUP],
 }
 _CERTIFICATE = {

@@ -13,6 +13,7 @@ import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import (
     DecodingModel,
@@ -191,9 +192,11 @@ class LocalModel(TextModel, DecodingModel):
         return True
 
     @property
-    def deterministic(self) -> bool:
-        """False once the isolation probe has found that a prompt gives other numbers when it is read again."""
-        return all(found.repeatable for found in self._reader.probe.found)
+    def repeats(self) -> Repeats:
+        """It always takes the most probable token; what may move is the numbers, which the isolation probe looks at."""
+        if all(found.repeatable for found in self._reader.probe.found):
+            return Repeats("deterministic", "greedy, in this process")
+        return Repeats("samples", "the isolation probe found that a prompt gives other numbers when it is read again")
 
     @property
     def numerics(self) -> dict[str, str]:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 from robustrag_integrations.checks import check_at_least
+from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.models.base import Response, Role
 from robustrag_integrations.models.callable import CallableModel
 from robustrag_integrations.models.capabilities import (
@@ -37,8 +38,8 @@ class OpenAIModel(CallableModel):
     the model refuses of it (`temperature`, `seed`, `max_tokens`, a system message, ...) is found out once, left out
     from then on, and stands in the `settings` of answers; a model that takes no temperature counts as one that samples.
 
-    Whether the server answers twice the same is up to the server; the answer's warnings say so, and say when the
-    server's `system_fingerprint` has changed. The client tries
+    Whether the server answers twice the same is up to the server: `answer.determinism` says so, and a warning when its
+    `system_fingerprint` has changed. The client tries
     again after a failed connection, a time-out, 408, 409, 429 and 5xx, and waits as long as Retry-After says, up to a
     minute or two (a client may refuse to wait longer, and fails then).
 
@@ -111,18 +112,21 @@ class OpenAIModel(CallableModel):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Says that a server cannot be made deterministic from here, and whether it changed."""
-        seed = "" if self._seed is None else f" and seed {self._seed}"
-        asked = super().warnings or (
-            f"the model runs on a server: temperature 0{seed} was asked for, but the radius holds only if it answers "
-            "the same prompt the same way each time",
-        )
-        return (*asked, *left_out(self._sent(frozenset()), self._capabilities.refused), *self._fingerprints.warnings)
+        """What the model does not take of what was asked for, and whether the server said that it changed."""
+        return (*left_out(self._sent(frozenset()), self._capabilities.refused), *self._fingerprints.warnings)
 
     @property
-    def deterministic(self) -> bool:
-        """Whether temperature 0 is asked for, and not refused as far as is known."""
-        return super().deterministic and "temperature" not in self._capabilities.refused
+    def repeats(self) -> Repeats:
+        """A server cannot be made deterministic from here: at temperature 0, it is not known."""
+        if "temperature" in self._capabilities.refused:
+            return Repeats("samples", "it takes no temperature")
+        temperature = self._fields.get("temperature")
+        if temperature is None:
+            return Repeats("samples", "no temperature is sent, and most servers then sample")
+        if temperature:
+            return Repeats("samples", f"temperature {temperature:g}")
+        seed = "" if self._seed is None else f" and seed {self._seed}"
+        return Repeats("unknown", f"it runs on a server, which was asked for temperature 0{seed}")
 
     @property
     def capabilities(self) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.defenses.base import PlanInput, TextDefense, refuse_choices
+from robustrag_integrations.determinism import Promise
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.passages import GroupBy
 from robustrag_integrations.plans.asking import Quorum, ask_groups, read_response, report
@@ -37,6 +38,7 @@ class UnanimitySettings:
 class Unanimity(TextDefense):
     settings_type = UnanimitySettings
     settings: UnanimitySettings
+    promise = Promise("the answer of this run")
 
     def __init__(
         self, model: TextModel, *, group_size: int = 1, group_by: GroupBy | None = None, **settings: Any

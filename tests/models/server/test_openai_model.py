@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from robustrag_integrations import KeywordAggregation, ModelError, OpenAIModel, QuorumError
+from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.prompts import Prompt
 from tests.helpers.openai_server import LoopbackServer, Reply, obedient_reader
 from tests.helpers.serving import transformers_server
@@ -270,10 +271,15 @@ def test_a_server_of_ones_own_needs_no_key_and_the_public_one_does() -> None:
 
 
 def test_answers_say_what_a_remote_model_means_for_the_radius() -> None:
-    assert any("temperature 0 and seed 0" in w for w in OpenAIModel("m", "http://127.0.0.1:9/v1", seed=0).warnings)
+    greedy = OpenAIModel("m", "http://127.0.0.1:9/v1", seed=0)
+    assert greedy.repeats == Repeats("unknown", "it runs on a server, which was asked for temperature 0 and seed 0")
+    assert greedy.deterministic
+    assert greedy.repeats.in_doubt
+    assert greedy.warnings == ()
     sampling = OpenAIModel("m", "http://127.0.0.1:9/v1", temperature=0.7)
-    assert any("samples" in w for w in sampling.warnings)
+    assert sampling.repeats == Repeats("samples", "temperature 0.7")
     assert not sampling.deterministic
+    assert OpenAIModel("m", "http://127.0.0.1:9/v1", temperature=None).repeats.model == "samples"
 
 
 @pytest.mark.parametrize(

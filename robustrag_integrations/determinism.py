@@ -1,0 +1,154 @@
+"""What a radius promises of an answer when its model may draw at random (proof: docs/certificates.md).
+
+Three parties know a part of it each: the model whether it repeats itself (`Repeats`), the method what its radius fixes
+when it does not (`Promise`), and both together make what the answer carries (`Determinism`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+State = Literal["deterministic", "samples", "unknown"]
+Scope = Literal["every_run", "this_run", "final_prompt", "nothing"]
+
+PREMISES = (
+    "one group's draws do not depend on another group's content: no shared stream of random numbers, no batch whose "
+    "company moves the numbers, no cache that groups or tenants share",
+    "a group's prompt holds its own passages alone, and no reply about another group",
+    "no group fails or is asked again because of another one's load: time-outs, rate limits and retries under load "
+    "that an attacker causes are a dependence",
+    "the answer was not chosen among several runs by its radius",
+)
+"""What has to hold for a promise about a run that was drawn; where one does not, nothing is promised."""
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """Whether a model gives the same reply to the same prompt again, and how that is known.
+
+    Attributes:
+        model: `deterministic`; `samples`, if replies to equal prompts differ, be it that they are drawn at random or
+            that the numbers move from call to call; or `unknown`.
+        why: how that is known, in a few words. Of an `unknown` one, the reason to doubt it; empty where there is none
+            but that nobody said.
+        probe: what a repeat probe of this model found (`robustrag probe`); None without one.
+    """
+
+    model: State = "unknown"
+    why: str = ""
+    probe: Mapping[str, Any] | None = None
+
+    def after(self, probe: Mapping[str, Any] | None) -> Repeats:
+        """What is known after a repeat probe: differences settle it; that none was seen proves nothing."""
+        if probe is None:
+            return self
+        compared, differed = probe["compared"], probe["differed"]
+        said = f"a probe compared {compared} replies to equal prompts: {differed or 'none'} differed"
+        why = f"{self.why}; {said}" if self.why else said
+        return replace(self, model="samples" if differed else self.model, why=why, probe=probe)
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether answers warn: the model samples, or there is a reason to think that it might."""
+        return self.model == "samples" or (self.model == "unknown" and bool(self.why))
+
+    @property
+    def caveat(self) -> str:
+        """What is in doubt, in words; empty if nothing is."""
+        if not self.in_doubt:
+            return ""
+        if self.model == "samples":
+            return f"the model samples{f' ({self.why})' if self.why else ''}: another run may give another answer"
+        return f"it is not known whether the model repeats itself ({self.why}): another run may give another answer"
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What no replacement of `radius` groups changes in a run whose groups drew at random; stated by the method.
+
+    Attributes:
+        fixed: what stays as it is, to follow "no replacement of any 2 of 10 groups changes".
+        remark: what is to be said besides; empty for nothing.
+        scope: `this_run` if the answer itself stays, `final_prompt` if only what the last call is asked does.
+    """
+
+    fixed: str
+    remark: str = ""
+    scope: Literal["this_run", "final_prompt"] = "this_run"
+
+
+@dataclass(frozen=True)
+class Determinism:
+    """What holds of one answer, given what is known of its model.
+
+    Attributes:
+        model: whether the model repeats itself: `deterministic`, `samples`, or `unknown`.
+        why: how that is known.
+        scope: what the radius is about: `every_run`; `this_run`, given what the other groups drew; `final_prompt`, what
+            the last call of this run is asked, which draws on its own; or `nothing`, where nothing is promised.
+        promise: the promise in words, for this answer.
+        premises: what it rests on; empty where it is about every run, or where nothing is promised.
+        acknowledged: whether the user accepted that the model may sample, so that no warning repeats it.
+        probe: what a repeat probe of this model found; None without one.
+    """
+
+    model: State = "unknown"
+    why: str = "nobody said whether the model samples"
+    scope: Scope = "nothing"
+    promise: str = "nothing is promised"
+    premises: tuple[str, ...] = ()
+    acknowledged: bool = False
+    probe: Mapping[str, Any] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        repeats: Repeats,
+        promise: Promise | None,
+        *,
+        radius: int,
+        groups: int,
+        acknowledged: bool = False,
+        min_radius: int = 0,
+    ) -> Determinism:
+        """What holds of an answer.
+
+        Args:
+            repeats: what is known of the model.
+            promise: what the method states; None promises nothing of a run that was drawn.
+            radius: the answer's.
+            groups: how many there are.
+            acknowledged: whether the user accepted sampling.
+            min_radius: below which an answer becomes an abstention.
+        """
+        scope, words = _said(repeats.model, promise, radius, groups)
+        if min_radius and scope != "nothing":
+            words += f"; an abstention may take its place (min_radius={min_radius})"
+        return cls(
+            repeats.model,
+            repeats.why or cls.why,
+            scope,
+            words,
+            PREMISES if scope in ("this_run", "final_prompt") else (),
+            acknowledged,
+            repeats.probe,
+        )
+
+
+UNKNOWN = Determinism()
+"""Of an answer of which nothing was said."""
+
+
+def _said(model: State, promise: Promise | None, radius: int, groups: int) -> tuple[Scope, str]:
+    """The scope of a radius, and the promise in words."""
+    if radius <= 0:
+        return "nothing", "nothing is promised: the radius is 0"
+    whichever = f"no replacement of any {'one' if radius == 1 else radius} of {groups} groups"
+    if model == "deterministic":
+        return "every_run", f"{whichever} changes the answer, in this run or another"
+    if promise is None:
+        return "nothing", "nothing is promised: the method does not say what its radius means when a model samples"
+    remark = f"; {promise.remark}" if promise.remark else ""
+    return promise.scope, f"{whichever} changes {promise.fixed}, given what the other groups drew{remark}"

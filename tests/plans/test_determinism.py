@@ -1,0 +1,179 @@
+"""`answer.determinism`: what holds of an answer, given what is known of its model and what its method states."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+
+import pytest
+
+from robustrag_integrations import CallableModel, DecodingAggregation, KeywordAggregation, MajorityVoting
+from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.defenses.registry import METHODS, VANILLA, Method
+from robustrag_integrations.defenses.vanilla import VanillaRAG
+from robustrag_integrations.determinism import PREMISES, UNKNOWN, Determinism, Promise, Repeats
+from tests.defenses.test_registry import THE_LINE
+from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel
+
+PASSAGES = [f"p{i}" for i in range(7)]
+SAMPLES, GREEDY, SERVER = (
+    Repeats("samples", "temperature 1"),
+    Repeats("deterministic", "greedy"),
+    Repeats("unknown", "it runs on a server"),
+)
+
+
+def voted(repeats: Repeats, **settings: Any) -> RobustAnswer:
+    model = ScriptedModel(lambda text: "A")
+    model.__class__ = type("Known", (ScriptedModel,), {"repeats": repeats})
+    return MajorityVoting(model, prompts=BARE_CHOICES, **settings).answer("q", PASSAGES, choices=["yes", "no"])
+
+
+def kept(repeats: Repeats, **settings: Any) -> RobustAnswer:
+    model = type("Known", (ScriptedModel,), {"repeats": repeats})(lambda text: "paris", lambda prompt: "paris")
+    return KeywordAggregation(model, prompts=BARE, **settings).answer("q", PASSAGES)
+
+
+def decoded(repeats: Repeats, **settings: Any) -> RobustAnswer:
+    kind = type("Known", (ScriptedDecodingModel,), {"repeats": repeats})
+    model = kind(lambda text, prefix: [1.0, 0.0, 0.0] if prefix else [0.1, 0.9, 0.0])
+    return DecodingAggregation(model, prompts=BARE, **settings).answer("q", PASSAGES)
+
+
+@pytest.mark.parametrize(
+    ("answer", "scope", "words"),
+    [
+        (voted, "this_run", "no replacement of any 3 of 7 groups changes the option that won this run"),
+        (kept, "final_prompt", "changes the keywords that this run kept, given what the other groups drew; the final"),
+        (decoded, "this_run", "changes the answer of this run, given what the other groups drew; probabilities are"),
+    ],
+)
+@pytest.mark.parametrize("repeats", [SAMPLES, SERVER, Repeats()], ids=["samples", "server", "unsaid"])
+def test_each_method_says_what_its_radius_fixes_in_a_run_that_was_drawn(
+    answer: Any, scope: str, words: str, repeats: Repeats
+) -> None:
+    found = answer(repeats)
+    assert found.radius > 0
+    assert (found.determinism.model, found.determinism.scope) == (repeats.model, scope)
+    assert words in found.determinism.promise
+    assert found.determinism.premises == PREMISES
+    assert found.determinism.why == (repeats.why or "nobody said whether the model samples")
+
+
+@pytest.mark.parametrize("answer", [voted, kept, decoded])
+def test_of_a_deterministic_model_the_radius_is_about_every_run_and_nothing_is_warned_of(answer: Any) -> None:
+    found = answer(GREEDY)
+    assert found.determinism.scope == "every_run"
+    assert (found.determinism.premises, found.warnings) == ((), ())
+    assert "Holds:" not in found.explain()
+    assert "Model:    deterministic (greedy)" in found.explain()
+
+
+@pytest.mark.parametrize("answer", [voted, kept, decoded])
+@pytest.mark.parametrize("repeats", [SAMPLES, SERVER], ids=["samples", "server"])
+def test_sampling_is_warned_of_until_it_is_accepted_and_the_attribute_stays(answer: Any, repeats: Repeats) -> None:
+    warned, accepted = answer(repeats), answer(repeats, accept_sampling=True)
+    [warning] = warned.warnings
+    assert repeats.why in warning
+    assert "another run may give another answer" in warning
+    assert accepted.warnings == ()
+    assert (warned.determinism.acknowledged, accepted.determinism.acknowledged) == (False, True)
+    assert accepted.determinism.promise == warned.determinism.promise
+    assert f"Holds:    {accepted.determinism.promise}" in accepted.explain()
+
+
+def test_of_a_plain_function_nothing_is_warned_of_and_nothing_is_claimed() -> None:
+    answer = MajorityVoting(CallableModel(lambda p: "A")).answer("q", PASSAGES, choices=["yes", "no"])
+    assert answer.warnings == ()
+    assert answer.determinism.model == "unknown"
+    declared = MajorityVoting(CallableModel(lambda p: "A", samples=False)).answer("q", PASSAGES, choices=["y", "n"])
+    assert (declared.determinism.model, declared.determinism.why) == ("deterministic", "declared by samples=False")
+
+
+@pytest.mark.parametrize("known", [SAMPLES, SERVER, Repeats(), GREEDY], ids=lambda r: r.model)
+def test_a_radius_of_0_promises_nothing_of_any_model(known: Repeats) -> None:
+    found = Determinism.of(known, Promise("the answer of this run"), radius=0, groups=5)
+    assert (found.scope, found.premises) == ("nothing", ())
+    assert found.promise == "nothing is promised: the radius is 0"
+
+
+def test_vanilla_promises_nothing() -> None:
+    assert VanillaRAG(ScriptedModel(lambda t: "a")).answer("q", PASSAGES).determinism.scope == "nothing"
+
+
+def test_a_method_that_states_no_promise_is_taken_to_promise_nothing() -> None:
+    found = Determinism.of(SAMPLES, None, radius=3, groups=7)
+    assert (found.scope, found.premises) == ("nothing", ())
+    assert "the method does not say" in found.promise
+    assert Determinism.of(GREEDY, None, radius=3, groups=7).scope == "every_run"
+
+
+@pytest.mark.parametrize("method", [*METHODS.values(), THE_LINE], ids=lambda m: m.name)
+def test_every_method_of_the_registry_states_its_own_promise(method: Method) -> None:
+    assert isinstance(method.load().promise, Promise)
+    assert VANILLA.load().promise is None
+
+
+def test_a_smallest_radius_is_part_of_the_promise() -> None:
+    answer = voted(SAMPLES, min_radius=2)
+    assert answer.determinism.promise.endswith("an abstention may take its place (min_radius=2)")
+    withheld = voted(SAMPLES, min_radius=5)
+    assert withheld.abstained
+    assert withheld.determinism.scope == "nothing"
+
+
+async def test_it_is_the_same_in_every_way_of_asking_and_what_a_call_reveals_counts() -> None:
+    class Learns(ScriptedModel):
+        """A model of which it is known only after the first call that it samples."""
+
+        @property
+        def repeats(self) -> Repeats:
+            return SAMPLES if self.asked else Repeats()
+
+    def defense() -> MajorityVoting:
+        return MajorityVoting(Learns(lambda text: "A"), prompts=BARE_CHOICES)
+
+    options = ["yes", "no"]
+    found = [defense().answer("q", PASSAGES, choices=options), await defense().aanswer("q", PASSAGES, choices=options)]
+    with defense().stream("q", PASSAGES, choices=options) as stream:
+        list(stream)
+        found.append(stream.answer)
+    async with defense().astream("q", PASSAGES, choices=options) as astream:
+        [piece async for piece in astream]
+        found.append(astream.answer)
+    assert {a.determinism for a in found} == {found[0].determinism}
+    assert found[0].determinism.model == "samples"
+
+
+def test_it_is_json_safe_and_drawn_in_a_notebook() -> None:
+    probe = {"compared": 40, "differed": 3, "model": "m"}
+    answer = kept(SERVER.after(probe))
+    report = json.loads(json.dumps(answer.to_dict()))["determinism"]
+    assert (report["model"], report["scope"], report["probe"]) == ("samples", "final_prompt", probe)
+    assert report["premises"] == list(PREMISES)
+    html = answer._repr_html_()
+    assert "a probe compared 40 replies to equal prompts: 3 differed" in html
+    assert "no replacement of any" in html
+
+
+@pytest.mark.parametrize("differed", [0, 2])
+@pytest.mark.parametrize("state", ["deterministic", "unknown", "samples"])
+def test_a_probe_can_refute_that_a_model_repeats_itself_and_never_proves_it(
+    state: Literal["deterministic", "unknown", "samples"], differed: int
+) -> None:
+    found = Repeats(state, "said so").after({"compared": 40, "differed": differed})
+    assert found.model == ("samples" if differed else state)
+    assert found.why == f"said so; a probe compared 40 replies to equal prompts: {differed or 'none'} differed"
+
+
+def test_a_probe_that_saw_differences_makes_certify_refuse() -> None:
+    model = CallableModel(lambda p: "A", samples=False)
+    model.probe = {"compared": 40, "differed": 1}
+    with pytest.raises(ValueError, match=r"the model samples \(declared by samples=False; a probe compared 40"):
+        MajorityVoting(model).certify("q", PASSAGES, "yes", choices=["yes", "no"])
+    assert not model.deterministic
+
+
+def test_of_an_answer_of_which_nothing_was_said_nothing_is_promised() -> None:
+    assert RobustAnswer("a", 3, False, "q", "mine").determinism == UNKNOWN
+    assert (UNKNOWN.model, UNKNOWN.scope) == ("unknown", "nothing")
