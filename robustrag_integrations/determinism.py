@@ -49,6 +49,12 @@ class Repeats:
         why = f"{self.why}; {said}" if self.why else said
         return replace(self, model="samples" if differed else self.model, why=why, probe=probe)
 
+    def with_other(self, other: Repeats) -> Repeats:
+        """What is known of two models that make one answer together: the worse of the two."""
+        worse = max(self.model, other.model, key=("deterministic", "unknown", "samples").index)
+        why = [r.why for r in (self, other) if r.model == worse and r.why]
+        return Repeats(worse, "; ".join(dict.fromkeys(why)), self.probe or other.probe)
+
     @property
     def in_doubt(self) -> bool:
         """Whether answers warn: the model samples, or there is a reason to think that it might."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 
-from robustrag_integrations.models.base import FinalAnswers, Response, Role, TextModel
+from robustrag_integrations.determinism import Repeats
+from robustrag_integrations.models.base import FinalAnswers, Response, Role, TextModel, repeats_of
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
 
@@ -54,9 +55,9 @@ class TwoModels(TextModel):
         return f"{self._reader.description}, final answer by {self._writer.description}"
 
     @property
-    def deterministic(self) -> bool:
-        """Whether both are."""
-        return self._reader.deterministic and self._writer.deterministic
+    def repeats(self) -> Repeats:
+        """Whether both repeat themselves."""
+        return repeats_of(self._reader).with_other(repeats_of(self._writer))
 
     @property
     def shares_batches(self) -> bool:

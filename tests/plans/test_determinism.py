@@ -174,6 +174,13 @@ def test_a_probe_that_saw_differences_makes_certify_refuse() -> None:
     assert not model.deterministic
 
 
+def test_of_two_models_that_make_one_answer_the_worse_counts() -> None:
+    assert GREEDY.with_other(SAMPLES) == SAMPLES.with_other(GREEDY) == SAMPLES
+    assert SERVER.with_other(GREEDY) == SERVER
+    assert GREEDY.with_other(GREEDY) == GREEDY
+    assert SERVER.with_other(Repeats("unknown", "so is this one")).why == "it runs on a server; so is this one"
+
+
 def test_of_an_answer_of_which_nothing_was_said_nothing_is_promised() -> None:
     assert RobustAnswer("a", 3, False, "q", "mine").determinism == UNKNOWN
     assert (UNKNOWN.model, UNKNOWN.scope) == ("unknown", "nothing")

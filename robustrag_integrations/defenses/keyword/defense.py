@@ -83,14 +83,10 @@ class KeywordAggregation(TextDefense):
         min_radius: int = 0,
         accept_sampling: bool = False,
     ) -> None:
-<<<<<<< HEAD
         model = model if final_model is None else TwoModels(model, final_model)
-        super().__init__(model, group_size=group_size, group_by=group_by, min_radius=min_radius)
-=======
         super().__init__(
             model, group_size=group_size, group_by=group_by, min_radius=min_radius, accept_sampling=accept_sampling
         )
->>>>>>> be7633b (Answers say whether their model repeats itself, and what the radius promises of a run that was drawn)
         self.settings = KeywordSettings.of(
             alpha=alpha,
             beta=beta,
