@@ -222,8 +222,8 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
             model.codec if model is not None else None,
             self.min_radius,
             self._caveats,
-            self._repeats,
-            self.accept_sampling,
+            repeats=self._repeats,
+            accept_sampling=self.accept_sampling,
         )
         settings = replace(self.settings, prompts=self._prompts(trusted))
         calls = ModelCalls(self.llm, self._limit, self.timeout)

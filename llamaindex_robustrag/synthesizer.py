@@ -285,8 +285,8 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             self._local.codec if self._local is not None else None,
             self._min_radius,
             self._caveats,
-            self._repeats,
-            self._accept_sampling,
+            repeats=self._repeats,
+            accept_sampling=self._accept_sampling,
         )
         plan: Plan = self._method.load().whole_plan(plan_input, self._settings)
         return plan
