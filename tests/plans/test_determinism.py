@@ -184,3 +184,8 @@ def test_of_two_models_that_make_one_answer_the_worse_counts() -> None:
 def test_of_an_answer_of_which_nothing_was_said_nothing_is_promised() -> None:
     assert RobustAnswer("a", 3, False, "q", "mine").determinism == UNKNOWN
     assert (UNKNOWN.model, UNKNOWN.scope) == ("unknown", "nothing")
+
+
+def test_a_stored_report_gives_the_same_answer_back() -> None:
+    answer = kept(SERVER.after({"compared": 40, "differed": 3, "model": "m"}))
+    assert RobustAnswer.from_dict(json.loads(json.dumps(answer.to_dict()))).determinism == answer.determinism
