@@ -23,6 +23,7 @@ from langchain_core.runnables.config import ContextThreadPoolExecutor, merge_con
 from langchain_robustrag.language_models import is_synchronous
 from langchain_robustrag.limits import CallLimit
 from langchain_robustrag.prompts import FilledPrompt
+from langchain_robustrag.quiet import quieted
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.models.call_threads import CallThreads
@@ -202,13 +203,13 @@ class CallPerformer:
 
     def _shown(self, error: BaseException) -> Exception:
         """The exception, or what may be shown of it where it holds one of the model's keys."""
-        if isinstance(error, Exception) and isinstance(error, _steering()):
+        if isinstance(error, Exception) and steers(error):
             return error
         return presentable(error, secrets_of(self.calls.llm))
 
     def _failed(self, error: Exception) -> Response:
         """A failed group is an abstention, unless the exception steers the graph or the task around it."""
-        if isinstance(error, _steering()):
+        if steers(error):
             raise error
         self.failure = self.failure or error
         return Response(None, error=in_one_line(error))
@@ -219,11 +220,13 @@ class CallPerformer:
             "tags": [NOSTREAM, ISOLATED],
             "metadata": {"robustrag_group": index},
         }
-        return merge_configs(child_config(self.config, self.run_manager, f"group:{index}"), extra)
+        return quieted(merge_configs(child_config(self.config, self.run_manager, f"group:{index}"), extra))
 
     def _final(self, *, shown: bool = True) -> RunnableConfig:
-        extra: RunnableConfig = {"run_name": "final"} if shown else {"run_name": "final", "tags": [NOSTREAM]}
-        return merge_configs(child_config(self.config, self.run_manager, "final"), extra)
+        child = child_config(self.config, self.run_manager, "final")
+        if shown and NOSTREAM not in (self.config.get("tags") or ()):
+            return merge_configs(child, {"run_name": "final"})
+        return quieted(merge_configs(child, {"run_name": "final", "tags": [NOSTREAM]}))
 
 
 def child_config(config: RunnableConfig, run_manager: RunManager, tag: str) -> RunnableConfig:
@@ -231,8 +234,8 @@ def child_config(config: RunnableConfig, run_manager: RunManager, tag: str) -> R
     return patch_config(config, callbacks=run_manager.get_child(tag))
 
 
-def _steering() -> tuple[type[BaseException], ...]:
-    """Exceptions that are not failures: cancellation, and LangGraph's interrupts, which are `Exception`s."""
+def steers(error: BaseException) -> bool:
+    """Whether an exception is no failure: a cancellation, or one of LangGraph's interrupts, which are `Exception`s."""
     graph = sys.modules.get("langgraph.errors")
     bubble = (graph.GraphBubbleUp,) if graph else ()
-    return (asyncio.CancelledError, concurrent.futures.CancelledError, *bubble)
+    return isinstance(error, (asyncio.CancelledError, concurrent.futures.CancelledError, *bubble))

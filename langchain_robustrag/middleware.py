@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.documents import Document
 from langchain_core.language_models import LanguageModelLike
-from langchain_core.messages import ToolMessage
 from langchain_core.prompts import BasePromptTemplate
-from langchain_core.tools.retriever import RetrieverInput
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool
 from typing_extensions import Unpack
 
 from langchain_robustrag.aggregations import RobustOptions
+from langchain_robustrag.calls import steers
 from langchain_robustrag.chain import create_robust_documents_chain
-from langchain_robustrag.documents import is_documents
 from langchain_robustrag.questions import last_human_text, question_inputs
-from langchain_robustrag.tool import content_and_artifact
+from langchain_robustrag.tool import hidden
+from langchain_robustrag.tool_results import Asking, ToolCall, ToolResults
+from langchain_robustrag.watched_tools import Watched
 from robustrag_integrations.models.base import DecodingModel
 
 try:
@@ -29,24 +30,26 @@ except ImportError as error:
 
 if TYPE_CHECKING:
     from langchain.agents.middleware import ToolCallRequest
+    from langchain_core.messages import ToolMessage
     from langgraph.types import Command
-
-_LOG = logging.getLogger(__name__)
 
 
 class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
     """Replaces what a retriever tool returns by a robust answer from its documents.
 
-    A result counts as retrieved when its artifact is a list of documents, when the tool was made by
-    `create_retriever_tool`, or when the tool is named in `tools`. Without documents in the artifact (make retriever
-    tools with `response_format="content_and_artifact"`) the whole content is one group, with radius 0: text that was
-    joined is never split again, since the author of a part could forge further documents. Other tools' results
-    pass through.
+    Answered from, whatever the tool: documents in its artifact, as objects, pairs with scores, dicts, Anthropic's
+    `search_result` blocks, in the messages of a `Command`, or as JSON. A tool that is named in `tools`, or was made by
+    `create_retriever_tool`, never gets through as it is: without documents its rows of text are documents, else its
+    whole text is one group, with radius 0, since text that was joined is never split again; what is no text is refused
+    with a tool error. What other tools return without documents passes; this is logged once per tool, and
+    `find_undefended(agent)` lists it.
 
     Args:
         llm: what reads the documents; see `create_robust_documents_chain`. It may be a smaller model than the agent's.
         prompt: see there; its variables besides the documents are `input`, `question` or `query`.
-        tools: names of further tools whose results are to be treated as retrieved text.
+        tools: tools, or names of them, whose results are retrieved text whatever they look like.
+        trusted: tools, or names of them, whose results nobody else writes; they pass unread.
+        strict: whether tools that are in neither list are refused when no documents are found in their result.
         options: the keyword arguments of `create_robust_documents_chain`.
 
     Example:
@@ -61,60 +64,95 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
         llm: LanguageModelLike | DecodingModel,
         prompt: BasePromptTemplate[Any] | None = None,
         *,
-        tools: Collection[str] = (),
+        tools: Collection[str | BaseTool] = (),
+        trusted: Collection[str | BaseTool] = (),
+        strict: bool = False,
         **options: Unpack[RobustOptions],
     ) -> None:
         super().__init__()
-        if isinstance(tools, str):
-            raise TypeError(f"tools={tools!r} must be a list of tool names; wrap it: [{tools!r}]")
-        self._names = frozenset(tools)
         self._context = options.get("document_variable_name", "context")
         self._answering = create_robust_documents_chain(llm, prompt, return_robustness=True, **options)
+        named, passing = _names("tools", tools), _names("trusted", trusted)
+        if both := sorted(named & passing):
+            raise ValueError(f"{', '.join(both)} cannot be both in tools= (answered from) and trusted= (passed unread)")
+        self._results = ToolResults(named, passing, strict, one_group=bool(options.get("min_radius")))
+
+    @property
+    def results(self) -> ToolResults:
+        """What becomes of which tool's results, and which tools' results have passed."""
+        return self._results
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
     ) -> ToolMessage | Command[Any]:
         """Run the tool, then answer from what it retrieved."""
-        message = handler(request)
-        if not isinstance(message, ToolMessage) or (documents := self._retrieved(request, message)) is None:
-            return message
-        inputs = {**question_inputs(_question(request)), self._context: documents}
-        return _replaced(message, self._answering.invoke(inputs, request.runtime.config), documents)
+        watched = Watched.of(request.tool)
+        asking = self._read(request, watched, handler(request.override(tool=watched.tool)))
+        try:
+            documents = next(asking)
+            while True:
+                documents = asking.send(self._answer(request, documents))
+        except StopIteration as done:
+            return done.value  # type: ignore[no-any-return]
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
     ) -> ToolMessage | Command[Any]:
         """`wrap_tool_call` without blocking the event loop."""
-        message = await handler(request)
-        if not isinstance(message, ToolMessage) or (documents := self._retrieved(request, message)) is None:
-            return message
-        inputs = {**question_inputs(_question(request)), self._context: documents}
-        return _replaced(message, await self._answering.ainvoke(inputs, request.runtime.config), documents)
+        watched = Watched.of(request.tool)
+        asking = self._read(request, watched, await handler(request.override(tool=watched.tool)))
+        try:
+            documents = next(asking)
+            while True:
+                documents = asking.send(await self._aanswer(request, documents))
+        except StopIteration as done:
+            return done.value  # type: ignore[no-any-return]
 
-    def _retrieved(self, request: ToolCallRequest, message: ToolMessage) -> list[Document] | None:
-        """The documents to answer from; None when the message is not to be replaced."""
-        if message.status == "error":
-            return None
-        if is_documents(message.artifact):
-            return list(message.artifact)
-        made_here = isinstance(message.artifact, dict) and {"documents", "robustness"} <= message.artifact.keys()
-        named = request.tool_call["name"] in self._names
-        if made_here or not (named or getattr(request.tool, "args_schema", None) is RetrieverInput):
-            return None
-        text = str(message.text)
-        if not text.strip():
-            return None
-        _LOG.warning(
-            "tool %r gave no documents as its artifact: its whole content is one group, with no guarantee. Make it "
-            "with response_format='content_and_artifact'",
+    def _answer(self, request: ToolCallRequest, documents: list[Document]) -> dict[str, Any] | Exception:
+        try:
+            answered: dict[str, Any] = self._answering.invoke(*self._inputs(request, documents))
+        except Exception as error:
+            if steers(error):
+                raise
+            return error
+        return answered
+
+    async def _aanswer(self, request: ToolCallRequest, documents: list[Document]) -> dict[str, Any] | Exception:
+        try:
+            answered: dict[str, Any] = await self._answering.ainvoke(*self._inputs(request, documents))
+        except Exception as error:
+            if steers(error):
+                raise
+            return error
+        return answered
+
+    def _read(self, request: ToolCallRequest, watched: Watched, result: Any) -> Asking:
+        call = ToolCall(
             request.tool_call["name"],
+            str(request.tool_call["id"] or ""),
+            request.tool,
+            watched.returned,
+            watched.entered,
+            _messages(request.state) or (),
         )
-        return [Document(page_content=text)]
+        return self._results.read(call, result)
+
+    def _inputs(self, request: ToolCallRequest, documents: list[Document]) -> tuple[dict[str, Any], RunnableConfig]:
+        inputs = {**question_inputs(_question(request)), self._context: documents}
+        return inputs, hidden(request.runtime.config)
 
 
-def _replaced(message: ToolMessage, answered: dict[str, Any], documents: list[Document]) -> ToolMessage:
-    content, artifact = content_and_artifact(answered, documents)
-    return message.model_copy(update={"content": content, "artifact": artifact})
+def _names(argument: str, tools: Collection[str | BaseTool]) -> frozenset[str]:
+    if isinstance(tools, (str, BaseTool)):
+        raise TypeError(f"{argument}={tools!r:.60} must be a list of tools or their names; wrap it: [{tools!r:.60}]")
+    names = [tool.name if isinstance(tool, BaseTool) else tool for tool in tools]
+    if wrong := [name for name in names if not isinstance(name, str)]:
+        raise TypeError(f"{argument} must hold tools or their names, got {type(wrong[0]).__name__}")
+    return frozenset(names)
+
+
+def _messages(state: Any) -> Any:
+    return state.get("messages") if isinstance(state, dict) else getattr(state, "messages", None)
 
 
 def _question(request: ToolCallRequest) -> str:
@@ -125,6 +163,4 @@ def _question(request: ToolCallRequest) -> str:
         return query
     if len(texts) == 1:
         return texts[0]
-    state = request.state
-    messages = state.get("messages") if isinstance(state, dict) else getattr(state, "messages", None)
-    return last_human_text(messages) or " ".join(texts)
+    return last_human_text(_messages(request.state)) or " ".join(texts)

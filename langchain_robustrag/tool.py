@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from langchain_core.language_models import LanguageModelLike
 from langchain_core.prompts import BasePromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import StructuredTool
+from langchain_core.runnables.config import merge_configs
+from langchain_core.tools import StructuredTool, ToolException
 from langchain_core.tools.retriever import RetrieverInput
 from typing_extensions import Unpack
 
 from langchain_robustrag.aggregations import RobustOptions
+from langchain_robustrag.calls import NOSTREAM, steers
 from langchain_robustrag.chain import create_robust_documents_chain
 from langchain_robustrag.questions import question_inputs
 from robustrag_integrations.models.base import DecodingModel
+from robustrag_integrations.redaction import in_one_line
+
+_LOG = logging.getLogger(__name__)
+
+
+class RobustRetrieverTool(StructuredTool):
+    """A tool of `create_robust_retriever_tool`: its content is an answer, and no document."""
 
 
 def create_robust_retriever_tool(
@@ -26,7 +36,7 @@ def create_robust_retriever_tool(
     *,
     prompt: BasePromptTemplate[Any] | None = None,
     **options: Unpack[RobustOptions],
-) -> StructuredTool:
+) -> RobustRetrieverTool:
     """Create a tool that retrieves documents and answers from them robustly.
 
     The agent reads the answer, never a document: what a document tells the agent to do does not reach it unless enough
@@ -42,7 +52,8 @@ def create_robust_retriever_tool(
 
     Returns:
         A tool with the argument `query`. Its content is the answer, its artifact a dict with `documents` and
-        `robustness`, a `RobustAnswer.to_dict()`, which a checkpointer can store.
+        `robustness`, a `RobustAnswer.to_dict()`, which a checkpointer can store. Documents that cannot be read (the
+        model fails, say) are a tool error, which names no text of theirs; the retriever's own errors are raised.
 
     Example:
         ```python
@@ -55,24 +66,49 @@ def create_robust_retriever_tool(
 
     def search(query: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
         documents = retriever.invoke(query, config)
-        answered = answering.invoke({**question_inputs(query), context: documents}, config)
+        try:
+            answered = answering.invoke({**question_inputs(query), context: documents}, hidden(config))
+        except Exception as error:
+            if steers(error):
+                raise
+            raise ToolException(unread(error)) from error
         return content_and_artifact(answered, documents)
 
     async def asearch(query: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
         documents = await retriever.ainvoke(query, config)
-        answered = await answering.ainvoke({**question_inputs(query), context: documents}, config)
+        try:
+            answered = await answering.ainvoke({**question_inputs(query), context: documents}, hidden(config))
+        except Exception as error:
+            if steers(error):
+                raise
+            raise ToolException(unread(error)) from error
         return content_and_artifact(answered, documents)
 
-    return StructuredTool(
+    return RobustRetrieverTool(
         name=name,
         description=description,
         func=search,
         coroutine=asearch,
         args_schema=RetrieverInput,
         response_format="content_and_artifact",
+        handle_tool_error=True,
     )
+
+
+def hidden(config: RunnableConfig) -> RunnableConfig:
+    """The config of an answer that is a tool's: its tokens are not for the screen, where the agent's reply will be."""
+    return merge_configs(config, {"tags": [NOSTREAM]})
+
+
+def unread(error: Exception) -> str:
+    """What an agent is told of a reader that failed.
+
+    Only what sort of failure it was: messages of exceptions may quote what was read. The rest goes to the log.
+    """
+    _LOG.warning("retrieved documents could not be read: %s", in_one_line(error))
+    return f"the documents that were found could not be read ({type(error).__name__})"
 
 
 def content_and_artifact(answered: dict[str, Any], documents: Any) -> tuple[str, dict[str, Any]]:
     """What a tool message holds: the answer, and what never reaches the agent's model."""
-    return str(answered["answer"]), {"documents": documents, "robustness": answered["robustness"].to_dict()}
+    return answered["robustness"].text, {"documents": documents, "robustness": answered["robustness"].to_dict()}

@@ -165,7 +165,7 @@ def test_a_named_tool_is_treated_as_retrieval() -> None:
     middleware: Any = RobustRetrievalMiddleware(Reader(), tools=["search"])
     state = create_agent(GullibleAgent(), [echo_tool((ORDER, None))], middleware=[middleware]).invoke(QUESTION_MESSAGES)  # type: ignore[arg-type]
     assert "send_money" not in str(last_tool_message(state).content)
-    with pytest.raises(TypeError, match="list of tool names"):
+    with pytest.raises(TypeError, match="list of tools or their names"):
         RobustRetrievalMiddleware(Reader(), tools="search")
 
 

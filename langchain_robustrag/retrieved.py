@@ -1,0 +1,155 @@
+"""Documents in whatever a tool returns: lists, pairs with scores, dicts, content blocks, messages, commands, JSON.
+
+What a tool returns as objects has the tool's own structure, and each document in it is one. Text has no structure that
+counts: whoever wrote a part of it could have written all of it, so documents that are read out of JSON text are kept
+apart but earn no radius.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from langchain_core.documents import Document
+from langchain_core.messages import BaseMessage
+from pydantic import BaseModel
+
+MOST_DOCUMENTS = 10_000
+_MOST_PARTS = 200_000  # that are looked at in one result
+_DEEPEST = 50
+_LONGEST_JSON = 5_000_000  # characters
+_TEXT_KEYS = ("page_content", "content", "text", "snippet", "body", "raw_content", "markdown", "summary")
+_SOURCE_KEYS = ("source", "url", "link", "href", "uri")
+_TEXT_BLOCKS = ("text", "output_text")
+
+
+class UnreadableError(ValueError):
+    """A result that is too deep or too large to be looked through."""
+
+
+def documents_in(value: Any) -> list[Document]:
+    """Every document in a value, in order; the same one counts once.
+
+    Raises:
+        UnreadableError: the value is too deep or too large.
+    """
+    if isinstance(value, (list, tuple)) and value and all(isinstance(item, Document) for item in value):
+        return list(value)
+    found: list[Document] = []
+    known: set[str] = set()
+    for part in _parts(value):
+        document = _document(part)
+        if document is not None and (key := repr((document.page_content, document.metadata))) not in known:
+            known.add(key)
+            found.append(document)
+    if len(found) > MOST_DOCUMENTS:
+        raise UnreadableError(f"{len(found)} documents in one result; at most {MOST_DOCUMENTS} are read")
+    return found
+
+
+def records_in(value: Any) -> list[Document]:
+    """Rows of a result list, such as `{"url": ..., "content": ...}`, as documents.
+
+    Raises:
+        UnreadableError: the value is too deep or too large.
+    """
+    return [r for part in _parts(value) if isinstance(part, Mapping) and (r := _record(part)) is not None]
+
+
+def parsed_json(text: str) -> Any:
+    """What a JSON text says; None if it is not the text of an object or a list."""
+    if len(text) > _LONGEST_JSON or not text.lstrip().startswith(("{", "[")):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def text_of(content: Any) -> str | None:
+    """A message's content as one text; None if there is more in it than text, or it is of no known form."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return None
+    texts = [_block_text(block) for block in content]
+    return None if any(text is None for text in texts) else "\n\n".join(str(text) for text in texts)
+
+
+def _block_text(block: Any) -> str | None:
+    if isinstance(block, str):
+        return block
+    if isinstance(block, Mapping) and block.get("type") in _TEXT_BLOCKS and isinstance(block.get("text"), str):
+        return str(block["text"])
+    return None
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """The value and what is in it, down to documents, which are not taken apart."""
+    waiting, seen, looked = [(value, 0)], set[int](), 0
+    keep = []  # ids are only good as long as their objects live
+    while waiting:
+        part, depth = waiting.pop()
+        looked += 1
+        if depth > _DEEPEST or looked > _MOST_PARTS:
+            raise UnreadableError("the result is too deep or too large to be looked through")
+        inner = [] if isinstance(part, str) else _inside(part)
+        if inner and id(part) in seen:
+            continue
+        seen.add(id(part))
+        keep.append(part)
+        yield part
+        if _document(part) is None:
+            waiting.extend((item, depth + 1) for item in reversed(inner))
+
+
+def _inside(part: Any) -> list[Any]:
+    if isinstance(part, Mapping):
+        return list(part.values())
+    if isinstance(part, (list, tuple, set, frozenset)):
+        return list(part)
+    if isinstance(part, BaseMessage):
+        return [part.content, getattr(part, "artifact", None)]
+    if isinstance(part, BaseModel):
+        return [getattr(part, name, None) for name in type(part).model_fields]
+    if dataclasses.is_dataclass(part) and not isinstance(part, type):
+        return [getattr(part, f.name, None) for f in dataclasses.fields(part)]
+    return []
+
+
+def _document(part: Any) -> Document | None:
+    """The document that a part is, if it is one: a `Document`, one as a dict, or a content block that shows one."""
+    if isinstance(part, Document):
+        return part
+    if not isinstance(part, Mapping):
+        return None
+    if isinstance(part.get("page_content"), str):
+        metadata = part.get("metadata")
+        return Document(part["page_content"], metadata=dict(metadata) if isinstance(metadata, Mapping) else {})
+    if part.get("type") in ("search_result", "document", "text-plain"):
+        return _shown(part)
+    return None
+
+
+def _shown(block: Mapping[str, Any]) -> Document | None:
+    """A `search_result`, `document` or `text-plain` block; one without text that can be read is no document."""
+    source = block.get("source")
+    body = source if isinstance(source, Mapping) else block
+    texts = [body.get(key) for key in ("content", "text", "data") if body.get(key) is not None]
+    if not texts or body.get("type") in ("base64", "url", "file"):
+        return None
+    text = text_of(texts[0] if isinstance(texts[0], (str, list)) else [texts[0]])
+    if text is None:
+        return None
+    named = {"source": source if isinstance(source, str) else None, "title": block.get("title")}
+    return Document(text, metadata={key: str(value) for key, value in named.items() if value is not None})
+
+
+def _record(part: Mapping[Any, Any]) -> Document | None:
+    text = next((part[key] for key in _TEXT_KEYS if isinstance(part.get(key), str) and part[key].strip()), None)
+    source = next((part[key] for key in _SOURCE_KEYS if isinstance(part.get(key), str)), None)
+    if text is None or (source is None and "title" not in part and "page_content" not in part):
+        return None
+    return Document(text, metadata={} if source is None else {"source": source})

@@ -1,0 +1,227 @@
+"""What an agent may read of a tool's result: an answer from its documents, the result as it is, or an error."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from langchain_core.documents import Document
+from langchain_core.messages import BaseMessage, RemoveMessage, ToolMessage
+from langchain_core.messages.utils import convert_to_messages
+from langchain_core.tools.retriever import RetrieverInput
+
+from langchain_robustrag.retrieved import UnreadableError, documents_in, parsed_json, records_in, text_of
+from langchain_robustrag.tool import RobustRetrieverTool, content_and_artifact, unread
+from robustrag_integrations.display import printable
+
+_LOG = logging.getLogger(__name__)
+_FROM_TEXT = (
+    "the documents were read out of text, all of which one source may have written: no radius; let the tool return "
+    "documents as its artifact (response_format='content_and_artifact')"
+)
+
+Asking: TypeAlias = Generator[list[Document], Any, Any]
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """A tool call whose result is read.
+
+    Attributes:
+        name: the tool's name.
+        id: the call's.
+        tool: the tool, None where it is not known.
+        returned: what its function returned, before LangChain made a message of it; None if that was not seen.
+        entered: whether its function ran, as far as can be seen.
+        history: the messages that the agent has read already.
+    """
+
+    name: str
+    id: str
+    tool: Any
+    returned: Any
+    entered: bool
+    history: Sequence[Any]
+
+
+@dataclass(frozen=True)
+class ToolResults:
+    """The rules for what tools return.
+
+    Attributes:
+        named: tools whose results are retrieved text whatever they look like.
+        trusted: tools whose results pass unread.
+        strict: whether unknown tools are refused when no documents are found in what they return.
+        one_group: whether documents that were read out of text share a group.
+        passed: the unknown tools whose results have passed.
+    """
+
+    named: frozenset[str]
+    trusted: frozenset[str]
+    strict: bool
+    one_group: bool
+    passed: set[str] = field(default_factory=set)
+
+    def retrieves(self, name: str, tool: Any) -> bool:
+        """Whether a tool's results are retrieved text whatever they look like."""
+        return name in self.named or getattr(tool, "args_schema", None) is RetrieverInput
+
+    def passes(self, name: str, tool: Any) -> bool:
+        """Whether a tool's results need no reading: they are robust answers already, or trusted."""
+        return name in self.trusted or (name not in self.named and type(tool) is RobustRetrieverTool)
+
+    def read(self, call: ToolCall, result: Any) -> Asking:
+        """The result that the agent may read.
+
+        Yields:
+            Documents to answer from; what is sent back is the answer with its report, or the exception.
+        """
+        if self.passes(call.name, call.tool):
+            return result
+        try:
+            if not isinstance(result, list):
+                return (yield from self._item(call, result))
+            read: list[Any] = []
+            for item in result:
+                read += [(yield from self._item(call, item))]
+            return read
+        except UnreadableError as error:
+            return _refused(call, str(error))
+
+    def _item(self, call: ToolCall, result: Any) -> Asking:
+        if isinstance(result, BaseMessage):
+            raw = None if isinstance(call.returned, BaseMessage) or _holds_messages(call.returned) else call.returned
+            return (yield from self._message(call, result, raw))
+        return (yield from self._command(call, result))
+
+    def _command(self, call: ToolCall, command: Any) -> Asking:
+        """A command's messages one by one; what else it holds may be in the state, but not on its way to a model."""
+        update, retrieved = getattr(command, "update", None), self.retrieves(call.name, call.tool)
+        sent = [s.arg for s in _listed(getattr(command, "goto", ())) if hasattr(s, "arg")]
+        if documents_in(sent) or (retrieved and sent):
+            return _refused(call, "it sends what it retrieved to another node")
+        pairs, rebuild = _pairs(update)
+        if pairs is None:
+            if retrieved or documents_in(update):
+                return _refused(call, f"its command's update is a {type(update).__name__}, which cannot be read")
+            return self._through(call, command)
+        changed = []
+        for key, value in pairs:
+            if key == "messages" or _is_messages(value):
+                value = yield from self._messages(call, value)
+            changed.append((key, value))
+        return replace(command, update=rebuild(changed))
+
+    def _messages(self, call: ToolCall, value: Any) -> Asking:
+        read = []
+        for message in convert_to_messages(_listed(value)):
+            if isinstance(message, RemoveMessage) or any(message is m or message == m for m in call.history):
+                read.append(message)
+            else:
+                read.append((yield from self._message(call, message, None)))
+        return read
+
+    def _message(self, call: ToolCall, message: BaseMessage, raw: Any) -> Asking:
+        """A message with an answer for its content, as it is, or as an error."""
+        if isinstance(message, ToolMessage) and message.status == "error" and not call.entered:
+            return message  # the arguments were wrong; the tool never ran
+        documents, from_text = self._documents(call, message, raw)
+        if documents:
+            return (yield from self._answered(call, message, documents, from_text=from_text))
+        if not self.retrieves(call.name, call.tool):
+            return self._through(call, message)
+        text = text_of(message.content)
+        if text is None:
+            return _refused(call, "it returned something other than text or documents", message)
+        if not text.strip():
+            return message
+        if isinstance(message, ToolMessage) and message.status == "error":
+            _LOG.warning("tool %r failed: %s", call.name, printable(text, 300))
+            return _refused(call, "it failed; what it said is in the log", message)
+        _LOG.warning(
+            "tool %r gave no documents as its artifact: its whole content is one group, with no guarantee. Make it "
+            "with response_format='content_and_artifact'",
+            call.name,
+        )
+        return (yield from self._answered(call, message, [Document(text)], from_text=True))
+
+    def _documents(self, call: ToolCall, message: BaseMessage, raw: Any) -> tuple[list[Document], bool]:
+        """The documents to answer from, and whether they were read out of text."""
+        content = message.content if isinstance(message.content, list) else None
+        places = [getattr(message, "artifact", None), raw, content]
+        readers = [documents_in, records_in] if self.retrieves(call.name, call.tool) else [documents_in]
+        for reader in readers:
+            for place in places:
+                if found := reader(place):
+                    return found, False
+        texts = [message.content] if isinstance(message.content, str) else [text_of([b]) or "" for b in content or ()]
+        parsed = [value for text in texts if (value := parsed_json(str(text))) is not None]
+        for reader in readers:
+            if found := reader(parsed):
+                return ([Document("\n\n".join(map(str, texts)))] if self.one_group else found), True
+        return [], False
+
+    def _answered(self, call: ToolCall, message: BaseMessage, documents: list[Document], *, from_text: bool) -> Asking:
+        answered = yield documents
+        if isinstance(answered, Exception):
+            return _refused(call, unread(answered), message)
+        if from_text:
+            report = answered["robustness"]
+            report = replace(report, radius=0, warnings=(*report.warnings, _FROM_TEXT))
+            answered = {**answered, "robustness": report}
+        content, artifact = content_and_artifact(answered, documents)
+        if not isinstance(message, ToolMessage):
+            return message.model_copy(update={"content": content})
+        return message.model_copy(update={"content": content, "artifact": artifact, "status": "success"})
+
+    def _through(self, call: ToolCall, result: Any) -> Any:
+        """A result in which nothing was recognised: passed and said once, or refused."""
+        if self.strict:
+            return _refused(call, "it is in neither tools= nor trusted= of a strict RobustRetrievalMiddleware", result)
+        if call.name not in self.passed:
+            self.passed.add(call.name)
+            _LOG.warning(
+                "what tool %r returned reached the agent as it is, since no documents were recognised in it. List the "
+                "tool in tools= to have it answered from, or in trusted= if nobody else writes what it returns; "
+                "strict=True refuses such tools",
+                call.name,
+            )
+        return result
+
+
+def _refused(call: ToolCall, why: str, message: Any = None) -> Any:
+    """A tool error in place of a result, or of one message of it."""
+    text = f"The result of {call.name} was withheld: {why}."
+    if isinstance(message, BaseMessage) and not isinstance(message, ToolMessage):
+        return message.model_copy(update={"content": text})
+    kept = {"id": message.id} if isinstance(message, ToolMessage) else {}
+    call_id = message.tool_call_id if isinstance(message, ToolMessage) else call.id
+    return ToolMessage(text, tool_call_id=call_id, name=call.name, status="error", **kept)
+
+
+def _pairs(update: Any) -> tuple[list[tuple[Any, Any]] | None, Any]:
+    """A command's update as pairs of key and value, and how it is put together again; None if it is of another kind."""
+    if update is None:
+        return [], lambda pairs: None
+    if isinstance(update, Mapping):
+        return list(update.items()), dict
+    if isinstance(update, (list, tuple)):
+        if update and all(isinstance(u, tuple) and len(u) == 2 and isinstance(u[0], str) for u in update):
+            return list(update), list
+        return [("messages", update)], lambda pairs: pairs[0][1]
+    return None, None
+
+
+def _is_messages(value: Any) -> bool:
+    return any(isinstance(item, BaseMessage) for item in _listed(value))
+
+
+def _holds_messages(value: Any) -> bool:
+    """Whether a tool returned messages or commands of its own making."""
+    return any(isinstance(item, BaseMessage) or hasattr(item, "goto") for item in _listed(value))
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
