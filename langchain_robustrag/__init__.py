@@ -20,6 +20,7 @@ from langchain_robustrag.diverse import DiverseRetriever
 from langchain_robustrag.graph import create_robust_node
 from langchain_robustrag.retrieval import create_robust_retrieval_chain
 from langchain_robustrag.runnable import REPORT_EVENT, RobustDocuments
+from langchain_robustrag.supporting import supporting_documents
 from langchain_robustrag.tool import create_robust_retriever_tool
 
 __all__ = [
@@ -31,4 +32,5 @@ __all__ = [
     "create_robust_node",
     "create_robust_retrieval_chain",
     "create_robust_retriever_tool",
+    "supporting_documents",
 ]

@@ -47,6 +47,7 @@ class RobustOptions(MethodOptions, total=False):
     group_size: int
     min_radius: int
     accept_sampling: bool
+    citation_markers: bool
     choices: Sequence[str]
     question: Question
     keyword_prompt: BasePromptTemplate[Any]

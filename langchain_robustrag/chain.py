@@ -33,6 +33,7 @@ def create_robust_documents_chain(
     group_size: int = 1,
     min_radius: int = 0,
     accept_sampling: bool = False,
+    citation_markers: bool = False,
     choices: Sequence[str] | None = None,
     question: Question | None = None,
     keyword_prompt: BasePromptTemplate[Any] | None = None,
@@ -67,6 +68,8 @@ def create_robust_documents_chain(
             is streamed before the radius is known.
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
             `robustness.determinism` still says what holds.
+        citation_markers: the answer has `[1]` where the documents that the report's `citations` number 1
+            support it; none is the model's. It is then streamed in one piece, and the report's `text` has no markers.
         choices: voting: the options, unless each call brings its own as the input `choices`. The prompt may show them
             as `{choices}`.
         question: which input is the question: a key, or a function from the inputs. None: `input`, `question` or
@@ -131,6 +134,7 @@ def create_robust_documents_chain(
         isolation=Isolation(group_size, group_by, document_prompt or DEFAULT_DOCUMENT_PROMPT, document_separator),
         min_radius=min_radius,
         accept_sampling=accept_sampling,
+        citation_markers=citation_markers,
         keyword_prompt=extra_prompt("keyword", keyword_prompt, method, checked.prompts, name, own=prompt is None),
         no_retrieval_prompt=extra_prompt("no_retrieval", no_retrieval_prompt, method, checked.prompts, name, own=True),
         choices=check_choices(choices) if choices is not None else None,

@@ -35,6 +35,7 @@ from langchain_robustrag.language_models import has_pipeline, repeats_of_runnabl
 from langchain_robustrag.limits import CallLimit
 from langchain_robustrag.prompts import FilledTemplate, FormattedTemplate, check_inputs
 from langchain_robustrag.questions import Question, find_question
+from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.defenses.base import PlanInput
 from robustrag_integrations.defenses.registry import method_of
 from robustrag_integrations.determinism import Repeats
@@ -82,6 +83,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
     isolation: SkipValidation[Isolation]
     min_radius: int = 0
     accept_sampling: bool = False
+    citation_markers: bool = False
     keyword_prompt: SkipValidation[BasePromptTemplate[Any] | None] = None
     no_retrieval_prompt: SkipValidation[BasePromptTemplate[Any] | None] = None
     choices: tuple[str, ...] | None = None
@@ -146,7 +148,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
             answer = run(call.plan, call.perform)
         except QuorumError as error:
             raise error from call.failure
-        parsed = self.output_parser.invoke(answer.text, child_config(config, run_manager, "parse"))
+        parsed = self.output_parser.invoke(self._shown(answer), child_config(config, run_manager, "parse"))
         dispatch_custom_event(REPORT_EVENT, answer.to_dict(), config=config)
         return {"answer": parsed, "robustness": answer} if self.return_robustness else parsed
 
@@ -158,7 +160,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
             answer = await arun(call.plan, call.perform.aperform)
         except QuorumError as error:
             raise error from call.failure
-        parsed = await self.output_parser.ainvoke(answer.text, child_config(config, run_manager, "parse"))
+        parsed = await self.output_parser.ainvoke(self._shown(answer), child_config(config, run_manager, "parse"))
         await adispatch_custom_event(REPORT_EVENT, answer.to_dict(), config=config)
         return {"answer": parsed, "robustness": answer} if self.return_robustness else parsed
 
@@ -224,11 +226,15 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
             self._caveats,
             repeats=self._repeats,
             accept_sampling=self.accept_sampling,
+            markers=self.citation_markers,
         )
         settings = replace(self.settings, prompts=self._prompts(trusted))
         calls = ModelCalls(self.llm, self._limit, self.timeout)
         performer = CallPerformer(calls, config, run_manager) if model is None else DecodingPerformer(model)
         return _Call(method.load().whole_plan(plan_input, settings), performer)
+
+    def _shown(self, answer: RobustAnswer) -> str:
+        return answer.marked_text if self.citation_markers else answer.text
 
     def _check_inputs(self, given: Mapping[str, Any], votes: bool) -> None:
         """Raise KeyError when a prompt needs an input that is not there, and that no plan fills in."""

@@ -19,6 +19,7 @@ from llamaindex_robustrag.chat_engines import RobustCondensePlusContextChatEngin
 from llamaindex_robustrag.diverse import DiverseRetriever
 from llamaindex_robustrag.local import TextModelLLM, local_model_of
 from llamaindex_robustrag.query_engine import RobustRAGQueryEngine
+from llamaindex_robustrag.supporting import supporting_nodes
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer, get_robust_response_synthesizer
 from llamaindex_robustrag.wiring import Finding, UndefendedError, assert_defended, find_undefended
 
@@ -35,4 +36,5 @@ __all__ = [
     "find_undefended",
     "get_robust_response_synthesizer",
     "local_model_of",
+    "supporting_nodes",
 ]

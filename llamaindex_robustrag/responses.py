@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any
 
 from llama_index.core.bridge.pydantic import BaseModel, ValidationError
 
-from robustrag_integrations.answer import SCHEMA
+from robustrag_integrations.answer import SCHEMA, RobustAnswer
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
+
+OnAnswer = Callable[[RobustAnswer], object]
 
 
 def pending() -> dict[str, Any]:
@@ -16,38 +18,36 @@ def pending() -> dict[str, Any]:
     return {"schema": SCHEMA, "pending": True}
 
 
-def started(stream: AnswerStream, report: dict[str, Any]) -> Generator[str, None, None]:
-    """The stream's pieces. Everything before the first is done on return, so that failures are raised here."""
+def started(stream: AnswerStream, done: OnAnswer) -> Generator[str, None, None]:
+    """The stream's pieces, and then `done` with the answer.
+
+    Everything before the first piece is done on return, so that failures are raised here.
+    """
     first = next(stream, None)
-    return _pieces(first, stream, report)
+    return _pieces(first, stream, done)
 
 
-async def astarted(stream: AsyncAnswerStream, report: dict[str, Any]) -> AsyncGenerator[str, None]:
+async def astarted(stream: AsyncAnswerStream, done: OnAnswer) -> AsyncGenerator[str, None]:
     """`started` without blocking the event loop."""
     first = await anext(stream, None)
-    return _apieces(first, stream, report)
+    return _apieces(first, stream, done)
 
 
-def _pieces(first: str | None, stream: AnswerStream, report: dict[str, Any]) -> Generator[str, None, None]:
+def _pieces(first: str | None, stream: AnswerStream, done: OnAnswer) -> Generator[str, None, None]:
     with stream:
         if first is not None:
             yield first
         yield from stream
-        _fill(report, stream)
+        done(stream.answer)
 
 
-async def _apieces(first: str | None, stream: AsyncAnswerStream, report: dict[str, Any]) -> AsyncGenerator[str, None]:
+async def _apieces(first: str | None, stream: AsyncAnswerStream, done: OnAnswer) -> AsyncGenerator[str, None]:
     async with stream:
         if first is not None:
             yield first
         async for piece in stream:
             yield piece
-        _fill(report, stream)
-
-
-def _fill(report: dict[str, Any], stream: AnswerStream | AsyncAnswerStream) -> None:
-    report.clear()
-    report.update(stream.answer.to_dict())
+        done(stream.answer)
 
 
 def parsed(text: str, output_cls: type[BaseModel] | None) -> BaseModel | None:

@@ -6,6 +6,7 @@ import copy
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from llama_index.core import instrumentation
@@ -39,6 +40,7 @@ from llamaindex_robustrag.model import CallPolicy, LlamaIndexModel
 from llamaindex_robustrag.prompt_templates import prompts_dict, with_prompts
 from llamaindex_robustrag.responses import astarted, parsed, pending, started
 from llamaindex_robustrag.streaming_flag import StreamingFlag
+from llamaindex_robustrag.supporting import supporting_nodes
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.defenses.base import MethodSettings, PlanInput
@@ -77,6 +79,10 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             is streamed before the radius is known.
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
             `determinism` in the report still says what holds.
+        citation_markers: the response has `[1]` where the nodes that the report cites as number 1 support it; none
+            is the model's. It is then streamed in one piece, and the report's `text` has no markers.
+        supporting_only: `response.source_nodes` has those nodes alone that support the answer (`supporting_nodes`), so
+            that nobody is shown what was outvoted; of a streamed response when the last piece is out.
         choices: the options that `"voting"` votes on, unless `synthesize(choices=...)` names others.
         local_model: what `"decoding"` decodes with; None: the model inside a `HuggingFaceLLM`.
         llm_kwargs: passed on with every call to the LLM, such as `{"temperature": 0.0}`.
@@ -112,6 +118,8 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         group_by: GroupNodesBy = "source",
         min_radius: int = 0,
         accept_sampling: bool = False,
+        citation_markers: bool = False,
+        supporting_only: bool = False,
         choices: Sequence[str] | None = None,
         local_model: DecodingModel | None = None,
         llm_kwargs: Mapping[str, Any] | None = None,
@@ -132,11 +140,15 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         self._group_by = group_by
         self._min_radius = min_radius
         self._accept_sampling = accept_sampling
+        self._markers = citation_markers
+        self._supporting_only = supporting_only
         self._choices = choices
         self._policy = CallPolicy(num_workers, timeout, attempts, retry_on, dict(llm_kwargs or {}))
         self._plain = plain_llm(given)
         self._structure = given.output_cls if isinstance(given, StructuredLLM) else output_cls
         self._local: Any = None
+        if citation_markers and self._structure is not None:
+            raise ValueError("citation_markers puts markers into text; leave it out, or leave out output_cls")
         if self._method.needs_probabilities:
             if self._structure is not None:
                 raise ValueError(
@@ -219,9 +231,10 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         with self._callback_manager.event(CBEventType.SYNTHESIZE, payload=_payload(query)) as event:
             plan = self._plan(_text(query), group_nodes(nodes, self._group_by), **response_kwargs)
             if streaming:
-                report = pending()
-                pieces = started(self._stream(plan), report)
-                response = StreamingResponse(pieces, sources, self._metadata(sources, report))
+                shown = [] if self._supporting_only else sources
+                metadata = self._metadata(shown, pending())
+                pieces = started(self._stream(plan), partial(self._complete, metadata, shown, sources))
+                response = StreamingResponse(pieces, shown, metadata)
             else:
                 response = self._whole(run(plan, self._performer()), sources)
             event.on_end(payload={EventPayload.RESPONSE: response})
@@ -242,9 +255,10 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         with self._callback_manager.event(CBEventType.SYNTHESIZE, payload=_payload(query)) as event:
             plan = self._plan(_text(query), group_nodes(nodes, self._group_by), **response_kwargs)
             if streaming:
-                report = pending()
-                pieces = await astarted(self._astream(plan), report)
-                response = AsyncStreamingResponse(pieces, sources, self._metadata(sources, report))
+                shown = [] if self._supporting_only else sources
+                metadata = self._metadata(shown, pending())
+                pieces = await astarted(self._astream(plan), partial(self._complete, metadata, shown, sources))
+                response = AsyncStreamingResponse(pieces, shown, metadata)
             else:
                 response = self._whole(await arun(plan, self._performer().aperform), sources)
             event.on_end(payload={EventPayload.RESPONSE: response})
@@ -255,8 +269,8 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         """Answer from bare texts, each a group of its own; without the report, which `synthesize` gives."""
         plan = self._plan(query_str, group_texts(text_chunks), **response_kwargs)
         if self.streams:
-            return started(self._stream(plan), pending())
-        text = run(plan, self._performer()).text
+            return started(self._stream(plan), _ignored)
+        text = self._shown(run(plan, self._performer()))
         return parsed(text, self._structure) or text
 
     async def aget_response(
@@ -265,8 +279,8 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         """`get_response` without blocking the event loop."""
         plan = self._plan(query_str, group_texts(text_chunks), **response_kwargs)
         if self.streams:
-            return await astarted(self._astream(plan), pending())
-        text = (await arun(plan, self._performer().aperform)).text
+            return await astarted(self._astream(plan), _ignored)
+        text = self._shown(await arun(plan, self._performer().aperform))
         return parsed(text, self._structure) or text
 
     def _get_prompts(self) -> dict[str, BasePromptTemplate]:
@@ -287,6 +301,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             self._caveats,
             repeats=self._repeats,
             accept_sampling=self._accept_sampling,
+            markers=self._markers,
         )
         plan: Plan = self._method.load().whole_plan(plan_input, self._settings)
         return plan
@@ -317,11 +332,30 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         """Whether the model repeats itself, as far as that is known."""
         return repeats_of(self._local if self._local is not None else self._model)
 
+    def _complete(
+        self,
+        metadata: dict[str, Any],
+        shown: list[NodeWithScore],
+        sources: list[NodeWithScore],
+        answer: RobustAnswer,
+    ) -> None:
+        """Fill in what a streamed response learns when its last piece is out."""
+        metadata[REPORT].clear()
+        metadata[REPORT].update(answer.to_dict())
+        if self._supporting_only:
+            shown[:] = supporting_nodes(answer, sources)
+            metadata.update(self._metadata(shown, metadata[REPORT]))
+
     def _whole(self, answer: RobustAnswer, sources: list[NodeWithScore]) -> Response | PydanticResponse:
+        if self._supporting_only:
+            sources = supporting_nodes(answer, sources)
         metadata = self._metadata(sources, answer.to_dict())
         if (found := parsed(answer.text, self._structure)) is not None:
             return PydanticResponse(found, sources, metadata)
-        return Response(answer.text, sources, metadata)
+        return Response(self._shown(answer), sources, metadata)
+
+    def _shown(self, answer: RobustAnswer) -> str:
+        return answer.marked_text if self._markers else answer.text
 
     def _metadata(self, sources: list[NodeWithScore], report: dict[str, Any]) -> dict[str, Any]:
         return {**(self._get_metadata_for_response([n.node for n in sources]) or {}), REPORT: report}
@@ -351,6 +385,10 @@ def _llm_of(llm: LLM | TextModel | None) -> LLM:
         return Settings.llm
     except (ImportError, ValueError) as error:
         raise ValueError("no language model: pass llm=, or set Settings.llm") from error
+
+
+def _ignored(answer: RobustAnswer) -> None:
+    """Bare texts are answered without a report."""
 
 
 def _text(query: QueryType) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from robustrag_integrations.citations import Citation, marked_text
 from robustrag_integrations.determinism import UNKNOWN, Determinism
@@ -16,6 +16,7 @@ GroupStatus = Literal["supports", "partial", "left_out", "outvoted", "abstained"
 STATUSES: tuple[GroupStatus, ...] = get_args(GroupStatus)
 
 SCHEMA = "robustrag/answer/1"
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,22 @@ class RobustAnswer:
             Citation(number, g.index, g.passage_ids, g.sources, g.ranks, g.words) for number, g in enumerate(cited, 1)
         )
 
+    def supporting(self, items: Sequence[T]) -> list[T]:
+        """Those of the items that support the answer, in their order.
+
+        Args:
+            items: what the answer was made from (passages, documents, nodes), all of it and in the same order.
+
+        Raises:
+            ValueError: there are fewer than the answer was made from.
+        """
+        ranks = sorted(rank for citation in self.citations for rank in citation.ranks)
+        if ranks and ranks[-1] >= len(items):
+            raise ValueError(
+                f"the answer was made from at least {ranks[-1] + 1} passages, got {len(items)}; give all of them"
+            )
+        return [items[rank] for rank in ranks]
+
     @property
     def marked_text(self) -> str:
         """`text` with `[1]`, `[2]`, ... where the citations of these numbers support it.
@@ -150,6 +167,19 @@ class RobustAnswer:
         from robustrag_integrations.drawing.notebook import answer_html
 
         return answer_html(self.to_dict())
+
+
+def as_answer(report: object) -> RobustAnswer:
+    """The answer itself, or the one of which `to_dict` made this report.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if isinstance(report, RobustAnswer):
+        return report
+    if isinstance(report, Mapping):
+        return RobustAnswer.from_dict(report)
+    raise ValueError(f"not a RobustAnswer and not a report of one, got {type(report).__name__}")
 
 
 def _row(group: GroupReport, unit: str) -> tuple[str, ...]:

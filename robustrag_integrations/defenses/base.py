@@ -19,7 +19,12 @@ from robustrag_integrations.metrics import Metric, contains_answer, metric_name,
 from robustrag_integrations.models.base import TextModel, TokenCodec, repeats_of
 from robustrag_integrations.passages import GroupBy, Passage, PassageGroup, grouping_of, isolate
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
-from robustrag_integrations.plans.endings import abstaining_below, with_determinism, with_late_findings
+from robustrag_integrations.plans.endings import (
+    abstaining_below,
+    with_determinism,
+    with_late_findings,
+    with_markers,
+)
 from robustrag_integrations.plans.performers import Performer, TextPerformer
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
@@ -74,6 +79,7 @@ class PlanInput:
         capabilities: what the model takes, as far as it is known after it was asked; in the answer's settings.
         repeats: whether the model repeats itself, as far as that is known after it was asked.
         accept_sampling: the user knows that the model may sample: no warning repeats it.
+        markers: what is shown has `[1]` markers (`RobustAnswer.marked_text`).
     """
 
     query: str
@@ -87,6 +93,7 @@ class PlanInput:
     capabilities: Callable[[], Mapping[str, Any]] = dict
     repeats: Callable[[], Repeats] = Repeats
     accept_sampling: bool = False
+    markers: bool = False
 
     def __post_init__(self) -> None:
         check_query(self.query)
@@ -379,13 +386,14 @@ class Defense(ABC):
             TypeError, ValueError: choices that are missing or invalid, or that the method does not take.
         """
         plan = with_late_findings(cls.plan_of(inputs, settings), inputs.late_caveats, inputs.capabilities)
-        return with_determinism(
+        plan = with_determinism(
             abstaining_below(plan, inputs.min_radius),
             cls.promise,
             inputs.repeats,
             accept_sampling=inputs.accept_sampling,
             min_radius=inputs.min_radius,
         )
+        return with_markers(plan) if inputs.markers else plan
 
     @staticmethod
     @abstractmethod

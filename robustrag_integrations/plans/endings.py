@@ -96,6 +96,16 @@ def _abstaining_below(plan: Plan, min_radius: int) -> Plan:
     return answer
 
 
+def with_markers(plan: Plan) -> Plan:
+    """The plan, shown as the answer's `marked_text`; its `text` stays without markers.
+
+    Where a marker stands is known when the answer is complete, so it is shown in one piece.
+    """
+    answer = yield from _held_back(plan)
+    yield Emit(answer.marked_text)
+    return answer
+
+
 def _held_back(plan: Plan) -> Plan:
     """The plan without its pieces, which ends in the same answer."""
     reply: Reply = None

@@ -1,0 +1,61 @@
+"""The nodes behind an answer: cited, marked, and shown alone where that is wanted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from llama_index.core.schema import NodeWithScore
+from pydantic import BaseModel
+
+from llamaindex_robustrag import RobustRAGSynthesizer, supporting_nodes
+from tests.llamaindex.fakes import QUESTION, FactReader, nodes_of, truthful
+
+
+def poisoned_nodes() -> list[NodeWithScore]:
+    return nodes_of(["The capital of France is Rome.", *truthful()])
+
+
+async def in_every_way(llm: FactReader, nodes: list[NodeWithScore], **settings: Any) -> list[tuple[str, Any]]:
+    whole, streaming = (RobustRAGSynthesizer(llm=llm, streaming=s, **settings) for s in (False, True))
+    at_once = [whole.synthesize(QUESTION, nodes), await whole.asynthesize(QUESTION, nodes)]
+    found: list[tuple[str, Any]] = [(str(response), response) for response in at_once]
+    response = streaming.synthesize(QUESTION, nodes)
+    found.append(("".join(response.response_gen), response))
+    response = await streaming.asynthesize(QUESTION, nodes)
+    found.append(("".join([piece async for piece in response.async_response_gen()]), response))
+    return found
+
+
+async def test_supporting_nodes_leave_out_what_was_outvoted(llm: FactReader) -> None:
+    nodes = poisoned_nodes()
+    for _, response in await in_every_way(llm, nodes):
+        assert response.source_nodes == nodes
+        assert supporting_nodes(response.metadata["robustrag"], response.source_nodes) == nodes[1:]
+    for _, response in await in_every_way(llm, nodes, supporting_only=True):
+        assert response.source_nodes == nodes[1:]
+        assert nodes[0].node.node_id not in response.metadata
+
+
+def test_a_stream_shows_no_node_before_its_answer_is_complete(llm: FactReader) -> None:
+    engine = RobustRAGSynthesizer(llm=llm, streaming=True, supporting_only=True)
+    response = engine.synthesize(QUESTION, poisoned_nodes())
+    assert response.source_nodes == []
+    assert list(response.metadata) == ["robustrag"]
+    assert "".join(response.response_gen) == "Paris"
+    assert len(response.source_nodes) == len(poisoned_nodes()) - 1
+
+
+async def test_markers_are_the_same_in_every_way_of_asking(llm: FactReader) -> None:
+    numbers = "".join(f"[{n}]" for n in range(1, len(poisoned_nodes())))
+    for text, response in await in_every_way(llm, poisoned_nodes(), citation_markers=True):
+        assert text == f"Paris {numbers}"
+        assert response.metadata["robustrag"]["text"] == "Paris"
+
+
+def test_markers_and_structure_exclude_each_other(llm: FactReader) -> None:
+    class City(BaseModel):
+        name: str
+
+    with pytest.raises(ValueError, match="citation_markers"):
+        RobustRAGSynthesizer(llm=llm, citation_markers=True, output_cls=City)
