@@ -54,6 +54,7 @@ class RobustOptions(MethodOptions, total=False):
     no_retrieval_prompt: BasePromptTemplate[Any]
     max_concurrency: int
     timeout: float | None
+    attempts: int
     output_parser: BaseOutputParser[Any]
     document_prompt: BasePromptTemplate[Any]
     document_separator: str

@@ -10,27 +10,41 @@ import asyncio
 import concurrent.futures
 import sys
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
-from langchain_core.output_parsers import StrOutputParser
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig, RunnablePassthrough
 from langchain_core.runnables.config import ContextThreadPoolExecutor, merge_configs, patch_config
 
-from langchain_robustrag.language_models import is_synchronous
+from langchain_robustrag.configured import parameters_sent, without_parameters
+from langchain_robustrag.language_models import is_synchronous, repeats_of_runnable, retries_itself
 from langchain_robustrag.limits import CallLimit
 from langchain_robustrag.prompts import FilledPrompt
 from langchain_robustrag.quiet import quieted
+from langchain_robustrag.replies import Seen, Streamed, response_of
+from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.models.base import Response
+from robustrag_integrations.models.busy import (
+    astream_again,
+    gave_up,
+    is_busy,
+    retry_policy,
+    stream_again,
+)
 from robustrag_integrations.models.call_threads import CallThreads
+from robustrag_integrations.models.capabilities import PROBE, Capabilities, Probe, Refused, described
 from robustrag_integrations.models.time_limits import astream_within, await_within
 from robustrag_integrations.plans.requests import Ask, Reply, Request
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.redaction import in_one_line, presentable, secrets_of
+from robustrag_integrations.replies.reply import Piece
+
+if TYPE_CHECKING:
+    from tenacity import AsyncRetrying, BaseRetrying, Retrying
 
 NOSTREAM = "nostream"  # what LangGraph looks for
 ISOLATED = "robustrag:isolated"
@@ -45,23 +59,46 @@ class ModelCalls:
     Attributes:
         llm: the model.
         limit: the cap on calls under way.
-        timeout: seconds for one call, None for no limit.
+        timeout: seconds for one try, None for no limit.
+        capabilities: what it was found to refuse.
+        attempts: tries in all where the server says that it is busy. A model that tries again by itself is left to it.
         synchronous: whether its asynchronous calls are not implemented.
     """
 
     llm: Runnable[Any, Any]
     limit: CallLimit
     timeout: float | None = None
+    capabilities: Capabilities = field(default_factory=Capabilities)
+    attempts: int = 3
     synchronous: bool = field(init=False)
+    policy: Mapping[str, Any] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "synchronous", is_synchronous(self.llm))
+        object.__setattr__(self, "policy", retry_policy(is_busy, 1 if retries_itself(self.llm) else self.attempts))
 
-    def asking(self, prompt: Prompt) -> tuple[Runnable[Any, str], Any]:
-        """What to invoke, and with which input: prompt, model, text. It streams."""
+    def asking(self, prompt: Prompt, refused: Refused) -> tuple[Runnable[Any, Any], Any]:
+        """What to invoke, and with which input: prompt, model. It streams."""
+        llm = without_parameters(self.llm, refused)
         if isinstance(prompt, FilledPrompt):
-            return prompt.template | self.llm | StrOutputParser(), dict(prompt.values)
-        return self.llm | StrOutputParser(), prompt.text
+            return prompt.template | llm, dict(prompt.values)
+        return RunnablePassthrough() | llm, prompt.text
+
+    @property
+    def repeats(self) -> Repeats:
+        """Whether the model repeats itself, as far as is known by now."""
+        return repeats_of_runnable(self.llm, self.capabilities.refused)
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What goes out and what the model refuses, where anything that could be left out is sent; JSON-safe."""
+        sent = parameters_sent(self.llm)
+        refused = self.capabilities.refused
+        return described([name for name in sent if name not in refused], refused) if sent else {}
+
+    def sent(self, refused: Refused) -> tuple[str, ...]:
+        """The parameters that go out and could be left out."""
+        return tuple(name for name in parameters_sent(self.llm) if name not in refused)
 
 
 @dataclass
@@ -86,7 +123,7 @@ class CallPerformer:
             return None
         if request.role == "final":
             with self.calls.limit.slot(self.config.get("max_concurrency")):
-                return [Response(self._invoke(request.prompts[0], self._final(shown=request.shown)))]
+                return [self._invoke(request.prompts[0], self._final(shown=request.shown))]
         return self._ask_groups(request.prompts)
 
     async def aperform(self, request: Request) -> Reply:
@@ -95,14 +132,15 @@ class CallPerformer:
             return None
         if request.role == "final":
             async with self.calls.limit.aslot(self.config.get("max_concurrency")):
-                return [Response(await self._ainvoke(request.prompts[0], self._final(shown=request.shown)))]
+                return [await self._ainvoke(request.prompts[0], self._final(shown=request.shown))]
         return await self._aask_groups(request.prompts)
 
-    def stream_final(self, prompt: Prompt) -> Iterator[str]:
-        """The final answer in pieces. It holds no slot, since its reader may be slow."""
-        asking, value = self.calls.asking(prompt)
+    def stream_final(self, prompt: Prompt) -> Iterator[Piece]:
+        """The final answer in pieces, then how it ended. It holds no slot, since its reader may be slow."""
         try:
-            yield from self._threads.stream(self.calls.timeout, asking.stream(value, self._final()))
+            yield from self.calls.capabilities.stream(
+                lambda refused: stream_again(lambda: self._pieces(prompt, refused), self._retrying()), self._probe
+            )
             return
         except INTERRUPTS:
             raise
@@ -110,10 +148,14 @@ class CallPerformer:
             failed = self._shown(error)
         raise failed
 
-    async def astream_final(self, prompt: Prompt) -> AsyncIterator[str]:
+    async def astream_final(self, prompt: Prompt) -> AsyncIterator[Piece]:
         """`stream_final` without blocking the event loop."""
         try:
-            async with aclosing(self._apieces(prompt, self._final())) as pieces:
+            made = self.calls.capabilities.astream(
+                lambda refused: astream_again(lambda: self._apieces(prompt, refused), self._async_retrying()),
+                self._aprobe,
+            )
+            async with aclosing(made) as pieces:
                 async for piece in pieces:
                     yield piece
             return
@@ -127,11 +169,29 @@ class CallPerformer:
         """What LangChain's models cut is not known."""
         return False
 
-    def _apieces(self, prompt: Prompt, config: RunnableConfig) -> AsyncGenerator[str, None]:
-        asking, value = self.calls.asking(prompt)
-        if self.calls.synchronous:
-            return self._threads.astream(self.calls.timeout, asking.stream(value, config))
-        return astream_within(self.calls.timeout, asking.astream(value, config))
+    def _pieces(self, prompt: Prompt, refused: Refused) -> Iterator[Piece]:
+        streamed = Streamed(Seen())
+        asking, value = self.calls.asking(prompt, refused)
+        config = _watched(self._final(), streamed.seen)
+        for chunk in self._threads.stream(self.calls.timeout, asking.stream(value, config)):
+            yield from streamed.pieces_of(chunk)
+        yield from streamed.end()
+
+    async def _apieces(self, prompt: Prompt, refused: Refused) -> AsyncGenerator[Piece, None]:
+        streamed = Streamed(Seen())
+        asking, value = self.calls.asking(prompt, refused)
+        config, timeout = _watched(self._final(), streamed.seen), self.calls.timeout
+        made = (
+            self._threads.astream(timeout, asking.stream(value, config))
+            if self.calls.synchronous
+            else astream_within(timeout, asking.astream(value, config))
+        )
+        async with aclosing(made) as chunks:
+            async for chunk in chunks:
+                for piece in streamed.pieces_of(chunk):
+                    yield piece
+        for piece in streamed.end():
+            yield piece
 
     @property
     def _threads(self) -> CallThreads:
@@ -157,10 +217,11 @@ class CallPerformer:
         with self.calls.limit.slot(self.config.get("max_concurrency")):
             if stopped.is_set():
                 return Response(None, error="not asked")
+            trying = self._retrying(stopped)
             try:
-                return Response(self._invoke(prompt, self._group(index)))
+                return self._invoke(prompt, self._group(index), trying)
             except Exception as error:
-                return self._failed(error)
+                return self._failed(error, trying)
 
     async def _aask_groups(self, prompts: Sequence[Prompt]) -> list[Response]:
         asked = [asyncio.ensure_future(self._aask_group(index, prompt)) for index, prompt in enumerate(prompts)]
@@ -174,32 +235,80 @@ class CallPerformer:
 
     async def _aask_group(self, index: int, prompt: Prompt) -> Response:
         async with self.calls.limit.aslot(self.config.get("max_concurrency")):
+            trying = self._async_retrying()
             try:
-                return Response(await self._ainvoke(prompt, self._group(index)))
+                return await self._ainvoke(prompt, self._group(index), trying)
             except Exception as error:
-                return self._failed(error)
+                return self._failed(error, trying)
 
-    def _invoke(self, prompt: Prompt, config: RunnableConfig) -> str:
-        asking, value = self.calls.asking(prompt)
+    def _invoke(self, prompt: Prompt, config: RunnableConfig, trying: Retrying | None = None) -> Response:
+        trying = trying or self._retrying()
         try:
-            return self._threads.call(self.calls.timeout, asking.invoke, value, config)
+            return self.calls.capabilities.call(lambda r: trying(self._ask, prompt, config, r), self._probe)
         except INTERRUPTS:
             raise
         except BaseException as error:
             failed = self._shown(error)
         raise failed
 
-    async def _ainvoke(self, prompt: Prompt, config: RunnableConfig) -> str:
-        asking, value = self.calls.asking(prompt)
+    def _ask(self, prompt: Prompt, config: RunnableConfig, refused: Refused) -> Response:
+        seen = Seen()
+        asking, value = self.calls.asking(prompt, refused)
+        said = self._threads.call(self.calls.timeout, asking.invoke, value, _watched(config, seen))
+        return response_of(said, seen.ending)
+
+    async def _ainvoke(self, prompt: Prompt, config: RunnableConfig, trying: AsyncRetrying | None = None) -> Response:
+        trying = trying or self._async_retrying()
         try:
-            if self.calls.synchronous:
-                return await self._threads.acall(self.calls.timeout, asking.invoke, value, config)
-            return await await_within(self.calls.timeout, asking.ainvoke(value, config))
+            return await self.calls.capabilities.acall(lambda r: trying(self._aask, prompt, config, r), self._aprobe)
         except INTERRUPTS:
             raise
         except BaseException as error:
             failed = self._shown(error)
         raise failed
+
+    async def _aask(self, prompt: Prompt, config: RunnableConfig, refused: Refused) -> Response:
+        seen = Seen()
+        asking, value = self.calls.asking(prompt, refused)
+        said = await self._ainvoked(asking, value, _watched(config, seen))
+        return response_of(said, seen.ending)
+
+    async def _ainvoked(self, asking: Runnable[Any, Any], value: Any, config: RunnableConfig) -> Any:
+        if self.calls.synchronous:
+            return await self._threads.acall(self.calls.timeout, asking.invoke, value, config)
+        return await await_within(self.calls.timeout, asking.ainvoke(value, config))
+
+    @property
+    def _probe(self) -> Probe[Any]:
+        """How to find out what the model refuses."""
+
+        def ask(refused: Refused) -> Any:
+            llm = without_parameters(self.calls.llm, refused)
+            return self._threads.call(self.calls.timeout, llm.invoke, PROBE, self._aside())
+
+        return Probe(self.calls.sent, ask)
+
+    @property
+    def _aprobe(self) -> Probe[Any]:
+        """`_probe` without blocking the event loop."""
+
+        async def ask(refused: Refused) -> Any:
+            return await self._ainvoked(without_parameters(self.calls.llm, refused), PROBE, self._aside())
+
+        return Probe(self.calls.sent, ask)
+
+    def _retrying(self, stopped: threading.Event | None = None) -> Retrying:
+        """Tries again while the server says that it is busy, and does not wait on once `stopped` is set."""
+        from tenacity import Retrying, sleep_using_event, stop_any, stop_when_event_set
+
+        stopped = stopped or threading.Event()
+        stop = stop_any(self.calls.policy["stop"], stop_when_event_set(stopped))
+        return Retrying(**{**self.calls.policy, "sleep": sleep_using_event(stopped), "stop": stop})
+
+    def _async_retrying(self) -> AsyncRetrying:
+        from tenacity import AsyncRetrying
+
+        return AsyncRetrying(**self.calls.policy)
 
     def _shown(self, error: BaseException) -> Exception:
         """The exception, or what may be shown of it where it holds one of the model's keys."""
@@ -207,12 +316,12 @@ class CallPerformer:
             return error
         return presentable(error, secrets_of(self.calls.llm))
 
-    def _failed(self, error: Exception) -> Response:
+    def _failed(self, error: Exception, trying: BaseRetrying) -> Response:
         """A failed group is an abstention, unless the exception steers the graph or the task around it."""
         if steers(error):
             raise error
         self.failure = self.failure or error
-        return Response(None, error=in_one_line(error))
+        return Response(None, error=gave_up(in_one_line(error), trying.statistics.get("attempt_number", 1)))
 
     def _group(self, index: int) -> RunnableConfig:
         extra: RunnableConfig = {
@@ -222,11 +331,19 @@ class CallPerformer:
         }
         return quieted(merge_configs(child_config(self.config, self.run_manager, f"group:{index}"), extra))
 
+    def _aside(self) -> RunnableConfig:
+        extra: RunnableConfig = {"run_name": "probe", "tags": [NOSTREAM, ISOLATED]}
+        return quieted(merge_configs(child_config(self.config, self.run_manager, "probe"), extra))
+
     def _final(self, *, shown: bool = True) -> RunnableConfig:
         child = child_config(self.config, self.run_manager, "final")
         if shown and NOSTREAM not in (self.config.get("tags") or ()):
             return merge_configs(child, {"run_name": "final"})
         return quieted(merge_configs(child, {"run_name": "final", "tags": [NOSTREAM]}))
+
+
+def _watched(config: RunnableConfig, seen: Seen) -> RunnableConfig:
+    return merge_configs(config, {"callbacks": [seen]})
 
 
 def child_config(config: RunnableConfig, run_manager: RunManager, tag: str) -> RunnableConfig:

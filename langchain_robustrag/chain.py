@@ -40,6 +40,7 @@ def create_robust_documents_chain(
     no_retrieval_prompt: BasePromptTemplate[Any] | None = None,
     max_concurrency: int = 10,
     timeout: float | None = None,
+    attempts: int = 3,
     return_robustness: bool = False,
     output_parser: BaseOutputParser[Any] | None = None,
     document_prompt: BasePromptTemplate[Any] | None = None,
@@ -82,6 +83,8 @@ def create_robust_documents_chain(
         timeout: seconds for one call from beginning to end, None for no limit. A group that takes longer has failed.
             The model's own time-out usually is for one read: a server that trickles never exceeds it. A synchronous
             call cannot be stopped from outside; it is given up, and its thread ends when the model returns.
+        attempts: tries of one call in all where the server says that it is busy (429, or 500 and above), after as long
+            as its Retry-After says. A model that tries again by itself (`max_retries`, `.with_retry`) is left to it.
         return_robustness: give a dict of `answer` and `robustness`, the `RobustAnswer`, instead of the answer.
         output_parser: applied to the answer; default `StrOutputParser`.
         document_prompt: how a document is shown; metadata that a document lacks is left blank.
@@ -121,7 +124,7 @@ def create_robust_documents_chain(
     besides = {"choices": choices, "keyword_prompt": keyword_prompt, "no_retrieval_prompt": no_retrieval_prompt}
     checked = checked_settings(method, settings, [name for name, value in besides.items() if value is not None])
     group_by = grouping_of(group_size, group_by)
-    check_at_least(1, max_concurrency=max_concurrency)
+    check_at_least(1, max_concurrency=max_concurrency, attempts=attempts)
     check_at_least(0, min_radius=min_radius)
     name = document_variable_name
     if prompt is not None:
@@ -143,5 +146,6 @@ def create_robust_documents_chain(
         document_variable_name=name,
         max_concurrency=max_concurrency,
         timeout=checked_timeout(timeout),
+        attempts=attempts,
         return_robustness=return_robustness,
     )

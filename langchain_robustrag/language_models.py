@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.runnables import Runnable
-from langchain_core.runnables.base import coerce_to_runnable
+from langchain_core.runnables.base import RunnableBindingBase, coerce_to_runnable
+from langchain_core.runnables.retry import RunnableRetry
 from pydantic import BaseModel
 
 from robustrag_integrations.determinism import Repeats
@@ -38,7 +39,7 @@ def as_runnable(llm: Any) -> Runnable[Any, Any]:
 
 def wrapped_models(runnable: Any, bound: Mapping[str, Any] | None = None) -> Iterator[tuple[Any, dict[str, Any]]]:
     """The models inside a Runnable, each with the arguments bound to it on the way."""
-    arguments = {**_bound_arguments(runnable), **(bound or {})}
+    arguments = {**(dict(runnable.kwargs) if isinstance(runnable, RunnableBindingBase) else {}), **(bound or {})}
     inside = [inner for _, value in _fields(runnable) for inner in _runnables(value)]
     if not inside:
         yield runnable, arguments
@@ -65,6 +66,11 @@ def rebuilt(runnable: Any, change: Callable[[Any], Any]) -> Any:
     return runnable.model_copy(update=updates) if updates else runnable
 
 
+def is_open_model(runnable: Any) -> bool:
+    """Whether `init_chat_model` made it such that configs choose the model; looking at its attributes makes one."""
+    return type(runnable).__name__ == "_ConfigurableModel"
+
+
 def is_pipeline(model: Any) -> bool:
     """Whether it is a `HuggingFacePipeline` (of langchain-huggingface, or the older one of langchain-community)."""
     return any(cls.__name__ == "HuggingFacePipeline" for cls in type(model).__mro__)
@@ -82,8 +88,27 @@ def is_synchronous(runnable: Any) -> bool:
     )
 
 
-def repeats_of_runnable(runnable: Any) -> Repeats:
-    """What the settings of the models inside say about whether their answers differ between runs."""
+def retries_itself(runnable: Any) -> bool:
+    """Whether a model inside, or what is around it, tries again by itself (`max_retries`, `with_retry`)."""
+    return (
+        isinstance(runnable, RunnableRetry)
+        or any(
+            isinstance(model, BaseLanguageModel) and getattr(model, "max_retries", 0) != 0
+            for model, _ in wrapped_models(runnable)
+        )
+        or any(retries_itself(inner) for _, value in _fields(runnable) for inner in _runnables(value))
+    )
+
+
+def repeats_of_runnable(runnable: Any, refused: Collection[str] = ()) -> Repeats:
+    """What the settings of the models inside say about whether their answers differ between runs.
+
+    Args:
+        runnable: the model with whatever is around it.
+        refused: the parameters that it was found not to take.
+    """
+    if "temperature" in refused:
+        return Repeats("samples", "it takes no temperature")
     reasons = (_sampling(model, arguments) for model, arguments in wrapped_models(runnable))
     why = dict.fromkeys(r for r in reasons if r is not None)
     return Repeats("samples", "; ".join(why)) if why else Repeats()
@@ -152,12 +177,21 @@ def _sampling(model: Any, arguments: Mapping[str, Any]) -> str | None:
     if is_pipeline(model):
         samples = _pipeline_samples(model.pipeline, arguments.get("pipeline_kwargs") or {})
         return "the pipeline was not given do_sample=False" if samples else None
-    if "temperature" not in arguments and not hasattr(model, "temperature"):
+    if is_open_model(model) or ("temperature" not in arguments and not hasattr(model, "temperature")):
         return None
     temperature = arguments.get("temperature", getattr(model, "temperature", None))
+    advice = "; set temperature=0" if _takes_temperature(model) else ""
     if temperature is None:
-        return "no temperature is set, and most servers then sample; set temperature=0"
-    return f"its temperature is {temperature}; set temperature=0" if temperature else None
+        return f"no temperature is set, and most servers then sample{advice}"
+    return f"its temperature is {temperature}{advice}" if temperature else None
+
+
+def _takes_temperature(model: Any) -> bool:
+    """Whether it is known that the model's temperature can be chosen; models that reason mostly refuse one."""
+    if any(getattr(model, name, None) for name in ("thinking", "reasoning", "reasoning_effort")):
+        return False
+    profile = getattr(model, "profile", None)
+    return isinstance(profile, Mapping) and profile.get("temperature") is True
 
 
 def _pipeline_samples(pipeline: Any, asked: Mapping[str, Any]) -> bool:
@@ -168,11 +202,6 @@ def _pipeline_samples(pipeline: Any, asked: Mapping[str, Any]) -> bool:
         if settings.get("generation_config") is not None:
             return bool(settings["generation_config"].do_sample)
     return bool(getattr(getattr(pipeline, "generation_config", None), "do_sample", True))
-
-
-def _bound_arguments(runnable: Any) -> dict[str, Any]:
-    bound = getattr(runnable, "kwargs", None) if hasattr(runnable, "bound") else None
-    return dict(bound) if isinstance(bound, Mapping) else {}
 
 
 def _fields(runnable: Any) -> list[tuple[str, Any]]:

@@ -30,17 +30,18 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SkipValidation
 
 from langchain_robustrag.aggregations import documents_of
 from langchain_robustrag.calls import CallPerformer, ModelCalls, RunManager, child_config
+from langchain_robustrag.configured import configured, model_name
 from langchain_robustrag.documents import Isolation
-from langchain_robustrag.language_models import has_pipeline, repeats_of_runnable
+from langchain_robustrag.language_models import has_pipeline
 from langchain_robustrag.limits import CallLimit
 from langchain_robustrag.prompts import FilledTemplate, FormattedTemplate, check_inputs
 from langchain_robustrag.questions import Question, find_question
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.defenses.base import PlanInput
 from robustrag_integrations.defenses.registry import method_of
-from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.errors import QuorumError
 from robustrag_integrations.models.base import DecodingModel, repeats_of
+from robustrag_integrations.models.capabilities import Capabilities
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
 from robustrag_integrations.plans.performers import DecodingPerformer
 from robustrag_integrations.plans.requests import Plan
@@ -48,6 +49,8 @@ from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 from robustrag_integrations.prompts import PromptSet, PromptTemplate, agreed_context
 
 REPORT_EVENT = "robustrag_report"
+
+_MOST_MODELS = 100  # that are remembered: configs can name any
 
 
 @dataclass(frozen=True)
@@ -92,17 +95,16 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
     document_variable_name: str = "context"
     max_concurrency: int = 10
     timeout: float | None = None
+    attempts: int = 3
     return_robustness: bool = False
 
     _limit: CallLimit = PrivateAttr()
-    _known: Repeats = PrivateAttr(default=Repeats())
+    _models: dict[str, Capabilities] = PrivateAttr(default_factory=dict)
 
     def model_post_init(self, context: Any, /) -> None:
         """Set up what lives as long as the chain: the cap on calls, and what is known about the model."""
         one_by_one = has_pipeline(self.llm)  # transformers' tokenizers are not thread-safe
         self._limit = CallLimit(1 if one_by_one else self.max_concurrency)
-        if not isinstance(self.llm, DecodingModel):
-            self._known = repeats_of_runnable(self.llm)
 
     # --- calling
 
@@ -215,6 +217,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         choices = inputs.get("choices", self.choices) if method.takes_choices else None
         self._check_inputs(trusted, method.takes_choices)
         model = self.llm if isinstance(self.llm, DecodingModel) else None
+        calls = self._calls(config) if model is None else None
         plan_input = PlanInput(
             question,
             self.isolation.groups(documents),
@@ -224,14 +227,22 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
             model.codec if model is not None else None,
             self.min_radius,
             self._caveats,
-            repeats=self._repeats,
+            capabilities=lambda: calls.described if calls is not None else {},
+            repeats=lambda: calls.repeats if calls is not None else repeats_of(self.llm),
             accept_sampling=self.accept_sampling,
             markers=self.citation_markers,
         )
         settings = replace(self.settings, prompts=self._prompts(trusted))
-        calls = ModelCalls(self.llm, self._limit, self.timeout)
-        performer = CallPerformer(calls, config, run_manager) if model is None else DecodingPerformer(model)
-        return _Call(method.load().whole_plan(plan_input, settings), performer)
+        perform = CallPerformer(calls, config, run_manager) if calls is not None else DecodingPerformer(self.llm)
+        return _Call(method.load().whole_plan(plan_input, settings), perform)
+
+    def _calls(self, config: RunnableConfig) -> ModelCalls:
+        """The model that this config makes, with what was found out about it before."""
+        llm = configured(self.llm, config)
+        if len(self._models) > _MOST_MODELS:
+            self._models.clear()
+        known = self._models.setdefault(model_name(llm), Capabilities())
+        return ModelCalls(llm, self._limit, self.timeout, known, self.attempts)
 
     def _shown(self, answer: RobustAnswer) -> str:
         return answer.marked_text if self.citation_markers else answer.text
@@ -270,9 +281,6 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
 
     def _caveats(self) -> tuple[str, ...]:
         return tuple(self.llm.warnings) if isinstance(self.llm, DecodingModel) else ()
-
-    def _repeats(self) -> Repeats:
-        return repeats_of(self.llm) if isinstance(self.llm, DecodingModel) else self._known
 
     # --- what LangChain wants to know
 

@@ -10,13 +10,14 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.errors import INTERRUPTS, ModelError
 from robustrag_integrations.forks import renew_in_children
 from robustrag_integrations.models.base import Response, Role, TextModel
+from robustrag_integrations.models.busy import astream_again, gave_up, is_busy, retry_policy, stream_again
 from robustrag_integrations.models.call_threads import CallThreads
 from robustrag_integrations.models.time_limits import astream_within, await_within, checked_timeout
 from robustrag_integrations.prompts import Prompt
@@ -24,9 +25,11 @@ from robustrag_integrations.redaction import in_one_line, presentable, secrets_o
 from robustrag_integrations.replies.reply import Ending, Piece
 
 if TYPE_CHECKING:
-    from tenacity import AsyncRetrying, Retrying
+    from tenacity import AsyncRetrying, BaseRetrying, Retrying
 
-TRANSIENT: tuple[type[Exception], ...] = (ConnectionError, TimeoutError, asyncio.TimeoutError)
+Errors: TypeAlias = tuple[type[Exception], ...]
+
+TRANSIENT: Errors = (ConnectionError, TimeoutError, asyncio.TimeoutError)
 
 
 class CallableModel(TextModel):
@@ -50,6 +53,8 @@ class CallableModel(TextModel):
         retry_on: exceptions worth another try. Others fail at once.
         retry_wait: seconds before the second try; doubled each time, with jitter, up to `retry_max_wait`.
         retry_max_wait: the longest wait, in seconds.
+        retry_busy: whether a server that is busy (429, or 500 and above, in an error of any client) is worth another
+            try too, after as long as its Retry-After says. Clients that try again by themselves multiply the tries.
         samples: whether the model samples (temperature above 0): two calls may then differ, and `answer.determinism`
             says what a radius is worth then. None: nobody said.
         name: the model's name in reports.
@@ -73,6 +78,7 @@ class CallableModel(TextModel):
         retry_on: tuple[type[Exception], ...] = TRANSIENT,
         retry_wait: float = 0.5,
         retry_max_wait: float = 20.0,
+        retry_busy: bool = False,
         samples: bool | None = None,
         name: str | None = None,
         threads: CallThreads | None = None,
@@ -91,6 +97,7 @@ class CallableModel(TextModel):
         self._timeout = checked_timeout(timeout)
         self._attempts, self._retry_on = attempts, retry_on
         self._wait, self._max_wait = retry_wait, retry_max_wait
+        self._retry_busy = retry_busy
         self._samples = samples
         self._name = name or str(getattr(fn or async_fn, "__qualname__", type(fn or async_fn).__name__))
         self._threads = threads or CallThreads(max_concurrency)
@@ -141,7 +148,7 @@ class CallableModel(TextModel):
             return
         with self._slots:
             try:
-                yield from map(_checked_piece, self._threads.stream(self._timeout, self._stream_fn(prompt.text)))
+                yield from map(_checked_piece, stream_again(lambda: self._pieces(prompt), self._retrying()))
                 return
             except INTERRUPTS:
                 raise
@@ -151,17 +158,15 @@ class CallableModel(TextModel):
 
     async def astream(self, prompt: Prompt) -> AsyncIterator[Piece]:
         """`stream` without blocking the event loop."""
-        if self._async_stream_fn is not None:
-            pieces: AsyncGenerator[Piece, None] = astream_within(self._timeout, self._async_stream_fn(prompt.text))
-        elif self._stream_fn is not None:
-            pieces = self._threads.astream(self._timeout, self._stream_fn(prompt.text))
-        else:
+        if self._async_stream_fn is None and self._stream_fn is None:
             for piece in _pieces_of((await self.agenerate([prompt], "final"))[0]):
                 yield piece
             return
         async with self._async_slots():
             try:
-                async with aclosing(pieces):
+                async with aclosing(
+                    astream_again(lambda: self._apieces_made(prompt), self._async_retrying())
+                ) as pieces:
                     async for piece in pieces:
                         yield _checked_piece(piece)
                 return
@@ -170,6 +175,18 @@ class CallableModel(TextModel):
             except BaseException as error:
                 failed = error
         raise self._final_failure(failed)
+
+    def _pieces(self, prompt: Prompt) -> Iterator[Piece]:
+        return self._threads.stream(self._timeout, self._made(prompt))
+
+    def _apieces_made(self, prompt: Prompt) -> AsyncGenerator[Piece, None]:
+        if self._async_stream_fn is not None:
+            return astream_within(self._timeout, self._async_stream_fn(prompt.text))
+        return self._threads.astream(self._timeout, self._made(prompt))
+
+    def _made(self, prompt: Prompt) -> Iterator[Piece]:
+        assert self._stream_fn is not None  # noqa: S101 - the streams took the other way
+        return self._stream_fn(prompt.text)
 
     def _secrets(self) -> tuple[str, ...]:
         """What must not be read in an error: the keys of the clients that the functions use."""
@@ -185,12 +202,13 @@ class CallableModel(TextModel):
         return failure
 
     def _respond(self, prompt: str, stopped: threading.Event) -> Response:
+        trying = self._retrying(stopped, self._retry_on)
         try:
-            return _checked(self._retrying(stopped)(self._call, prompt))
+            return _checked(trying(self._call, prompt))
         except INTERRUPTS:
             raise
         except BaseException as error:
-            return Response(None, error=in_one_line(error, self._secrets()))
+            return self._failed(error, trying)
 
     def _call(self, prompt: str) -> str | Response:
         assert self._fn is not None  # noqa: S101 - generate() took the other way
@@ -198,12 +216,17 @@ class CallableModel(TextModel):
             return self._threads.call(self._timeout, self._fn, prompt)
 
     async def _arespond(self, prompt: str) -> Response:
+        trying = self._async_retrying(self._retry_on)
         try:
-            return _checked(await self._async_retrying()(self._acall, prompt))
+            return _checked(await trying(self._acall, prompt))
         except INTERRUPTS:
             raise
         except BaseException as error:
-            return Response(None, error=in_one_line(error, self._secrets()))
+            return self._failed(error, trying)
+
+    def _failed(self, error: BaseException, trying: BaseRetrying) -> Response:
+        words = in_one_line(error, self._secrets())
+        return Response(None, error=gave_up(words, trying.statistics.get("attempt_number", 1)))
 
     async def _acall(self, prompt: str) -> str | Response:
         async with self._async_slots():
@@ -220,27 +243,24 @@ class CallableModel(TextModel):
         loop = asyncio.get_running_loop()
         return self._loop_slots.setdefault(loop, asyncio.Semaphore(self._max_concurrency))
 
-    def _retrying(self, stopped: threading.Event) -> Retrying:
+    def _retrying(self, stopped: threading.Event | None = None, errors: Errors = ()) -> Retrying:
         from tenacity import Retrying, sleep_using_event, stop_any, stop_when_event_set
 
-        policy = self._policy()
+        stopped = stopped or threading.Event()
+        policy = self._policy(errors)
         stop = stop_any(policy.pop("stop"), stop_when_event_set(stopped))
         return Retrying(sleep=sleep_using_event(stopped), stop=stop, **policy)
 
-    def _async_retrying(self) -> AsyncRetrying:
+    def _async_retrying(self, errors: Errors = ()) -> AsyncRetrying:
         from tenacity import AsyncRetrying
 
-        return AsyncRetrying(**self._policy())
+        return AsyncRetrying(**self._policy(errors))
 
-    def _policy(self) -> dict[str, Any]:
-        from tenacity import retry_if_exception_type, stop_after_attempt, wait_random_exponential
+    def _policy(self, errors: Errors) -> dict[str, Any]:
+        def is_worth_it(error: BaseException) -> bool:
+            return isinstance(error, errors) or (self._retry_busy and is_busy(error))
 
-        return {
-            "retry": retry_if_exception_type(self._retry_on),
-            "stop": stop_after_attempt(self._attempts),
-            "wait": wait_random_exponential(multiplier=self._wait, max=self._max_wait),
-            "reraise": True,
-        }
+        return retry_policy(is_worth_it, self._attempts, self._wait, self._max_wait)
 
 
 def _checked(said: Any) -> Response:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import weakref
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -96,7 +96,7 @@ class Capabilities:
 
     async def astream(
         self, ask: Callable[[Refused], AsyncGenerator[Result, None]], probe: Probe[Awaitable[object]]
-    ) -> AsyncIterator[Result]:
+    ) -> AsyncGenerator[Result, None]:
         """`stream` in an event loop."""
         while True:
             known, begun = self._refused, False

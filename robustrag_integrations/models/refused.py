@@ -70,7 +70,7 @@ def named_parameter(error: BaseException, sent: Collection[str] = PARAMETERS) ->
 
 def status_of(error: BaseException) -> int | None:
     """The HTTP status behind an error, or behind what it is chained to; None if there is none."""
-    for one in _chain(error):
+    for one in chain_of(error):
         response = getattr(one, "response", None)
         meta = response.get("ResponseMetadata") if isinstance(response, Mapping) else None
         for found in (
@@ -87,7 +87,7 @@ def status_of(error: BaseException) -> int | None:
 
 def _named_apart(error: BaseException) -> Iterator[str]:
     """What an error names in fields of their own: `param`, or the last part of a `loc`."""
-    for one in _chain(error):
+    for one in chain_of(error):
         body = getattr(one, "body", None)
         inner = body.get("error") if isinstance(body, Mapping) else None
         for holder in (one, body, inner):
@@ -116,7 +116,8 @@ def _named_in(words: str, sent: Collection[str]) -> str | None:
     return next(iter(places)) if together else min(places, key=places.__getitem__)
 
 
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
+def chain_of(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and those that it is chained to, as far as is looked at."""
     for _ in range(_DEEPEST):
         if error is None:
             return

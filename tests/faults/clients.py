@@ -80,7 +80,9 @@ class LangChainClient:
             http_async_client=self._ahttp,
             stream_usage=False,
         )
-        self._chain = create_robust_documents_chain(llm, extractor=phrase, timeout=timeout, return_robustness=True)
+        self._chain = create_robust_documents_chain(
+            llm, extractor=phrase, timeout=timeout, attempts=1, return_robustness=True
+        )
         self._given = {"input": QUESTION, "context": [Document(p) for p in PASSAGES]}
 
     def ask(self) -> dict[str, Any]:

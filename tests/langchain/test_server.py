@@ -53,7 +53,7 @@ def test_a_server_that_is_gone_is_an_error_with_its_cause(served: Any) -> None:
         base_url=f"http://127.0.0.1:{free_port()}/v1", api_key="none", model="none", temperature=0, max_retries=0
     )
     with pytest.raises(QuorumError, match="ConnectionError"):
-        create_robust_documents_chain(gone).invoke({**GIVEN, "context": [Document(page_content=FACTS[0])]})
+        create_robust_documents_chain(gone, attempts=1).invoke({**GIVEN, "context": [Document(page_content=FACTS[0])]})
 
 
 def test_a_temperature_that_is_not_zero_is_warned_of(served: Any) -> None:
