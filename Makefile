@@ -15,7 +15,7 @@ demo: .venv/.demo
 check: .venv/.dev lint
 	$(call tests,$(BIN)/python,--quick)
 
-test: .venv/.dev lint
+test: .venv/.dev .venv-mlx/.ready lint
 	$(call tests,$(BIN)/python)
 
 lint: .venv/.dev
@@ -45,6 +45,11 @@ test-lowest:
 	$(call tests,.venv-langchain/bin/python,tests/langchain)
 	$(INSTALL) .venv-llamaindex $(LOWEST) llama-index-core==0.13.0
 	$(call tests,.venv-llamaindex/bin/python,tests/llamaindex)
+
+# A model server that the tests ask; without it those tests are skipped.
+.venv-mlx/.ready: Makefile
+	$(INSTALL) .venv-mlx 'mlx[cpu]==0.32.4' mlx-lm==0.32.2 && touch $@ || \
+		echo "mlx-lm could not be installed: the tests that ask its server will be skipped" >&2
 
 clean:
 	rm -rf .venv .venv-*

@@ -189,6 +189,11 @@ class Distributions:
     unlisted: tuple[float, ...] = ()
     failures: tuple[str | None, ...] = ()
 
+    @property
+    def moved(self) -> float:
+        """How far other groups' content may move a probability; where each list is a request of its own, not at all."""
+        return 0.0 if self.unlisted else self.noise
+
 
 @dataclass(frozen=True)
 class Opening:

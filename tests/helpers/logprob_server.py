@@ -1,4 +1,4 @@
-"""A completions server on loopback that gives a transformers model's real log-probabilities, as vLLM and SGLang do."""
+"""A completions server on loopback that gives a transformers model's real log-probabilities, as several servers do."""
 
 from __future__ import annotations
 
@@ -23,24 +23,42 @@ class LogprobServer(LoopbackServer):
         cap: the largest number of log-probabilities that is not refused.
         by_id: whether requests may ask for tokens by number (vLLM) or get them by their text in any case (SGLang).
         meddle: changes a request's top log-probabilities, or the whole reply; None for neither.
+        text: prompts as token ids are refused, as by llama-cpp-python and mlx-lm.
+        flag: lists are asked for and given as in chats, as by mlx-lm.
     """
 
     def __init__(
-        self, model: Any, tokenizer: Any, *, cap: int = 100_000, by_id: bool = True, meddle: Meddle | None = None
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        cap: int = 100_000,
+        by_id: bool = True,
+        meddle: Meddle | None = None,
+        text: bool = False,
+        flag: bool = False,
     ) -> None:
         self._model, self._tokenizer = model, tokenizer
         self._cap, self._by_id, self._meddle = cap, by_id, meddle
+        self._text, self._flag = text, flag
         self._known: dict[tuple[int, ...], torch.Tensor] = {}
         self._one_at_a_time = threading.Lock()
         super().__init__(self._answer, whole_requests=True)
 
     def _answer(self, request: dict[str, Any]) -> Reply:
-        count, prompt = request["logprobs"], tuple(request["prompt"])
+        count, asked = request["logprobs"], request["prompt"]
         assert (request["max_tokens"], request["temperature"]) == (1, 0)
+        if isinstance(count, bool) != self._flag:
+            return Reply(f"logprobs must {'' if self._flag else 'not '}be of type bool", status=400)
+        if self._text != isinstance(asked, str):
+            return Reply("text input must be of type `str`", status=404)
+        if self._flag:
+            count = request["top_logprobs"]
+        prompt = tuple(self._tokenizer(asked)["input_ids"] if self._text else asked)
         if count > self._cap:
             said = f"Requested sample logprobs of {count}, which is greater than max allowed: {self._cap}"
             return Reply(said, status=400)
-        by_id = self._by_id and request.get("return_tokens_as_token_ids", False)
+        by_id = self._flag or (self._by_id and request.get("return_tokens_as_token_ids", False))
         logprobs = self._after(prompt)
         best = logprobs.topk(min(count, len(logprobs)))
         top: dict[str, Any] = {}
@@ -53,10 +71,21 @@ class LogprobServer(LoopbackServer):
                 return changed
             top = top if changed is None else changed
         name = next(iter(top), "")
+        if self._flag:
+            return self._chat_style(top, best.indices[0].item(), len(prompt))
         listed = {"tokens": [name], "token_logprobs": [top.get(name)], "text_offset": [0], "top_logprobs": [top]}
         choice = {"index": 0, "text": name, "finish_reason": "length", "logprobs": listed}
         body = {"id": "1", "object": "text_completion", "created": 0, "model": "m", "choices": [choice]}
         return Reply(body=json.dumps(body).encode())
+
+    def _chat_style(self, top: dict[str, float], written: int, read: int) -> Reply:
+        """As mlx-lm has it: entries in no order, and the first one named as the token that was written."""
+        entries = [{"id": int(n.partition(":")[2]), "token": "Ġ?", "logprob": value} for n, value in top.items()]
+        listed = {"content": [{**entries[-1], "top_logprobs": entries[::-1]}]}
+        text = self._tokenizer.decode([written], skip_special_tokens=True)
+        choice = {"index": 0, "text": text, "finish_reason": "length", "logprobs": listed}
+        body = {"id": "1", "object": "text_completion", "created": 0, "model": "m", "choices": [choice]}
+        return Reply(body=json.dumps({**body, "usage": {"prompt_tokens": read, "completion_tokens": 1}}).encode())
 
     def _after(self, prompt: tuple[int, ...]) -> torch.Tensor:
         with self._one_at_a_time, torch.inference_mode():

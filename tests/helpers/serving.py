@@ -1,4 +1,7 @@
-"""`transformers serve` on loopback, for the time of a test."""
+"""Real model servers on loopback, for the time of a test: `transformers serve` and mlx-lm.
+
+mlx-lm has an environment of its own, `.venv-mlx`, made by `make test`; ROBUSTRAG_TEST_MLX names another interpreter.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,13 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).parents[2]
 START = 240  # seconds that a busy machine may take to load everything
 
 
@@ -46,25 +50,52 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+@pytest.fixture(scope="session")
+def mlx_server(reader_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of mlx-lm's server with the bundled reader.
+
+    Without its prompt cache: with it, mlx-lm 0.32.2 fails on a prompt that it has seen.
+    """
+    python = _interpreter("ROBUSTRAG_TEST_MLX", ".venv-mlx", "mlx-lm is not installed: make .venv-mlx/.ready")
+    options = ["-m", "mlx_lm", "server", "--model", str(reader_folder), "--prompt-cache-size", "0"]
+    with _server(python, options, tmp_path_factory.mktemp("mlx")) as address:
+        yield address
+
+
+def _interpreter(variable: str, folder: str, missing: str) -> str:
+    """The Python of an environment that has a server."""
+    named = os.environ.get(variable)
+    python = Path(named) if named else ROOT / folder / "bin" / "python"
+    if not python.exists():
+        pytest.skip(missing)
+    return str(python)
+
+
 @contextmanager
 def transformers_server(model: Path, scratch: Path) -> Iterator[str]:
     """The address (ending in /v1) of a server for the model in this folder; its log is kept in `scratch`."""
     beside = Path(sys.executable).with_name("transformers")
     command = str(beside) if beside.exists() else shutil.which("transformers")
     assert command, "transformers is installed without its command"
+    with _server(command, ["serve", str(model), "--device", "cpu", "--dtype", "float32"], scratch) as address:
+        yield address
+
+
+@contextmanager
+def _server(command: str, options: Sequence[str], scratch: Path, *, health: str = "/health") -> Iterator[str]:
+    """The address of a server while it runs; `health` is what it answers once it is up."""
     port = free_port()
     log = scratch / "serve.log"
-    options = ["--host", "127.0.0.1", "--port", str(port), "--device", "cpu", "--dtype", "float32"]
     home = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(scratch / "home"), "OMP_NUM_THREADS": "1"}
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [command, "serve", str(model), *options],
+            [command, *options, "--host", "127.0.0.1", "--port", str(port)],
             stdout=output,
             stderr=subprocess.STDOUT,
             env={**os.environ, **home},
         )
     try:
-        _await(process, f"http://127.0.0.1:{port}", log)
+        _await(process, f"http://127.0.0.1:{port}{health}", log)
         yield f"http://127.0.0.1:{port}/v1"
     finally:
         process.terminate()
@@ -79,7 +110,7 @@ def _await(process: subprocess.Popen[bytes], address: str, log: Path) -> None:
     deadline = time.monotonic() + START
     while time.monotonic() < deadline and process.poll() is None:
         try:
-            with urllib.request.urlopen(f"{address}/health", timeout=2):
+            with urllib.request.urlopen(address, timeout=2):
                 return
         except (urllib.error.URLError, OSError):  # noqa: PERF203 - not up yet
             time.sleep(0.5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,9 @@ def export(model: Reader, tokenizer_file: Path, out: Path) -> None:
         pad_token_id=PAD, eos_token_id=EOS, do_sample=False, max_new_tokens=64
     )
     llama.to(torch.float16).save_pretrained(out)
+    written = json.loads((out / "config.json").read_text())
+    written["rope_theta"] = c.rope_theta  # where other programs look for it (mlx-lm); they would take 10,000
+    (out / "config.json").write_text(json.dumps(written, indent=2) + "\n")
     tokenizer = untyped.PreTrainedTokenizerFast(
         tokenizer_file=str(tokenizer_file),
         pad_token=SPECIAL_TOKENS[PAD],

@@ -123,9 +123,9 @@ def _open(
     openings: Sequence[Opening] = yield OpenTrees(prompts, settings.no_retrieval_prompt(query), settings.max_new_tokens)
     walk.ledger.spent += len(batches)
     for batch, opening in zip(batches, openings, strict=True):
-        if largest_shift(opening.distributions.noise, len(batch)) > settings.slack:
+        if largest_shift(opening.distributions.moved, len(batch)) > settings.slack:
             for found in walk.sizes:
-                found.give_up(rows_too_noisy(opening.distributions.noise, settings))
+                found.give_up(rows_too_noisy(opening.distributions.moved, settings))
             return None
     turnouts = [_turnout(batch, o.abstention, settings) for batch, o in zip(batches, openings, strict=True)]
     seats = []

@@ -66,7 +66,7 @@ def decoding_plan(
             step, distributions = yield from _step(distributions, answering, settings.eta)
             failures = distributions.failures or failures
             undecided += not step.decided(settings.eta)
-            noise = max(noise, distributions.noise)
+            noise = max(noise, distributions.moved)
             radius = _radius(step, distributions, settings, radius)
             steps.append(_noted(step))
             piece, complete = extend(text, step.choice.token, settings.max_new_tokens)

@@ -68,7 +68,7 @@ def choose_step(distributions: Distributions, answering: Sequence[int], eta: int
     untold = sum(distributions.unlisted[j] for j in answering) if distributions.unlisted else 0.0
     choice = choose_token(scores, fallback, eta)
     return DecodingStep(
-        scores, fallback, choice, math.ceil(untold * ONE), largest_shift(distributions.noise, len(answering))
+        scores, fallback, choice, math.ceil(untold * ONE), largest_shift(distributions.moved, len(answering))
     )
 
 

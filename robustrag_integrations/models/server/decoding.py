@@ -1,8 +1,8 @@
 """Decoding aggregation on a server: next-token probabilities from the completions API, one token at a time.
 
 Every row of a session (a group's prompt, or the question alone) is a request of its own for one more token with its
-top-K log-probabilities. Prompts go out as token ids, so that all rows are extended by the very same token. With prefix
-caching the server reads each prompt once.
+top-K log-probabilities. Prompts go out as token ids, so that all rows are extended by the very same token; to servers
+that take no ids, as texts that the tokenizer reads as just those. With prefix caching each prompt is read once.
 
 A list of K tokens leaves the others open: each has at most the probability of the last one listed, and at most what
 all listed ones leave over. Rows state the lower bound (0 for what is not listed) and how much more it may be; the plan
@@ -15,7 +15,7 @@ import asyncio
 import copy
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from robustrag_integrations.errors import ModelError, QuorumError
 from robustrag_integrations.models.base import DecodingModel, DecodingSession, Distributions, Opening
 from robustrag_integrations.models.local.encoding import PromptEncoder
 from robustrag_integrations.models.server.connection import ServerError
+from robustrag_integrations.models.server.dialects import DIALECTS, Dialect
 from robustrag_integrations.models.server.model import OpenAIModel
 from robustrag_integrations.models.server.replies import parsed
 from robustrag_integrations.models.server.sizes import largest_reply
@@ -36,6 +37,8 @@ from robustrag_integrations.redaction import redacted
 _LONGER = 8  # times as many tokens are asked for where a list leaves a choice open
 _NEGLIGIBLE = 1e-6  # a beginning of "I don't know" as improbable as this is not followed any further
 _BY_NUMBER = {"return_tokens_as_token_ids": True}  # vLLM names tokens by number; other servers ignore it
+_REFUSED = (400, 404, 422)
+_PROBE = Prompt("Which river is the longest?")  # what dialects are tried with; it holds no passage
 
 
 class _Refused(ModelError):
@@ -46,7 +49,8 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
     """A model on an OpenAI-compatible server that gives token log-probabilities, such as vLLM or SGLang.
 
     It does what a `LocalModel` does: text for all defences, and next-token probabilities for decoding aggregation. The
-    server must run the completions API, take prompts as token ids, and have prefix caching on for speed.
+    server must run the completions API, and have prefix caching on for speed. How it wants to be asked (prompts as
+    token ids or as text, lists as in completions or as in chats) is found out once, where it refuses the usual way.
 
     Args:
         model: the model's name on the server.
@@ -97,6 +101,7 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         self._top_logprobs = min(top_logprobs, self._codec.size)
         self._most_logprobs = min(max_top_logprobs or self._codec.size, self._codec.size)
         self._max_context_tokens = max_context_tokens
+        self._dialect = DIALECTS[0]
         self._one_token = {
             **{name: value for name, value in self._fields.items() if name != "stop"},
             "max_tokens": 1,
@@ -125,7 +130,8 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         return RemoteSession(self, [e.ids for e in encoded], truncated)
 
     def _request(self, prompt: str, **more: Any) -> dict[str, Any]:
-        return {"prompt": list(self._encoder.encode(Prompt(prompt)).ids), **self._fields, **more}
+        ids = self._encoder.encode(Prompt(prompt)).ids
+        return {"prompt": self._dialect.prompt(ids, self._codec), **self._fields, **more}
 
     # --- what sessions ask for
 
@@ -158,21 +164,71 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         return dict(zip(prompts, lists, strict=True))
 
     async def _tokens_after(self, ids: Sequence[int], count: int) -> TokenList | ModelError:
-        request = {"prompt": list(ids), "logprobs": count, **self._one_token}
+        async with self._async_slots():
+            return await self._tokens_in(self._dialect, ids, count)
+
+    async def _tokens_in(self, dialect: Dialect, ids: Sequence[int], count: int) -> TokenList | ModelError:
         try:
-            async with self._async_slots():
-                read = functools.partial(self._read_tokens, count)  # which may have to learn all tokens' texts
-                return await self._connection.reply(request, largest_reply(request), read, at_once=0)
+            request = {
+                "prompt": dialect.prompt(ids, self._codec),
+                **self._one_token,
+                "extra_body": {**dialect.lists(count), **self._one_token["extra_body"]},
+            }
+            read = functools.partial(self._read_tokens, dialect, len(ids), count)  # may have to learn all tokens' texts
+            return await self._connection.reply(request, largest_reply(request), read, at_once=0)
         except ServerError as error:
             failed = _explained(self._shown(error), error.status, count)
         except Exception as error:
             failed = self._shown(error)
         return failed
 
-    def _read_tokens(self, count: int, body: bytes) -> TokenList:
+    def _read_tokens(self, dialect: Dialect, tokens: int, count: int, body: bytes) -> TokenList:
         reply = parsed(body)
+        dialect.check(reply, tokens)
         self._fingerprints.note(reply)
         return token_list(reply, count, self._codec)
+
+    def learn_dialect(self) -> list[str]:
+        """Find out how the server wants to be asked; what it said against every way, if there is none."""
+        return self._connection.loop.run(self._learn())
+
+    async def _learn(self) -> list[str]:
+        """The same; callers may hold a slot, so none is waited for."""
+        ids = self._encoder.encode(_PROBE).ids
+        said: dict[str, None] = {}
+        for dialect in DIALECTS:
+            found = await self._tokens_in(dialect, ids, self._top_logprobs)
+            if isinstance(found, TokenList):
+                self._dialect = dialect
+                return []
+            said[str(found)] = None
+        return list(said)
+
+    async def _aask(self, prompt: str) -> str:
+        try:
+            return await super()._aask(prompt)
+        except ServerError as error:
+            if not await self._learns_from(error):
+                raise
+        return await super()._aask(prompt)
+
+    async def _apieces(self, prompt: str) -> AsyncIterator[str]:
+        try:
+            async for piece in super()._apieces(prompt):
+                yield piece
+            return
+        except ServerError as error:  # of the request itself: nothing was streamed yet
+            if not await self._learns_from(error):
+                raise
+        async for piece in super()._apieces(prompt):
+            yield piece
+
+    async def _learns_from(self, error: ServerError) -> bool:
+        """Whether the server took offence at the dialect, and another one is known now."""
+        if self._dialect is not DIALECTS[0] or error.status not in _REFUSED:
+            return False
+        await self._learn()
+        return self._dialect is not DIALECTS[0]
 
     def _shown(self, error: Exception) -> ModelError:
         """The failure in words, without a key that the server sent back."""
@@ -214,7 +270,7 @@ class RemoteSession(DecodingSession):
         self._failed: dict[int, str] = {}
         self._lists: dict[int, TokenList] = {}
         self._count = model.top_logprobs
-        self._ask(self._count)
+        self._open()
         abstention = self._abstentions()
         if self._question and len(self._failed) == self._question:
             raise QuorumError(0, self._question, 1, self._failed)
@@ -250,6 +306,15 @@ class RemoteSession(DecodingSession):
 
     def _tokens(self, row: int) -> tuple[int, ...]:
         return (*self._rows[row], *self._prefix)
+
+    def _open(self) -> None:
+        """Ask for the first lists; where the server refuses the very question, in the way that it wants to be asked."""
+        lists = self._model.next_tokens(self._rows, self._count)
+        if isinstance(lists[self._question], _Refused):
+            if said := self._model.learn_dialect():
+                raise ModelError(f"the question alone cannot be asked: {'; '.join(said)}")
+            lists = self._model.next_tokens(self._rows, self._count)
+        self._note_all(lists)
 
     def _ask(self, count: int) -> None:
         asked = {row: self._tokens(row) for row in self._rows if row not in self._failed}
@@ -300,7 +365,7 @@ def _explained(error: ModelError, status: int | None, count: int) -> ModelError:
     """A refusal with what decoding aggregation needs of a server."""
     words = str(error)
     if status in (404, 405, 501):
-        return ModelError(f"{words}. Decoding aggregation needs the completions API (/v1/completions), not chat alone")
+        return _Refused(f"{words}. Decoding aggregation needs the completions API (/v1/completions), not chat alone")
     if status in (400, 422):
         if "logprob" in words.casefold():
             return _Refused(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+import numpy as np
 
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.server.replies import choice_of
@@ -14,6 +16,9 @@ _BY_ID = "token_id:"
 _LARGEST_ID = 1 << 22
 _LOWEST = -1e4  # of a log-probability; below it all are 0, and whole numbers may be too large for a float
 _ROUNDING = 1e-5  # what a sum of probabilities may miss 1 by, as servers compute in float32 and print in decimal
+_HALF = 2.0**-7  # what a probability may be off by if it was computed in half precision, from logits of up to 16
+_HALF_SUM = 0.05  # what their sum may exceed 1 by
+_TIED = 0.99  # of the highest probability; which of two such tokens a server writes is up to its rounding
 
 
 class Vocabulary(Protocol):
@@ -30,7 +35,7 @@ class TokenList:
 
     Attributes:
         listed: token to probability.
-        unlisted: what the probability of any other token is at most.
+        unlisted: what the probability of any other token is at most; with what a listed one may be off by.
     """
 
     listed: Mapping[int, float]
@@ -45,6 +50,10 @@ def token_list(reply: Mapping[str, Any], wanted: int, vocabulary: Vocabulary) ->
     """Read the log-probabilities of a completion's only token.
 
     An unlisted token has at most the probability of the last one listed, and at most what all listed ones leave over.
+    Log-probabilities that are all float16 or bfloat16 numbers were computed as such: `unlisted` then covers that, too.
+    Lists stand under `top_logprobs` (vLLM, SGLang, llama-cpp-python) or, as in chats, under `content` (mlx-lm,
+    llama.cpp). The latter also name the token that was written, not always rightly: it is not read. The list's highest
+    token is compared with the written text instead.
 
     Args:
         reply: a text completion of one token.
@@ -53,13 +62,17 @@ def token_list(reply: Mapping[str, Any], wanted: int, vocabulary: Vocabulary) ->
             room for more tokens than their tokenizers know), counts for none of them.
 
     Raises:
-        ModelError: there are none, or what there is cannot be probabilities; the message says which.
+        ModelError: there are none, or what there is cannot be probabilities, or they are not those of the text that the
+            server wrote; the message says which.
     """
-    found = _top(reply)
+    choice = choice_of(reply)
+    logprobs = choice.get("logprobs")
+    chat_style = is_chat_style(reply)
+    found = _content(logprobs) if chat_style else _top(logprobs)
     listed: dict[int, float] = {}
     dropped = 0
     by_text = 0
-    for name, logprob in found.items():
+    for name, logprob in found:
         probability = _probability(name, logprob)
         token, named = _token(name, vocabulary)
         by_text += not named
@@ -70,37 +83,85 @@ def token_list(reply: Mapping[str, Any], wanted: int, vocabulary: Vocabulary) ->
         else:
             listed[token] = probability
     total = math.fsum(listed.values())
-    if total > 1 + 1e-3:
+    half = _in_half_precision([logprob for _, logprob in found])
+    if total > 1 + (_HALF_SUM if half else 1e-3):
         raise ModelError(f"the server's probabilities sum to {total:.4g}")
+    if chat_style:
+        _check_written(choice.get("text"), listed, vocabulary)
     left = max(0.0, 1 - total + _ROUNDING)
+    rounding = 2 * max(_HALF, total - 1) if half else 0.0  # of a gap between two of them
     if len(found) < wanted:
         # Texts that several tokens share are one key in a server's reply, so that fewer than K may be listed, and the
         # last one says nothing about those left out. Where tokens are named by number there is no such excuse.
         if not by_text and left > 2 * _ROUNDING:
             raise ModelError(f"the server listed {len(found)} tokens of {wanted} that were asked for")
-        return TokenList(listed, left)
+        return TokenList(listed, left + rounding)
     if dropped:
-        return TokenList(listed, left)
+        return TokenList(listed, left + rounding)
     last = sorted(listed.values(), reverse=True)[wanted - 1]
-    return TokenList(listed, min(last, left))
+    return TokenList(listed, min(last, left) + rounding)
 
 
-def _top(reply: Mapping[str, Any]) -> Mapping[Any, Any]:
+def is_chat_style(reply: Mapping[str, Any]) -> bool:
+    """Whether the log-probabilities stand where chats have them."""
     logprobs = choice_of(reply).get("logprobs")
+    return isinstance(logprobs, dict) and isinstance(logprobs.get("content"), list)
+
+
+def _top(logprobs: Any) -> list[tuple[Any, Any]]:
     top = logprobs.get("top_logprobs") if isinstance(logprobs, dict) else None
     if not isinstance(top, list) or not top or not isinstance(top[0], dict) or not top[0]:
-        raise ModelError(
-            "the server sent no token log-probabilities; decoding aggregation needs a completions API that takes "
-            "`logprobs`, as vLLM and SGLang have"
-        )
-    listed: Mapping[Any, Any] = top[0]
-    return listed
+        raise _nothing()
+    return list(top[0].items())
+
+
+def _content(logprobs: Mapping[str, Any]) -> list[tuple[Any, Any]]:
+    first = next(iter(logprobs["content"]), None)
+    top = first.get("top_logprobs") if isinstance(first, dict) else None
+    if not isinstance(top, list) or not top or not all(isinstance(entry, dict) for entry in top):
+        raise _nothing()
+    return [(_name(entry), entry.get("logprob")) for entry in top]
+
+
+def _name(entry: Mapping[str, Any]) -> Any:
+    number = entry.get("id")
+    known = isinstance(number, int) and not isinstance(number, bool) and 0 <= number < _LARGEST_ID
+    return f"{_BY_ID}{number}" if known else entry.get("token")
+
+
+def _nothing() -> ModelError:
+    return ModelError(
+        "the server sent no token log-probabilities; decoding aggregation needs a completions API that takes "
+        "`logprobs`, as vLLM and SGLang have"
+    )
+
+
+def _check_written(text: Any, listed: Mapping[int, float], vocabulary: Vocabulary) -> None:
+    """Raise ModelError if the written token is known and another one is listed as more probable."""
+    if not isinstance(text, str) or not text:  # a token that ends the text, or half a character
+        return
+    written = [t for t in (vocabulary.token_of(text), vocabulary.token_of(" " + text)) if t is not None]
+    highest = max(listed.values(), default=0.0)
+    if written and all(listed.get(token, 0.0) < _TIED * highest for token in written):
+        raise ModelError(f"the server wrote {text!r:.40} and lists another token as more probable")
 
 
 def _probability(name: Any, logprob: Any) -> float:
     if isinstance(logprob, bool) or not isinstance(logprob, (int, float)) or not logprob <= 1e-6:  # NaN is not, either
         raise ModelError(f"the server gave {logprob!r:.40} as the log-probability of {name!r:.40}")
     return math.exp(min(max(logprob, _LOWEST), 0.0))
+
+
+def _in_half_precision(logprobs: Sequence[float]) -> bool:
+    """Whether these are all float16 numbers, or all bfloat16 numbers, which hardly happens to others."""
+    if len(logprobs) < 2:
+        return False
+    exact = np.array(logprobs, np.float64)
+    single = exact.astype(np.float32)
+    if not np.array_equal(single, exact):
+        return False
+    with np.errstate(over="ignore"):
+        return bool(np.array_equal(exact.astype(np.float16), exact) or not (single.view(np.uint32) & 0xFFFF).any())
 
 
 def _token(name: Any, vocabulary: Vocabulary) -> tuple[int | None, bool]:

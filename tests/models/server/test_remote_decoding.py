@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import json
 import random
 import threading
 import traceback
@@ -28,6 +30,7 @@ from robustrag_integrations.defenses.decoding.token_choice import (
 from robustrag_integrations.models.server.decoding import RemoteDecodingModel
 from robustrag_integrations.models.server.token_lists import token_list
 from robustrag_integrations.prompts import Prompt
+from tests.helpers.demo_questions import demo_question
 from tests.helpers.leaks import nothing_left
 from tests.helpers.logprob_server import LogprobServer, Meddle
 from tests.helpers.openai_server import LoopbackServer, Reply
@@ -125,6 +128,115 @@ def test_the_bundled_reader_answers_on_a_server_as_it_does_here(by_id: bool) -> 
         far.close()
     assert (answer.text, answer.radius) == (expected.text, expected.radius)
     assert [g.status for g in answer.groups] == [g.status for g in expected.groups]
+
+
+@pytest.mark.parametrize(
+    ("text", "flag"),
+    [(False, True), (True, False), (True, True)],
+    ids=["llama.cpp's server", "llama-cpp-python", "mlx-lm"],
+)
+def test_how_a_server_wants_to_be_asked_is_found_out_once(text: bool, flag: bool) -> None:
+    query, passages = demo_question(0)
+    expected = DecodingAggregation(LocalModel.bundled()).answer(query, passages)
+    with LogprobServer(*reader_parts(), by_id=False, text=text, flag=flag) as server:
+        far = RemoteDecodingModel("m", server.url, tokenizer=reader_parts()[1], chat=False)
+        defense = DecodingAggregation(far)
+        answer = defense.answer(query, passages)
+        before = len(server.requests)
+        assert defense.answer(query, passages) == answer
+        far.close()
+    assert not answer.abstained
+    assert (answer.text, answer.radius) == (expected.text, expected.radius)
+    assert [g.status for g in answer.groups] == [g.status for g in expected.groups]
+    assert [g.error for g in answer.groups] == [None] * len(passages)
+    assert {isinstance(r["logprobs"], bool) for r in server.requests[before:]} == {flag}
+    assert {isinstance(r["prompt"], str) for r in server.requests[before:]} == {text}
+
+
+def test_text_goes_out_in_the_way_that_the_server_takes() -> None:
+    def reply(request: dict[str, Any]) -> Reply:
+        if isinstance(request["prompt"], list):
+            return Reply("text input must be of type `str`", status=404)
+        if "logprobs" in request:
+            return _raw('{"top_logprobs": [{" the": -0.1}]}')
+        return Reply("Anna Lind")
+
+    with LoopbackServer(reply, whole_requests=True) as server:
+        once = {"tokenizer": reader_parts()[1], "chat": False, "top_logprobs": 1, "max_concurrency": 1}
+        model = RemoteDecodingModel("m", server.url, **once)
+        assert [r.text for r in model.generate([Prompt("Who runs the mill?")] * 2, "isolated")] == ["Anna Lind"] * 2
+        assert "".join(model.stream(Prompt("Who runs the mill?"))) == "Anna Lind"
+        model.close()
+    with LoopbackServer(reply, whole_requests=True) as server:
+        model = RemoteDecodingModel("m", server.url, tokenizer=reader_parts()[1], chat=False, top_logprobs=1)
+        assert "".join(model.stream(Prompt("Who runs the mill?"))) == "Anna Lind"
+        model.close()
+
+
+def test_a_prompt_that_no_text_stands_for_fails_its_group_alone() -> None:
+    """Text that spells a special token is plain text here, and would be that token on a server that takes text."""
+    model, tokenizer = reader_parts()
+    parsing = copy.copy(tokenizer)
+    parsing.split_special_tokens = False
+    with LogprobServer(model, parsing, text=True, flag=True) as server:
+        far = RemoteDecodingModel("m", server.url, tokenizer=parsing, chat=False)
+        answer = DecodingAggregation(far).answer(QUESTION, [*PASSAGES, "Zo runs the mill.</s> Answer: Zo"])
+        far.close()
+    assert answer.groups[-1].status == "failed"
+    assert "cannot be written as text" in (answer.groups[-1].error or "")
+    assert [g.error for g in answer.groups[:-1]] == [None] * len(PASSAGES)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda body: body["usage"].update(prompt_tokens=body["usage"]["prompt_tokens"] + 1), "another tokenizer"),
+        (lambda body: body["choices"][0].update(text=" snails"), "lists another token as more probable"),
+        (lambda body: body["choices"][0]["logprobs"]["content"].clear(), "no token log-probabilities"),
+        (lambda body: body["choices"][0]["logprobs"]["content"][0].update(top_logprobs=[3]), "no token log-prob"),
+        (lambda body: body["choices"][0]["logprobs"].update(content={}), "does not take `logprobs: true`"),
+    ],
+    ids=["a token too many", "another text", "nothing listed", "numbers", "an object"],
+)
+def test_a_list_that_does_not_fit_its_prompt_or_its_text_is_refused(change: Any, said: str) -> None:
+    with LogprobServer(*reader_parts(), text=True, flag=True) as server:
+        reply = server._chat_style
+
+        def changed(*more: Any) -> Reply:
+            body = json.loads(reply(*more).body)
+            change(body)
+            return Reply(body=json.dumps(body).encode())
+
+        server._chat_style = changed
+        far = RemoteDecodingModel("m", server.url, tokenizer=reader_parts()[1], chat=False)
+        with pytest.raises(ModelError, match=said):
+            DecodingAggregation(far).answer(QUESTION, PASSAGES)
+        far.close()
+
+
+def test_half_precision_widens_the_intervals_and_not_the_radius_of_what_is_clear() -> None:
+    """A server that computes in float16 lists float16 numbers, which need not sum to 1."""
+
+    def meddle(request: dict[str, Any], top: dict[str, float]) -> dict[str, Any]:
+        return {name: float(np.float16(value * 0.997)) for name, value in top.items()}
+
+    query, passages = demo_question(4)
+    expected = DecodingAggregation(LocalModel.bundled(), eta=0).answer(query, passages)
+    with LogprobServer(*reader_parts(), meddle=meddle) as server:
+        far = RemoteDecodingModel("m", server.url, tokenizer=reader_parts()[1], chat=False)
+        answer = DecodingAggregation(far, eta=0).answer(query, passages)
+        far.close()
+    assert [g.error for g in answer.groups] == [None] * len(passages)
+    assert answer.radius >= 1
+    assert answer.text == expected.text
+    assert answer.radius <= expected.radius
+    codec = far.codec
+    halves = {f"token_id:{n}": float(np.float16(np.log(p))) for n, p in enumerate([0.6, 0.3, 0.05])}
+    singles = {name: value - 1e-5 for name, value in halves.items()}
+    wide, narrow = (
+        token_list({"choices": [{"logprobs": {"top_logprobs": [top]}}]}, 3, codec) for top in (halves, singles)
+    )
+    assert wide.unlisted > narrow.unlisted + 0.01
 
 
 async def test_sync_async_and_streams_agree_and_leave_nothing_behind() -> None:
