@@ -115,7 +115,7 @@ def _top(logprobs: Any) -> list[tuple[Any, Any]]:
     return list(top[0].items())
 
 
-def _content(logprobs: Mapping[str, Any]) -> list[tuple[Any, Any]]:
+def _content(logprobs: Any) -> list[tuple[Any, Any]]:
     first = next(iter(logprobs["content"]), None)
     top = first.get("top_logprobs") if isinstance(first, dict) else None
     if not isinstance(top, list) or not top or not all(isinstance(entry, dict) for entry in top):
