@@ -13,12 +13,12 @@ import warnings
 from collections.abc import Sequence
 
 from robustrag_integrations import __version__
-from robustrag_integrations.cli import ask, certify, demo, eval, report
-from robustrag_integrations.cli.exits import EXIT_FAILURE, EXIT_USAGE, UsageError
+from robustrag_integrations.cli import ask, certify, demo, eval, probe, report
+from robustrag_integrations.cli.exits import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_USAGE, UsageError
 from robustrag_integrations.cli.output import complain
 from robustrag_integrations.errors import RobustRAGError
 
-COMMANDS = (demo, ask, certify, eval, report)
+COMMANDS = (demo, ask, certify, eval, report, probe)
 
 _EPILOG = """\
 examples:
@@ -26,8 +26,9 @@ examples:
   robustrag ask "Who runs the mill?" --docs notes/   ask your own documents
   robustrag certify demo --limit 5                   what no attacker can get below
   robustrag eval --limit 5                           attacks, scores and tables, as in the paper
+  robustrag probe                                    does this model repeat itself, alone and under load?
 
-exit codes: 0 done, 1 failure, 2 wrong usage, 3 no answer (abstained)
+exit codes: 0 done, 1 failure, 2 wrong usage, 3 no answer (abstained), 4 the probed model does not repeat itself
 """
 
 
@@ -38,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: the arguments; None for those of the process.
 
     Returns:
-        The exit code: 0 done, 1 failure, 2 wrong usage, 3 abstained, 130 interrupted.
+        The exit code: 0 done, 1 failure, 2 wrong usage, 3 abstained, 4 a probe saw differences, 130 interrupted.
     """
     _make_output_safe()
     try:
@@ -61,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_FAILURE
     except KeyboardInterrupt as stop:
         complain(str(stop) or "interrupted")
-        return 130
+        return EXIT_INTERRUPTED
     return code
 
 

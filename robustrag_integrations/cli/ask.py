@@ -9,7 +9,7 @@ from typing import Any
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.cli.arguments import add_command, add_model, existing, some_text, whole_number
 from robustrag_integrations.cli.exits import EXIT_ABSTAINED, EXIT_ANSWERED, UsageError
-from robustrag_integrations.cli.models import load_model
+from robustrag_integrations.cli.models import load_model, note_probe
 from robustrag_integrations.cli.output import Progress, complain, show, show_json
 from robustrag_integrations.cli.thresholds import (
     add_thresholds,
@@ -81,6 +81,9 @@ def add(commands: Any) -> None:
         help="you know that the model may answer otherwise another time: do not warn of it; what holds of this run is "
         "still said",
     )
+    parser.add_argument(
+        "--probe", type=existing, metavar="FILE", help="what robustrag probe --output found about this model; reported"
+    )
     parser.add_argument("--json", action="store_true", help="print data instead of text")
 
 
@@ -126,6 +129,7 @@ def run(args: argparse.Namespace) -> int:
     passages, skipped = _retrieve(args, progress)
     progress.step(f"loading the model {args.model}")
     model = load_model(args.model, args.base_url)
+    note_probe(model, args.probe)
     progress.step(f"asking about {len(passages)} passages")
     answer = _answer(args, name, model, passages)
     if args.json:

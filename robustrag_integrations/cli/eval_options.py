@@ -122,6 +122,20 @@ def _add_what(group: Any) -> None:
     )
     group.add_argument("--judge", type=some_text, metavar="MODEL", help="the model that grades long answers")
     add_metric(group)
+    group.add_argument(
+        "--runs",
+        type=whole_number(1, 1000),
+        metavar="N",
+        help="how often each clean question is asked, past the cache (default 1): for models that sample, the share of "
+        "runs that are right with a radius, question by question",
+    )
+    group.add_argument(
+        "--probe",
+        nargs="+",
+        type=existing,
+        metavar="FILE",
+        help="what robustrag probe --output found about the models; it stands in every answer and in the report",
+    )
     group.add_argument("--seed", type=whole_number(0, 999_999_999), metavar="N", help="of random choices (default 0)")
 
 
@@ -209,6 +223,8 @@ _FLAGS = {
     "judge": "judge",
     "metric": "metric",
     "seed": "seed",
+    "runs": "runs",
+    "probes": "probe",
 }
 
 

@@ -7,7 +7,7 @@ from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.models.named import NamedModel, check_name
 from robustrag_integrations.models.providers import takes
 
-__all__ = ["check_name", "load_model", "named_model"]
+__all__ = ["check_name", "load_model", "named_model", "note_probe"]
 
 
 def load_model(name: str, base_url: str | None = None, *, max_context_tokens: int = 512) -> TextModel:
@@ -24,6 +24,26 @@ def load_model(name: str, base_url: str | None = None, *, max_context_tokens: in
         ImportError: an extra is missing.
     """
     return named_model(name, base_url, max_context_tokens).load()
+
+
+def note_probe(model: TextModel, path: str | None) -> None:
+    """Let answers of a model carry what a probe of it found.
+
+    Raises:
+        UsageError: the file cannot be read, holds no finding, or is about another model.
+    """
+    if path is None:
+        return
+    from robustrag_integrations.models.repeat_probe import read_summary
+
+    try:
+        found = read_summary(path)
+    except ValueError as error:
+        raise UsageError(f"--probe {path!r}: {error}") from error
+    if found["model"] != model.description:
+        about = f"the model {found['model']!r}, not {model.description!r}"
+        raise UsageError(f"--probe {path!r} is about {about}; probe that one")
+    model.probe = found
 
 
 def named_model(name: str, base_url: str | None = None, max_context_tokens: int = 512) -> NamedModel:

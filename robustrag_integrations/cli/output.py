@@ -39,6 +39,31 @@ def complain(*messages: str) -> None:
         print(f"robustrag: {printable(redacted(message), 2000)}", file=sys.stderr)
 
 
+class CallBar:
+    """Shows on standard error how many of a number of calls are done."""
+
+    def __init__(self) -> None:
+        self._bar: Any = None
+
+    def __enter__(self) -> CallBar:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def show(self, done: int, total: int) -> None:
+        """So many calls are done."""
+        if self._bar is None:
+            try:
+                from tqdm import tqdm
+            except ImportError:
+                return
+            patience = 0.2 if sys.stderr.isatty() else 30.0  # a log file needs few lines
+            self._bar = tqdm(total=total, unit="call", file=sys.stderr, mininterval=patience, dynamic_ncols=True)
+        self._bar.update(done - self._bar.n)
+
+
 class Progress:
     """Says on standard error what is being done: at once on a terminal, elsewhere only when it takes long."""
 

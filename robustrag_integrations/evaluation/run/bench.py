@@ -14,7 +14,8 @@ from robustrag_integrations.attacks.planning import AttackedRetrieval, plan_atta
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import VANILLA, method_of
 from robustrag_integrations.display import printable
-from robustrag_integrations.evaluation.run.cache import METER, CallCache, Meter, MeteredModel, metered
+from robustrag_integrations.errors import RobustRAGError
+from robustrag_integrations.evaluation.run.cache import METER, CallCache, Meter, MeteredModel, metered, past_the_cache
 from robustrag_integrations.evaluation.run.config import NO_RAG, TASK_OF, CertifySpec, ConfigError
 from robustrag_integrations.evaluation.run.no_retrieval import NoRetrieval
 from robustrag_integrations.evaluation.run.planning import Job, Setup
@@ -53,8 +54,10 @@ class Bench:
             ModelError: a model cannot be loaded.
             ConfigError: a defence cannot use its model.
         """
+        jobs = list(jobs)
         for job in jobs:
             self._defense(job)
+            self._note_probes(job)
             if job.certify is not None and not self._model(job.setup.model).deterministic:
                 raise ConfigError(
                     f"certify: the model {job.setup.model.name!r} samples, so that no certificate would hold; leave "
@@ -62,6 +65,9 @@ class Bench:
                 )
             if job.judge is not None:
                 self._judge(job.judge)
+        evaluated = {self._model(name).description for name in {job.setup.model for job in jobs}}
+        if unknown := {p["model"] for job in jobs for p in job.probes} - evaluated:
+            raise ConfigError(f"probes: {', '.join(sorted(unknown))}: no such model is evaluated here")
 
     async def row(self, job: Job) -> dict[str, Any]:
         """Make one row. An error is recorded in the row; cancelling stops its model calls.
@@ -88,6 +94,7 @@ class Bench:
 
     async def _fill(self, job: Job, row: dict[str, Any]) -> None:
         defense = self._defense(job)
+        self._note_probes(job)
         judge = None if job.judge is None else self._judge(job.judge)
         choices = job.question.choices if job.task == "mc" else None
         attacked = await asyncio.to_thread(_attacked, job, defense, judge, choices)
@@ -102,9 +109,34 @@ class Bench:
             score_answer, job.question, answer, job.task, judge, target=attacked.target, metric=job.metric
         )
         row["scores"] = scores.to_dict()
+        if job.runs > 1:
+            row["further_runs"] = await self._further_runs(job, defense, attacked, choices)
         if job.certify is not None:
             metric = metric_for(job.task, job.question, judge, job.metric)
             row["certificates"] = await _certificates(job, job.certify, defense, metric, choices)
+
+    async def _further_runs(
+        self, job: Job, defense: Defense, attacked: AttackedRetrieval, choices: Sequence[str] | None
+    ) -> list[dict[str, Any]]:
+        """The same question again and again, past the cache; a run that fails is one that is not right."""
+        found = []
+        for _ in range(job.runs - 1):
+            with past_the_cache():
+                try:
+                    answer = await defense.aanswer(job.question.question, attacked.passages, choices=choices)
+                except RobustRAGError as error:
+                    why = printable(redacted(str(error)), 200)
+                    found.append({"text": None, "correct": 0.0, "radius": 0, "error": why})
+                    continue
+            scores = await asyncio.to_thread(score_answer, job.question, answer, job.task, metric=job.metric)
+            radius = answer.radius if answer.determinism.scope != "nothing" else 0
+            found.append({"text": answer.text, "correct": scores.correct, "radius": radius, "error": None})
+        return found
+
+    def _note_probes(self, job: Job) -> None:
+        """Let the model's answers carry what a probe found about it."""
+        model = self._model(job.setup.model)
+        model.probe = next((p for p in job.probes if p["model"] == model.description), None)
 
     def _model(self, name: NamedModel) -> MeteredModel:
         with self._loading:

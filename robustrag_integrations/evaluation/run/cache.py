@@ -164,6 +164,19 @@ def _checked(key: str, row: Any) -> Mapping[str, Any] | None:
     return value if isinstance(value, dict) and isinstance(value.get("text"), str) else None
 
 
+_PAST: ContextVar[bool] = ContextVar("robustrag_past_the_cache", default=False)
+
+
+@contextlib.contextmanager
+def past_the_cache() -> Iterator[None]:
+    """Within it, calls are made and not looked up, and not kept."""
+    before = _PAST.set(True)
+    try:
+        yield
+    finally:
+        _PAST.reset(before)
+
+
 class MeteredModel(TextModel):
     """A text model whose calls are counted, and looked up before they are made.
 
@@ -176,7 +189,7 @@ class MeteredModel(TextModel):
     def __init__(self, model: TextModel, fingerprint: str, cache: CallCache | None) -> None:
         self._model = model
         self._fingerprint = fingerprint
-        self._cache = cache if model.deterministic else None
+        self._cache = cache
         self._tokens: Callable[[str], int] | None = getattr(model, "count_tokens", None)
 
     @property
@@ -235,7 +248,7 @@ class MeteredModel(TextModel):
         return self._model.astream(prompt)
 
     def _look_up(self, prompts: Sequence[Prompt], role: Role) -> tuple[list[str], list[Mapping[str, Any] | None]]:
-        if self._cache is None or not prompts:
+        if self._cache is None or not prompts or not self.deterministic or _PAST.get():
             return [""] * len(prompts), [None] * len(prompts)
         keys = _keys(self._fingerprint, prompts, role, self._batching())
         return keys, self._cache.get(keys)
@@ -263,7 +276,7 @@ class MeteredModel(TextModel):
         made: Mapping[int, Response],
     ) -> list[Response]:
         new = {keys[i]: {"text": r.text, "truncated": r.truncated} for i, r in made.items() if r.text is not None}
-        if self._cache is not None and new:
+        if self._cache is not None and self.deterministic and not _PAST.get() and new:
             self._cache.put(new)
         responses = [made[i] if i in made else _response(known[i] or {}) for i in range(len(prompts))]
         if meter := METER.get():

@@ -20,6 +20,7 @@ from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.run.sections import Section, shown
 from robustrag_integrations.evaluation.score.rows import AttackSpec
 from robustrag_integrations.models.named import NamedModel
+from robustrag_integrations.models.repeat_probe import read_summary
 from robustrag_integrations.passages import grouping_of
 from robustrag_integrations.prompts import Task, check_exemplars
 
@@ -126,6 +127,8 @@ class EvalConfig:
         seed: of everything random.
         strict: whether a bad row of the data stops the run.
         layout: the table of the paper that the summary follows; None for the plain table.
+        runs: how often each clean question is asked; the first run makes the row, the others stand in it.
+        probes: what repeat probes found (`repeat_probe.summary_of`), each about the model of its name.
         given: the mapping it was read from, defaults filled in.
     """
 
@@ -141,6 +144,8 @@ class EvalConfig:
     seed: int = 0
     strict: bool = False
     layout: str | None = None
+    runs: int = 1
+    probes: tuple[Mapping[str, Any], ...] = ()
     given: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
 
@@ -162,6 +167,8 @@ DEFAULTS: Mapping[str, Any] = {
     "seed": 0,
     "strict": False,
     "layout": None,
+    "runs": 1,
+    "probes": [],
 }
 
 
@@ -213,10 +220,21 @@ def read_config(given: Mapping[str, Any]) -> EvalConfig:
         seed=seed,
         strict=top.flag("strict"),
         layout=top.optional("layout", lambda: top.name("layout", LAYOUTS)),
+        runs=top.number("runs", 1, 1000),
+        probes=tuple(_probe(top, path) for path in top.values("probes", least=0)),
         given=filled,
     )
     _check_together(config)
     return config
+
+
+def _probe(top: Section, path: Any) -> dict[str, Any]:
+    if not isinstance(path, str):
+        raise top.wrong(f"must be files that robustrag probe --output wrote, got {shown(path)}", "probes")
+    try:
+        return read_summary(path)
+    except ValueError as error:
+        raise top.wrong(f"{path!r}: {error}", "probes") from error
 
 
 def _data(item: Section, limit: int | None) -> DataSpec:

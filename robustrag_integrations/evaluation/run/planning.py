@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -65,6 +65,8 @@ class Job:
         certify: what the clean answer is certified against; None for nothing.
         judge: grades long answers; None for no grades.
         metric: what scores the answer, where that is not the task's own metric; None for that.
+        runs: how often the question is asked; more than once only without an attack.
+        probes: what repeat probes found, each about the model of its name.
     """
 
     key: str
@@ -76,6 +78,8 @@ class Job:
     certify: CertifySpec | None
     judge: NamedModel | None
     metric: str | None = None
+    runs: int = 1
+    probes: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -263,8 +267,11 @@ class _Planner:
         metric = None if config.metric == METRIC_OF_TASK[dataset.task] or dataset.task == "long" else config.metric
         if metric is not None:
             about["metric"] = [metric, _metric_code(metric)]
+        runs = config.runs if attack.corruption_size == 0 else 1
+        about |= {"runs": runs} if runs > 1 else {}
+        about |= {"probes": list(config.probes)} if config.probes else {}
         key = hashlib.sha256(canonical(about).encode()).hexdigest()[:24]
-        return Job(key, dataset.name, dataset.task, shown, setup, attack, certify, judge, metric)
+        return Job(key, dataset.name, dataset.task, shown, setup, attack, certify, judge, metric, runs, config.probes)
 
     def _cut(self, question: EvalQuestion, top_k: int | None) -> tuple[EvalQuestion, str]:
         """The question with its `top_k` best passages, and a hash of all of it."""

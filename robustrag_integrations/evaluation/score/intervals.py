@@ -1,4 +1,4 @@
-"""Means with bootstrap confidence intervals.
+"""Means with bootstrap confidence intervals, and exact ones for shares of successes.
 
 A percentile bootstrap: resample the questions with replacement, take the mean of each resample, and cut off the same
 share at both ends. It cannot see what a sample does not show: when all values are the same, every resample is too, and
@@ -9,7 +9,7 @@ distribution within known limits.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -116,6 +116,48 @@ def bootstrap_ratio(
     kept = under > 0  # a resample of nothing but zeros has no ratio
     low, high = np.quantile(above[kept] / under[kept], [(1 - level) / 2, (1 + level) / 2])
     return Interval(ratio, float(low), float(high), len(pairs))
+
+
+def clopper_pearson(successes: int, count: int, *, level: float = LEVEL) -> Interval:
+    """The share of successes with its exact two-sided interval, whatever the share is in truth.
+
+    Args:
+        successes: how many; from 0 to `count`.
+        count: of how many independent tries.
+        level: how sure, in (0, 1).
+
+    Raises:
+        ValueError: an invalid argument.
+    """
+    if not (0 <= successes <= count and 0 < level < 1):
+        raise ValueError(f"successes={successes!r} must be from 0 to {count!r}, and level={level!r} between 0 and 1")
+    if not count:
+        return EMPTY
+    rest = (1 - level) / 2
+    low = 0.0 if successes == 0 else _where(lambda p: _tail(successes, count, p) >= rest)
+    high = 1.0 if successes == count else 1 - _where(lambda p: _tail(count - successes, count, p) >= rest)
+    return Interval(successes / count, low, high, count)
+
+
+def _tail(successes: int, count: int, share: float) -> float:
+    """The probability of at least so many successes."""
+    if share <= 0 or share >= 1:
+        return float(share >= 1 or successes == 0)
+    total = math.lgamma(count + 1)
+    log, other = math.log(share), math.log1p(-share)
+    return math.fsum(
+        math.exp(total - math.lgamma(k + 1) - math.lgamma(count - k + 1) + k * log + (count - k) * other)
+        for k in range(successes, count + 1)
+    )
+
+
+def _where(reached: Callable[[float], bool]) -> float:
+    """The smallest share from which on something monotone holds, rounded down."""
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (low, middle) if reached(middle) else (middle, high)
+    return low
 
 
 def _check(values: Sequence[float], limits: tuple[float, float] | None, level: float, resamples: int) -> None:

@@ -151,7 +151,7 @@ _EVIDENCE = {
     "fallback_steps": Maybe([int]),
     "tree": Maybe([{"prefix": [int], "gap": float, "kind": str, "tokens": [int], "words": [str]}]),
 }
-_DETERMINISM = {
+DETERMINISM = {
     "model": OneOf(("deterministic", "samples", "unknown")),
     "why": str,
     "scope": OneOf(("every_run", "this_run", "final_prompt", "nothing")),
@@ -168,7 +168,7 @@ _ANSWER = {
     "evidence": _EVIDENCE,
     "margin_unit": str,
     "model_calls": int,
-    "determinism": Maybe(_DETERMINISM),
+    "determinism": Maybe(DETERMINISM),
     "groups": [_GROUP],
 }
 _CERTIFICATE = {
@@ -214,6 +214,7 @@ ROW = {
     },
     "passages": [{"id": _MAYBE_TEXT, "text": str, "source": _MAYBE_TEXT, "planted": Maybe(bool)}],
     "certificates": Maybe([_CERTIFICATE]),
+    "further_runs": Maybe([{"text": Null(str), "correct": Null(float), "radius": int}]),
     "error": Maybe({"type": str, "message": str}),
 }
 ATTACKED = {"rank": (str, int), "corruption_size": int}

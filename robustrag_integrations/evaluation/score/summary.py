@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from robustrag_integrations.evaluation.score.expected import ExpectedAccuracy, expected_accuracy
 from robustrag_integrations.evaluation.score.intervals import (
     EMPTY,
     RATE,
@@ -23,6 +24,7 @@ from robustrag_integrations.evaluation.score.intervals import (
 )
 from robustrag_integrations.evaluation.score.rows import (
     ANSWERED,
+    DETERMINISM,
     HEADER_SCHEMA,
     ROW,
     ROW_SCHEMA,
@@ -32,6 +34,7 @@ from robustrag_integrations.evaluation.score.rows import (
     latest_rows,
 )
 from robustrag_integrations.evaluation.score.shapes import Maybe, Within, misfit
+from robustrag_integrations.words import repeats_in_words
 
 _Value = TypeVar("_Value")
 
@@ -90,6 +93,10 @@ class Line:
             examples where there is such a run; empty without any.
         certified: one entry per attacker that was certified against; clean rows only.
         metric: what scored the answers; None for a judge, or where a file does not say.
+        expected: expected certified accuracy: the share that is right with a radius of at least k', one per k'; clean
+            rows only. It bounds the accuracy over the data set while any k' groups are replaced, also of a model that
+            samples.
+        repeats: whether the model repeats itself, in words; empty where a file does not say.
     """
 
     dataset: str
@@ -118,6 +125,8 @@ class Line:
     latency_ratio: Interval = EMPTY
     certified: tuple[CertifiedScore, ...] = ()
     metric: str | None = None
+    expected: tuple[ExpectedAccuracy, ...] = ()
+    repeats: str = ""
 
     @property
     def clean(self) -> bool:
@@ -143,6 +152,10 @@ class Line:
     def rllmj(self) -> Interval:
         """The judge's mean score under attack."""
         return EMPTY if self.clean else self.judge
+
+    def expected_against(self, size: int) -> ExpectedAccuracy | None:
+        """The share that is right with a radius of at least this; None where that is not known."""
+        return next((e for e in self.expected if e.corruption_size == size), None)
 
     def certified_against(self, attack: str, size: int) -> CertifiedScore | None:
         """What certificates guarantee against this attacker; None where that was not certified."""
@@ -182,7 +195,7 @@ _OF_ALL = {
     for name in ("key", "dataset", "task", "question_id", "model", "defense", "setup", "top_k", "metric")
 }
 _OF_ANSWERS = {
-    "answer": {"radius": int},
+    "answer": {"radius": int, "determinism": Maybe(DETERMINISM)},
     **{name: ANSWERED[name] for name in ("scores", "cost", "timing")},
     "certificates": Maybe([{"attack": str, "corruption_size": int, "tau": Within(0, 100), "certified": bool}]),
 }
@@ -278,7 +291,15 @@ def _line(rows: Sequence[Row], vanilla: Mapping[tuple[Any, ...], float]) -> Line
         latency_ratio=bootstrap_ratio(_times(done, vanilla)),
         certified=_certified(done, SCORE if long else RATE),
         metric=first.get("metric"),
+        expected=expected_accuracy(rows) if attack.name == "none" else (),
+        repeats=_repeats(done),
     )
+
+
+def _repeats(rows: Iterable[Row]) -> str:
+    """What the first row that says so has to say about its model."""
+    found = next(filter(None, (row["answer"].get("determinism") for row in rows)), None)
+    return "" if found is None else repeats_in_words(found["model"], found["why"])
 
 
 def _certified(rows: Iterable[Row], limits: tuple[float, float]) -> tuple[CertifiedScore, ...]:

@@ -5,14 +5,23 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from robustrag_integrations.display import printable
+from robustrag_integrations.evaluation.score.expected import ExpectedAccuracy
 from robustrag_integrations.evaluation.score.intervals import Interval
 from robustrag_integrations.evaluation.score.rows import AttackSpec
 from robustrag_integrations.evaluation.score.scoring import METRIC_OF_TASK
 from robustrag_integrations.evaluation.score.summary import CertifiedScore, Line
 from robustrag_integrations.evaluation.show.tables import fitted_table
+
+EXPECTED_IN_WORDS = (
+    "ecacc k': expected certified accuracy, the share that is right with a radius of at least k' (95% "
+    "Clopper-Pearson). While any k' groups of each retrieval are replaced, at least this share of questions like these "
+    "is right, also if the model samples. It is no certificate of any single answer."
+)
+
+_Found = TypeVar("_Found")
 
 _FORMULA = frozenset("=+-@\t\r\n＝＋－＠")  # what makes a spreadsheet read a cell as a formula
 _LONGEST_CELL = 500
@@ -38,7 +47,7 @@ def lines_table(lines: Sequence[Line], width: int | None = None) -> str:
     used = [i for i in range(len(columns)) if any(row[i] != "-" for row in cells)]
     header, rows = [columns[i][0] for i in used], [[row[i] for i in used] for row in cells]
     shown = fitted_table(header, rows, keys=header.index("n"), width=width, limit=44)
-    notes = [printable(note, 300) for line in lines for note in _remarks(line)]
+    notes = [*_notes(lines), *(printable(note, 300) for line in lines for note in _remarks(line))]
     return "\n".join([*shared, shown, *([""] if notes else []), *notes])
 
 
@@ -49,7 +58,10 @@ def lines_csv(lines: Iterable[Line]) -> str:
     """
     listed = list(lines)
     rows = [_cells(line) for line in listed]
-    certified = [{k: v for c in line.certified for k, v in _certified_cells(c).items()} for line in listed]
+    certified = [
+        {**_all_cells(line.certified, _certified_cells), **_all_cells(line.expected, _expected_cells)}
+        for line in listed
+    ]
     header = dict.fromkeys(name for cells in (*(rows or [_cells(_NOBODY)]), *certified) for name in cells)
     out = io.StringIO()
     writer = csv.DictWriter(out, list(header), restval="")
@@ -105,6 +117,7 @@ def _columns(lines: Sequence[Line]) -> list[_Column]:
         ("both", lambda line: _percent(line.both)),
         ("abstained", lambda line: _percent(line.abstention)),
         *(_certified_column(*size, lines) for size in sizes),
+        *(_expected_column(size) for size in sorted({e.corruption_size for line in lines for e in line.expected})),
         ("radius", _radius),
         ("calls", lambda line: _number(line.model_calls, 1)),
         ("tokens", _tokens),
@@ -123,6 +136,21 @@ def _certified_column(attack: str, size: int, lines: Sequence[Line]) -> _Column:
         return _points(found.score) if line.task == "long" else _percent(found.score)
 
     return f"{name} k'={size}{' mod.' if attack == 'modification' else ''}", show
+
+
+def _expected_column(size: int) -> _Column:
+    def show(line: Line) -> str:
+        found = line.expected_against(size)
+        return "-" if found is None else _percent(found.share)
+
+    return f"ecacc k'={size}", show
+
+
+def _notes(lines: Sequence[Line]) -> list[str]:
+    """What is to be said once."""
+    models = dict.fromkeys((line.model, line.repeats) for line in lines if line.repeats)
+    found = [printable(f"{model}: {said}", 400) for model, said in models if not said.startswith("deterministic")]
+    return [*found, EXPECTED_IN_WORDS] if any(line.expected for line in lines) else found
 
 
 def _remarks(line: Line) -> list[str]:
@@ -203,6 +231,7 @@ def _cells(line: Line) -> dict[str, Any]:
         cells |= _interval_cells(name, getattr(line, name))
     cells |= {name: _blank(getattr(line, name)) for name in _MEANS}
     cells["unreadable"] = line.unreadable
+    cells["repeats"] = plain_cell(line.repeats)
     cells["radii"] = " ".join(f"{radius}:{count}" for radius, count in line.radii.items())
     return cells
 
@@ -216,6 +245,16 @@ def _certified_cells(score: CertifiedScore) -> dict[str, Any]:
         f"{name} undecided": score.undecided,
         **_interval_cells(f"{name} estimate", score.estimate),
     }
+
+
+def _expected_cells(found: ExpectedAccuracy) -> dict[str, Any]:
+    """The cells of expected certified accuracy against one number of replaced groups."""
+    name = f"expected certified {found.corruption_size}"
+    return {**_interval_cells(name, found.share), f"{name} held": found.held}
+
+
+def _all_cells(found: Iterable[_Found], cells: Callable[[_Found], dict[str, Any]]) -> dict[str, Any]:
+    return {name: value for one in found for name, value in cells(one).items()}
 
 
 def _interval_cells(name: str, interval: Interval) -> dict[str, Any]:

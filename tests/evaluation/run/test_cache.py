@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from robustrag_integrations import CallableModel
-from robustrag_integrations.evaluation.run.cache import METER, CacheError, CallCache, Meter, metered
+from robustrag_integrations.evaluation.run.cache import METER, CacheError, CallCache, Meter, metered, past_the_cache
 from robustrag_integrations.models.base import DecodingModel, Response, Role
 from robustrag_integrations.prompts import Prompt
 from tests.helpers.scripted import ScriptedModel
@@ -218,3 +218,24 @@ def test_a_cache_that_others_could_read_is_closed_to_them_and_its_folder_left_as
     CallCache(tmp_path).close()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
+
+
+def test_a_model_that_turns_out_to_sample_is_no_longer_looked_up(cache) -> None:
+    model = ScriptedModel(str.upper)
+    asked = metered(model, "f", cache)
+    asked.generate(prompts("a"), "isolated")
+    asked.probe = {"model": "m", "compared": 4, "differed": 1, "load": 1}
+    asked.generate(prompts("a"), "isolated")
+    assert len(model.asked) == 2
+
+
+def test_past_the_cache_calls_are_made_and_not_kept(cache) -> None:
+    model = ScriptedModel(str.upper)
+    asked = metered(model, "f", cache)
+    with past_the_cache():
+        asked.generate(prompts("a"), "isolated")
+    asked.generate(prompts("a"), "isolated")
+    with past_the_cache():
+        asked.generate(prompts("a"), "isolated")
+    asked.generate(prompts("a"), "isolated")
+    assert len(model.asked) == 3

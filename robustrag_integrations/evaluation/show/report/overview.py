@@ -16,6 +16,7 @@ from robustrag_integrations.evaluation.score.rows import attack_of_row
 from robustrag_integrations.evaluation.score.run_file import Run
 from robustrag_integrations.evaluation.score.summary import CertifiedScore, Line, summarise
 from robustrag_integrations.evaluation.show.figures import setup_labels
+from robustrag_integrations.evaluation.show.lines import EXPECTED_IN_WORDS
 from robustrag_integrations.evaluation.show.parts import drawable_figures
 from robustrag_integrations.evaluation.show.report.outcomes import WORDS, outcome, spec_label
 
@@ -83,6 +84,8 @@ def heading(run: Run, findings: RunOverview) -> list[Element]:
         ("Model", _names(lines, lambda line: line.model)),
         ("Rows", f"{len(rows):,}, from {_many(len({(r['dataset'], r['question_id']) for r in rows}), 'question')}"),
     ]
+    if said := [line for line in lines if line.repeats]:
+        pairs.append(("Repeats itself", _names(said, lambda line: line.repeats)))
     if failed:
         pairs.append(("Failed", f"{_many(failed, 'row')}, in no rate"))
     if left := len(run.bad) + run.torn:
@@ -102,6 +105,8 @@ def overview(findings: RunOverview, places: Places) -> list[Element]:
         clean, attacked = [a for a in lines if a.clean], [a for a in lines if not a.clean]
         if clean:
             parts.append(_scrolling("Without an attacker", _clean_table(clean, findings, places)))
+            if any(line.expected for line in clean):
+                parts.append(h("p", EXPECTED_IN_WORDS.replace("ecacc k'", "Expected k′"), cls="note"))
         if attacked:
             parts.append(_scrolling("Under attack", _attack_table(attacked, findings, places)))
     return parts or [h("p", "This run has no rows yet.")]
@@ -158,7 +163,9 @@ def _clean_table(lines: Sequence[Line], findings: RunOverview, places: Places) -
     sizes = sorted({(c.attack, c.corruption_size) for line in lines for c in line.certified})
     long = lines[0].task == "long"
     names = ["Setup", "Outcome", "Judge" if long else "Right"]
+    against = sorted({e.corruption_size for line in lines for e in line.expected})
     names += [f"Certified k′={size}{', mod.' if attack == 'modification' else ''}" for attack, size in sizes]
+    names += [f"Expected k′={size}" for size in against]
     names += ["Abstained", "Radius", "Calls", "Seconds", "× vanilla"]
     rows, labels = [], setup_labels(lines)
     for line in lines:
@@ -166,6 +173,9 @@ def _clean_table(lines: Sequence[Line], findings: RunOverview, places: Places) -
         for wanted in sizes:
             found = line.certified_against(*wanted)
             cells.append(_certified(found, 1 if long else 100) if found else h("td", "–", cls="number"))
+        for size in against:
+            held = line.expected_against(size)
+            cells.append(_score(held.share) if held else h("td", "–", cls="number"))
         cells += [
             _score(line.abstention),
             h("td", _plain(line.radius.mean, ".2f"), cls="number"),

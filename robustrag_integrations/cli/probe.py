@@ -1,0 +1,162 @@
+"""`robustrag probe`: does a model repeat itself, alone and under load?"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from robustrag_integrations.cli.arguments import add_command, add_model, some_text, whole_number
+from robustrag_integrations.cli.exits import EXIT_ANSWERED, EXIT_DIFFERS, EXIT_INTERRUPTED, UsageError
+from robustrag_integrations.cli.models import load_model
+from robustrag_integrations.cli.output import CallBar, complain, show, show_json
+from robustrag_integrations.display import printable
+
+if TYPE_CHECKING:
+    from robustrag_integrations.models.repeat_probe import Compared, RepeatFindings
+
+_DESCRIPTION = """\
+Does this model repeat itself? Equal prompts are asked again and again, alone and with
+other prompts beside them, and the replies are compared.
+
+Why it matters: a radius is about every run only if the model repeats itself. A server
+may not, even at temperature 0: the size of a batch moves the last bits of its numbers,
+and where two tokens are nearly as probable, the other one is taken. What else is in the
+batch is up to everybody who sends requests, an attacker included.
+"""
+
+_EPILOG = """\
+how to read it:
+  differed       replies that are not word for word what the prompt usually got alone
+  other answer   of these, the ones that differ in more than case and punctuation
+  first word     the ones that differ from the beginning: not one near tie, but many
+  Differences alone as well: the model samples, or the server changes by itself.
+  Differences under load only: batches move the numbers (see docs/remote.md for the
+  batch-invariant modes of vLLM and SGLang, and where these end).
+  No difference: none was seen. The interval says how frequent they may still be; more
+  --repeats and a higher --load, like the traffic that you expect, make it tighter.
+
+where it goes:
+  robustrag probe --model openai:my-model --base-url URL --output probe.json
+  robustrag ask "..." --docs notes/ --model openai:my-model --base-url URL --probe probe.json
+  robustrag eval --model openai:my-model --base-url URL --probe probe.json
+  The finding then stands in every answer (answer.determinism) and in the report. One that
+  saw differences makes the model count as one that samples: no certificates are made.
+
+it makes prompts x repeats x (load + 2) calls: with the defaults 3 x 20 x 18 = 1,080.
+
+exit codes: 0 no difference seen, 4 differences seen, 2 wrong usage, 1 failure,
+  130 interrupted before any was seen (what was found so far is shown, and kept)
+"""
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = add_command(commands, "probe", run, "does this model repeat itself?", _DESCRIPTION, _EPILOG)
+    add_model(parser)
+    parser.add_argument(
+        "--prompt", nargs="+", type=some_text, metavar="TEXT", help="what is repeated (default: three of our own)"
+    )
+    parser.add_argument(
+        "--repeats",
+        type=whole_number(2, 100_000),
+        default=20,
+        metavar="N",
+        help="how often each prompt is asked alone, and as often under load (default 20)",
+    )
+    parser.add_argument(
+        "--load",
+        type=whole_number(1, 1000),
+        default=16,
+        metavar="N",
+        help="how many other prompts stand beside it under load (default 16)",
+    )
+    parser.add_argument("--seed", type=whole_number(0, 999_999_999), default=0, metavar="N", help="of these prompts")
+    parser.add_argument("--output", metavar="FILE", help="keep the finding in a file, for --probe of ask and eval")
+    parser.add_argument("--json", action="store_true", help="print data instead of text")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Probe the model; see the module's help text."""
+    from robustrag_integrations.models.repeat_probe import probe_repeats
+
+    if args.output:
+        _check_writable(args.output)
+    model = load_model(args.model, args.base_url)
+    with CallBar() as bar:
+        found = probe_repeats(
+            model, args.prompt, repeats=args.repeats, load=args.load, seed=args.seed, on_progress=bar.show
+        )
+    if found.stopped:
+        complain("interrupted: what follows is about the calls made so far")
+    if args.output:
+        _keep(found.to_dict(), args.output)
+    if args.json:
+        show_json(found.to_dict())
+    else:
+        show(_in_words(found))
+    if found.differed:
+        return EXIT_DIFFERS
+    return EXIT_INTERRUPTED if found.stopped else EXIT_ANSWERED
+
+
+def _check_writable(path: str) -> None:
+    """Raise before a thousand calls are made for a file that cannot be written."""
+    try:
+        with open(path, "a", encoding="utf-8"):
+            pass
+    except OSError as error:
+        raise UsageError(f"cannot write --output {path!r}: {error.strerror}") from error
+
+
+def _keep(finding: Mapping[str, Any], path: str) -> None:
+    try:
+        Path(path).write_text(json.dumps(finding, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write --output {path!r}: {error.strerror}") from error
+    complain(f"the finding is in {path}")
+
+
+def _in_words(found: RepeatFindings) -> str:
+    from robustrag_integrations.display import table
+
+    rows = [_row(c) for c in (found.alone, found.under_load)]
+    lines = [
+        f"Model:   {printable(found.model, 200)}",
+        f"Asked:   {found.prompts} prompts, {found.repeats} times each alone, and with {found.load} others beside them",
+        "",
+        table(("", "replies", "differed", "other answer", "first word", "failed"), rows, limits=(12,) * 6),
+        "",
+        _verdict(found),
+    ]
+    for usual, other in found.examples[:3]:
+        lines += ["", f"usual:   {printable(usual, 200)}", f"another: {printable(other, 200)}"]
+    return "\n".join(lines)
+
+
+def _row(compared: Compared) -> tuple[str, ...]:
+    counts = (compared.differed, compared.answers, compared.first_words)
+    shares = [f"{c} ({c / compared.replies:.1%})" if compared.replies else "-" for c in counts]
+    return (compared.when, str(compared.replies), *shares, str(compared.failed))
+
+
+def _verdict(found: RepeatFindings) -> str:
+    alone, loaded = found.alone, found.under_load
+    if not found.differed:
+        most = 1 - 0.05 ** (1 / max(found.compared - found.prompts, 1))  # what they are compared with counts once each
+        return (
+            f"No difference in {found.compared} replies: with 95% confidence fewer than {most:.1%} of replies like\n"
+            "these differ, under no more load than this. That is no proof."
+        )
+    if not alone.differed:
+        return (
+            f"Alone it repeated itself; under load {loaded.differed} of {loaded.replies} replies differed. Other\n"
+            "prompts move its numbers, and an attacker's may, too: docs/remote.md has batch-invariant modes."
+        )
+    return (
+        "The model does not repeat itself: it samples, or its server changes by itself. Ask for temperature 0;\n"
+        "or read answer.determinism for what holds of a run, and expected certified accuracy (robustrag eval)\n"
+        "for what holds of a data set."
+    )

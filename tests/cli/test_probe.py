@@ -1,0 +1,106 @@
+"""`robustrag probe`: exit codes, data, files, and what becomes of a finding in `ask` and `eval`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.openai_server import LoopbackServer
+
+QUICK = ("--repeats", 3, "--load", 2)
+STEADY, DRIFTING = "python:tests.cli.probed:steady", "python:tests.cli.probed:drifting"
+
+
+def test_a_model_that_repeats_itself_ends_with_0_and_is_told_that_this_is_no_proof(command) -> None:
+    result = command("probe", "--model", STEADY, *QUICK)
+    assert result.code == 0
+    assert "No difference in 18 replies: with 95% confidence fewer than 18.1%" in result.out
+    assert "no proof" in result.out
+
+
+def test_one_that_does_not_ends_with_4_and_shows_two_replies(command) -> None:
+    result = command("probe", "--model", DRIFTING, *QUICK, "--prompt", "Count.")
+    assert result.code == 4
+    assert "The model does not repeat itself" in result.out
+    assert "usual:   reply" in result.out
+    assert "\x1b" not in result.out, "replies are hostile"
+
+
+def test_data_is_data_alone_and_a_server_is_probed_like_a_function(command, server: LoopbackServer) -> None:
+    result = command("probe", "--model", "openai:m", "--base-url", server.url, *QUICK, "--json")
+    assert result.code == 0
+    assert (result.data["schema"], result.data["compared"]) == ("robustrag/repeat-probe/1", 18)
+    assert len(server.requests) >= 3 * 3 * 4
+
+
+def test_the_help_teaches_how_to_read_it(command) -> None:
+    said = command("probe", "--help").out
+    for word in ("batch", "attacker", "differed", "exit codes", "--probe probe.json", "answer.determinism"):
+        assert word in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--repeats", 1), "not a whole number from 2"),
+        (("--load", 0), "not a whole number from 1"),
+        (("--model", "openai:"), "needs a model's name"),
+        (("--model", STEADY, "--output", "/nowhere/probe.json"), "cannot write --output"),
+        (("--model", STEADY, "--base-url", "http://x"), "--base-url goes with --model"),
+    ],
+)
+def test_wrong_usage_is_told_before_any_call_is_made(command, arguments: tuple, message: str) -> None:
+    result = command("probe", *arguments)
+    assert (result.code, result.out) == (2, "")
+    assert message in result.err
+
+
+def test_a_model_that_fails_is_a_failure(command) -> None:
+    result = command("probe", "--model", "python:tests.cli.probed:broken", "--repeats", 2, "--load", 1)
+    assert (result.code, result.out) == (1, "")
+    assert "nothing to compare" in result.err
+
+
+def finding(command, model: str, path: Path) -> str:
+    command("probe", "--model", model, *QUICK, "--output", path)
+    return str(path)
+
+
+def test_a_finding_stands_in_the_answer_of_ask(command, docs: Path, tmp_path: Path) -> None:
+    found = finding(command, DRIFTING, tmp_path / "probe.json")
+    asked = ("ask", "Who runs the mill?", "--docs", docs, "--model", DRIFTING, "--probe", found, "--json")
+    result = command(*asked)
+    determinism = result.data["answer"]["determinism"]
+    assert determinism["model"] == "samples"
+    assert determinism["probe"]["differed"] > 0
+    assert any("a probe compared 18 replies" in w for w in result.data["answer"]["warnings"])
+    quiet = command(*asked, "--accept-sampling")
+    assert not any("probe" in w for w in quiet.data["answer"]["warnings"])
+    assert quiet.data["answer"]["determinism"]["acknowledged"]
+
+
+def test_a_finding_about_another_model_or_no_finding_is_refused(command, docs: Path, tmp_path: Path) -> None:
+    found = finding(command, STEADY, tmp_path / "probe.json")
+    asked = ("ask", "Who runs the mill?", "--docs", docs, "--model", DRIFTING, "--probe")
+    wrong = command(*asked, found)
+    assert wrong.code == 2
+    assert f"is about the model '{STEADY}', not '{DRIFTING}'" in wrong.err
+    (tmp_path / "none.json").write_text("{}")
+    assert command(*asked, tmp_path / "none.json").code == 2
+
+
+def test_a_finding_stands_in_the_rows_and_the_table_of_eval(command, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = finding(command, DRIFTING, tmp_path / "probe.json")
+    asked = ("eval", "--limit", 2, "--attack", "none", "--defense", "keyword", "--no-cache", "--model")
+    result = command(*asked, DRIFTING, "--probe", found)
+    assert result.code == 0
+    assert f"{DRIFTING}: samples (a probe compared 18 replies to equal prompts:" in result.out
+    [_, row, _] = [json.loads(line) for line in Path("eval.jsonl").read_text().splitlines()]
+    assert row["answer"]["determinism"]["probe"]["model"] == DRIFTING
+    refused = command(*asked, DRIFTING, "--probe", found, "--certify")
+    assert (refused.code, "samples, so that no certificate would hold" in refused.err) == (2, True)
+    other = command(*asked, STEADY, "--probe", found)
+    assert (other.code, "no such model is evaluated here" in other.err) == (2, True)

@@ -1,0 +1,137 @@
+"""Expected certified accuracy: what counts, its exact interval, and the inequality behind it by enumeration."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+from math import comb
+from typing import Any
+
+import pytest
+
+from robustrag_integrations.defenses.voting.counting import tally_votes, vote_radius
+from robustrag_integrations.evaluation.score.expected import expected_accuracy, expected_of_question
+from robustrag_integrations.evaluation.score.intervals import EMPTY, clopper_pearson
+from robustrag_integrations.evaluation.score.rows import misfit_in_row
+from robustrag_integrations.evaluation.score.summary import summarise
+from robustrag_integrations.evaluation.show.lines import EXPECTED_IN_WORDS, lines_csv, lines_table
+from tests.evaluation.rows import PIA, failed, row
+
+
+def promised(
+    number: int, radius: int = 2, correct: float = 1.0, scope: str = "this_run", **change: Any
+) -> dict[str, Any]:
+    known = {"model": "samples", "why": "temperature 1", "scope": scope, "promise": "..."}
+    return row(number, answer={"radius": radius, "determinism": known}, scores={"correct": correct}, **change)
+
+
+def held(rows: list[dict[str, Any]]) -> dict[int, tuple[int, int]]:
+    return {e.corruption_size: (e.held, e.share.n) for e in expected_accuracy(rows)}
+
+
+def test_right_answers_count_up_to_their_radius() -> None:
+    rows = [promised(1, 2), promised(2, 1), promised(3, 0), promised(4, 3, correct=0.0)]
+    assert held(rows) == {1: (2, 4), 2: (1, 4), 3: (0, 4)}
+
+
+def test_failed_questions_count_as_not_right_and_partly_right_ones_too() -> None:
+    assert held([promised(1), failed(2), promised(3, correct=0.9)]) == {1: (1, 3), 2: (1, 3)}
+
+
+def test_a_radius_of_which_nothing_is_promised_counts_for_nothing() -> None:
+    assert held([promised(1), promised(2, 4, scope="nothing")]) == {1: (1, 2), 2: (1, 2)}
+    assert held([row(1), row(2)]) == {}, "rows that do not say what their radius promises"
+
+
+@pytest.mark.parametrize("change", [{"task": "long"}, {"defense": "vanilla"}, {"defense": "no-rag"}])
+def test_long_answers_and_baselines_have_none(change: dict[str, str]) -> None:
+    assert held([promised(1, **change)]) == {}
+
+
+def test_under_attack_there_is_none_and_clean_lines_say_it_in_table_and_csv() -> None:
+    lines = summarise([promised(1), promised(2, 1), promised(3, attack=PIA)])
+    clean, attacked = lines
+    assert [e.corruption_size for e in clean.expected] == [1, 2]
+    assert attacked.expected == ()
+    shown = lines_table(lines)
+    assert "ecacc k'=1" in shown
+    assert "100.0 [16, 100]" in shown
+    assert EXPECTED_IN_WORDS in shown
+    assert "no certificate of any single answer" in shown
+    assert "bundled: samples (temperature 1)" in shown
+    header, first, _ = lines_csv(lines).splitlines()
+    cells = dict(zip(header.split(","), first.split(","), strict=True))
+    assert (cells["expected certified 2"], cells["expected certified 2 held"]) == ("0.5", "1")
+    assert cells["repeats"] == "samples (temperature 1)"
+
+
+def test_the_interval_is_the_exact_one() -> None:
+    """Both ends solve the binomial equation, here with exact fractions; n = 10, k = 9 is in every table."""
+    found = clopper_pearson(9, 10)
+    assert (round(found.low or 0, 4), round(found.high or 0, 4)) == (0.5550, 0.9975)
+    for count in (1, 2, 7, 40):
+        for successes in range(count + 1):
+            found = clopper_pearson(successes, count)
+            assert found.low is not None
+            assert found.high is not None
+            assert found.low <= successes / count <= found.high
+            if successes:
+                assert at_least(successes, count, Fraction(found.low)) == pytest.approx(0.025, abs=1e-9)
+            if successes < count:
+                below = at_least(count - successes, count, 1 - Fraction(found.high))
+                assert below == pytest.approx(0.025, abs=1e-9)
+
+
+def at_least(successes: int, count: int, share: Fraction) -> float:
+    terms = (comb(count, k) * share**k * (1 - share) ** (count - k) for k in range(successes, count + 1))
+    return float(sum(terms))
+
+
+@pytest.mark.parametrize(("successes", "count", "level"), [(-1, 3, 0.95), (4, 3, 0.95), (1, 3, 1.0), (1, 3, 0.0)])
+def test_an_impossible_count_is_an_error(successes: int, count: int, level: float) -> None:
+    with pytest.raises(ValueError, match="must be from 0 to"):
+        clopper_pearson(successes, count, level=level)
+    assert clopper_pearson(0, 0) == EMPTY
+
+
+def test_runs_of_one_question_give_its_own_share_and_are_checked_when_read() -> None:
+    runs = [{"text": "Anna", "correct": 1.0, "radius": r, "error": None} for r in (2, 1, 0)]
+    asked = promised(1, 2, further_runs=[*runs, {"text": None, "correct": 0.0, "radius": 0, "error": "no quorum"}])
+    assert {e.corruption_size: (e.held, e.share.n) for e in expected_of_question(asked)} == {1: (3, 5), 2: (2, 5)}
+    assert expected_of_question(promised(1)) == ()
+    assert held([asked]) == {1: (1, 1), 2: (1, 1)}, "over a data set every question counts once"
+    assert "further_runs" in str(misfit_in_row({**asked, "further_runs": [{"text": "a", "correct": "x", "radius": 1}]}))
+
+
+def test_no_attacker_however_adaptive_gets_below_the_share_by_enumeration() -> None:
+    """P[right under attack] >= P[right and radius >= k'], exactly, for voters that draw independently."""
+    chances = [(Fraction(7, 10), Fraction(2, 10), Fraction(1, 10)), (Fraction(1, 2), Fraction(1, 2), Fraction(0))]
+    for voters, size in [(3, 1), (4, 1), (5, 1), (5, 2)]:
+        odds = [chances[i % 2] for i in range(voters)]
+        bound, worst = Fraction(0), Fraction(2)
+        for votes in itertools.product(range(3), repeat=voters):
+            tally = tally_votes(votes, 3)
+            if tally.winner == 0 and vote_radius(tally) >= size:
+                bound += chance(odds, dict(enumerate(votes)))
+        for places in itertools.combinations(range(voters), size):
+            worst = min(worst, right_under_attack(odds, places))
+        assert 0 < bound <= worst < 1
+
+
+def right_under_attack(odds: list[tuple[Fraction, ...]], places: tuple[int, ...]) -> Fraction:
+    """The probability that the first option wins although the attacker sees all other votes first."""
+    others = [i for i in range(len(odds)) if i not in places]
+    total = Fraction(0)
+    for votes in itertools.product(range(3), repeat=len(others)):
+        said = dict(zip(others, votes, strict=True))
+        lies = itertools.product([None, 0, 1, 2], repeat=len(places))
+        winners = {tally_votes([*said.values(), *lie], 3).winner for lie in lies}
+        total += chance(odds, said) if winners == {0} else 0
+    return total
+
+
+def chance(odds: list[tuple[Fraction, ...]], said: dict[int, int]) -> Fraction:
+    found = Fraction(1)
+    for place, vote in said.items():
+        found *= odds[place][vote]
+    return found
