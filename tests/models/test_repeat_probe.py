@@ -93,8 +93,8 @@ def test_an_interrupt_ends_it_with_what_was_found_so_far() -> None:
 
     found = probe_repeats(Interrupted({}), ["q"], repeats=50, load=1)
     assert (found.stopped, found.compared, found.differed) == (True, 7, 0)
+    calls = iter([7])
     with pytest.raises(KeyboardInterrupt):
-        calls = iter([7])
         probe_repeats(Interrupted({}), ["q"], repeats=50, load=1)
 
 
