@@ -18,6 +18,7 @@ from robustrag_integrations.defenses.registry import METHODS, Method
 from robustrag_integrations.keywords import KeywordExtractor
 from robustrag_integrations.passages import GroupBy
 from robustrag_integrations.prompts import PromptSet, Task
+from robustrag_integrations.replies.reading import CutReplies
 
 EXTRA_PROMPTS = {"keyword": "keywords", "no_retrieval": None}  # prompts of a `PromptSet`, and what they must name
 
@@ -32,6 +33,7 @@ class MethodOptions(TypedDict, total=False):
     min_words: int
     abstention: Callable[[str], bool] | Sequence[str]
     quorum: float
+    cut_replies: CutReplies
     gamma: float
     eta: float
     max_new_tokens: int

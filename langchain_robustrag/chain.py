@@ -94,7 +94,8 @@ def create_robust_documents_chain(
             of the answering groups that must say a keyword, 0.3), `beta` (number of groups that is enough in any case,
             3), `extractor` (a function from one response to its set of keywords), `min_words` (keywords of fewer words
             do not count), `abstention` (a function from one response to whether it abstains, or phrases that do).
-            Keyword and voting: `quorum` (share of the groups that must have been asked with success, 0.5). Decoding:
+            Keyword and voting: `quorum` (share of the groups that must have been asked with success, 0.5) and
+            `cut_replies` (what a reply that was cut does: `"abstain"`, or `"count"` with a warning). Decoding:
             `gamma` (a group as sure as this that it does not know is left out, 0.99), `eta` (a lead up
             to this lets the model speak from its own knowledge, 0), `max_new_tokens` (the longest answer), `stop`
             (strings that end the answer), `slack` (what the radius is narrowed by for float noise).

@@ -90,9 +90,9 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         timeout: seconds for one try of one call; None for no limit.
         attempts: tries of one call in all.
         retry_on: exceptions worth another try.
-        settings: those of the aggregation: `alpha`, `beta`, `extractor`, `min_words`, `quorum`, `abstention` for
-            `"keyword"`, `gamma`, `eta`, `max_new_tokens`, `stop`, `slack` for `"decoding"`, `quorum` for `"voting"`;
-            `prompts` and `task` for all.
+        settings: those of the aggregation: `alpha`, `beta`, `extractor`, `min_words`, `quorum`, `abstention`,
+            `cut_replies` for `"keyword"`, `gamma`, `eta`, `max_new_tokens`, `stop`, `slack` for `"decoding"`, `quorum`
+            and `cut_replies` for `"voting"`; `prompts` and `task` for all.
 
     Raises:
         ValueError, TypeError: an invalid argument; the message names it and the fix.
@@ -178,11 +178,6 @@ class RobustRAGSynthesizer(BaseSynthesizer):
     def group_by(self) -> GroupNodesBy:
         """What the nodes of a group have in common."""
         return self._group_by
-
-    @property
-    def output_cls(self) -> type[BaseModel] | None:
-        """The pydantic class of the final answer; None for text."""
-        return self._structure
 
     @property
     def streams(self) -> bool:

@@ -39,6 +39,8 @@ class GroupReport:
         truncated: whether its passages were cut to fit the model's context.
         ranks: the places (0-based) of its passages among those that the defence was given.
         words: the words of the answer that it supports: key phrases, for voting the option.
+        note: why its response does not count, or not in full, where the model did not fail: it was cut, or refused.
+        reasoning_chars: how many characters of reasoning came with its response; they count for nothing.
     """
 
     index: int
@@ -53,6 +55,8 @@ class GroupReport:
     truncated: bool = False
     ranks: tuple[int, ...] = ()
     words: tuple[str, ...] = ()
+    note: str | None = None
+    reasoning_chars: int = 0
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,8 @@ class RobustAnswer:
         settings: the defence's settings, JSON-safe; holds the extractor's fingerprint where one was used.
         evidence: what decided: keyword counts and threshold, vote counts, or decoding gaps; JSON-safe.
         margin_unit: what a group's `margin` counts.
+        reasoning_chars: how many characters of reasoning came with the replies; they count for nothing and are shown
+            nowhere.
         model_calls: prompts sent to the model (text models) or rows of the decoding session (local decoding).
         determinism: whether the model repeats itself, and what the radius promises of this run.
     """
@@ -90,6 +96,7 @@ class RobustAnswer:
     margin_unit: str = "groups"
     model_calls: int = 0
     determinism: Determinism = UNKNOWN
+    reasoning_chars: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary; `schema` names its version."""
@@ -188,6 +195,8 @@ def _row(group: GroupReport, unit: str) -> tuple[str, ...]:
         notes.append(loss_in_words(group.margin, unit))
     if group.error:
         notes.append(group.error)
+    if group.note:
+        notes.append(group.note)
     if group.truncated:
         notes.append("passages cut to fit")
     return str(group.index), _names(group), group.status.replace("_", " "), group.response or "", "; ".join(notes)

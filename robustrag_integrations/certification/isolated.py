@@ -16,6 +16,7 @@ from robustrag_integrations.plans.asking import Found, Reading, counted_response
 from robustrag_integrations.plans.requests import Ask
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.redaction import redacted
+from robustrag_integrations.replies.reading import reply_warnings
 
 NOTHING = PassageGroup(0, ())  # stands for a corrupted group where a batch must have as many rows as at inference
 
@@ -85,7 +86,7 @@ def _warnings(found: Findings, readings: Readings[Found], same_batches: bool) ->
             f"the model failed on {len(failed)} of {len(counted)} untouched groups, or its response could not be read "
             f"({printable(redacted(failed[0]), 200)}): tau is about runs in which it fails there again"
         )
-    return (*said, *truncation_warnings([r.truncated for r in counted]))
+    return (*said, *truncation_warnings([r.truncated for r in counted]), *reply_warnings(counted))
 
 
 def batch_key(case: BenignCase, same_batches: bool) -> int:

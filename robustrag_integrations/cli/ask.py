@@ -195,7 +195,7 @@ def _defense(args: argparse.Namespace, name: str, model: TextModel) -> Defense:
     task = "multiple_choice" if args.choices else "short_answer"
     made: Defense
     if name == VANILLA.name:
-        made = VANILLA.build(model, task=task)
+        made = VANILLA.build(model, task=task, **given_thresholds(args, name))
         return made
     if METHODS[name].needs_probabilities and not isinstance(model, DecodingModel):
         raise UsageError(f"--defense {name} needs token probabilities, which {model.description} does not give")

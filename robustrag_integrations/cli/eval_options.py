@@ -9,7 +9,7 @@ from typing import Any
 from robustrag_integrations.cli.arguments import add_metric, existing, passages_asked, some_text, whole_number
 from robustrag_integrations.cli.exits import UsageError
 from robustrag_integrations.cli.running import add_how
-from robustrag_integrations.cli.thresholds import threshold_help, thresholds
+from robustrag_integrations.cli.thresholds import threshold_help, thresholds, value_of
 from robustrag_integrations.defenses.registry import METHODS
 from robustrag_integrations.evaluation.run.config import DEFAULTS, MODES, TASKS, defense_names, load_config
 from robustrag_integrations.evaluation.run.presets import PRESETS
@@ -141,9 +141,10 @@ def _add_what(group: Any) -> None:
 
 def _add_settings(group: Any) -> None:
     for name, of_methods in thresholds().items():
-        kind = next(iter(of_methods.values())).kind
+        takes = value_of(of_methods)
+        named = {} if "choices" in takes else {"metavar": name[0].upper()}
         flag = f"--{name.replace('_', '-')}"
-        group.add_argument(flag, nargs="+", type=kind, metavar=name[0].upper(), help=threshold_help(of_methods))
+        group.add_argument(flag, nargs="+", **takes, **named, help=threshold_help(of_methods))
     group.add_argument(
         "--group-size", nargs="+", type=whole_number(1, 100), metavar="N", help="passages per group (default 1)"
     )

@@ -1,4 +1,4 @@
-"""The thresholds of the methods as options, and what is wrong with them before a model is loaded."""
+"""The thresholds and choices of the methods as options, and what is wrong with them before a model is loaded."""
 
 from __future__ import annotations
 
@@ -6,35 +6,42 @@ import argparse
 from typing import Any
 
 from robustrag_integrations.cli.exits import UsageError
-from robustrag_integrations.defenses.registry import METHODS, Setting
+from robustrag_integrations.defenses.registry import METHODS, VANILLA, Setting
 
 
 def thresholds() -> dict[str, dict[str, Setting]]:
-    """Every threshold by its name, and under it the setting of each method that has one of this name."""
+    """Every threshold and choice by its name, and under it the setting of each method that has one of this name."""
     found: dict[str, dict[str, Setting]] = {}
-    for method in METHODS.values():
-        for setting in method.thresholds:
+    for method in (*METHODS.values(), VANILLA):
+        for setting in method.flags:
             found.setdefault(setting.name, {})[method.name] = setting
     return found
 
 
 def threshold_help(of_methods: dict[str, Setting]) -> str:
     """What a threshold means, for `--help`."""
-    return "; ".join(f"{name}: {s.meaning} (default {s.default:g})" for name, s in of_methods.items())
+    settings = of_methods.values()
+    if len({(s.meaning, s.default) for s in settings}) == 1:
+        return f"{', '.join(of_methods)}: {next(iter(settings)).meaning} (default {next(iter(settings)).default})"
+    return "; ".join(f"{name}: {s.meaning} (default {s.default})" for name, s in of_methods.items())
+
+
+def value_of(of_methods: dict[str, Setting]) -> dict[str, Any]:
+    """What an option for a setting takes, as arguments of `add_argument`."""
+    setting = next(iter(of_methods.values()))
+    return {"choices": setting.values} if setting.is_choice else {"type": setting.kind}
 
 
 def add_thresholds(parser: argparse.ArgumentParser) -> None:
-    """Add an option for every threshold: --alpha, --beta, --gamma, --eta, ..."""
-    group = parser.add_argument_group("thresholds of the defences")
+    """Add an option for every threshold and choice: --alpha, --beta, --gamma, --eta, --cut-replies, ..."""
+    group = parser.add_argument_group("thresholds and settings of the defences")
     for name, of_methods in thresholds().items():
-        kind = next(iter(of_methods.values())).kind
-        group.add_argument(f"--{name.replace('_', '-')}", type=kind, help=threshold_help(of_methods))
+        group.add_argument(f"--{name.replace('_', '-')}", **value_of(of_methods), help=threshold_help(of_methods))
 
 
 def given_thresholds(args: argparse.Namespace, defense: str) -> dict[str, Any]:
     """The given thresholds of this defence."""
-    own = METHODS[defense].thresholds if defense in METHODS else ()
-    return {s.name: value for s in own if (value := getattr(args, s.name)) is not None}
+    return {s.name: value for s in METHODS.get(defense, VANILLA).flags if (value := getattr(args, s.name)) is not None}
 
 
 def check_thresholds(args: argparse.Namespace, defense: str) -> None:
@@ -50,7 +57,7 @@ def check_thresholds(args: argparse.Namespace, defense: str) -> None:
     if not given:
         return
     try:
-        METHODS[defense].settings_of(given)
+        METHODS.get(defense, VANILLA).settings_of(given)
     except (ValueError, TypeError) as error:
         raise UsageError(str(error)) from error
 

@@ -24,10 +24,12 @@ class Setting:
     Attributes:
         name: the keyword argument.
         default: what it is when nothing is given; None where that depends on the task.
-        kind: `float` or `int` for numbers, which configs and flags can hold; `object` for anything else.
+        kind: `float` or `int` for numbers and `str` for one of `values`, which configs and flags can hold; `object` for
+            anything else.
         meaning: in a few words, for `--help`.
         threshold: whether it is one of the paper's thresholds. Those are flags of their own, and every row of an
             evaluation records them.
+        values: what a `str` can be.
     """
 
     name: str
@@ -35,11 +37,17 @@ class Setting:
     kind: type
     meaning: str
     threshold: bool = False
+    values: tuple[str, ...] = ()
 
     @property
     def is_number(self) -> bool:
-        """Whether a config or a flag can hold its value."""
+        """Whether its value is a number, which a config or a flag can hold."""
         return self.kind in (int, float)
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether its value is one of a few words, which a config or a flag can hold."""
+        return bool(self.values)
 
 
 @dataclass(frozen=True)
@@ -78,6 +86,11 @@ class Method:
     def thresholds(self) -> tuple[Setting, ...]:
         """The paper's thresholds among the settings."""
         return tuple(s for s in self.settings if s.threshold)
+
+    @property
+    def flags(self) -> tuple[Setting, ...]:
+        """The settings that are options of the command line: the thresholds, and what is one of a few words."""
+        return tuple(s for s in self.settings if s.threshold or s.is_choice)
 
     @property
     def class_name(self) -> str:
@@ -140,6 +153,8 @@ class Method:
         return self.load().settings_type.of(**given)
 
 
+_CUT_REPLIES = Setting("cut_replies", "abstain", str, "what a reply that was cut does", values=("abstain", "count"))
+
 KEYWORD = Method(
     name="keyword",
     summary="keep the keywords that enough groups share, answer from those alone; any model",
@@ -153,6 +168,7 @@ KEYWORD = Method(
         Setting("min_words", None, int, "keywords of fewer words do not count"),
         Setting("quorum", 0.5, float, "share of groups that must have been asked with success"),
         Setting("abstention", None, object, "from one response to whether it abstains, or phrases that do"),
+        _CUT_REPLIES,
     ),
     prompts=("keyword", "phrases"),
 )
@@ -177,7 +193,7 @@ VOTING = Method(
     tasks=("multiple_choice",),
     needs="text",
     defense="robustrag_integrations.defenses.voting.defense:MajorityVoting",
-    settings=(Setting("quorum", 0.5, float, "share of groups that must have been asked with success"),),
+    settings=(Setting("quorum", 0.5, float, "share of groups that must have been asked with success"), _CUT_REPLIES),
 )
 
 VANILLA = Method(
@@ -186,6 +202,7 @@ VANILLA = Method(
     tasks=("short_answer", "multiple_choice", "long_form"),
     needs="text",
     defense="robustrag_integrations.defenses.vanilla:VanillaRAG",
+    settings=(_CUT_REPLIES,),
 )
 
 METHODS: dict[str, Method] = {method.name: method for method in (KEYWORD, DECODING, VOTING)}

@@ -11,7 +11,7 @@ from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.defenses.base import PlanInput, TextDefense, refuse_choices
 from robustrag_integrations.defenses.registry import VANILLA
 from robustrag_integrations.defenses.voting.options import check_choices, parse_option
-from robustrag_integrations.models.base import TextModel
+from robustrag_integrations.models.base import Response, TextModel
 from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.asking import ask_final, report, truncation_warnings
 from robustrag_integrations.plans.requests import Emit, Plan, Reply, Request
@@ -24,6 +24,7 @@ from robustrag_integrations.prompts import (
     format_choices,
     prompts_for,
 )
+from robustrag_integrations.replies.reading import CutReplies, check_cut_replies
 
 
 def vanilla_plan(
@@ -33,41 +34,43 @@ def vanilla_plan(
     *,
     choices: Sequence[str] | None = None,
     model_warnings: Sequence[str] = (),
+    cut_replies: CutReplies = "abstain",
 ) -> Plan:
     """Ask once, with everything in one prompt. The radius is 0: any passage may decide the answer."""
-    calls, choice, text, said, cut = 0, None, ABSTENTION, None, False
+    calls, choice, text, said = 0, None, ABSTENTION, Response(None)
     if group is None or group.is_empty:
         yield Emit(text)
     else:
         calls = 1
         template, values = prompts.isolated, {"context": group.text, "query": query}
-        text, choice, said, cut = yield from ask_once(template, values, choices)
+        text, choice, said = yield from ask_once(template, values, choices, cut_replies)
     return RobustAnswer(
         text=text,
         radius=0,
         abstained=is_abstention(text),
         query=query,
         defense="vanilla",
-        groups=() if group is None else (report(group, status="supports", response=said, truncated=cut),),
+        groups=() if group is None else (report(group, said, status="supports", error=None),),
         choice=choice,
-        warnings=(*model_warnings, *truncation_warnings([cut])),
+        warnings=(*model_warnings, *truncation_warnings([said.truncated]), *filter(None, [said.note])),
         model_calls=calls,
+        reasoning_chars=said.reasoning_chars,
     )
 
 
 def ask_once(
-    template: PromptTemplate, values: Mapping[str, str], choices: Sequence[str] | None
-) -> Generator[Request, Reply, tuple[str, int | None, str, bool]]:
-    """Ask a single question, and show the answer: its text, the option chosen, the response, and whether it was cut."""
+    template: PromptTemplate, values: Mapping[str, str], choices: Sequence[str] | None, cut_replies: CutReplies
+) -> Generator[Request, Reply, tuple[str, int | None, Response]]:
+    """Ask a single question, and show the answer: its text, the option chosen, and the response."""
     if choices is not None:
         values = {**values, "choices": format_choices([*choices, NO_INFORMATION])}
-    said, cut = yield from ask_final(template.render(**values), shown=choices is None)
+    said = yield from ask_final(template.render(**values), cut_replies, shown=choices is None)
     if choices is None:
-        return said, None, said, cut
-    choice = parse_option(said, choices)
+        return said.text or ABSTENTION, None, said
+    choice = parse_option(said.text or "", choices)
     text = ABSTENTION if choice is None else choices[choice]
     yield Emit(text)
-    return text, choice, said, cut
+    return text, choice, said
 
 
 @dataclass(frozen=True)
@@ -76,16 +79,20 @@ class VanillaSettings:
 
     task: Task
     prompts: PromptSet
+    cut_replies: CutReplies = "abstain"
 
     @classmethod
-    def of(cls, *, task: Task | None = None, prompts: PromptSet | None = None) -> VanillaSettings:
+    def of(
+        cls, *, task: Task | None = None, prompts: PromptSet | None = None, cut_replies: CutReplies | None = None
+    ) -> VanillaSettings:
         """From user arguments; see `VanillaRAG`."""
         chosen = VANILLA.check_task(task)
-        return cls(chosen, prompts or prompts_for(chosen))
+        cut = check_cut_replies(VANILLA.value("cut_replies", cut_replies))
+        return cls(chosen, prompts or prompts_for(chosen), cut)
 
     def as_dict(self) -> dict[str, Any]:
         """The settings, JSON-safe."""
-        return {"task": self.task}
+        return {"task": self.task, "cut_replies": self.cut_replies}
 
 
 class VanillaRAG(TextDefense):
@@ -95,14 +102,23 @@ class VanillaRAG(TextDefense):
         model: what is asked.
         task: `short_answer` (default), `multiple_choice` (then give `choices`) or `long_form`.
         prompts: your own `PromptSet`; None for the project's, the same as the defences use.
+        cut_replies: whether an answer that was cut raises (`"abstain"`, the default) or is given with a warning
+            (`"count"`).
     """
 
     settings_type = VanillaSettings
     settings: VanillaSettings
 
-    def __init__(self, model: TextModel, *, task: Task | None = None, prompts: PromptSet | None = None) -> None:
+    def __init__(
+        self,
+        model: TextModel,
+        *,
+        task: Task | None = None,
+        prompts: PromptSet | None = None,
+        cut_replies: CutReplies | None = None,
+    ) -> None:
         super().__init__(model)
-        self.settings = VanillaSettings.of(task=task, prompts=prompts)
+        self.settings = VanillaSettings.of(task=task, prompts=prompts, cut_replies=cut_replies)
 
     @staticmethod
     def plan_of(inputs: PlanInput, settings: VanillaSettings) -> Plan:
@@ -121,4 +137,11 @@ class VanillaRAG(TextDefense):
             options = check_choices(inputs.choices)
         else:
             refuse_choices(inputs.choices, VanillaRAG)
-        return vanilla_plan(inputs.query, together, settings.prompts, choices=options, model_warnings=inputs.caveats)
+        return vanilla_plan(
+            inputs.query,
+            together,
+            settings.prompts,
+            choices=options,
+            model_warnings=inputs.caveats,
+            cut_replies=settings.cut_replies,
+        )

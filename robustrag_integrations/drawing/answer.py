@@ -189,6 +189,8 @@ def _verdict(group: Mapping[str, Any], unit: str, planted: bool) -> Iterator[Ele
 def _said(group: Mapping[str, Any], kept: set[str], limits: Limits) -> Iterator[Element]:
     if group["error"]:
         yield h("span", visible(group["error"], 300), cls="note")
+    if note := group.get("note"):
+        yield h("span", visible(note, 300), cls="note")
     if group["response"]:
         yield h("p", visible(group["response"], limits.response), cls="response", dir="auto")
         if len(group["response"]) > limits.response:

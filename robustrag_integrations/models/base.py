@@ -26,11 +26,17 @@ class Response(Ending):
         text: the model's words; None when the call failed. A refusal that the server marks as one has the text "".
         error: the failure in one line, for reports; None when it succeeded.
         truncated: whether the prompt's passages were cut to fit the model's context window.
+        abstains: whether it counts as an abstention whatever its text says.
+        note: what keeps it from counting, or from counting in full, in one line, for reports.
+        aloud: whether there was reasoning in its text. Models leave these last three to `replies.reading`.
     """
 
     text: str | None
     error: str | None = None
     truncated: bool = False
+    abstains: bool = False
+    note: str | None = None
+    aloud: bool = False
 
     @classmethod
     def of(cls, text: str | None, ending: Ending, *, error: str | None = None, truncated: bool = False) -> Response:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from robustrag_integrations.answer import GroupReport
 from robustrag_integrations.display import printable
-from robustrag_integrations.errors import INTERRUPTS, ModelError, QuorumError
+from robustrag_integrations.errors import INTERRUPTS, QuorumError
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.requests import Ask, Emit, Reply, Request, responses_of
-from robustrag_integrations.prompts import ABSTENTION, Prompt
+from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.redaction import in_one_line, redacted
+from robustrag_integrations.replies.reading import CutReplies, counted, final_answer
+from robustrag_integrations.reply_text.reasoning import parts_of
 
 Found = TypeVar("Found")
-
-LONGEST_RESPONSE = 100_000  # characters of one response that are looked at
 
 
 @dataclass(frozen=True)
@@ -57,13 +57,26 @@ class Reading(Generic[Found]):
     found: Found | None
 
 
-def read_response(response: Response, read: Callable[[str], Found | None]) -> Reading[Found]:
-    """Read one response; whatever `read` raises over it makes its group fail, and no other.
+def read_response(
+    response: Response,
+    read: Callable[[str], Found | None],
+    cut_replies: CutReplies = "abstain",
+    *,
+    by_line: bool = False,
+) -> Reading[Found]:
+    """Read one response's answer; whatever `read` raises over it makes its group fail, and no other.
 
     A passage can be written such that an extractor of keywords, say, raises on the response about it. That must cost
     its own group alone. Interrupts and cancellations pass.
+
+    Args:
+        response: as it came; what counts of it is `replies.reading.counted`.
+        read: from the answer's text to what is found in it; None for an abstention.
+        cut_replies: what becomes of a reply that was cut.
+        by_line: whether `read` looks at the first line alone.
     """
-    if response.text is None:
+    response = counted(response, cut_replies, by_line=by_line)
+    if response.text is None or response.abstains:
         return Reading(response, None)
     try:
         return Reading(response, read(response.text))
@@ -71,13 +84,13 @@ def read_response(response: Response, read: Callable[[str], Found | None]) -> Re
         raise
     except BaseException as error:
         reason = f"its response could not be read: {in_one_line(error)}"
-        return Reading(Response(None, error=reason, truncated=response.truncated), None)
+        return Reading(replace(response, text=None, error=reason), None)
 
 
 def read_responses(responses: Sequence[Response], read: Callable[[Response], Reading[Found]]) -> list[Reading[Found]]:
-    """Read each response; equal ones once."""
+    """Read each response; equal ones once, whatever each of them cost."""
     known = {response: read(response) for response in dict.fromkeys(responses)}
-    return [known[response] for response in responses]
+    return [replace(known[r], response=replace(known[r].response, usage=r.usage)) for r in responses]
 
 
 def ask_groups(
@@ -103,48 +116,55 @@ def ask_groups(
     needed = quorum.needed(len(responses))
     if _succeeded(responses) < needed:
         causes = {i: redacted(r.error or "no text") for i, r in enumerate(responses) if r.text is None}
-        reports = tuple([report(g, r) for g, r in zip(groups, responses, strict=True)])
-        raise QuorumError(_succeeded(responses), len(responses), needed, causes, reports)
+        raise QuorumError(_succeeded(responses), len(responses), needed, causes)
     return readings
 
 
 def counted_responses(groups: Sequence[PassageGroup], replies: Sequence[Response]) -> list[Response]:
-    """The replies as they count: an abstention for a group with nothing to read, else at most `LONGEST_RESPONSE`."""
-    return [Response("") if g.is_empty else _bounded(r) for g, r in zip(groups, replies, strict=True)]
+    """The replies as they count: an abstention for a group with nothing to read."""
+    return [Response("") if g.is_empty else r for g, r in zip(groups, replies, strict=True)]
 
 
-def final_text(response: Response) -> str:
-    """The answer's text from the final call: without whitespace around it; the abstention's words if it said nothing.
+def ask_final(
+    prompt: Prompt, cut_replies: CutReplies = "abstain", *, shown: bool = True, whole: bool = False
+) -> Generator[Request, Reply, Response]:
+    """Ask the one question whose answer is the user's.
 
-    Raises:
-        ModelError: the call failed.
-    """
-    if response.text is None:
-        raise ModelError(f"the final call failed: {redacted(response.error or 'no text')}")
-    return response.text.strip() or ABSTENTION
-
-
-def ask_final(prompt: Prompt, *, shown: bool = True) -> Generator[Request, Reply, tuple[str, bool]]:
-    """Ask the one question whose answer is the user's; `shown` if it is so word for word.
+    Args:
+        prompt: the question.
+        cut_replies: what becomes of an answer that was cut.
+        shown: whether the answer is shown word for word.
+        whole: whether it is shown when all of it is there, and not in pieces.
 
     Returns:
-        What the model said, without whitespace around it (the abstention's words if it said nothing), and whether the
-        prompt's passages were cut to fit.
+        The response with the answer for its text (`replies.reading.final_answer`).
 
     Raises:
-        ModelError: the call failed.
+        ModelError: the call failed, or the answer was cut.
     """
-    [response] = responses_of((yield Ask((prompt,), "final", shown)))
-    text = final_text(response)
-    if shown and not (response.text or "").strip():
-        yield Emit(text)
-    return text, response.truncated
+    [response] = responses_of((yield Ask((prompt,), "final", shown, whole)))
+    answer = final_answer(response, cut_replies)
+    if shown and (unseen := _unseen(response, answer)):
+        yield Emit(unseen)
+    return answer
+
+
+def _unseen(response: Response, answer: Response) -> str:
+    """What of a final answer no stream has shown: what stands there in place of nothing, or marks a cut."""
+    seen, text = parts_of(response.text or "").answer.strip(), answer.text or ""
+    return text[len(seen) :] if seen and text.startswith(seen) else text
 
 
 def report(group: PassageGroup, response: Response | None = None, /, **findings: Any) -> GroupReport:
     """A group's report with its passages' names filled in; it abstained or failed unless the findings say otherwise."""
     if response is not None:
-        findings = {"response": response.text, "truncated": response.truncated, **findings}
+        findings = {
+            "response": response.text,
+            "truncated": response.truncated,
+            "note": response.note,
+            "reasoning_chars": response.reasoning_chars,
+            **findings,
+        }
         if response.text is None:
             findings = {"status": "failed", "error": printable(redacted(response.error or "failed"), 300), **findings}
     ids = tuple([p.id or "" for p in group.passages])
@@ -161,9 +181,3 @@ def truncation_warnings(truncated: Sequence[bool]) -> list[str]:
 
 def _succeeded(responses: Sequence[Response]) -> int:
     return sum(r.text is not None for r in responses)
-
-
-def _bounded(response: Response) -> Response:
-    if response.text is None or len(response.text) <= LONGEST_RESPONSE:
-        return response
-    return Response(response.text[:LONGEST_RESPONSE], response.error, response.truncated)

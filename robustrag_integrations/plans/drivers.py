@@ -18,6 +18,7 @@ from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Reques
 from robustrag_integrations.plans.streams import atrimmed, trimmed
 from robustrag_integrations.plans.watch import Watch
 from robustrag_integrations.replies.reply import Ending
+from robustrag_integrations.replies.streams import Shown, ashown, shown
 
 RequestT = TypeVar("RequestT")
 ReplyT = TypeVar("ReplyT")
@@ -78,19 +79,19 @@ def stream(plan: Plan, performer: Performer) -> Generator[str | RobustAnswer, No
             if isinstance(step, Emit):
                 yield step.text
             elif _is_streamed(step):
-                said, ending = [], Ending()
-                for piece in watch.pieces(trimmed(performer.stream_final(step.prompts[0]))):
+                answer, ending = Shown(whole=step.whole), Ending()
+                pieces = watch.pieces(performer.stream_final(step.prompts[0]))
+                for piece in trimmed(shown(pieces, answer)):
                     if isinstance(piece, Ending):
                         ending = piece
                     else:
-                        said.append(piece)
                         yield piece
-                reply = [Response.of("".join(said), ending, truncated=_cut(step, performer))]
+                reply = [Response.of(answer.said, ending, truncated=_cut(step, performer))]
             else:
                 reply = watch.ask(step, performer)
             step = _step(plan, reply, watch)
-        answer = watch.done(step.result)
-    yield answer
+        result = watch.done(step.result)
+    yield result
 
 
 async def astream(plan: Plan, performer: Performer) -> AsyncGenerator[str | RobustAnswer, None]:
@@ -102,19 +103,20 @@ async def astream(plan: Plan, performer: Performer) -> AsyncGenerator[str | Robu
             if isinstance(step, Emit):
                 yield step.text
             elif _is_streamed(step):
-                said, ending = [], Ending()
-                async for piece in watch.apieces(atrimmed(performer.astream_final(step.prompts[0]))):
+                answer, ending = Shown(whole=step.whole), Ending()
+                pieces = watch.apieces(performer.astream_final(step.prompts[0]))
+                async for piece in atrimmed(ashown(pieces, answer)):
                     if isinstance(piece, Ending):
                         ending = piece
                     else:
-                        said.append(piece)
                         yield piece
-                reply = [Response.of("".join(said), ending, truncated=await asyncio.to_thread(_cut, step, performer))]
+                cut = await asyncio.to_thread(_cut, step, performer)
+                reply = [Response.of(answer.said, ending, truncated=cut)]
             else:
                 reply = await watch.aask(step, performer.aperform)
             step = await asyncio.to_thread(_step, plan, reply, watch)
-        answer = watch.done(step.result)
-    yield answer
+        result = watch.done(step.result)
+    yield result
 
 
 def _cut(request: Ask, performer: Performer) -> bool:

@@ -21,12 +21,13 @@ class Ask:
     """Put independent prompts to the model; the reply is one `Response` each, in order.
 
     `isolated`: one prompt per group, to be run concurrently, never shown to the user. `final`: a single prompt whose
-    answer is the user's, and may be streamed if it is `shown` as it is.
+    answer is the user's, and may be streamed if it is `shown` as it is; `whole`, once all of it is there.
     """
 
     prompts: tuple[Prompt, ...]
     role: Role
     shown: bool = True
+    whole: bool = False
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,10 @@ from robustrag_integrations.defenses.keyword.counting import KeywordThreshold, t
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.plans.asking import Reading, final_text
+from robustrag_integrations.plans.asking import Reading
 from robustrag_integrations.plans.requests import Ask
 from robustrag_integrations.prompts import ABSTENTION
+from robustrag_integrations.replies.reading import final_answer
 
 _WAVE = 32  # final prompts asked at once, after the first and likeliest
 
@@ -171,7 +172,7 @@ def _try_all(
             prompts = tuple(settings.final_prompt(question.query, r) for r in new)
             replies = yield Ask(prompts, "final")
             ledger.spent += len(new)
-            finals.update((r, _text_of(s)) for r, s in zip(new, replies, strict=True))
+            finals.update((r, _text_of(s, settings)) for r, s in zip(new, replies, strict=True))
         texts = [finals[r] for r in retained]
         scores = yield from ledger.scored(t for t in texts if t is not None)
         known = iter(scores)
@@ -181,10 +182,10 @@ def _try_all(
         wave = _WAVE
 
 
-def _text_of(response: Response) -> str | None:
+def _text_of(response: Response, settings: KeywordSettings) -> str | None:
     """What inference makes of a final response; None where it raises."""
     try:
-        return final_text(response)
+        return final_answer(response, settings.cut_replies).text
     except ModelError:
         return None
 

@@ -19,6 +19,7 @@ from robustrag_integrations.models.two_models import TwoModels
 from robustrag_integrations.passages import GroupBy
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.prompts import PromptSet, Task
+from robustrag_integrations.replies.reading import CutReplies
 
 
 class KeywordAggregation(TextDefense):
@@ -44,6 +45,9 @@ class KeywordAggregation(TextDefense):
             is raised.
         abstention: a function from one response to whether it abstains, or a list of phrases that abstain besides what
             `is_abstention` recognises; None for `is_abstention`. One that raises over a response costs its group.
+        cut_replies: what a reply does that was cut at its limit of tokens or by a content filter. `"abstain"`, the
+            default: it abstains unless its answer was complete by then, and a final answer that was cut raises
+            ModelError. `"count"`: it counts as far as it goes, with a warning.
         group_size: omega, adjacent passages per group.
         group_by: `"source"` or a function from Passage to a key, in place of `group_size`.
         min_radius: an answer with a smaller radius is withheld; an abstention that says why takes its place.
@@ -78,6 +82,7 @@ class KeywordAggregation(TextDefense):
         min_words: int | None = None,
         quorum: float | None = None,
         abstention: Callable[[str], bool] | Sequence[str] | None = None,
+        cut_replies: CutReplies | None = None,
         group_size: int = 1,
         group_by: GroupBy | None = None,
         min_radius: int = 0,
@@ -96,6 +101,7 @@ class KeywordAggregation(TextDefense):
             min_words=min_words,
             quorum=quorum,
             abstention=abstention,
+            cut_replies=cut_replies,
         )
 
     @staticmethod

@@ -18,6 +18,7 @@ from robustrag_integrations.passages import GroupBy, PassageGroup, grouping_warn
 from robustrag_integrations.plans.asking import Reading, ask_final, ask_groups, report, truncation_warnings
 from robustrag_integrations.plans.requests import Emit, Plan
 from robustrag_integrations.prompts import ABSTENTION, Task
+from robustrag_integrations.replies.reading import reply_warnings
 
 _DRAFTS = 4  # isolated answers that are tried as the final one
 _DRAFT_LENGTH = 200  # characters
@@ -42,10 +43,12 @@ def keyword_plan(
     conflict = _conflict(keyword_sets, tally)
     if tally.retained:
         prompt = replace(settings.final_prompt(query, tally.retained), drafts=_drafts(responses, settings.task))
-        text, _ = yield from ask_final(prompt)
+        whole = any(response.aloud for response in responses)
+        final = yield from ask_final(prompt, settings.cut_replies, whole=whole)
     else:
-        text = ABSTENTION
-        yield Emit(text)
+        final = Response(ABSTENTION)
+        yield Emit(ABSTENTION)
+    text = final.text or ABSTENTION
     in_answer = _keywords_of_answer(text, counted, readings)
     standings = supports(text, in_answer, keyword_sets, tally, settings.task)
     return RobustAnswer(
@@ -62,10 +65,13 @@ def keyword_plan(
             *_agreement_warnings(keyword_sets, tally, settings, conflict),
             *_support_warnings(text, standings),
             *truncation_warnings([r.truncated for r in responses]),
+            *reply_warnings(responses),
+            *filter(None, [final.note]),
         ),
         settings=settings.as_dict(),
         evidence=_evidence(tally) | ({"conflict": conflict} if conflict else {}),
         model_calls=len(groups) + bool(tally.retained),
+        reasoning_chars=sum(r.reasoning_chars for r in (*responses, final)),
     )
 
 
@@ -73,7 +79,8 @@ def _drafts(responses: Sequence[Response], task: Task) -> tuple[str, ...]:
     """The most frequent short isolated answers: the final one is likely to read like one of them."""
     if task != "short_answer":
         return ()
-    said = Counter(text for r in responses if (text := (r.text or "").strip()) and not is_abstention(text))
+    texts = ((r.text or "").strip() for r in responses if not r.abstains)
+    said = Counter(text for text in texts if text and not is_abstention(text))
     return tuple(text for text, _ in said.most_common(_DRAFTS) if len(text) <= _DRAFT_LENGTH)
 
 

@@ -17,6 +17,7 @@ from robustrag_integrations.models.base import Response
 from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.asking import Quorum, Reading, read_response
 from robustrag_integrations.prompts import Prompt, PromptSet, Task, agreed_prompt, prompts_for
+from robustrag_integrations.replies.reading import CutReplies, check_cut_replies
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class KeywordSettings:
         quorum: how many groups must have been asked with success.
         abstention: whether a response abstains.
         asked: the keywords of the question, which do not count (`for_question`).
+        cut_replies: what a reply that was cut does.
     """
 
     threshold: KeywordThreshold
@@ -42,6 +44,7 @@ class KeywordSettings:
     quorum: Quorum
     abstention: Callable[[str], bool] = is_abstention
     asked: frozenset[str] = frozenset()
+    cut_replies: CutReplies = "abstain"
 
     @classmethod
     def of(
@@ -55,6 +58,7 @@ class KeywordSettings:
         min_words: int | None = None,
         quorum: float | None = None,
         abstention: Callable[[str], bool] | Sequence[str] | None = None,
+        cut_replies: CutReplies | None = None,
     ) -> KeywordSettings:
         """From user arguments; see `KeywordAggregation` for their meaning. None stands for the default.
 
@@ -78,6 +82,7 @@ class KeywordSettings:
             words,
             Quorum(KEYWORD.value("quorum", quorum)),
             _abstention_of(abstention),
+            cut_replies=check_cut_replies(KEYWORD.value("cut_replies", cut_replies)),
         )
 
     def for_question(self, query: str) -> KeywordSettings:
@@ -107,7 +112,7 @@ class KeywordSettings:
 
     def keywords_of(self, response: Response) -> Reading[frozenset[str]]:
         """A response's keywords; a failure if the extractor raises, or returns anything but a collection of str."""
-        return read_response(response, self._keywords)
+        return read_response(response, self._keywords, self.cut_replies)
 
     def _keywords(self, text: str) -> frozenset[str] | None:
         if self.abstention(text):
@@ -132,6 +137,7 @@ class KeywordSettings:
             "quorum": self.quorum.share,
             "extractor": extractor_fingerprint(self.extractor),
             "abstention": extractor_fingerprint(self.abstention),
+            "cut_replies": self.cut_replies,
         }
 
 

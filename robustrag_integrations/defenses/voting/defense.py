@@ -17,6 +17,7 @@ from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.passages import GroupBy
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.prompts import PromptSet, Task
+from robustrag_integrations.replies.reading import CutReplies
 
 
 class MajorityVoting(TextDefense):
@@ -30,6 +31,8 @@ class MajorityVoting(TextDefense):
         task: `multiple_choice`, the only one.
         prompts: your own `PromptSet`; None for the project's.
         quorum: share of the groups that must have been asked with success, in [0, 1]; default 0.5.
+        cut_replies: what a reply does that was cut at its limit of tokens or by a content filter: `"abstain"`
+            (default: unless its first line was complete by then) or `"count"` (as far as it goes, with a warning).
         group_size: omega, adjacent passages per group.
         group_by: `"source"` or a function from Passage to a key, in place of `group_size`.
         min_radius: an answer with a smaller radius is withheld; an abstention that says why takes its place.
@@ -52,6 +55,7 @@ class MajorityVoting(TextDefense):
         task: Task | None = None,
         prompts: PromptSet | None = None,
         quorum: float | None = None,
+        cut_replies: CutReplies | None = None,
         group_size: int = 1,
         group_by: GroupBy | None = None,
         min_radius: int = 0,
@@ -60,7 +64,7 @@ class MajorityVoting(TextDefense):
         super().__init__(
             model, group_size=group_size, group_by=group_by, min_radius=min_radius, accept_sampling=accept_sampling
         )
-        self.settings = VotingSettings.of(task=task, prompts=prompts, quorum=quorum)
+        self.settings = VotingSettings.of(task=task, prompts=prompts, quorum=quorum, cut_replies=cut_replies)
 
     @staticmethod
     def plan_of(inputs: PlanInput, settings: VotingSettings) -> Plan:

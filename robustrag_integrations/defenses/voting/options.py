@@ -10,6 +10,7 @@ from functools import lru_cache
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.normalise import plain_words
 from robustrag_integrations.prompts import NO_INFORMATION, option_label
+from robustrag_integrations.reply_text import answer_text, unboxed
 
 _LETTER = re.compile(
     r"(?:(?:the )?(?:correct |right |best )?(?:answer|option|choice)(?: is|:)? ?)?"
@@ -40,12 +41,14 @@ def check_choices(choices: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def parse_option(response: str, choices: Sequence[str]) -> int | None:
-    """The option a response votes for; None for "no information", an abstention, or anything unclear.
+    r"""The option a response votes for; None for "no information", an abstention, or anything unclear.
 
     A response is a letter ("B", "(b)", "B.", "Answer: B", "B. Lyon"), or an option's text, or a text that names exactly
-    one option. A function of this one response.
+    one option. Reasoning is left out, and so is the frame of JSON, `<answer>` or LaTeX's `\boxed{}` around an answer. A
+    function of this one response.
     """
-    line = unicodedata.normalize("NFKC", response[:_LOOKED_AT]).strip().split("\n", 1)[0].strip()
+    said = unboxed(answer_text(response))
+    line = unicodedata.normalize("NFKC", said.lstrip()[:_LOOKED_AT]).strip().split("\n", 1)[0].strip()
     plain, options = plain_words(line), _plain_options(tuple(choices))
     if plain in options:
         return options.index(plain)

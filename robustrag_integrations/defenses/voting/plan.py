@@ -12,6 +12,7 @@ from robustrag_integrations.passages import GroupBy, PassageGroup, grouping_warn
 from robustrag_integrations.plans.asking import ask_groups, report, truncation_warnings
 from robustrag_integrations.plans.requests import Emit, Plan
 from robustrag_integrations.prompts import ABSTENTION
+from robustrag_integrations.replies.reading import reply_warnings
 
 
 def voting_plan(
@@ -42,11 +43,13 @@ def voting_plan(
             *model_warnings,
             *grouping_warnings(groups, group_by),
             *truncation_warnings([r.truncated for r in responses]),
+            *reply_warnings(responses),
         ),
         settings=settings.as_dict(),
         evidence={"counts": {c: tally.counts[i] for i, c in enumerate(choices)}},
         margin_unit="votes",
         model_calls=len(groups),
+        reasoning_chars=sum(r.reasoning_chars for r in responses),
     )
 
 

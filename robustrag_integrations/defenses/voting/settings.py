@@ -12,6 +12,7 @@ from robustrag_integrations.models.base import Response
 from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.asking import Quorum, Reading, read_response
 from robustrag_integrations.prompts import NO_INFORMATION, Prompt, PromptSet, Task, format_choices, prompts_for
+from robustrag_integrations.replies.reading import CutReplies, check_cut_replies
 
 
 @dataclass(frozen=True)
@@ -20,17 +21,27 @@ class VotingSettings:
 
     prompts: PromptSet
     quorum: Quorum
+    cut_replies: CutReplies = "abstain"
 
     @classmethod
     def of(
-        cls, *, task: Task | None = None, prompts: PromptSet | None = None, quorum: float | None = None
+        cls,
+        *,
+        task: Task | None = None,
+        prompts: PromptSet | None = None,
+        quorum: float | None = None,
+        cut_replies: CutReplies | None = None,
     ) -> VotingSettings:
         """From user arguments; see `MajorityVoting`. None stands for the default.
 
         Raises:
             ValueError, TypeError: an invalid argument; the message names it and the fix.
         """
-        return cls(prompts or prompts_for(VOTING.check_task(task)), Quorum(VOTING.value("quorum", quorum)))
+        return cls(
+            prompts or prompts_for(VOTING.check_task(task)),
+            Quorum(VOTING.value("quorum", quorum)),
+            check_cut_replies(VOTING.value("cut_replies", cut_replies)),
+        )
 
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup], choices: Sequence[str]) -> list[Prompt]:
         """One prompt per group; "No information found" is the last option."""
@@ -39,8 +50,8 @@ class VotingSettings:
 
     def vote_of(self, response: Response, choices: Sequence[str]) -> Reading[int]:
         """A group's vote."""
-        return read_response(response, lambda text: parse_option(text, choices))
+        return read_response(response, lambda text: parse_option(text, choices), self.cut_replies, by_line=True)
 
     def as_dict(self) -> dict[str, Any]:
         """The settings, JSON-safe."""
-        return {"task": "multiple_choice", "quorum": self.quorum.share}
+        return {"task": "multiple_choice", "quorum": self.quorum.share, "cut_replies": self.cut_replies}

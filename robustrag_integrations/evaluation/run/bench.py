@@ -169,7 +169,7 @@ def build_defense(setup: Setup, task: str, model: Any) -> Defense:
     settings = dict(setup.settings)
     task_of_core = TASK_OF[task]
     if setup.defense == NO_RAG:
-        return NoRetrieval(model, task=task_of_core)
+        return NoRetrieval(model, task=task_of_core, **settings)
     prompts = prompts_for(task_of_core, exemplars=settings.pop("exemplars", 0))
     method = VANILLA if setup.defense == VANILLA.name else method_of(setup.defense)
     made: Defense = method.build(model, task=task_of_core, prompts=prompts, **settings)

@@ -17,8 +17,9 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_args
 
+from robustrag_integrations.checks import is_whole_number
 from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.run.journal import canonical
@@ -37,7 +38,7 @@ from robustrag_integrations.models.base import (
     repeats_of,
 )
 from robustrag_integrations.prompts import Prompt
-from robustrag_integrations.replies.reply import Piece
+from robustrag_integrations.replies.reply import FinishReason, Piece
 
 _FILE = "calls.sqlite3"
 _PATIENCE = 30.0  # seconds to wait for another process that writes
@@ -275,7 +276,7 @@ class MeteredModel(TextModel):
         known: Sequence[Mapping[str, Any] | None],
         made: Mapping[int, Response],
     ) -> list[Response]:
-        new = {keys[i]: {"text": r.text, "truncated": r.truncated} for i, r in made.items() if r.text is not None}
+        new = {keys[i]: _entry(r) for i, r in made.items() if r.text is not None}
         if self._cache is not None and self.deterministic and not _PAST.get() and new:
             self._cache.put(new)
         responses = [made[i] if i in made else _response(known[i] or {}) for i in range(len(prompts))]
@@ -341,8 +342,20 @@ def metered(model: TextModel, fingerprint: str, cache: CallCache | None) -> Mete
     return kind(model, fingerprint, cache)
 
 
+def _entry(response: Response) -> dict[str, Any]:
+    """What is kept of a response: its text, and how it ended."""
+    return {name: getattr(response, name) for name in ("text", "truncated", "finish", "refusal", "reasoning_chars")}
+
+
 def _response(entry: Mapping[str, Any]) -> Response:
-    return Response(str(entry["text"]), truncated=entry.get("truncated") is True)
+    finish, refusal, chars = entry.get("finish"), entry.get("refusal"), entry.get("reasoning_chars")
+    return Response(
+        str(entry["text"]),
+        truncated=entry.get("truncated") is True,
+        finish=cast(FinishReason, finish) if finish in get_args(FinishReason) else "unknown",
+        refusal=refusal if isinstance(refusal, str) else None,
+        reasoning_chars=chars if is_whole_number(chars, 0) else 0,
+    )
 
 
 def _keys(fingerprint: str, prompts: Sequence[Prompt], role: Role, batching: str) -> list[str]:

@@ -40,11 +40,11 @@ def defense_names() -> tuple[str, ...]:
 
 def settings_known(defense: str) -> tuple[str, ...]:
     """The settings that a config can give values for."""
+    method = METHODS.get(defense, VANILLA)
+    own = (s.name for s in method.settings if s.is_number or s.is_choice)
     if defense == NO_RAG:
-        return ()
-    if defense == VANILLA.name:
-        return ("exemplars",)
-    return (*(s.name for s in METHODS[defense].settings if s.is_number), "group_size", "exemplars")
+        return tuple(own)
+    return (*own, "exemplars") if method is VANILLA else (*own, "group_size", "exemplars")
 
 
 def tasks_known(defense: str) -> tuple[str, ...]:
@@ -278,7 +278,7 @@ def _check_setting(item: Section, name: str, key: str, value: Any) -> None:
         elif key == "group_size":
             grouping_of(value, None)
         else:
-            METHODS[name].settings_of({key: value})
+            METHODS.get(name, VANILLA).settings_of({key: value})
     except (ValueError, TypeError) as error:
         raise item.wrong(str(error), key) from error
 

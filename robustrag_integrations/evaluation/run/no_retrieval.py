@@ -10,6 +10,7 @@ from robustrag_integrations.defenses.voting.options import check_choices
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.prompts import Task
+from robustrag_integrations.replies.reading import CutReplies
 
 
 class NoRetrieval(TextDefense):
@@ -18,14 +19,15 @@ class NoRetrieval(TextDefense):
     Args:
         model: what is asked.
         task: `short_answer` (default), `multiple_choice` (then give `choices`) or `long_form`.
+        cut_replies: what an answer that was cut does, as for `VanillaRAG`.
     """
 
     settings_type = VanillaSettings
     settings: VanillaSettings
 
-    def __init__(self, model: TextModel, *, task: Task | None = None) -> None:
+    def __init__(self, model: TextModel, *, task: Task | None = None, cut_replies: CutReplies | None = None) -> None:
         super().__init__(model)
-        self.settings = VanillaSettings.of(task=task)
+        self.settings = VanillaSettings.of(task=task, cut_replies=cut_replies)
 
     @staticmethod
     def plan_of(inputs: PlanInput, settings: VanillaSettings) -> Plan:
@@ -33,7 +35,8 @@ class NoRetrieval(TextDefense):
         options = check_choices(inputs.choices) if settings.task == "multiple_choice" else None
         if options is None:
             refuse_choices(inputs.choices, NoRetrieval)
-        text, choice, _, _ = yield from ask_once(settings.prompts.no_retrieval, {"query": inputs.query}, options)
+        template, values = settings.prompts.no_retrieval, {"query": inputs.query}
+        text, choice, said = yield from ask_once(template, values, options, settings.cut_replies)
         return RobustAnswer(
             text=text,
             radius=0,
@@ -41,6 +44,7 @@ class NoRetrieval(TextDefense):
             query=inputs.query,
             defense="no-rag",
             choice=choice,
-            warnings=inputs.caveats,
+            warnings=(*inputs.caveats, *filter(None, [said.note])),
+            reasoning_chars=said.reasoning_chars,
             model_calls=1,
         )

@@ -11,9 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-_REASONING = "think|thinking|thought|reasoning|analysis|scratchpad|reflection"
-_CLOSING = re.compile(rf"</(?:{_REASONING})>|\[/(?:think|reasoning)\]|◁/think▷|<\|channel\|>final<\|message\|>", re.I)
-_OPENING = re.compile(rf"<(?:{_REASONING})>|\[(?:think|reasoning)\]|◁think▷|<\|channel\|>analysis<\|message\|>", re.I)
+from robustrag_integrations.reply_text.reasoning import parts_of
+
 _FENCED = re.compile(r"\s*```[\w+-]{0,20}[ \t]*\n(.*?)\n?[ \t]*```\s*", re.S)
 _LONGEST_JSON = 20_000  # characters
 _ANSWER_KEYS = (
@@ -21,6 +20,9 @@ _ANSWER_KEYS = (
     "antwort", "réponse", "reponse", "respuesta", "risposta", "resposta", "odpowiedź", "ответ", "答案", "答え", "回答",
 )  # fmt: skip
 _ASIDE_KEYS = ("reason", "think", "thought", "explan", "confiden", "source", "quote", "note", "citation", "evidence")
+_FENCE = re.compile(r"\A\s*```[\w+-]{0,20}[ \t]*\n")
+_TAGGED = re.compile(r"\s*<(answer|final_answer)>((?:(?!</?\1>).)*)</\1>\s*", re.I | re.S)
+_TAGGED_ANYWHERE = re.compile(r"<(answer|final_answer)>[^<]{1,2000}</\1>", re.I)
 _BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{")
 _TEXT_COMMAND = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|operatorname|mbox)\s*\{([^{}]{0,500})\}")
 _LATEX = (
@@ -35,26 +37,38 @@ _LATEX = (
 def answer_text(reply: str) -> str:
     """Return what a reply answers with.
 
-    Reasoning between tags goes, and whatever stands before a closing tag that was never opened; reasoning that was
-    never closed leaves what stands before it. Of a JSON object the answer's value is left, of null nothing.
+    Reasoning goes (see `reasoning`); reasoning that was never closed leaves what stands before it. Of a reply that is
+    one `<answer>` its content is left, of a JSON object the answer's value, of null nothing.
     """
-    text = without_reasoning(reply)
+    text = parts_of(reply).answer
+    if "<" in text and (tagged := _TAGGED.fullmatch(text)):
+        text = tagged[2]
     if "{" not in text:
         return text
     found = _json_answer(text)
     return text if found is None else found
 
 
-def without_reasoning(reply: str) -> str:
-    """Return a reply without the reasoning of a model that thinks aloud between tags."""
-    if "<" not in reply and "[" not in reply and "◁" not in reply:
-        return reply
-    end = 0
-    for match in _CLOSING.finditer(reply):
-        end = match.end()
-    rest = reply[end:]
-    opened = _OPENING.search(rest)
-    return rest[: opened.start()] if opened else rest
+def complete_form(text: str) -> str | None:
+    r"""Return the form that holds the answer of a text that breaks off later; None if none was closed before.
+
+    Forms are a JSON object at the beginning (in a code fence or not), `<answer>...</answer>`, and the last
+    `\boxed{...}`.
+    """
+    if found := _TAGGED_ANYWHERE.search(text):
+        return found[0]
+    begins = _FENCE.sub("", text[:_LONGEST_JSON]).lstrip()
+    if begins.startswith("{"):
+        try:
+            value, end = json.JSONDecoder().raw_decode(begins)
+        except (ValueError, RecursionError):
+            return None
+        return begins[:end] if value else None
+    for match in reversed(list(_BOXED.finditer(text))[-20:]):
+        end = _closing_brace(text, match.end())
+        if end < len(text) and text[end] == "}":
+            return text[match.start() : end + 1]
+    return None
 
 
 def unboxed(text: str) -> str:

@@ -1,0 +1,144 @@
+"""What of a reply counts: its answer, without reasoning; not what was cut, refused or never came to an answer.
+
+One step for every method, framework, certificate and evaluation. Each reply is read for itself: what a passage makes a
+model write costs the group of that passage alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal, get_args
+
+from robustrag_integrations.display import printable
+from robustrag_integrations.errors import ModelError
+from robustrag_integrations.models.base import Response
+from robustrag_integrations.prompts import ABSTENTION
+from robustrag_integrations.redaction import redacted
+from robustrag_integrations.reply_text import complete_form
+from robustrag_integrations.reply_text.reasoning import parts_of
+
+CutReplies = Literal["abstain", "count"]
+
+LONGEST_RESPONSE = 100_000  # characters of one answer that are looked at
+CUT_MARK = " […]"
+
+_WHY = {
+    "length": "cut at its limit of tokens",
+    "content_filter": "stopped by the server's content filter",
+    "tool_calls": "it called a tool in place of answering",
+}
+_LINE = re.compile(r"\s*(\S[^\n]*)\n")
+
+
+def check_cut_replies(value: object) -> CutReplies:
+    """The setting, checked.
+
+    Raises:
+        ValueError: it is neither "abstain" nor "count".
+    """
+    if value not in get_args(CutReplies):
+        raise ValueError(
+            f"cut_replies={value!r} must be 'abstain' (a cut reply abstains, a cut final answer raises) or 'count' "
+            "(both count, with a warning)"
+        )
+    return value  # type: ignore[return-value]
+
+
+def counted(response: Response, cut_replies: CutReplies = "abstain", *, by_line: bool = False) -> Response:
+    """An isolated response as it counts: its text is the answer alone, and `note` says what keeps it from counting.
+
+    A cut reply abstains, unless what it cut off is no part of its answer. That is so where the answer stands in a form
+    that was closed before: a JSON object, `<answer>...</answer>`, or LaTeX's `\\boxed{...}`; this form then counts.
+
+    Args:
+        response: what came back; a failure stays as it is.
+        cut_replies: "count" lets the text of a cut reply count as far as it goes.
+        by_line: whether the method reads the first line alone, which is complete where another one follows.
+    """
+    if response.text is None and response.refusal is None:
+        return response
+    answer, reason = _read(response)
+    answer = replace(answer, text=(answer.text or "")[:LONGEST_RESPONSE])
+    if reason is None:
+        return answer
+    if response.refusal is not None:
+        return replace(answer, abstains=True, note=reason)
+    if cut_replies == "count" and (answer.text or "").strip():
+        return replace(answer, note=f"{reason}; what is there counts")
+    if (complete := _complete(response, answer.text or "", by_line)) is not None:
+        return replace(answer, text=complete, note=f"{reason}; its answer was complete and counts")
+    return replace(answer, abstains=True, note=reason)
+
+
+def final_answer(response: Response, cut_replies: CutReplies = "abstain") -> Response:
+    """The final response as it is given to the user: its text is the answer, never empty, never half of one.
+
+    A refusal, or nothing but reasoning, is an abstention. With `cut_replies="count"` a cut answer ends in `CUT_MARK`.
+    Its `note` is for the answer's warnings.
+
+    Raises:
+        ModelError: the call failed, or what it gave is cut and `cut_replies` is "abstain", or nothing is left of it.
+    """
+    if response.text is None and response.refusal is None:
+        raise ModelError(f"the final call failed: {redacted(response.error or 'no text')}")
+    answer, reason = _read(response)
+    text = (answer.text or "").strip()
+    if response.refusal is not None:
+        return replace(answer, text=ABSTENTION, note=f"the final call was {reason}; the answer is an abstention")
+    if reason is None:
+        note = answer.note and f"the final call: {answer.note}"
+        return replace(answer, text=text or ABSTENTION, note=note)
+    if cut_replies == "count" and text:
+        return replace(answer, text=text + CUT_MARK, note=f"the answer is incomplete: {reason}")
+    allowed = ", or take it as far as it goes with cut_replies='count'" if text else ""
+    fix = f"raise max_tokens{allowed}" if response.finish != "content_filter" else f"ask something else{allowed}"
+    raise ModelError(f"the final call gave no complete answer: {reason}; {fix}")
+
+
+def reply_warnings(responses: Sequence[Response]) -> list[str]:
+    """Says how many of the counted responses were cut, refused or without an answer."""
+    refused = sum(r.refusal is not None for r in responses)
+    noted = [r for r in responses if r.note is not None and r.refusal is None]
+    lost = [r.note for r in noted if r.abstains]
+    kept = [r.note for r in noted if not r.abstains]
+    found = []
+    if refused:
+        found.append(f"the model refused to answer {refused} of {len(responses)} groups; these abstain")
+    if lost:
+        found.append(
+            f"the replies of {len(lost)} of {len(responses)} groups are incomplete ({lost[0]}); these abstain. Raise "
+            "max_tokens, turn reasoning off, or let cut replies count with cut_replies='count'"
+        )
+    if kept:
+        found.append(f"the replies of {len(kept)} of {len(responses)} groups are incomplete ({kept[0]})")
+    return found
+
+
+def _read(response: Response) -> tuple[Response, str | None]:
+    """A response without its reasoning, and why it is no whole answer; None if it is one."""
+    parts = parts_of(response.text or "")
+    chars = response.reasoning_chars + parts.reasoning_chars
+    aloud = response.aloud or parts.reasoning_chars > 0
+    answer = replace(response, text=parts.answer, reasoning_chars=chars, aloud=aloud)
+    if response.refusal is not None:
+        said = printable(redacted(response.refusal), 200).strip()
+        return answer, f"refused{f': {said}' if said else ''}"
+    if parts.unfinished:
+        ended = "its reasoning never ended"
+        return answer, f"{ended}: {_WHY[response.finish]}" if response.finish in _WHY else ended
+    if response.finish in _WHY:
+        return answer, _WHY[response.finish]
+    if chars and not parts.answer.strip():
+        return replace(answer, abstains=True, note="there is reasoning and no answer after it"), None
+    return answer, None
+
+
+def _complete(response: Response, answer: str, by_line: bool) -> str | None:
+    """The part of a cut answer that was complete before the cut."""
+    if response.finish != "length" or parts_of(response.text or "").unfinished:
+        return None
+    if by_line and (line := _LINE.match(answer)):
+        return line[1]
+    return complete_form(answer)

@@ -1,0 +1,93 @@
+"""Showing a streamed reply without its reasoning: nothing is given before it is known to be answer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+from robustrag_integrations.errors import ModelError
+from robustrag_integrations.replies.reply import Ending, Piece
+from robustrag_integrations.reply_text.reasoning import clear_of_marks, parts_of
+
+
+class Shown:
+    """What of a streamed reply may be shown, as it comes.
+
+    A text without marks of reasoning passes as it comes; what may turn out to be a mark waits for the rest of it. From
+    the first mark on everything waits for the end, since only then it is known which part is the answer. The pieces
+    together are the answer part of the whole reply.
+
+    Args:
+        whole: whether everything waits for the end. That is for models that are seen to write reasoning into their
+            text: where the prompt opens it, the first mark of it is the one that ends it.
+    """
+
+    def __init__(self, *, whole: bool = False) -> None:
+        self._waits = whole
+        self._said: list[str] = []
+        self._shown: list[str] = []
+        self._next = ""
+        self._blank = True
+
+    def add(self, piece: str) -> str:
+        """What can be shown now that this piece is there; often nothing."""
+        self._said.append(piece)
+        if self._waits:
+            return ""
+        text = self._next + piece
+        clear, self._waits = clear_of_marks(text, at_start=self._blank)
+        ready, self._next = text[:clear], text[clear:]
+        self._shown.append(ready)
+        self._blank = self._blank and not ready.strip()
+        return ready
+
+    def rest(self, ending: Ending | None = None) -> str:
+        """What is left to show of the reply, now that all of it is there.
+
+        Raises:
+            ModelError: what was shown turns out to be no answer: a mark closed it as reasoning though none had opened
+                it, or a refusal followed.
+        """
+        if ending is not None and ending.refusal is not None:
+            if not self._blank:
+                raise ModelError("the model refused after a part of its answer was shown; that part is no answer")
+            return ""
+        answer, shown = parts_of(self.said).answer, "".join(self._shown)
+        if not answer.startswith(shown):
+            raise ModelError(
+                "the model's stream closed reasoning that it had never opened: what was shown so far is no answer. Ask "
+                "without streaming, or have the server keep reasoning apart"
+            )
+        return answer[len(shown) :]
+
+    @property
+    def said(self) -> str:
+        """The reply so far, reasoning included."""
+        return "".join(self._said)
+
+
+def shown(pieces: Iterator[Piece], reply: Shown) -> Iterator[Piece]:
+    """The pieces of a reply without its reasoning, and how it ended."""
+    ending = None
+    for piece in pieces:
+        if isinstance(piece, Ending):
+            ending = piece
+        elif ready := reply.add(piece):
+            yield ready
+    if rest := reply.rest(ending):
+        yield rest
+    if ending is not None:
+        yield ending
+
+
+async def ashown(pieces: AsyncIterator[Piece], reply: Shown) -> AsyncIterator[Piece]:
+    """`shown` for an asynchronous stream."""
+    ending = None
+    async for piece in pieces:
+        if isinstance(piece, Ending):
+            ending = piece
+        elif ready := reply.add(piece):
+            yield ready
+    if rest := reply.rest(ending):
+        yield rest
+    if ending is not None:
+        yield ending

@@ -1,0 +1,210 @@
+"""What of a reply counts: cut, refused and reasoned replies in every method and call style."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from robustrag_integrations import (
+    CallableModel,
+    Ending,
+    KeywordAggregation,
+    MajorityVoting,
+    ModelError,
+    Response,
+    RobustAnswer,
+    VanillaRAG,
+)
+from robustrag_integrations.replies.reading import CUT_MARK, counted, final_answer
+
+THINKS = "<think>If absent, reply I don't know. Options: Lyon, Karl Gross.</think> "
+LIE = "Mallory Eve"
+PASSAGES = ["lie", *(f"passage {i}" for i in range(9))]
+WAYS = ["answer", "aanswer", "stream", "astream"]
+
+
+def ask(defense: Any, way: str, **more: Any) -> tuple[RobustAnswer, str]:
+    """The answer and what was shown, whole or in pieces."""
+
+    async def pieces() -> tuple[RobustAnswer, str]:
+        stream = defense.astream("Who runs the mill?", PASSAGES, **more)
+        said = [piece async for piece in stream]
+        return stream.answer, "".join(said)
+
+    if way == "answer":
+        answer = defense.answer("Who runs the mill?", PASSAGES, **more)
+        return answer, answer.text
+    if way == "aanswer":
+        answer = asyncio.run(defense.aanswer("Who runs the mill?", PASSAGES, **more))
+        return answer, answer.text
+    if way == "stream":
+        stream = defense.stream("Who runs the mill?", PASSAGES, **more)
+        said = "".join(stream)
+        return stream.answer, said
+    return asyncio.run(pieces())
+
+
+def model(honest: str | Response, lie: str | Response = LIE, final: str | Response | None = None) -> CallableModel:
+    """Nine honest replies against one liar; the final one in pieces of three characters."""
+
+    def said(prompt: str) -> str | Response:
+        if "passage " in prompt:
+            return honest
+        return lie if "lie" in prompt else (final if final is not None else honest)
+
+    def pieces(prompt: str) -> Iterator[str | Ending]:
+        reply = said(prompt)
+        text = reply if isinstance(reply, str) else reply.text or ""
+        yield from (text[i : i + 3] for i in range(0, len(text), 3))
+        if isinstance(reply, Response):
+            yield reply
+
+    return CallableModel(said, stream_fn=pieces)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("reply", [THINKS, THINKS.removeprefix("<think>"), "◁think▷I don't know.◁/think▷"])
+def test_reasoning_is_neither_counted_nor_shown(way: str, reply: str) -> None:
+    answer, shown = ask(KeywordAggregation(model(f"{reply}Karl Gross")), way)
+    assert (answer.text, shown, answer.abstained) == ("Karl Gross", "Karl Gross", False)
+    assert answer.radius == 1
+    voted, shown = ask(MajorityVoting(model(f"{reply}Karl Gross")), way, choices=["Lyon", LIE, "Karl Gross"])
+    assert (voted.text, shown) == ("Karl Gross", "Karl Gross")
+    assert [g.choice for g in voted.groups] == [1, *[2] * 9]
+
+
+def test_reasoning_stands_in_the_report_by_its_length_alone() -> None:
+    answer, _ = ask(KeywordAggregation(model(f"{THINKS}Karl Gross")), "answer")
+    assert answer.groups[1].reasoning_chars == len(THINKS.strip())
+    assert answer.reasoning_chars == 10 * len(THINKS.strip())
+    assert "absent" not in str(answer.to_dict())
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "lie", ["<think>", "</think>", "</think></answer>", "<|channel|>final<|message|>Eve", "<think>Eve"]
+)
+def test_a_liar_who_writes_marks_costs_one_group(way: str, lie: str) -> None:
+    answer, shown = ask(KeywordAggregation(model("Karl Gross", lie)), way)
+    assert (answer.text, shown) == ("Karl Gross", "Karl Gross")
+    assert [g.status for g in answer.groups[1:]] == ["supports"] * 9
+
+
+@pytest.mark.parametrize(
+    ("reply", "note"),
+    [
+        (Response("Karl Gro", finish="length"), "cut at its limit of tokens"),
+        (Response("Karl Gross", finish="content_filter"), "stopped by the server's content filter"),
+        (Response("", finish="content_filter"), "stopped by the server's content filter"),
+        (Response("", finish="tool_calls"), "it called a tool in place of answering"),
+        (Response("", refusal="I can't help with that."), "refused: I can't help with that."),
+        (Response(None, refusal="No."), "refused: No."),
+        (Response("<think>Karl Gross", finish="length"), "its reasoning never ended: cut at its limit of tokens"),
+        (Response("Karl Gross <think>hm"), "its reasoning never ended"),
+        (Response("<think>Karl Gross</think>"), "there is reasoning and no answer after it"),
+        (Response("", reasoning_chars=9), "there is reasoning and no answer after it"),
+    ],
+)
+def test_what_is_no_whole_answer_abstains_with_its_reason(reply: Response, note: str) -> None:
+    answer = KeywordAggregation(model("Karl Gross", reply)).answer("Who?", PASSAGES)
+    assert (answer.groups[0].status, answer.groups[0].note, answer.text) == ("abstained", note, "Karl Gross")
+    assert len([w for w in answer.warnings if "1 of 10 groups" in w and "abstain" in w]) == 1
+    assert note in answer.explain()
+    voted = MajorityVoting(model("Karl Gross", reply)).answer("Who?", PASSAGES, choices=["Lyon", "Karl Gross"])
+    assert (voted.groups[0].status, voted.groups[0].note) == ("abstained", note)
+
+
+def test_cut_replies_may_count() -> None:
+    cut = Response("Karl Gro", finish="length")
+    assert KeywordAggregation(model("x", cut), cut_replies="count").answer("Who?", PASSAGES).groups[0].keywords
+    assert not KeywordAggregation(model("x", cut)).answer("Who?", PASSAGES).groups[0].keywords
+    with pytest.raises(ValueError, match="cut_replies='no' must be 'abstain'"):
+        KeywordAggregation(model("x"), cut_replies="no")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "complete"),
+    [
+        ('{"answer": "Karl Gross"} This is bec', '{"answer": "Karl Gross"}'),
+        ('```json\n{"answer": "Karl Gross"}\n```\nbecau', '{"answer": "Karl Gross"}'),
+        ("<answer>Karl Gross</answer> beca", "<answer>Karl Gross</answer>"),
+        (r"Thus \boxed{Karl Gross} as", r"\boxed{Karl Gross}"),
+        ('{"answer": "Karl Gro', None),
+        ("Karl Gross\n\nThe passage sa", None),
+        ("Karl Gross. He ru", None),
+        (r"Thus \boxed{Karl Gro", None),
+    ],
+)
+def test_a_cut_reply_counts_where_its_answer_was_complete(text: str, complete: str | None) -> None:
+    found = counted(Response(text, finish="length"))
+    assert (None if found.abstains else found.text) == complete
+    assert counted(Response(text, finish="content_filter")).abstains
+    assert counted(Response(f"{text} <think>", finish="length")).abstains
+
+
+def test_a_vote_is_complete_where_another_line_follows() -> None:
+    reply = Response("B. Karl Gross\nThe passage sa", finish="length")
+    voted = MajorityVoting(model(reply)).answer("Who?", PASSAGES, choices=["Lyon", "Karl Gross"])
+    assert voted.text == "Karl Gross"
+    voted = MajorityVoting(model(Response("B. Karl Gross and", finish="length"))).answer(
+        "?", PASSAGES, choices=["L", "K"]
+    )
+    assert voted.abstained
+
+
+FINALS: list[Callable[[CallableModel, str], Any]] = [
+    lambda m, cut: KeywordAggregation(m, cut_replies=cut),  # type: ignore[arg-type]
+    lambda m, cut: VanillaRAG(m, cut_replies=cut),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("defense", FINALS, ids=["keyword", "vanilla"])
+@pytest.mark.parametrize("finish", ["length", "content_filter"])
+def test_a_final_answer_that_was_cut_is_no_answer(way: str, defense: Any, finish: Any) -> None:
+    cut = Response("Karl Gross runs the", finish=finish)
+    asked = model("Karl Gross", "Karl Gross", cut) if defense is FINALS[0] else model(cut, cut)
+    with pytest.raises(ModelError, match=r"no complete answer: .*cut_replies='count'"):
+        ask(defense(asked, "abstain"), way)
+    answer, shown = ask(defense(asked, "count"), way)
+    assert answer.text == shown == f"Karl Gross runs the{CUT_MARK}"
+    assert any(w.startswith("the answer is incomplete") for w in answer.warnings)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_final_answer_that_was_refused_is_an_abstention(way: str) -> None:
+    answer, shown = ask(KeywordAggregation(model("Karl Gross", final=Response("", refusal="No way."))), way)
+    assert answer.abstained
+    assert shown == answer.text
+    assert any("refused: No way." in w for w in answer.warnings)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_final_answer_of_reasoning_alone_never_shows_it(way: str) -> None:
+    with pytest.raises(ModelError, match="its reasoning never ended"):
+        ask(KeywordAggregation(model("Karl Gross", final="<think>zsecret")), way)
+    answer, shown = ask(KeywordAggregation(model("Karl Gross", final="<think>zsecret</think>")), way)
+    assert answer.abstained
+    assert "zsecret" not in shown
+
+
+def test_a_stream_of_a_model_that_thinks_aloud_waits_where_the_opening_mark_is_missing() -> None:
+    asked = model("hm, hm </think>Karl Gross", final="zsecret zsecret </think>Karl Gross")
+    assert list(KeywordAggregation(asked).stream("Who?", PASSAGES)) == ["Karl Gross"]
+
+
+def test_a_failed_call_stays_a_failure() -> None:
+    assert counted(Response(None, error="gone")).text is None
+    with pytest.raises(ModelError, match="gone"):
+        final_answer(Response(None, error="gone"))
+
+
+def test_certificates_read_replies_in_the_same_way() -> None:
+    def certified(honest: str | Response) -> float:
+        return KeywordAggregation(model(honest)).certify("Who?", PASSAGES[1:], "Karl Gross").tau
+
+    assert certified(f"{THINKS}Karl Gross") == 1
+    assert certified(Response("Karl Gross", finish="length")) == 0

@@ -1,0 +1,189 @@
+"""Reasoning in the text of a reply: every way of marking it, by itself and as a stream, fuzzed."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from itertools import pairwise
+
+import pytest
+
+from robustrag_integrations.errors import ModelError
+from robustrag_integrations.replies.streams import Shown
+from robustrag_integrations.reply_text.reasoning import parts_of
+
+SECRET = "zsecret"
+BLOCKS = [
+    f"<think>{SECRET}</think>",
+    f"<THINK>{SECRET}</Think>",
+    f"< think >{SECRET}</ think >",
+    f'<think type="deep" budget=3>{SECRET}</think>',
+    f"<thinking>\n{SECRET}\n</thinking>",
+    f"<think>{SECRET}</thinking>",
+    f"<thought>{SECRET}</thought>",
+    f"<thoughts>{SECRET}</thoughts>",
+    f"<reasoning>{SECRET}</reasoning>",
+    f"<reasoning_content>{SECRET}</reasoning_content>",
+    f"<analysis>{SECRET}</analysis>",
+    f"<scratchpad>{SECRET}</scratchpad>",
+    f"<seed:think>{SECRET}</seed:think>",
+    f"<antthinking>{SECRET}</antthinking>",
+    f"<|think|>{SECRET}<|/think|>",
+    f"<｜think｜>{SECRET}<｜/think｜>",
+    f"<|begin_of_thought|>{SECRET}<|end_of_thought|>",
+    f"<|START_THINKING|>{SECRET}<|END_THINKING|>",
+    f"[THINK]{SECRET}[/THINK]",
+    f"◁think▷{SECRET}◁/think▷",
+    f"&lt;think&gt;{SECRET}&lt;/think&gt;",
+    f"<|channel|>analysis<|message|>{SECRET}<|end|><|start|>assistant<|channel|>final<|message|>",
+    f"<|channel|>analysis<|message|>{SECRET}<|end|><|start|>assistant<|channel|>commentary to=functions.f "
+    f"<|constrain|>json<|message|>{SECRET}<|call|><|start|>assistant<|channel|>final<|message|>",
+    f"<|channel>thought\n{SECRET}<channel|>",
+    f"<unused94>thought\n{SECRET}<unused95>",
+    f"<think>a<think>{SECRET}</think>b {SECRET}</think>",
+    f"<reasoning>a <think> {SECRET}</reasoning>",
+    f"<think>{SECRET}</think>\n<think>{SECRET}</think>",
+    f"{SECRET}</think>",
+    f"{SECRET}\n</THINKING>",
+    f"{SECRET}[/THINK]",
+    f"<think>a</think> {SECRET} </think>",
+    "<think></think>",
+    "<think/>",
+]
+HONEST = [
+    "Karl Gross",
+    "if a < b and b > c: return `x<y>`",
+    "<b>Karl</b> <i>Gross</i> <div class='thing'>",
+    "He thinks, reasoning soundly: [see reasoning](http://example.org) & so on",
+    "Analysis of 3 < 5: analysis The",
+    "<thinker> <thinking-cap> <rethink> </div>",
+    "I ♥ ◁ this ▷ & that &lt;b&gt;",
+    "x <",
+    "[1] [Reasoner]",
+]
+TOKENS = [
+    *("<think>", "</think>", "<thinking>", "</THINKING >", "<reasoning>", "</reasoning>", "◁think▷", "◁/think▷"),
+    *(
+        "<|channel|>analysis<|message|>",
+        "<|channel|>final<|message|>",
+        "<|end|>",
+        "<|start|>assistant",
+        "analysis",
+        "The",
+    ),
+    *("assistantfinal", "<|channel>thought\n", "<channel|>", "[THINK]", "[/THINK]", "<", "think>", "/", "Karl Gross"),
+    *(" ", "\n", "&lt;", "[", "reasoning]", "(x)", "<b>", "<th", "ink>", "|", ">", "◁", "<|START_THINKING|>"),
+    *("<|END_THINKING|>", "x", "<think a='b'", "<think/>", "</think", "<unused94>", "<unused95>", "＜think＞"),
+]
+TAG = re.compile(
+    r"[<＜]\s{0,4}[|/]?\s{0,4}(think(ing)?|reasoning|(start|end)_thinking)\b|\[[\s/]{0,2}(think|reasoning)\](?!\()"
+    r"|◁/?think|<\|channel|<channel\|",
+    re.IGNORECASE,
+)
+
+
+def streamed(text: str, cuts: list[int], *, whole: bool) -> str:
+    reply = Shown(whole=whole)
+    edges = [0, *cuts, len(text)]
+    return "".join([*(reply.add(text[a:b]) for a, b in pairwise(edges)), reply.rest()])
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_reasoning_of_every_kind_is_told_from_the_answer(block: str) -> None:
+    parts = parts_of(f"{block} Karl Gross")
+    assert (parts.answer.strip(), parts.unfinished) == ("Karl Gross", False)
+    assert parts.reasoning_chars == len(block) + len(" Karl Gross") - len(parts.answer)
+
+
+INSIDE = [b for b in BLOCKS if not b.startswith(SECRET) and "final" not in b and " </" not in b and "\n<" not in b]
+
+
+@pytest.mark.parametrize("block", INSIDE)
+def test_reasoning_in_between_leaves_what_stands_around_it(block: str) -> None:
+    assert parts_of(f"Karl {block}Gross").answer == "Karl Gross"
+
+
+def test_harmony_with_its_special_tokens_left_out_is_read() -> None:
+    assert parts_of("analysisThe user asks who.assistantfinalKarl Gross").answer == "Karl Gross"
+    assert parts_of("analysisThe user asks").unfinished
+
+
+@pytest.mark.parametrize("text", HONEST)
+def test_what_merely_looks_a_little_like_it_stays(text: str) -> None:
+    assert parts_of(text).answer == text
+    assert not parts_of(text).unfinished
+    assert streamed(text, list(range(1, len(text))), whole=False) == text
+
+
+@pytest.mark.parametrize("block", [b for b in BLOCKS if not b.startswith(SECRET) and SECRET in b])
+def test_reasoning_that_is_cut_anywhere_is_unfinished(block: str) -> None:
+    """Wherever a reply breaks off within its reasoning, no part of it is an answer."""
+    for end in range(block.index(SECRET), block.rindex(SECRET)):
+        parts = parts_of(block[:end])
+        assert parts.unfinished or parts.answer.strip() in ("", "<", "<t"), block[:end]
+        assert SECRET[:3] not in parts.answer
+
+
+@pytest.mark.parametrize("text", ["Karl Gross <think>", "Karl <thi", "Karl </thinki", "Karl ◁/th", "a <|channel|>fin"])
+def test_a_reply_that_ends_in_a_mark_is_unfinished(text: str) -> None:
+    assert parts_of(text).unfinished
+
+
+def test_a_removed_block_leaves_no_new_mark() -> None:
+    for text in ("<th<think>x</think>ink>a", "<<think></think>think>a", "[<think>x</think>THINK]a"):
+        assert not TAG.search(parts_of(text).answer), text
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_a_stream_in_any_two_pieces_shows_the_answer_alone(block: str) -> None:
+    for text in (f"{block} Karl Gross", f"Karl Gross {block} the miller"):
+        wanted = parts_of(text).answer
+        for cut in range(len(text) + 1):
+            assert streamed(text, [cut], whole=True) == wanted
+            try:
+                assert streamed(text, [cut], whole=False) == wanted
+            except ModelError:
+                assert "</" in block or "[/" in block or "final" in block  # what was shown was closed as reasoning
+
+
+def test_text_without_marks_is_shown_as_it_comes() -> None:
+    reply = Shown()
+    assert [reply.add(p) for p in ("Karl ", "Gross <", "b> is", " it")] == ["Karl ", "Gross ", "<b> is", " it"]
+    assert reply.rest() == ""
+
+
+def test_a_stream_that_closes_what_it_never_opened_fails_and_does_not_pass_for_an_answer() -> None:
+    reply = Shown()
+    assert reply.add("Let me see. ") == "Let me see. "
+    assert reply.add("</think> Karl Gross") == ""
+    with pytest.raises(ModelError, match="closed reasoning that it had never opened"):
+        reply.rest()
+
+
+def test_a_hundred_thousand_fuzzed_replies_show_no_mark() -> None:
+    chance = random.Random(16)
+    for _ in range(100_000):
+        text = "".join(chance.choice(TOKENS) for _ in range(chance.randint(1, 8)))
+        parts = parts_of(text)
+        assert not TAG.search(parts.answer), (text, parts)
+        cuts = sorted(chance.randint(0, len(text)) for _ in range(chance.randint(0, 4)))
+        assert streamed(text, cuts, whole=True) == parts.answer
+        try:
+            assert streamed(text, cuts, whole=False) == parts.answer, text
+        except ModelError:
+            assert parts.reasoning_chars, text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<" * 200_000, "<think>" * 40_000, "</think>" * 40_000, "<think " * 40_000, "[ " * 100_000, "&lt;" * 60_000,
+     "<|channel|>" * 20_000, "analysis" * 30_000, " " * 200_000, "<|channel|>a" + "b" * 200_000],
+)  # fmt: skip
+def test_hostile_replies_take_linear_time(text: str) -> None:
+    began = time.process_time()
+    parts_of(text)
+    reply = Shown()
+    for i in range(0, len(text), 4):
+        reply.add(text[i : i + 4])
+    assert time.process_time() - began < 4
