@@ -180,6 +180,11 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         return self._group_by
 
     @property
+    def output_cls(self) -> type[BaseModel] | None:
+        """The pydantic class of the final answer; None for text."""
+        return self._structure
+
+    @property
     def streams(self) -> bool:
         """Whether responses are streamed."""
         return self._flag.get()

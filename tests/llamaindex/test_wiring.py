@@ -125,17 +125,20 @@ def test_row_condense_question_is_defended(clean: VectorStoreIndex, llm: FactRea
 def test_row_a_router_of_several_choices_merges_and_drops_the_report(
     robust: RobustRAGQueryEngine, llm: FactReader
 ) -> None:
-    several = RouterQueryEngine(LLMMultiSelector.from_defaults(llm=llm), [tool(robust)], llm=llm)
+    two = [tool(robust), tool(RobustRAGQueryEngine.from_args(robust.retriever, llm=llm))]
+    alone = RouterQueryEngine(LLMMultiSelector.from_defaults(llm=llm), [tool(robust)], llm=llm)
+    assert kinds(alone) == []
+    several = RouterQueryEngine(LLMMultiSelector.from_defaults(llm=llm), two, llm=llm)
     [finding] = find_undefended(several)
     assert finding.kind == "multi-select-router"
     assert "LLMSingleSelector" in finding.fix
-    one = RouterQueryEngine(LLMSingleSelector.from_defaults(llm=llm), [tool(robust)], llm=llm)
+    one = RouterQueryEngine(LLMSingleSelector.from_defaults(llm=llm), two, llm=llm)
     assert kinds(one) == []
     isolated = RouterQueryEngine(
-        LLMMultiSelector.from_defaults(llm=llm), [tool(robust)], llm=llm, summarizer=RobustRAGSynthesizer(llm=llm)
+        LLMMultiSelector.from_defaults(llm=llm), two, llm=llm, summarizer=RobustRAGSynthesizer(llm=llm)
     )
     assert kinds(isolated) == []
-    unknown = RouterQueryEngine(Chosen(0), [tool(robust)], llm=llm)
+    unknown = RouterQueryEngine(Chosen(0), two, llm=llm)
     assert kinds(unknown) == ["multi-select-router"]
     assert kinds(unknown, trusted=[Chosen]) == []
 
@@ -321,7 +324,7 @@ def test_a_workflow_is_looked_into(clean: VectorStoreIndex, robust: RobustRAGQue
 
     assert kinds(Answering(robust)) == []
     assert kinds(Answering(get_response_synthesizer(llm=llm))) == ["stock-synthesizer"]
-    assert kinds(Answering(clean.as_retriever())) == ["unknown"]
+    assert kinds(Answering(clean.as_retriever())) == ["retrieving-workflow"]
 
 
 def test_a_part_used_twice_is_reported_once(stock: RetrieverQueryEngine) -> None:

@@ -1,0 +1,139 @@
+"""Where a value goes inside a function: is it only written to or counted, handed to a robust engine, or read?"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
+
+from llamaindex_robustrag.wiring.code import Source
+from llamaindex_robustrag.wiring.identity import is_a
+from llamaindex_robustrag.wiring.sources import ENGINE_MAKERS, is_source, is_source_class, writes_only
+
+# written: no text of it comes back; passed: to a function that is looked into by itself; isolated: a robust engine has
+# it; read: anything else.
+Destination: TypeAlias = Literal["written", "passed", "isolated", "read"]
+
+_GIVES_NO_TEXT = (len, bool, isinstance, issubclass, type, id, hash, callable, hasattr, any, all, print)
+_REPACKS = (list, tuple, set, frozenset, sorted, dict, iter)
+
+
+class Destinations:
+    """Follows expressions of one function.
+
+    Args:
+        source: the function.
+        value_of: what an expression is before the function runs, as far as that is known; None if it is not.
+        takes: whether a call's argument is bound to a parameter of a function that is looked into by itself.
+        robust: whether something is a class of this project that isolates what it is given, or makes such a thing.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        value_of: Callable[[ast.AST], Any],
+        takes: Callable[[ast.Call, ast.AST], bool],
+        robust: Callable[[object], bool],
+    ) -> None:
+        self._source = source
+        self._value_of = value_of
+        self._takes = takes
+        self._robust = robust
+        self._followed: set[str] = set()
+
+    def of(self, node: ast.AST, kind: type | None, attribute: str = "") -> Destination:
+        """Where an expression goes.
+
+        Args:
+            node: the expression.
+            kind: the class of the source that it starts from; None if only LlamaIndex knows.
+            attribute: the last attribute that the expression reads.
+        """
+        while (parent := self._source.parents.get(node)) is not None:
+            if isinstance(parent, ast.Attribute):
+                attribute = parent.attr
+                if writes_only(kind, attribute):
+                    return "written"
+            elif isinstance(parent, ast.Call) and parent.func is node:
+                if attribute in ENGINE_MAKERS and self._is_robust_engine(parent):
+                    return "isolated"
+            elif isinstance(parent, (ast.keyword, ast.Starred, ast.Await, ast.BoolOp)):
+                pass
+            elif isinstance(parent, ast.Call):
+                if (found := self._argument(parent, node)) is not None:
+                    return found
+            elif isinstance(parent, ast.comprehension):
+                return "written" if self._counts(parent) else "read"
+            elif isinstance(parent, ast.IfExp) and parent.test is not node:
+                pass
+            elif isinstance(parent, (ast.Expr, ast.Compare, ast.Assert)) or _tests(parent, node):
+                return "written"
+            elif isinstance(parent, (ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.withitem)):
+                return self._variable(parent, node, kind)
+            else:
+                return "read"
+            node = parent
+        return "read"
+
+    def _argument(self, call: ast.Call, node: ast.AST) -> Destination | None:
+        """Where an argument of a call goes; None if the call's result holds it."""
+        called = self._value_of(call.func)
+        if self._robust(called):
+            return "isolated"
+        if any(called is function for function in _GIVES_NO_TEXT):
+            return "written"
+        if any(called is kind for kind in _REPACKS) or is_source_class(called):
+            return None
+        if isinstance(call.func, ast.Attribute):
+            owner = self._value_of(call.func.value)
+            if (is_source(owner) and writes_only(type(owner), call.func.attr)) or _makes(owner):
+                return "written" if is_source(owner) else None
+        return "passed" if self._takes(call, node) else "read"
+
+    def _variable(self, assignment: Any, node: ast.AST, kind: type | None) -> Destination:
+        """Where the variables go that a value is given to."""
+        if isinstance(assignment, ast.withitem):
+            targets = [assignment.optional_vars] if assignment.optional_vars is not None else []
+        else:
+            targets = assignment.targets if isinstance(assignment, ast.Assign) else [assignment.target]
+        if getattr(assignment, "annotation", None) is node:
+            return "written"
+        found: list[Destination] = []
+        for target in targets:
+            if not isinstance(target, ast.Name):
+                return "read"
+            if target.id not in self._followed:
+                self._followed.add(target.id)
+                found += [self.of(load, kind) for load in self._source.loads(target.id)]
+        if isinstance(assignment, ast.NamedExpr):
+            found.append(self.of(assignment, kind))
+        order: tuple[Destination, ...] = ("read", "isolated", "passed")
+        return next((one for one in order if one in found), "written")
+
+    def _is_robust_engine(self, call: ast.Call) -> bool:
+        for keyword in call.keywords:
+            if keyword.arg == "response_synthesizer":
+                value = keyword.value
+                made = self._value_of(value.func) if isinstance(value, ast.Call) else self._value_of(value)
+                return self._robust(made) or self._robust(type(made))
+        return False
+
+    def _counts(self, loop: ast.comprehension) -> bool:
+        """Whether a comprehension gives the same constant for each element, as in `sum(1 for _ in ids)`."""
+        around = self._source.parents.get(loop)
+        return isinstance(around, (ast.GeneratorExp, ast.ListComp)) and isinstance(around.elt, ast.Constant)
+
+
+def _makes(owner: object) -> bool:
+    """Whether it is a class of sources, whose methods make one."""
+    return is_a(owner, type) and is_source_class(owner)
+
+
+def _tests(parent: ast.AST, node: ast.AST) -> bool:
+    if isinstance(parent, (ast.If, ast.While, ast.IfExp)):
+        return parent.test is node
+    return isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)
+
+
+BUILTINS = vars(builtins)
