@@ -5,14 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import LanguageModelLike
+from langchain_core.messages import AIMessage
+from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.prompts import BasePromptTemplate
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langchain_core.runnables.config import merge_configs
 from typing_extensions import Unpack
 
 from langchain_robustrag.aggregations import RobustOptions
+from langchain_robustrag.calls import NOSTREAM
 from langchain_robustrag.chain import create_robust_documents_chain
 from robustrag_integrations.models.base import DecodingModel
+
+_READ = "__pregel_read"  # where LangGraph tells a node how to read the state
+
+
+class RobustNode(RunnableLambda[Any, dict[str, Any]]):
+    """A node of `create_robust_node`: it writes an answer, and no document."""
 
 
 def create_robust_node(
@@ -20,9 +31,9 @@ def create_robust_node(
     prompt: BasePromptTemplate[Any] | None = None,
     *,
     answer_key: str = "answer",
-    robustness_key: str = "robustness",
+    robustness_key: str | None = "robustness",
     **options: Unpack[RobustOptions],
-) -> Runnable[Any, dict[str, Any]]:
+) -> RobustNode:
     """Create a LangGraph node that answers from the documents in the graph's state.
 
     The state holds the documents (as `context`, or `document_variable_name`) and the question (as `input`, `question`,
@@ -32,9 +43,12 @@ def create_robust_node(
     Args:
         llm: see `create_robust_documents_chain`.
         prompt: see there.
-        answer_key: under which key of the state the answer goes.
-        robustness_key: and the report, a `RobustAnswer.to_dict()`, which a checkpointer can store.
+        answer_key: under which key of the state the answer goes; under `messages` it is an `AIMessage`.
+        robustness_key: and the report, a `RobustAnswer.to_dict()`, which a checkpointer can store; None leaves it out.
         options: the keyword arguments of `create_robust_documents_chain`.
+
+    Raises:
+        KeyError: when the node runs: the state has no such key; the message names it.
 
     Example:
         ```python
@@ -44,16 +58,63 @@ def create_robust_node(
     """
     answering = create_robust_documents_chain(llm, prompt, return_robustness=True, **options)
 
-    def update(answered: dict[str, Any]) -> dict[str, Any]:
-        return {answer_key: answered["answer"], robustness_key: answered["robustness"].to_dict()}
+    def update(answered: dict[str, Any], shown: _Shown) -> dict[str, Any]:
+        answer = answered["answer"]
+        if answer_key == "messages":
+            text = answer if isinstance(answer, str) else answered["robustness"].text
+            answer = [AIMessage(text, id=shown.message_id)]
+        written: dict[str, Any] = {answer_key: answer}
+        if robustness_key is not None:
+            written[robustness_key] = answered["robustness"].to_dict()
+        return written
 
     def node(state: Any, config: RunnableConfig) -> dict[str, Any]:
-        return update(answering.invoke(_inputs(state), config))
+        _check_keys(config, answer_key, robustness_key)
+        shown = _Shown()
+        return update(answering.invoke(_inputs(state), merge_configs(config, {"callbacks": [shown]})), shown)
 
     async def anode(state: Any, config: RunnableConfig) -> dict[str, Any]:
-        return update(await answering.ainvoke(_inputs(state), config))
+        _check_keys(config, answer_key, robustness_key)
+        shown = _Shown()
+        return update(await answering.ainvoke(_inputs(state), merge_configs(config, {"callbacks": [shown]})), shown)
 
-    return RunnableLambda(node, anode, name="robust_answer")
+    return RobustNode(node, anode, name="robust_answer")
+
+
+class _Shown(BaseCallbackHandler):
+    """Remembers the id of the message that was streamed, so that the graph does not show it again from the state."""
+
+    run_inline = True
+
+    def __init__(self) -> None:
+        self.message_id: str | None = None
+
+    def on_llm_end(self, response: LLMResult, *, tags: list[str] | None = None, **kwargs: Any) -> None:
+        """Take the final call's message, which alone is shown."""
+        generation = response.generations[0][0] if response.generations and response.generations[0] else None
+        if isinstance(generation, ChatGeneration) and NOSTREAM not in (tags or ()):
+            self.message_id = generation.message.id
+
+
+def _check_keys(config: RunnableConfig, *keys: str | None) -> None:
+    """Raise KeyError for a key that the graph's state lacks: LangGraph drops what is written there without a word."""
+    read = config.get("configurable", {}).get(_READ)
+    if read is None or _has(read, "__root__"):
+        return
+    for key in keys:
+        if key is not None and not _has(read, key):
+            raise KeyError(
+                f"the graph's state has no key {key!r} for the node to write; add it to the state, or name another: "
+                "answer_key=, robustness_key= (None to leave the report out)"
+            )
+
+
+def _has(read: Any, key: str) -> bool:
+    try:
+        read([key])
+    except KeyError:
+        return False
+    return True
 
 
 def _inputs(state: Any) -> dict[str, Any]:

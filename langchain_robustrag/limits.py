@@ -32,6 +32,10 @@ class CallLimit:
         self._loops: weakref.WeakKeyDictionary[Any, dict[int, asyncio.Semaphore]] = weakref.WeakKeyDictionary()
         renew_in_children(self, CallLimit._free_slots)
 
+    def __reduce__(self) -> tuple[type[CallLimit], tuple[int]]:
+        """A copy, or one in another process, has a cap of its own."""
+        return CallLimit, (self.calls,)
+
     def lowered(self, max_concurrency: int | None) -> int:
         """The cap of a call with this `max_concurrency` in its config."""
         return self.calls if max_concurrency is None else max(1, min(self.calls, max_concurrency))

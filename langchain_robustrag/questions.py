@@ -43,6 +43,30 @@ def find_question(
     return found
 
 
+def asked_question(inputs: Mapping[str, Any], chosen: Question | None = None) -> str:
+    """The question among a retrieval chain's inputs, before there is a prompt: what a retriever is asked.
+
+    Raises:
+        KeyError: there is none; the message names the inputs.
+        TypeError: what was chosen is neither a str nor a list of messages.
+    """
+    if chosen is not None:
+        return _chosen(inputs, chosen)
+    if (found := usual_question(inputs)) is not None:
+        return found
+    names = ", ".join(map(repr, (*QUESTION_KEYS, "messages")))
+    raise KeyError(f"the question must be an input {names}, or name it: question='...'; got {sorted(map(str, inputs))}")
+
+
+def usual_question(inputs: Mapping[str, Any], others: Sequence[str] = ()) -> str | None:
+    """The question among the inputs, where it usually is or in one of the others; None where there is none."""
+    for name in dict.fromkeys([*QUESTION_KEYS, "messages", *others]):
+        value = inputs.get(name)
+        if (text := value if isinstance(value, str) else last_human_text(value)) is not None:
+            return text
+    return None
+
+
 def last_human_text(messages: Any) -> str | None:
     """The text of the last human message of a list; None where there is none."""
     if isinstance(messages, BaseMessage):
@@ -56,6 +80,8 @@ def last_human_text(messages: Any) -> str | None:
 
 
 def _chosen(inputs: Mapping[str, Any], chosen: Question) -> str:
+    if isinstance(chosen, str) and chosen not in inputs:
+        raise KeyError(f"the question was to be the input {chosen!r}; got {sorted(map(str, inputs))}")
     value = inputs[chosen] if isinstance(chosen, str) else chosen(inputs)
     text = value if isinstance(value, str) else last_human_text(value)
     if text is None:
@@ -65,10 +91,8 @@ def _chosen(inputs: Mapping[str, Any], chosen: Question) -> str:
 
 def _usual(inputs: Mapping[str, Any], prompt: BasePromptTemplate[Any], context: str) -> str | None:
     others = [name for name in prompt.input_variables if name != context]
-    for name in dict.fromkeys([*QUESTION_KEYS, "messages", *(others if len(others) == 1 else ())]):
-        value = inputs.get(name)
-        if (text := value if isinstance(value, str) else last_human_text(value)) is not None:
-            return text
+    if (found := usual_question(inputs, others if len(others) == 1 else ())) is not None:
+        return found
     if not others:
         return as_text(prompt.format_prompt(**{context: ""})).strip()
     return None

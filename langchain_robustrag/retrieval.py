@@ -12,18 +12,28 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import (
     AddableDict,
     Runnable,
+    RunnableConfig,
     RunnableGenerator,
     RunnableLambda,
     RunnablePassthrough,
+    RunnableSequence,
 )
+from langchain_core.runnables.config import merge_configs
 from typing_extensions import Unpack
 
 from langchain_robustrag.aggregations import RobustOptions
 from langchain_robustrag.chain import create_robust_documents_chain
+from langchain_robustrag.condensed import STANDALONE, HeardQuery, history_names, standing_alone
+from langchain_robustrag.questions import asked_question, question_inputs, usual_question
 from langchain_robustrag.supporting import supporting_documents
 from robustrag_integrations.models.base import DecodingModel
 
+_RETRIEVED = "retrieved"
 _ANSWERED = "answered"
+
+
+class RobustRetrievalChain(RunnableSequence[dict[str, Any], dict[str, Any]]):
+    """A chain of `create_robust_retrieval_chain`: documents go through the robust chain, and nowhere else."""
 
 
 def create_robust_retrieval_chain(
@@ -33,11 +43,14 @@ def create_robust_retrieval_chain(
     *,
     supporting_only: bool = False,
     **options: Unpack[RobustOptions],
-) -> Runnable[dict[str, Any], dict[str, Any]]:
+) -> RobustRetrievalChain:
     """Create a chain that retrieves, answers robustly, and says how robustly.
 
     Args:
-        retriever: a retriever, which is asked the input `input`; or a Runnable that is given all inputs.
+        retriever: a retriever, which is asked the question; or a Runnable that is given all inputs, such as one of
+            `create_history_aware_retriever`. The question as it stands alone, which that one asks, also is what groups
+            and final prompt are asked, unless your prompt shows the conversation; it is the input
+            `standalone_question` of the prompt in any case.
         llm: see `create_robust_documents_chain`.
         prompt: see there.
         supporting_only: `context` has those documents alone that support the answer (`supporting_documents`), so that
@@ -45,8 +58,9 @@ def create_robust_retrieval_chain(
         options: its keyword arguments.
 
     Returns:
-        A Runnable from a dict with `input` to that dict with `context` (the documents), `answer` and `robustness` (the
-        `RobustAnswer`). Streaming gives the input, the documents, the answer in pieces, and the report last.
+        A Runnable from a dict with `input` (or `question`, `query`, `messages`) to that dict with `context` (the
+        documents), `answer` and `robustness` (the `RobustAnswer`), and with `standalone_question` if there was one.
+        Streaming gives the input, the documents, the answer in pieces, and the report last.
 
     Example:
         ```python
@@ -55,18 +69,45 @@ def create_robust_retrieval_chain(
         result["answer"], result["robustness"].radius
         ```
     """
-    name = options.get("document_variable_name", "context")
+    name, question = options.get("document_variable_name", "context"), options.get("question")
     answering = create_robust_documents_chain(llm, prompt, return_robustness=True, **options)
-    retrieving: Runnable[Any, Any] = retriever
-    if isinstance(retriever, BaseRetriever):
-        retrieving = RunnableLambda(_question_of) | retriever
-    retrieved = RunnablePassthrough.assign(**{name: retrieving.with_config(run_name="retrieve_documents")})
-    asked = retrieved | RunnablePassthrough.assign(**{_ANSWERED: answering})
-    chain: Runnable[dict[str, Any], dict[str, Any]] = asked | RunnableGenerator(_lifted, _alifted)
+    shown = frozenset() if prompt is None else frozenset({*prompt.input_variables, *prompt.optional_variables})
+
+    def asked(inputs: dict[str, Any]) -> dict[str, Any]:
+        known = usual_question(inputs) if question is None else None
+        return inputs if known is None else {**question_inputs(known), **inputs}
+
+    def query(inputs: dict[str, Any]) -> Any:
+        return asked_question(inputs, question) if isinstance(retriever, BaseRetriever) else asked(inputs)
+
+    def found(inputs: dict[str, Any], documents: Any, heard: HeardQuery) -> dict[str, Any]:
+        alone = standing_alone(inputs, heard) if question is None else None
+        return {name: documents, **({} if alone is None else {STANDALONE: alone})}
+
+    def retrieve(inputs: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
+        heard = HeardQuery()
+        return found(inputs, retriever.invoke(query(inputs), merge_configs(config, {"callbacks": [heard]})), heard)
+
+    async def aretrieve(inputs: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
+        heard = HeardQuery()
+        documents = await retriever.ainvoke(query(inputs), merge_configs(config, {"callbacks": [heard]}))
+        return found(inputs, documents, heard)
+
+    def answerable(inputs: dict[str, Any]) -> dict[str, Any]:
+        whole = asked({**{k: v for k, v in inputs.items() if k != _RETRIEVED}, **inputs[_RETRIEVED]})
+        if STANDALONE in inputs[_RETRIEVED] and not shown & history_names(inputs):
+            whole |= question_inputs(whole[STANDALONE])
+        return whole
+
+    retrieving = RunnableLambda(retrieve, aretrieve, name="retrieve_documents")
+    steps: list[Runnable[Any, Any]] = [
+        RunnablePassthrough.assign(**{_ANSWERED: RunnableLambda(answerable) | answering}),
+        RunnableGenerator(_lifted, _alifted),
+    ]
     if supporting_only:
-        late = partial(_with_late_context, name), partial(_awith_late_context, name)
-        chain = chain | RunnableGenerator(*late)
-    return chain.with_config(run_name="robust_retrieval_chain")
+        steps.append(RunnableGenerator(partial(_with_late_context, name), partial(_awith_late_context, name)))
+    first = RunnablePassthrough.assign(**{_RETRIEVED: retrieving})
+    return RobustRetrievalChain(first=first, middle=steps[:-1], last=steps[-1], name="robust_retrieval_chain")
 
 
 def _with_late_context(name: str, chunks: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -92,10 +133,6 @@ def _supporting(held: dict[str, Any], name: str) -> AddableDict:
     return AddableDict({name: supporting_documents(held["robustness"], held[name])})
 
 
-def _question_of(inputs: dict[str, Any]) -> Any:
-    return inputs["input"]
-
-
 def _lifted(chunks: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     for chunk in chunks:
         yield _flat(chunk)
@@ -107,5 +144,7 @@ async def _alifted(chunks: AsyncIterator[dict[str, Any]]) -> AsyncIterator[dict[
 
 
 def _flat(chunk: dict[str, Any]) -> AddableDict:
-    """The answer's own keys one level up."""
-    return AddableDict({**{k: v for k, v in chunk.items() if k != _ANSWERED}, **chunk.get(_ANSWERED, {})})
+    """The documents and the answer's own keys one level up."""
+    inner = (_RETRIEVED, _ANSWERED)
+    given = {k: v for k, v in chunk.items() if k not in inner}
+    return AddableDict({**given, **chunk.get(_RETRIEVED, {}), **chunk.get(_ANSWERED, {})})

@@ -36,6 +36,7 @@ from langchain_robustrag.language_models import has_pipeline
 from langchain_robustrag.limits import CallLimit
 from langchain_robustrag.prompts import FilledTemplate, FormattedTemplate, check_inputs
 from langchain_robustrag.questions import Question, find_question
+from langchain_robustrag.reports import arest_of, attach, reported, rest_of
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.defenses.base import PlanInput
 from robustrag_integrations.defenses.registry import method_of
@@ -73,7 +74,8 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
     `document_variable_name` and whatever the prompt names besides; the output is the answer (a `str`, or what the
     output parser makes of it), with `return_robustness` a dict of `answer` and `robustness`.
 
-    Every call dispatches the custom event `robustrag_report`, whose data is `RobustAnswer.to_dict()`.
+    Every call dispatches the custom event `robustrag_report`, whose data is `RobustAnswer.to_dict()`; also when too few
+    groups could be asked, or the output parser fails. Their exceptions carry the `RobustAnswer` as `robustness`.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
@@ -149,9 +151,11 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         try:
             answer = run(call.plan, call.perform)
         except QuorumError as error:
+            dispatch_custom_event(REPORT_EVENT, error.robustness.to_dict(), config=config)
             raise error from call.failure
-        parsed = self.output_parser.invoke(self._shown(answer), child_config(config, run_manager, "parse"))
         dispatch_custom_event(REPORT_EVENT, answer.to_dict(), config=config)
+        with reported(answer):
+            parsed = self.output_parser.invoke(self._shown(answer), child_config(config, run_manager, "parse"))
         return {"answer": parsed, "robustness": answer} if self.return_robustness else parsed
 
     async def _ainvoke(
@@ -161,9 +165,11 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         try:
             answer = await arun(call.plan, call.perform.aperform)
         except QuorumError as error:
+            await adispatch_custom_event(REPORT_EVENT, error.robustness.to_dict(), config=config)
             raise error from call.failure
-        parsed = await self.output_parser.ainvoke(self._shown(answer), child_config(config, run_manager, "parse"))
         await adispatch_custom_event(REPORT_EVENT, answer.to_dict(), config=config)
+        with reported(answer):
+            parsed = await self.output_parser.ainvoke(self._shown(answer), child_config(config, run_manager, "parse"))
         return {"answer": parsed, "robustness": answer} if self.return_robustness else parsed
 
     def _transform(
@@ -179,7 +185,13 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
                 yield AddableDict(answer=piece) if self.return_robustness else piece
             answer = pieces.answer
         except QuorumError as error:
+            dispatch_custom_event(REPORT_EVENT, error.robustness.to_dict(), config=config)
             raise error from call.failure
+        except Exception as error:
+            if (found := rest_of(pieces)) is not None:
+                dispatch_custom_event(REPORT_EVENT, found.to_dict(), config=config)
+                attach(error, found)
+            raise
         dispatch_custom_event(REPORT_EVENT, answer.to_dict(), config=config)
         if self.return_robustness:
             yield AddableDict(robustness=answer)
@@ -200,7 +212,13 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
                 yield AddableDict(answer=piece) if self.return_robustness else piece
             answer = pieces.answer
         except QuorumError as error:
+            await adispatch_custom_event(REPORT_EVENT, error.robustness.to_dict(), config=config)
             raise error from call.failure
+        except Exception as error:
+            if (found := await arest_of(pieces)) is not None:
+                await adispatch_custom_event(REPORT_EVENT, found.to_dict(), config=config)
+                attach(error, found)
+            raise
         finally:
             await pieces.aclose()
         await adispatch_custom_event(REPORT_EVENT, answer.to_dict(), config=config)

@@ -111,4 +111,5 @@ def unread(error: Exception) -> str:
 
 def content_and_artifact(answered: dict[str, Any], documents: Any) -> tuple[str, dict[str, Any]]:
     """What a tool message holds: the answer, and what never reaches the agent's model."""
-    return answered["robustness"].text, {"documents": documents, "robustness": answered["robustness"].to_dict()}
+    shown = answered["answer"] if isinstance(answered["answer"], str) else answered["robustness"].text
+    return shown, {"documents": documents, "robustness": answered["robustness"].to_dict()}

@@ -14,6 +14,7 @@ from langchain_core.tools.retriever import RetrieverInput
 
 from langchain_robustrag.retrieved import UnreadableError, documents_in, parsed_json, records_in, text_of
 from langchain_robustrag.tool import RobustRetrieverTool, content_and_artifact, unread
+from robustrag_integrations.determinism import UNKNOWN
 from robustrag_integrations.display import printable
 
 _LOG = logging.getLogger(__name__)
@@ -169,7 +170,7 @@ class ToolResults:
             return _refused(call, unread(answered), message)
         if from_text:
             report = answered["robustness"]
-            report = replace(report, radius=0, warnings=(*report.warnings, _FROM_TEXT))
+            report = replace(report, radius=0, warnings=(*report.warnings, _FROM_TEXT), determinism=UNKNOWN)
             answered = {**answered, "robustness": report}
         content, artifact = content_and_artifact(answered, documents)
         if not isinstance(message, ToolMessage):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from typing import Any
 
 # What is not a failure and is never made one. Any other exception is, also those of libraries in Rust, which raise
 # `PanicException`, a `BaseException`.
@@ -23,10 +24,16 @@ class QuorumError(ModelError):
 
     Attributes:
         causes: group index to what went wrong there.
+        groups: one `GroupReport` per group, where they were asked.
+        robustness: the failure as a `RobustAnswer`, an abstention that names every group; None outside of an answer.
     """
 
-    def __init__(self, succeeded: int, total: int, needed: int, causes: Mapping[int, str]) -> None:
+    def __init__(
+        self, succeeded: int, total: int, needed: int, causes: Mapping[int, str], groups: tuple[Any, ...] = ()
+    ) -> None:
         self.causes = dict(causes)
+        self.groups = groups
+        self.robustness: Any = None
         listed = "; ".join(f"group {index}: {cause}" for index, cause in sorted(self.causes.items())[:5])
         super().__init__(
             f"only {succeeded} of {total} groups could be asked, {needed} are needed (quorum). {listed}"

@@ -24,6 +24,7 @@ from robustrag_integrations.plans.endings import (
     with_determinism,
     with_late_findings,
     with_markers,
+    with_report_of_failure,
 )
 from robustrag_integrations.plans.performers import Performer, TextPerformer
 from robustrag_integrations.plans.requests import Plan
@@ -385,7 +386,9 @@ class Defense(ABC):
         Raises:
             TypeError, ValueError: choices that are missing or invalid, or that the method does not take.
         """
-        plan = with_late_findings(cls.plan_of(inputs, settings), inputs.late_caveats, inputs.capabilities)
+        name = next((method.name for method in METHODS.values() if method.class_name == cls.__name__), cls.__name__)
+        plan = with_report_of_failure(cls.plan_of(inputs, settings), inputs.query, name, settings.as_dict)
+        plan = with_late_findings(plan, inputs.late_caveats, inputs.capabilities)
         plan = with_determinism(
             abstaining_below(plan, inputs.min_radius),
             cls.promise,

@@ -53,6 +53,10 @@ class Capabilities:
         """The parameters that the model does not take."""
         return self._refused
 
+    def __reduce__(self) -> tuple[type[Capabilities], tuple[()]]:
+        """A copy, or one in another process, finds out anew."""
+        return Capabilities, ()
+
     def call(self, ask: Callable[[Refused], Result], probe: Probe[object]) -> Result:
         """A call, made again where it was refused for a parameter that can be left out.
 

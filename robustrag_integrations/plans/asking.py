@@ -116,7 +116,8 @@ def ask_groups(
     needed = quorum.needed(len(responses))
     if _succeeded(responses) < needed:
         causes = {i: redacted(r.error or "no text") for i, r in enumerate(responses) if r.text is None}
-        raise QuorumError(_succeeded(responses), len(responses), needed, causes)
+        reports = tuple([report(g, r) for g, r in zip(groups, responses, strict=True)])
+        raise QuorumError(_succeeded(responses), len(responses), needed, causes, reports)
     return readings
 
 

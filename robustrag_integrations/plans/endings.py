@@ -8,6 +8,8 @@ from typing import Any
 
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.determinism import Determinism, Promise, Repeats
+from robustrag_integrations.display import printable
+from robustrag_integrations.errors import QuorumError
 from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply
 from robustrag_integrations.prompts import ABSTENTION
 
@@ -26,6 +28,25 @@ def with_late_findings(
     known = capabilities()
     settings = {**answer.settings, "capabilities": dict(known)} if known else answer.settings
     return replace(answer, warnings=tuple(dict.fromkeys((*kept, *late))), settings=settings)
+
+
+def with_report_of_failure(plan: Plan, query: str, defense: str, settings: Callable[[], Mapping[str, Any]]) -> Plan:
+    """The plan, whose `QuorumError` carries a report: an abstention, with what became of every group."""
+    try:
+        return (yield from plan)
+    except QuorumError as error:
+        error.robustness = RobustAnswer(
+            text=ABSTENTION,
+            radius=0,
+            abstained=True,
+            query=query,
+            defense=defense,
+            groups=error.groups,
+            warnings=(printable(f"no answer: {error}", 500),),
+            settings=settings(),
+            model_calls=len(error.groups),
+        )
+        raise
 
 
 def with_determinism(

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models import BaseChatModel, FakeListChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import BaseTool, create_retriever_tool, tool
+from typing_extensions import TypedDict
 
-from langchain_robustrag import create_robust_node, create_robust_retriever_tool
+from langchain_robustrag import (
+    create_robust_documents_chain,
+    create_robust_node,
+    create_robust_retrieval_chain,
+    create_robust_retriever_tool,
+)
 from tests.langchain.fakes import PROMPT, QUESTION, ListRetriever, Reader, Recorder, truthful
 
 pytest.importorskip("langchain.agents", reason="needs langchain 1.x")
 from langchain.agents import create_agent
+from langgraph.graph import MessagesState
 
 from langchain_robustrag.middleware import RobustRetrievalMiddleware
 
@@ -234,3 +243,75 @@ def test_the_agents_model_never_sees_a_document(web: ListRetriever) -> None:
         make().invoke(QUESTION_MESSAGES)
     assert seen
     assert not any("Guide" in text or "send_money" in text for text in seen)
+
+
+def graph_of(state: Any, node: Any) -> Any:
+    from langgraph.graph import END, START, StateGraph
+
+    builder = StateGraph(state)
+    builder.add_node("generate", node)
+    builder.add_edge(START, "generate")
+    builder.add_edge("generate", END)
+    return builder.compile()
+
+
+class Talk(MessagesState):
+    context: list[Document]
+    robustness: dict[str, Any]
+
+
+@pytest.mark.parametrize("asynchronously", [False, True])
+async def test_the_node_writes_a_message_that_is_shown_once(web: ListRetriever, asynchronously: bool) -> None:
+    graph = graph_of(Talk, create_robust_node(Reader(), answer_key="messages"))
+    given: Any = {**QUESTION_MESSAGES, "context": web.documents}
+    state = await graph.ainvoke(given) if asynchronously else graph.invoke(given)
+    assert [type(m) for m in state["messages"]] == [HumanMessage, AIMessage]
+    assert state["messages"][-1].text == "It is Paris indeed"
+    if asynchronously:
+        shown = [m.text async for m, _ in graph.astream(given, stream_mode="messages")]
+    else:
+        shown = [m.text for m, _ in graph.stream(given, stream_mode="messages")]
+    assert "".join(shown) == "It is Paris indeed"
+
+
+def test_an_abstention_of_the_node_is_shown_too() -> None:
+    graph = graph_of(Talk, create_robust_node(Reader(), answer_key="messages"))
+    given: Any = {**QUESTION_MESSAGES, "context": []}
+    assert [m.text for m, _ in graph.stream(given, stream_mode="messages")] == ["I don't know"]
+
+
+def test_a_key_that_the_state_lacks_is_named(web: ListRetriever) -> None:
+    class NoReport(TypedDict, total=False):
+        input: str
+        context: list[Document]
+        answer: str
+
+    class NoAnswer(TypedDict, total=False):
+        input: str
+        context: list[Document]
+        robustness: dict[str, Any]
+
+    given: Any = {"input": QUESTION, "context": web.documents}
+    with pytest.raises(KeyError, match="no key 'robustness' for the node to write"):
+        graph_of(NoReport, create_robust_node(Reader())).invoke(given)
+    with pytest.raises(KeyError, match="no key 'answer' for the node to write"):
+        graph_of(NoAnswer, create_robust_node(Reader())).invoke(given)
+    with pytest.raises(KeyError, match="documents under 'context'"):
+        graph_of(NoReport, create_robust_node(Reader(), robustness_key=None)).invoke({"input": QUESTION})
+    state = graph_of(NoReport, create_robust_node(Reader(), robustness_key=None)).invoke(given)
+    assert state["answer"] == "It is Paris indeed"
+
+
+def test_everything_can_be_copied_as_deep_as_the_stock_chain(web: ListRetriever) -> None:
+    model = FakeListChatModel(responses=["Paris"])
+    given = {"input": QUESTION, "context": web.documents}
+    chain = create_robust_documents_chain(model, PROMPT)
+    assert chain.invoke(given) == "Paris"
+    assert copy.deepcopy(chain).invoke(given) == "Paris"
+    assert pickle.loads(pickle.dumps(chain)).invoke(given) == "Paris"
+    assert copy.deepcopy(create_robust_node(model)).invoke(given)["answer"] == "Paris"
+    assert copy.deepcopy(create_robust_retrieval_chain(web, model)).invoke({"input": QUESTION})["answer"] == "Paris"
+    assert copy.deepcopy(create_robust_retriever_tool(web, model, "search", "S.")).invoke("Who?") == "Paris"
+    middleware = copy.deepcopy(RobustRetrievalMiddleware(model))
+    agent = create_agent(GullibleAgent(), [plain_tool(web)], middleware=[middleware])
+    assert last_tool_message(agent.invoke(QUESTION_MESSAGES)).content == "Paris"  # type: ignore[arg-type]

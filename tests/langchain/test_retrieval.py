@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
 from langchain_core.runnables import RunnableLambda
 
-from langchain_robustrag import create_robust_retrieval_chain
+from langchain_robustrag import create_robust_documents_chain, create_robust_retrieval_chain
 from robustrag_integrations import RobustAnswer
 from tests.langchain.fakes import PROMPT, QUESTION, ListRetriever, Reader, Recorder
 
@@ -51,3 +54,70 @@ def test_it_is_one_tree(poisoned: ListRetriever) -> None:
     assert [run["name"] for run in recorder.roots()] == ["robust_retrieval_chain"]
     assert len(recorder.named("group:")) == 6
     assert len(recorder.named("retriever")) == 1
+
+
+@pytest.mark.parametrize("key", ["input", "question", "query"])
+async def test_the_question_may_have_any_of_its_names(poisoned: ListRetriever, key: str) -> None:
+    for prompt in (PROMPT, None, PromptTemplate.from_template("{context} {" + key + "}")):
+        chain = create_robust_retrieval_chain(poisoned, Reader(), prompt)
+        for result in (chain.invoke({key: QUESTION}), await chain.ainvoke({key: QUESTION})):
+            assert set(result) == {key, "context", "answer", "robustness"}
+            assert "Paris" in result["answer"]
+            assert result["robustness"].query == QUESTION
+
+
+def test_without_a_question_the_inputs_are_named(poisoned: ListRetriever) -> None:
+    with pytest.raises(KeyError, match=r"got \['topic'\]"):
+        create_robust_retrieval_chain(poisoned, Reader()).invoke({"topic": "tea"})
+    with pytest.raises(KeyError, match=r"to be the input 'topic'; got \['input'\]"):
+        create_robust_retrieval_chain(poisoned, Reader(), question="topic").invoke({"input": "tea"})
+
+
+ALONE = "What is the capital of France, the country?"
+FOLLOW_UP = {
+    "input": "What is its capital?",
+    "chat_history": [HumanMessage("Where is France?"), AIMessage("In Europe.")],
+}
+
+
+@pytest.fixture
+def aware(poisoned: ListRetriever) -> Any:
+    chains = pytest.importorskip("langchain_classic.chains", reason="needs langchain-classic")
+    condense = ChatPromptTemplate.from_messages([MessagesPlaceholder("chat_history"), ("human", "{input}")])
+    return chains.create_history_aware_retriever(Reader(answer=lambda _: ALONE), poisoned, condense)
+
+
+@pytest.mark.parametrize("prompt", [None, PROMPT], ids=["own", "without history"])
+async def test_the_condensed_question_is_what_groups_and_final_prompt_are_asked(aware: Any, prompt: Any) -> None:
+    reader = Reader()
+    chain = create_robust_retrieval_chain(aware, reader, prompt)
+    results = [chain.invoke(FOLLOW_UP), await chain.ainvoke(FOLLOW_UP)]
+    assert all(ALONE in asked for asked in reader.prompts)
+    for result in results:
+        assert result["standalone_question"] == result["robustness"].query == ALONE
+        assert result["input"] == FOLLOW_UP["input"]
+    assert "standalone_question" not in chain.invoke({"input": QUESTION})
+
+
+def test_a_prompt_that_shows_the_conversation_keeps_the_users_own_words(aware: Any) -> None:
+    prompt = ChatPromptTemplate.from_messages(
+        [("system", "{context}"), MessagesPlaceholder("chat_history", optional=True), ("human", "{input}")]
+    )
+    reader = Reader()
+    create_robust_retrieval_chain(aware, reader, prompt).invoke(FOLLOW_UP)
+    assert reader.prompts[-1].endswith("Where is France?\nIn Europe.\nWhat is its capital?")
+    reader = Reader()
+    named = ChatPromptTemplate.from_template("{context} {chat_history} Q: {standalone_question}")
+    create_robust_retrieval_chain(aware, reader, named).invoke(FOLLOW_UP)
+    assert reader.prompts[-1].endswith(f"Q: {ALONE}")
+
+
+def test_stock_chains_with_a_history_aware_retriever_show_the_conversation_at_the_end(aware: Any) -> None:
+    from langchain_classic.chains import create_retrieval_chain
+
+    prompt = ChatPromptTemplate.from_messages(
+        [("system", "{context}"), MessagesPlaceholder("chat_history"), ("human", "{input}")]
+    )
+    reader = Reader()
+    create_retrieval_chain(aware, create_robust_documents_chain(reader, prompt)).invoke(FOLLOW_UP)
+    assert reader.prompts[-1].endswith("Where is France?\nIn Europe.\nWhat is its capital?")

@@ -1,0 +1,62 @@
+"""The question as it stands alone: what a history-aware retriever makes of a conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.messages import BaseMessage
+
+from langchain_robustrag.questions import usual_question
+
+STANDALONE = "standalone_question"
+
+
+class HeardQuery(BaseCallbackHandler):
+    """Hears what retrievers are asked; those that run inside another retriever are its own business."""
+
+    run_inline = True
+
+    def __init__(self) -> None:
+        self._inside: set[UUID] = set()
+        self.queries: set[str] = set()
+
+    def on_chain_start(self, *args: Any, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any) -> None:
+        """Whatever runs inside of a retriever is inside."""
+        if parent_run_id in self._inside:
+            self._inside.add(run_id)
+
+    def on_retriever_start(
+        self, serialized: Any, query: str, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
+    ) -> None:
+        """Take the query."""
+        if parent_run_id not in self._inside:
+            self.queries.add(query)
+        self._inside.add(run_id)
+
+
+def history_names(inputs: Mapping[str, Any]) -> frozenset[str]:
+    """The inputs that hold a conversation."""
+    return frozenset(name for name, value in inputs.items() if _is_conversation(value))
+
+
+def standing_alone(inputs: Mapping[str, Any], heard: HeardQuery) -> str | None:
+    """The question that was asked in place of the user's, of which the conversation is a part; None if none was."""
+    if not history_names(inputs) or len(heard.queries) != 1:
+        return None
+    [query] = heard.queries
+    return query if query.strip() and query != usual_question(inputs) else None
+
+
+def _is_conversation(value: Any) -> bool:
+    """Whether it is messages: objects, pairs of role and text, or dicts of them."""
+    if not isinstance(value, Sequence) or isinstance(value, (str, bytes)) or not value:
+        return False
+    return all(
+        isinstance(item, BaseMessage)
+        or (isinstance(item, tuple) and len(item) == 2 and all(isinstance(part, str) for part in item))
+        or (isinstance(item, Mapping) and "role" in item and "content" in item)
+        for item in value
+    )

@@ -1,0 +1,64 @@
+"""A report comes out of every call: also when too few groups could be asked, or the output parser fails."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain_core.exceptions import OutputParserException
+from langchain_core.output_parsers import BaseOutputParser, BaseTransformOutputParser
+
+from langchain_robustrag import create_robust_documents_chain
+from robustrag_integrations import CallableModel, KeywordAggregation, QuorumError, RobustAnswer
+from tests.langchain.fakes import PROMPT, QUESTION, Reader, Recorder, truthful
+from tests.langchain.test_traps import called
+
+GIVEN = {"input": QUESTION, "context": truthful()}
+STYLES = ["invoke", "ainvoke", "stream", "astream"]
+
+
+class Strict(BaseOutputParser[str]):
+    def parse(self, text: str) -> str:
+        raise OutputParserException(f"no JSON in {text}")
+
+
+class Hasty(BaseTransformOutputParser[str]):
+    def parse(self, text: str) -> str:
+        raise OutputParserException("stops at the first piece")
+
+
+def down(prompt: str) -> str:
+    raise ConnectionError("down")
+
+
+@pytest.mark.parametrize("style", STYLES)
+async def test_a_missed_quorum_is_reported_and_carried(style: str) -> None:
+    recorder = Recorder()
+    with pytest.raises(QuorumError) as caught:
+        await called(create_robust_documents_chain(Reader(answer=down), PROMPT), style, {"callbacks": [recorder]})
+    report = caught.value.robustness
+    assert isinstance(report, RobustAnswer)
+    assert (report.abstained, report.radius, report.defense, report.query) == (True, 0, "keyword", QUESTION)
+    assert [g.status for g in report.groups] == ["failed"] * 5
+    assert "only 0 of 5 groups" in report.warnings[0]
+    [(name, data)] = recorder.events
+    assert (name, data) == ("robustrag_report", report.to_dict())
+
+
+@pytest.mark.parametrize("parser", [Strict(), Hasty()], ids=["strict", "hasty"])
+@pytest.mark.parametrize("style", STYLES)
+async def test_a_parser_that_fails_leaves_the_report(style: str, parser: Any) -> None:
+    recorder = Recorder()
+    chain = create_robust_documents_chain(Reader(), PROMPT, output_parser=parser)
+    with pytest.raises(OutputParserException) as caught:
+        await called(chain, style, {"callbacks": [recorder]})
+    assert caught.value.robustness.text == "It is Paris indeed"  # type: ignore[attr-defined]
+    [(_, data)] = recorder.events
+    assert data["text"] == "It is Paris indeed"
+
+
+def test_the_core_carries_it_too() -> None:
+    with pytest.raises(QuorumError) as caught:
+        KeywordAggregation(CallableModel(down, attempts=1)).answer("Who?", ["a", "b"])
+    assert [g.status for g in caught.value.robustness.groups] == ["failed", "failed"]
+    assert caught.value.robustness.to_dict()["abstained"]
