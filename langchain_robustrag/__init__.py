@@ -20,11 +20,13 @@ from langchain_robustrag.diverse import DiverseRetriever
 from langchain_robustrag.graph import create_robust_node
 from langchain_robustrag.retrieval import create_robust_retrieval_chain
 from langchain_robustrag.runnable import REPORT_EVENT, RobustDocuments
+from langchain_robustrag.structured import Abstained
 from langchain_robustrag.supporting import supporting_documents
 from langchain_robustrag.tool import create_robust_retriever_tool
 
 __all__ = [
     "REPORT_EVENT",
+    "Abstained",
     "DiverseRetriever",
     "RobustDocuments",
     "RobustOptions",

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from langchain_core.documents import Document
+from langchain_core.language_models import LanguageModelLike
 from langchain_core.output_parsers import BaseOutputParser
 from langchain_core.prompts import BasePromptTemplate
 from typing_extensions import TypedDict
@@ -54,6 +55,8 @@ class RobustOptions(MethodOptions, total=False):
     question: Question
     keyword_prompt: BasePromptTemplate[Any]
     no_retrieval_prompt: BasePromptTemplate[Any]
+    final_llm: LanguageModelLike
+    output_schema: Any
     max_concurrency: int
     timeout: float | None
     attempts: int
@@ -80,7 +83,8 @@ def checked_settings(method: Method, settings: Mapping[str, Any], others: Collec
     if unknown := sorted(set(given) - taken):
         raise TypeError(f"unknown arguments {', '.join(unknown)}; methods take {', '.join(sorted(taken))}")
     prompts = [f"{name}_prompt" for name in EXTRA_PROMPTS if name in method.prompts]
-    method.check_names([*given, *others], ("task", *prompts, *(["choices"] if method.takes_choices else [])))
+    final = ["final_llm", "output_schema"] if "keyword" in method.prompts else []
+    method.check_names([*given, *others], ("task", *prompts, *final, *(["choices"] if method.takes_choices else [])))
     checked: MethodSettings = method.settings_of(given)
     return checked
 

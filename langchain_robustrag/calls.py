@@ -10,9 +10,9 @@ import asyncio
 import concurrent.futures
 import sys
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
@@ -25,6 +25,7 @@ from langchain_robustrag.limits import CallLimit
 from langchain_robustrag.prompts import FilledPrompt
 from langchain_robustrag.quiet import quieted
 from langchain_robustrag.replies import Seen, Streamed, response_of
+from langchain_robustrag.structured import Structured
 from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.models.base import Response
@@ -62,6 +63,7 @@ class ModelCalls:
         timeout: seconds for one try, None for no limit.
         capabilities: what it was found to refuse.
         attempts: tries in all where the server says that it is busy. A model that tries again by itself is left to it.
+        structured: the schema of its answers; None for text.
         synchronous: whether its asynchronous calls are not implemented.
     """
 
@@ -70,6 +72,7 @@ class ModelCalls:
     timeout: float | None = None
     capabilities: Capabilities = field(default_factory=Capabilities)
     attempts: int = 3
+    structured: Structured | None = None
     synchronous: bool = field(init=False)
     policy: Mapping[str, Any] = field(init=False)
 
@@ -80,6 +83,8 @@ class ModelCalls:
     def asking(self, prompt: Prompt, refused: Refused) -> tuple[Runnable[Any, Any], Any]:
         """What to invoke, and with which input: prompt, model. It streams."""
         llm = without_parameters(self.llm, refused)
+        if self.structured is not None:
+            llm = self.structured.around(llm)
         if isinstance(prompt, FilledPrompt):
             return prompt.template | llm, dict(prompt.values)
         return RunnablePassthrough() | llm, prompt.text
@@ -109,12 +114,14 @@ class CallPerformer:
         calls: what is asked.
         config: the chain's config.
         run_manager: the chain's run, whose children the calls are.
+        final_calls: what is asked the final prompt, where that is another model or has a schema.
         failure: the first failed call's exception.
     """
 
     calls: ModelCalls
     config: RunnableConfig
     run_manager: RunManager
+    final_calls: ModelCalls | None = None
     failure: Exception | None = None
 
     def __call__(self, request: Request) -> Reply:
@@ -122,6 +129,8 @@ class CallPerformer:
         if not isinstance(request, Ask):
             return None
         if request.role == "final":
+            if self.final_calls is not None:
+                return self._writer(request)
             with self.calls.limit.slot(self.config.get("max_concurrency")):
                 return [self._invoke(request.prompts[0], self._final(shown=request.shown))]
         return self._ask_groups(request.prompts)
@@ -131,12 +140,17 @@ class CallPerformer:
         if not isinstance(request, Ask):
             return None
         if request.role == "final":
+            if self.final_calls is not None:
+                return await self._writer.aperform(request)
             async with self.calls.limit.aslot(self.config.get("max_concurrency")):
                 return [await self._ainvoke(request.prompts[0], self._final(shown=request.shown))]
         return await self._aask_groups(request.prompts)
 
     def stream_final(self, prompt: Prompt) -> Iterator[Piece]:
         """The final answer in pieces, then how it ended. It holds no slot, since its reader may be slow."""
+        if self.final_calls is not None:
+            yield from self._writer.stream_final(prompt)
+            return
         try:
             yield from self.calls.capabilities.stream(
                 lambda refused: stream_again(lambda: self._pieces(prompt, refused), self._retrying()), self._probe
@@ -148,8 +162,13 @@ class CallPerformer:
             failed = self._shown(error)
         raise failed
 
-    async def astream_final(self, prompt: Prompt) -> AsyncIterator[Piece]:
+    async def astream_final(self, prompt: Prompt) -> AsyncGenerator[Piece, None]:
         """`stream_final` without blocking the event loop."""
+        if self.final_calls is not None:
+            async with aclosing(self._writer.astream_final(prompt)) as written:
+                async for piece in written:
+                    yield piece
+            return
         try:
             made = self.calls.capabilities.astream(
                 lambda refused: astream_again(lambda: self._apieces(prompt, refused), self._async_retrying()),
@@ -164,6 +183,11 @@ class CallPerformer:
         except BaseException as error:
             failed = self._shown(error)
         raise failed
+
+    @property
+    def _writer(self) -> CallPerformer:
+        """What performs the final call, where another model does."""
+        return replace(self, calls=self.final_calls or self.calls, final_calls=None)
 
     def truncates(self, prompt: Prompt) -> bool:
         """What LangChain's models cut is not known."""

@@ -16,6 +16,7 @@ from langchain_robustrag.language_models import as_runnable, decoding_model
 from langchain_robustrag.prompts import check_prompt
 from langchain_robustrag.questions import Question
 from langchain_robustrag.runnable import RobustDocuments
+from langchain_robustrag.structured import Structured, refuse_structured
 from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.defenses.registry import method_of
 from robustrag_integrations.defenses.voting.options import check_choices
@@ -38,6 +39,8 @@ def create_robust_documents_chain(
     question: Question | None = None,
     keyword_prompt: BasePromptTemplate[Any] | None = None,
     no_retrieval_prompt: BasePromptTemplate[Any] | None = None,
+    final_llm: LanguageModelLike | None = None,
+    output_schema: Any = None,
     max_concurrency: int = 10,
     timeout: float | None = None,
     attempts: int = 3,
@@ -78,6 +81,11 @@ def create_robust_documents_chain(
         keyword_prompt: another final prompt of keyword aggregation, with `keywords`, and if you like `query` and other
             inputs; never the documents.
         no_retrieval_prompt: decoding: the question without documents, with `query`.
+        final_llm: another model for the final prompt of keyword aggregation, which shows no documents; the radius needs
+            both to be deterministic.
+        output_schema: a pydantic class, a `TypedDict` or a JSON schema for the final answer alone, by the model's own
+            structured output where it has one. An abstention is an `Abstained`: false as a truth value, and a dict with
+            `abstained` for schemas that give dicts. The report's text is the answer's JSON.
         max_concurrency: how many model calls of this chain may be under way at a time, over all its callers; a
             `max_concurrency` in the config lowers it. A `HuggingFacePipeline` is always asked one by one.
         timeout: seconds for one call from beginning to end, None for no limit. A group that takes longer has failed.
@@ -122,7 +130,13 @@ def create_robust_documents_chain(
         ```
     """
     method = method_of(aggregation)
-    besides = {"choices": choices, "keyword_prompt": keyword_prompt, "no_retrieval_prompt": no_retrieval_prompt}
+    besides = {
+        "choices": choices,
+        "keyword_prompt": keyword_prompt,
+        "no_retrieval_prompt": no_retrieval_prompt,
+        "final_llm": final_llm,
+        "output_schema": output_schema,
+    }
     checked = checked_settings(method, settings, [name for name, value in besides.items() if value is not None])
     group_by = grouping_of(group_size, group_by)
     check_at_least(1, max_concurrency=max_concurrency, attempts=attempts)
@@ -130,8 +144,16 @@ def create_robust_documents_chain(
     name = document_variable_name
     if prompt is not None:
         check_prompt(prompt, name)
+    if output_schema is not None and output_parser is not None:
+        raise ValueError("output_schema and output_parser exclude each other: the schema gives objects already")
+    refuse_structured(llm)
+    refuse_structured(final_llm, "final_llm")
+    writer = None if final_llm is None else as_runnable(final_llm)
+    reader = decoding_model(llm) if method.needs_probabilities else as_runnable(llm)
     return RobustDocuments(
-        llm=decoding_model(llm) if method.needs_probabilities else as_runnable(llm),
+        llm=reader,
+        final_llm=writer,
+        structured=None if output_schema is None else Structured.of(output_schema, writer or as_runnable(llm)),
         prompt=prompt or isolated_prompt(method, checked.prompts, name),
         aggregation=aggregation,
         settings=checked,

@@ -37,9 +37,11 @@ from langchain_robustrag.limits import CallLimit
 from langchain_robustrag.prompts import FilledTemplate, FormattedTemplate, check_inputs
 from langchain_robustrag.questions import Question, find_question
 from langchain_robustrag.reports import arest_of, attach, reported, rest_of
+from langchain_robustrag.structured import Structured
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.defenses.base import PlanInput
 from robustrag_integrations.defenses.registry import method_of
+from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.errors import QuorumError
 from robustrag_integrations.models.base import DecodingModel, repeats_of
 from robustrag_integrations.models.capabilities import Capabilities
@@ -93,6 +95,8 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
     no_retrieval_prompt: SkipValidation[BasePromptTemplate[Any] | None] = None
     choices: tuple[str, ...] | None = None
     question: Question | None = None
+    final_llm: Any = None
+    structured: SkipValidation[Structured | None] = None
     output_parser: Runnable[Any, Any] = Field(default_factory=StrOutputParser)
     document_variable_name: str = "context"
     max_concurrency: int = 10
@@ -105,7 +109,8 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
 
     def model_post_init(self, context: Any, /) -> None:
         """Set up what lives as long as the chain: the cap on calls, and what is known about the model."""
-        one_by_one = has_pipeline(self.llm)  # transformers' tokenizers are not thread-safe
+        models = [llm for llm in (self.llm, self.final_llm) if llm is not None]
+        one_by_one = any(map(has_pipeline, models))  # transformers' tokenizers are not thread-safe
         self._limit = CallLimit(1 if one_by_one else self.max_concurrency)
 
     # --- calling
@@ -155,7 +160,10 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
             raise error from call.failure
         dispatch_custom_event(REPORT_EVENT, answer.to_dict(), config=config)
         with reported(answer):
-            parsed = self.output_parser.invoke(self._shown(answer), child_config(config, run_manager, "parse"))
+            if self.structured is not None:
+                parsed = self.structured.loaded(answer)
+            else:
+                parsed = self.output_parser.invoke(self._shown(answer), child_config(config, run_manager, "parse"))
         return {"answer": parsed, "robustness": answer} if self.return_robustness else parsed
 
     async def _ainvoke(
@@ -169,7 +177,11 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
             raise error from call.failure
         await adispatch_custom_event(REPORT_EVENT, answer.to_dict(), config=config)
         with reported(answer):
-            parsed = await self.output_parser.ainvoke(self._shown(answer), child_config(config, run_manager, "parse"))
+            if self.structured is not None:
+                parsed = self.structured.loaded(answer)
+            else:
+                parser_config = child_config(config, run_manager, "parse")
+                parsed = await self.output_parser.ainvoke(self._shown(answer), parser_config)
         return {"answer": parsed, "robustness": answer} if self.return_robustness else parsed
 
     def _transform(
@@ -181,7 +193,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         call = self._call(whole, run_manager, config)
         pieces = AnswerStream(stream(call.plan, call.perform))
         try:
-            for piece in self.output_parser.transform(pieces, child_config(config, run_manager, "parse")):
+            for piece in self._read(pieces, child_config(config, run_manager, "parse")):
                 yield AddableDict(answer=piece) if self.return_robustness else piece
             answer = pieces.answer
         except QuorumError as error:
@@ -208,7 +220,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         call = self._call(whole, run_manager, config)
         pieces = AsyncAnswerStream(astream(call.plan, call.perform))
         try:
-            async for piece in self.output_parser.atransform(pieces, child_config(config, run_manager, "parse")):
+            async for piece in self._aread(pieces, child_config(config, run_manager, "parse")):
                 yield AddableDict(answer=piece) if self.return_robustness else piece
             answer = pieces.answer
         except QuorumError as error:
@@ -225,6 +237,24 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         if self.return_robustness:
             yield AddableDict(robustness=answer)
 
+    def _read(self, pieces: AnswerStream, config: RunnableConfig) -> Iterator[Any]:
+        """What the output parser makes of the pieces; a structured answer whole."""
+        if self.structured is None:
+            yield from self.output_parser.transform(pieces, config)
+            return
+        for _ in pieces:
+            pass
+        yield self.structured.loaded(pieces.answer)
+
+    async def _aread(self, pieces: AsyncAnswerStream, config: RunnableConfig) -> AsyncIterator[Any]:
+        if self.structured is None:
+            async for piece in self.output_parser.atransform(pieces, config):
+                yield piece
+            return
+        async for _ in pieces:
+            pass
+        yield self.structured.loaded(pieces.answer)
+
     def _call(self, inputs: Any, run_manager: RunManager, config: RunnableConfig) -> _Call:
         """Check the input, isolate the documents, and set up the plan with what performs it."""
         name = self.document_variable_name
@@ -235,7 +265,8 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         choices = inputs.get("choices", self.choices) if method.takes_choices else None
         self._check_inputs(trusted, method.takes_choices)
         model = self.llm if isinstance(self.llm, DecodingModel) else None
-        calls = self._calls(config) if model is None else None
+        calls = self._calls(self.llm, config) if model is None else None
+        final = self._final_calls(config)
         plan_input = PlanInput(
             question,
             self.isolation.groups(documents),
@@ -246,17 +277,29 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
             self.min_radius,
             self._caveats,
             capabilities=lambda: calls.described if calls is not None else {},
-            repeats=lambda: calls.repeats if calls is not None else repeats_of(self.llm),
+            repeats=lambda: self._repeats(calls, final),
             accept_sampling=self.accept_sampling,
             markers=self.citation_markers,
         )
         settings = replace(self.settings, prompts=self._prompts(trusted))
-        perform = CallPerformer(calls, config, run_manager) if calls is not None else DecodingPerformer(self.llm)
+        perform = CallPerformer(calls, config, run_manager, final) if calls is not None else DecodingPerformer(self.llm)
         return _Call(method.load().whole_plan(plan_input, settings), perform)
 
-    def _calls(self, config: RunnableConfig) -> ModelCalls:
+    def _repeats(self, calls: ModelCalls | None, final: ModelCalls | None) -> Repeats:
+        if calls is None:
+            return repeats_of(self.llm)
+        return calls.repeats if final is None else calls.repeats.with_other(final.repeats)
+
+    def _final_calls(self, config: RunnableConfig) -> ModelCalls | None:
+        """How the final prompt is asked, if not like all others."""
+        if self.final_llm is None and self.structured is None:
+            return None
+        calls = self._calls(self.llm if self.final_llm is None else self.final_llm, config)
+        return replace(calls, structured=self.structured)
+
+    def _calls(self, llm: Any, config: RunnableConfig) -> ModelCalls:
         """The model that this config makes, with what was found out about it before."""
-        llm = configured(self.llm, config)
+        llm = configured(llm, config)
         if len(self._models) > _MOST_MODELS:
             self._models.clear()
         known = self._models.setdefault(model_name(llm), Capabilities())
@@ -305,12 +348,14 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
     @property
     def OutputType(self) -> Any:
         """What the output parser gives, or a dict with the report."""
-        return dict[str, Any] if self.return_robustness else self.output_parser.OutputType
+        if self.return_robustness:
+            return dict[str, Any]
+        return self.output_parser.OutputType if self.structured is None else self.structured.output_type
 
     @property
     def config_specs(self) -> list[ConfigurableFieldSpec]:
         """The configurable fields of prompt, model and output parser."""
-        parts = [self.prompt, self.keyword_prompt, self.llm, self.output_parser]
+        parts = [self.prompt, self.keyword_prompt, self.llm, self.final_llm, self.output_parser]
         return get_unique_config_specs(s for p in parts if isinstance(p, Runnable) for s in p.config_specs)
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
@@ -331,7 +376,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
             return (self.prompt | aggregate | self.output_parser).get_graph(config)
         asked = self.prompt | self.llm | aggregate
         if self._asks_finally:
-            asked = asked | (self.keyword_prompt or self.prompt) | self.llm
+            asked = asked | (self.keyword_prompt or self.prompt) | (self.final_llm or self.llm)
         graph: Graph = (asked | self.output_parser).get_graph(config)
         return graph
 

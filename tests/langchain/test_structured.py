@@ -1,0 +1,211 @@
+"""A schema, and a model of its own, for the final answer alone."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from langchain_core.exceptions import OutputParserException
+from langchain_core.language_models import FakeListLLM
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.output_parsers import PydanticOutputParser, StrOutputParser
+from langchain_core.outputs import ChatGeneration, ChatResult
+from pydantic import BaseModel, Field
+from typing_extensions import TypedDict
+
+from langchain_robustrag import (
+    Abstained,
+    create_robust_documents_chain,
+    create_robust_node,
+    create_robust_retriever_tool,
+)
+from tests.langchain.fakes import PROMPT, QUESTION, ListRetriever, Reader, Recorder, planted, read, truthful
+from tests.langchain.test_traps import called
+
+GIVEN = {"input": QUESTION, "context": [*truthful(), planted()]}
+STYLES = ["invoke", "ainvoke", "stream", "astream"]
+
+
+class City(BaseModel):
+    """A city."""
+
+    name: str = Field(alias="cityName")
+    country: str = "France"
+
+
+class CityDict(TypedDict):
+    """A city."""
+
+    name: str
+
+
+JSON_SCHEMA = {"title": "City", "type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+PARIS = City(cityName="Paris")
+SCHEMAS: list[tuple[Any, Any]] = [
+    (City, PARIS),
+    (CityDict, {"name": "Paris"}),
+    (JSON_SCHEMA, {"name": "Paris"}),
+    ({"type": "object", "properties": {"name": {"type": "string"}}}, {"name": "Paris"}),
+]
+
+
+class ToolCaller(Reader):
+    """A model with native structured output: it calls the tool that it is bound to."""
+
+    def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
+        return self.bind(tools=tools, **kwargs)
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        text = self._enter(messages)
+        self._leave()
+        said = self.answer(text)
+        if not kwargs.get("tools"):
+            return ChatResult(generations=[ChatGeneration(message=AIMessage(said))])
+        [schema] = kwargs["tools"]
+        name = schema.__name__ if isinstance(schema, type) else schema["title"]
+        key = "cityName" if schema is City else "name"
+        call = {"name": name, "args": {key: said.removeprefix("It is ").removesuffix(" indeed")}, "id": "1"}
+        return ChatResult(generations=[ChatGeneration(message=AIMessage("", tool_calls=[call]))])
+
+    async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        return self._generate(messages, *args, **kwargs)
+
+    def _stream(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError
+
+    _astream = _stream
+
+
+class Told(Reader):
+    """A model without: it does what the prompt says about JSON."""
+
+
+def told(prompt: str) -> str:
+    if "JSON schema" not in prompt:
+        return read(prompt)
+    key = "cityName" if "cityName" in prompt else "name"
+    return f'Sure!\n```json\n{{"{key}": "Paris"}}\n```'
+
+
+async def answered(chain: Any, style: str) -> Any:
+    if style == "invoke":
+        return chain.invoke(GIVEN)
+    if style == "ainvoke":
+        return await chain.ainvoke(GIVEN)
+    pieces = list(chain.stream(GIVEN)) if style == "stream" else [piece async for piece in chain.astream(GIVEN)]
+    [whole] = pieces
+    return whole
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize(("schema", "expected"), SCHEMAS, ids=["pydantic", "typed dict", "json schema", "bare"])
+@pytest.mark.parametrize("native", [True, False], ids=["native", "told"])
+async def test_the_final_answer_has_the_schema(native: bool, schema: Any, expected: Any, style: str) -> None:
+    model = NativeModel() if native else Told(answer=told)
+    chain = create_robust_documents_chain(model, PROMPT, output_schema=schema)
+    assert await answered(chain, style) == expected
+    assert len(model.prompts) == 7
+    assert not any("JSON" in prompt for prompt in model.prompts[:6])
+
+
+class NativeModel(ToolCaller):
+    """Without streaming of its own."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "native"
+
+
+NativeModel._stream = Reader.__mro__[1]._stream  # type: ignore[method-assign]
+NativeModel._astream = Reader.__mro__[1]._astream  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda m: m.with_retry(),
+        lambda m: m.bind(stop=["x"]),
+        lambda m: m.with_fallbacks([NativeModel()]),
+        lambda m: m.with_config(tags=["t"]),
+    ],
+)
+def test_wrapped_models_keep_their_own_way(wrap: Any) -> None:
+    chain = create_robust_documents_chain(wrap(NativeModel()), PROMPT, output_schema=City)
+    assert chain.structured is not None
+    assert chain.structured.native
+    assert chain.invoke(GIVEN) == PARIS
+
+
+def test_text_models_are_told() -> None:
+    model = FakeListLLM(responses=["Paris"] * 6 + ['{"name": "Paris"}'])
+    chain = create_robust_documents_chain(model, PROMPT, output_schema=CityDict, max_concurrency=1)
+    assert chain.invoke(GIVEN) == {"name": "Paris"}
+
+
+def test_the_report_holds_the_answer_as_json() -> None:
+    recorder = Recorder()
+    chain = create_robust_documents_chain(NativeModel(), PROMPT, output_schema=City, return_robustness=True)
+    result = chain.invoke({**GIVEN, "context": truthful()}, {"callbacks": [recorder]})
+    assert result["answer"] == PARIS
+    assert json.loads(result["robustness"].text) == {"cityName": "Paris", "country": "France"}
+    assert result["robustness"].radius == 1
+    assert recorder.events[0][1]["text"] == result["robustness"].text
+
+
+@pytest.mark.parametrize("style", STYLES)
+async def test_an_abstention_has_a_structured_form(style: str) -> None:
+    silent = Reader(answer=lambda _: "I don't know")
+    found = await answered(create_robust_documents_chain(silent, PROMPT, output_schema=City), style)
+    assert isinstance(found, Abstained)
+    assert not found
+    assert found.text == "I don't know"
+    found = await answered(create_robust_documents_chain(silent, PROMPT, output_schema=JSON_SCHEMA), style)
+    assert (found["abstained"], found["text"]) == (True, "I don't know")
+
+
+@pytest.mark.parametrize("style", STYLES)
+async def test_what_does_not_fit_is_an_error_with_the_report(style: str) -> None:
+    recorder = Recorder()
+    wrong = Told(answer=lambda prompt: '{"town": "Paris"}' if "JSON schema" in prompt else read(prompt))
+    for schema in (City, JSON_SCHEMA):
+        chain = create_robust_documents_chain(wrong, PROMPT, output_schema=schema)
+        with pytest.raises(OutputParserException, match="does not fit output_schema") as caught:
+            await called(chain, style, {"callbacks": [recorder]})
+        assert caught.value.robustness.text == '{"town": "Paris"}'  # type: ignore[attr-defined]
+    assert len(recorder.events) == 2
+
+
+def test_a_structured_model_is_told_where_the_schema_belongs() -> None:
+    for llm in (NativeModel().with_structured_output(City), Reader() | PydanticOutputParser(pydantic_object=City)):
+        with pytest.raises(TypeError, match="llm gives structured output, so that every group"):
+            create_robust_documents_chain(llm, PROMPT)
+        with pytest.raises(TypeError, match="final_llm gives structured output"):
+            create_robust_documents_chain(Reader(), PROMPT, final_llm=llm)
+    assert "Paris" in create_robust_documents_chain(Reader() | StrOutputParser(), PROMPT).invoke(GIVEN)
+
+
+def test_arguments_that_do_not_go_together_are_refused() -> None:
+    with pytest.raises(ValueError, match="exclude each other"):
+        create_robust_documents_chain(Reader(), PROMPT, output_schema=City, output_parser=StrOutputParser())
+    with pytest.raises(TypeError, match="output_schema must be a pydantic"):
+        create_robust_documents_chain(Reader(), PROMPT, output_schema="name: str")
+    for extra in ({"output_schema": City}, {"final_llm": Reader()}):
+        with pytest.raises(ValueError, match="'voting' has no"):
+            create_robust_documents_chain(Reader(), PROMPT, aggregation="voting", **extra)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("style", STYLES)
+async def test_another_model_writes_the_final_answer(style: str) -> None:
+    reader, writer = Reader(), Reader(answer=lambda _: "Paris it is")
+    chain = create_robust_documents_chain(reader, PROMPT, final_llm=writer)
+    assert await called(chain, style) == "Paris it is"
+    assert (len(reader.prompts), len(writer.prompts)) == (5, 1)
+
+
+def test_another_model_with_a_schema_in_node_and_tool() -> None:
+    options: Any = {"final_llm": NativeModel(), "output_schema": City}
+    update = create_robust_node(Reader(), PROMPT, **options).invoke(GIVEN)
+    assert update["answer"] == PARIS
+    tool = create_robust_retriever_tool(ListRetriever(documents=truthful()), Reader(), "search", "S.", **options)
+    assert json.loads(tool.invoke("Capital of France?"))["cityName"] == "Paris"
