@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.answer import GroupReport, RobustAnswer
 from robustrag_integrations.defenses.keyword.counting import KeywordTally, keyword_radius, tally_keywords
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
@@ -42,7 +41,7 @@ def keyword_plan(
     radius = keyword_radius(tally, settings.threshold, len(groups))
     conflict = _conflict(keyword_sets, tally)
     if tally.retained:
-        prompt = replace(settings.final_prompt(query, tally.retained), drafts=_drafts(responses, settings.task))
+        prompt = replace(settings.final_prompt(query, tally.retained), drafts=_drafts(readings, settings.task))
         whole = any(response.aloud for response in responses)
         final = yield from ask_final(prompt, settings.cut_replies, whole=whole)
     else:
@@ -54,7 +53,7 @@ def keyword_plan(
     return RobustAnswer(
         text=text,
         radius=max(0, min(radius, settings.quorum.radius(responses))),
-        abstained=is_abstention(text),
+        abstained=settings.abstains(text),
         query=query,
         defense="keyword",
         groups=_reports(groups, responses, keyword_sets, standings),
@@ -63,7 +62,7 @@ def keyword_plan(
             *grouping_warnings(groups, group_by),
             *_threshold_warnings(tally),
             *_agreement_warnings(keyword_sets, tally, settings, conflict),
-            *_support_warnings(text, standings),
+            *_support_warnings(settings.abstains(text), standings),
             *truncation_warnings([r.truncated for r in responses]),
             *reply_warnings(responses),
             *filter(None, [final.note]),
@@ -75,12 +74,11 @@ def keyword_plan(
     )
 
 
-def _drafts(responses: Sequence[Response], task: Task) -> tuple[str, ...]:
+def _drafts(readings: Sequence[Reading[frozenset[str]]], task: Task) -> tuple[str, ...]:
     """The most frequent short isolated answers: the final one is likely to read like one of them."""
     if task != "short_answer":
         return ()
-    texts = ((r.text or "").strip() for r in responses if not r.abstains)
-    said = Counter(text for text in texts if text and not is_abstention(text))
+    said = Counter((r.response.text or "").strip() for r in readings if r.found is not None)
     return tuple(text for text, _ in said.most_common(_DRAFTS) if len(text) <= _DRAFT_LENGTH)
 
 
@@ -118,8 +116,8 @@ def _threshold_warnings(tally: KeywordTally) -> list[str]:
     return []
 
 
-def _support_warnings(text: str, standings: Sequence[Support | None]) -> list[str]:
-    if is_abstention(text) or any(s is not None and s.status in ("supports", "partial") for s in standings):
+def _support_warnings(abstained: bool, standings: Sequence[Support | None]) -> list[str]:
+    if abstained or any(s is not None and s.status in ("supports", "partial") for s in standings):
         return []
     return ["no group said what the answer says: none of the agreed keywords stands in it. Check it against the groups"]
 

@@ -11,12 +11,13 @@ from robustrag_integrations.abstention import Abstention, is_abstention
 from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.defenses.keyword.counting import KeywordThreshold
 from robustrag_integrations.defenses.registry import KEYWORD
+from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.keywords import KeywordExtractor, SpacyKeywordExtractor, extractor_fingerprint
 from robustrag_integrations.keywords.questions import asks_for_something_else
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.asking import Quorum, Reading, read_response
-from robustrag_integrations.prompts import Prompt, PromptSet, Task, agreed_prompt, prompts_for
+from robustrag_integrations.prompts import ABSTENTION, Prompt, PromptSet, Task, agreed_prompt, prompts_for
 from robustrag_integrations.replies.reading import CutReplies, check_cut_replies
 
 
@@ -99,6 +100,17 @@ class KeywordSettings:
         except Exception:
             return self
         return replace(self, asked=asked)
+
+    def abstains(self, text: str) -> bool:
+        """Whether an answer abstains; a function that raises over it does not say so."""
+        if text == ABSTENTION:
+            return True
+        try:
+            return bool(self.abstention(text))
+        except INTERRUPTS:
+            raise
+        except BaseException:
+            return False
 
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:
         """One prompt per group; for long form a request for short phrases."""

@@ -97,3 +97,19 @@ def test_standings_do_not_depend_on_the_order_of_the_groups() -> None:
     forward = supports("a", ["a"], sets, tally)
     assert supports("a", ["a"], sets[::-1], tally) == forward[::-1]
     assert [s.status for s in forward if s] == ["supports", "supports", "left_out", "left_out", "supports", "outvoted"]
+
+
+def test_a_custom_abstention_counts_for_the_final_answer_too() -> None:
+    answer = answer_of("Keine Ahnung!", ["Paris"] * 5, abstention=lambda text: text.startswith("Keine Ahnung"))
+    assert (answer.text, answer.abstained) == ("Keine Ahnung!", True)
+    assert answer_of("Keine Ahnung, aber Paris", ["Paris"] * 5, abstention=lambda text: False).abstained is False
+
+
+def test_an_abstention_function_that_fails_over_the_final_answer_costs_no_answer() -> None:
+    def fails(text: str) -> bool:
+        if text == "Rome":
+            raise ValueError("boom")
+        return False
+
+    answer = answer_of("Rome", ["Paris"] * 5, abstention=fails)
+    assert (answer.text, answer.abstained) == ("Rome", False)
