@@ -25,6 +25,8 @@ class Reply:
         wait: blocks the response until it is set.
         cut: a stream breaks off before its last chunk.
         fingerprint: the `system_fingerprint`.
+        message: further fields of the message, or of the delta that comes first.
+        usage: the token counts, with the reply or in a chunk of their own at the end.
         act: does it all, on the bare connection; called with the request's handler.
     """
 
@@ -36,6 +38,8 @@ class Reply:
     wait: threading.Event | None = None
     cut: bool = False
     fingerprint: str | None = None
+    message: dict[str, Any] = field(default_factory=dict)
+    usage: dict[str, Any] | None = None
     act: Callable[[Any], None] | None = None
 
 
@@ -131,10 +135,11 @@ class LoopbackServer:
                 elif streamed:
                     self._stream(reply)
                 else:
-                    message = {"role": "assistant", "content": reply.text}
+                    message = {"role": "assistant", "content": reply.text, **reply.message}
                     said = {"message": message} if self._chats else {"text": reply.text}
                     choice = {"index": 0, **said, "finish_reason": reply.finish}
-                    self._json(reply, {**self._common(reply, ""), "choices": [choice]})
+                    usage = {} if reply.usage is None else {"usage": reply.usage}
+                    self._json(reply, {**self._common(reply, ""), "choices": [choice], **usage})
 
             @property
             def _chats(self) -> bool:
@@ -165,7 +170,9 @@ class LoopbackServer:
             def _stream(self, reply: Reply) -> None:
                 self._head(reply, "text/event-stream", None)
                 pieces = re.findall(r"\s*\S+", reply.text or "")
-                deltas: list[tuple[dict[str, str], str | None]] = [({"role": "assistant", "content": ""}, None)]
+                deltas: list[tuple[dict[str, Any], str | None]] = [
+                    ({"role": "assistant", "content": "", **reply.message}, None)
+                ]
                 deltas += [({"content": piece}, None) for piece in pieces]
                 if not reply.cut:
                     deltas.append(({}, reply.finish))
@@ -175,6 +182,9 @@ class LoopbackServer:
                     chunk = {**self._common(reply, ".chunk" if self._chats else ""), "choices": [choice]}
                     self.wfile.write(f"data: {json.dumps(chunk)}\n\n".encode())
                     self.wfile.flush()
+                if reply.usage is not None:
+                    chunk = {**self._common(reply, ".chunk"), "choices": [], "usage": reply.usage}
+                    self.wfile.write(f"data: {json.dumps(chunk)}\n\n".encode())
                 if not reply.cut:
                     self.wfile.write(b"data: [DONE]\n\n")
 

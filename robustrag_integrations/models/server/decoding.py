@@ -22,7 +22,7 @@ import numpy as np
 
 from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.errors import ModelError, QuorumError
-from robustrag_integrations.models.base import DecodingModel, DecodingSession, Distributions, Opening
+from robustrag_integrations.models.base import DecodingModel, DecodingSession, Distributions, Opening, Response
 from robustrag_integrations.models.local.encoding import PromptEncoder
 from robustrag_integrations.models.server.connection import ServerError
 from robustrag_integrations.models.server.dialects import DIALECTS, Dialect
@@ -33,6 +33,7 @@ from robustrag_integrations.models.server.token_lists import TokenList, token_li
 from robustrag_integrations.models.tokenizer_codec import TokenizerCodec, load_tokenizer
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.redaction import redacted
+from robustrag_integrations.replies.reply import Piece
 
 _LONGER = 8  # times as many tokens are asked for where a list leaves a choice open
 _NEGLIGIBLE = 1e-6  # a beginning of "I don't know" as improbable as this is not followed any further
@@ -204,7 +205,7 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
             said[str(found)] = None
         return list(said)
 
-    async def _aask(self, prompt: str) -> str:
+    async def _aask(self, prompt: str) -> Response:
         try:
             return await super()._aask(prompt)
         except ServerError as error:
@@ -212,7 +213,7 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
                 raise
         return await super()._aask(prompt)
 
-    async def _apieces(self, prompt: str) -> AsyncIterator[str]:
+    async def _apieces(self, prompt: str) -> AsyncIterator[Piece]:
         try:
             async for piece in super()._apieces(prompt):
                 yield piece

@@ -20,7 +20,7 @@ from robustrag_integrations.models.capabilities import (
     without,
 )
 from robustrag_integrations.models.server.connection import Connection
-from robustrag_integrations.models.server.replies import Fingerprints, StreamEnd, parsed, text_of
+from robustrag_integrations.models.server.replies import Fingerprints, StreamEnd, parsed, response_of
 from robustrag_integrations.models.server.sizes import largest_event, largest_reply, largest_stream
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
@@ -166,19 +166,19 @@ class OpenAIModel(CallableModel):
     async def _aprobe(self, refused: Refused) -> object:
         return await self._reply(PROBE, refused, parsed)
 
-    async def _aask(self, prompt: str) -> str:
+    async def _aask(self, prompt: str) -> Response:
         return await self._capabilities.acall(lambda refused: self._reply(prompt, refused, self._read), self._probe)
 
     async def _reply(self, prompt: str, refused: Refused, read: Callable[[bytes], Result]) -> Result:
         request = self._request(prompt)
         return await self._connection.reply(without(request, refused), largest_reply(request), read)
 
-    def _read(self, body: bytes) -> str:
+    def _read(self, body: bytes) -> Response:
         reply = parsed(body)
         self._fingerprints.note(reply)
-        return text_of(reply)
+        return response_of(reply)
 
-    async def _apieces(self, prompt: str) -> AsyncIterator[str]:
+    async def _apieces(self, prompt: str) -> AsyncIterator[Piece]:
         end = StreamEnd()
         request = self._request(prompt)
         largest = largest_stream(request), largest_event(request)
@@ -189,7 +189,7 @@ class OpenAIModel(CallableModel):
             self._fingerprints.note(chunk)
             if piece := end.piece_of(chunk):
                 yield piece
-        end.check()
+        yield end.ending()
 
 
 def _common_fields(

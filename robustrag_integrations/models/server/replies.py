@@ -1,13 +1,18 @@
-"""What servers reply, read with suspicion: the text of chat and text completions, whole or in pieces."""
+"""What servers reply, read with suspicion: chat and text completions, whole or in pieces."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
 from robustrag_integrations.errors import ModelError
+from robustrag_integrations.models.base import Response
+from robustrag_integrations.replies.blocks import Blocks, chars_of, usage_of
+from robustrag_integrations.replies.finish import finish_reason
+from robustrag_integrations.replies.reply import Ending
 
 _MOST_FINGERPRINTS = 16
 
@@ -70,23 +75,86 @@ def choice_of(reply: Mapping[str, Any]) -> Mapping[str, Any]:
     choice = _first_choice(reply)
     if choice is None:
         raise ModelError("the server sent no choices")
-    _check_reason(choice.get("finish_reason"))
+    if choice.get("finish_reason") == "content_filter":
+        raise ModelError("the server's content filter stopped the response")
     return choice
 
 
-def text_of(reply: Mapping[str, Any]) -> str:
-    """The text of a chat or text completion.
+def response_of(reply: Mapping[str, Any]) -> Response:
+    """A chat or text completion, or a reply in the form of the Responses API, as a `Response`.
 
     Raises:
-        ModelError: there is none, or the server's content filter cut it.
+        ModelError: it holds neither text nor a reason for its absence.
     """
-    choice = choice_of(reply)
-    message = choice.get("message")
-    text = message.get("content") if isinstance(message, dict) else choice.get("text")
-    if not isinstance(text, str):
-        refusal = message.get("refusal") if isinstance(message, dict) else None
-        raise ModelError(f"the server sent no text{f': {refusal}' if refusal else ''}")
-    return text
+    choice = _first_choice(reply)
+    said, blocks = Said(), reply.get("output") or reply.get("content")
+    if choice is not None:
+        said.read_choice(choice, choice.get("message"))
+    elif isinstance(blocks, list):
+        said.blocks.read(blocks)
+        said.read_status(reply)
+    else:
+        raise ModelError("the server sent no choices")
+    ending = said.ending(reply.get("usage"))
+    if not said.has_content and ending.finish in ("stop", "other", "unknown"):
+        raise ModelError("the server sent no text")
+    return Response.of("".join(said.blocks.text), ending)
+
+
+@dataclass
+class Said:
+    """What a choice, or the pieces of a streamed one, holds.
+
+    Attributes:
+        blocks: text, reasoning and refusals.
+        reason: why it ended, in the server's word; None as long as it said none.
+        has_content: whether there was text (an empty one, too), reasoning, a refusal or a call of a tool.
+    """
+
+    blocks: Blocks = field(default_factory=Blocks)
+    reason: Any = None
+    has_content: bool = False
+
+    def read_choice(self, choice: Mapping[str, Any], message: Any) -> None:
+        """Read a choice, whose message or delta this is.
+
+        Raises:
+            ModelError: its content is neither text nor a list of blocks.
+        """
+        self.reason = choice.get("finish_reason") or self.reason
+        message = message if isinstance(message, dict) else {"content": choice.get("text")}
+        content = message.get("content")
+        if content is not None and not isinstance(content, (str, list)):
+            raise ModelError(f"the server sent {type(content).__name__} in place of text")
+        self.blocks.read(content)
+        if isinstance(refusal := message.get("refusal"), str) and refusal:
+            self.blocks.refusals.append(refusal)
+        traces = (chars_of(message.get(name)) for name in ("reasoning_content", "reasoning", "thinking"))
+        self.blocks.reasoning_chars += next((chars for chars in traces if chars), 0)
+        self.blocks.calls_tools |= bool(message.get("tool_calls") or message.get("function_call"))
+        found = self.blocks
+        self.has_content |= bool(isinstance(content, str) or found.text or found.reasoning_chars or found.calls_tools)
+        self.has_content |= found.refusal is not None
+
+    def read_status(self, reply: Mapping[str, Any]) -> None:
+        """Read why a reply of the Responses or Messages API ended."""
+        details = reply.get("incomplete_details")
+        why = details.get("reason") if isinstance(details, dict) else None
+        self.reason = why or reply.get("stop_reason") or reply.get("status")
+        found = self.blocks
+        self.has_content = bool(found.text or found.reasoning_chars or found.calls_tools or found.refusals)
+
+    def ending(self, usage: Any) -> Ending:
+        """How it ended."""
+        finish = finish_reason(self.reason)
+        if self.blocks.calls_tools and finish in ("stop", "other", "unknown") and not "".join(self.blocks.text).strip():
+            finish = "tool_calls"
+        return Ending(
+            finish=finish,
+            refusal=self.blocks.refusal,
+            reasoning_chars=self.blocks.reasoning_chars,
+            usage=usage_of(usage),
+        )
 
 
 def _first_choice(reply: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -97,38 +165,38 @@ def _first_choice(reply: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return choice
 
 
-def _check_reason(reason: Any) -> None:
-    if reason == "content_filter":
-        raise ModelError("the server's content filter stopped the response")
-
-
 class StreamEnd:
-    """Watches whether a stream of chunks came to its proper end."""
+    """Watches how a stream of chunks ends."""
 
     def __init__(self) -> None:
-        self._reason: Any = None
+        self._said = Said()
+        self._given = 0  # texts
+        self._usage: Any = None
 
     def piece_of(self, chunk: Mapping[str, Any]) -> str:
         """The text of one chunk; empty where it has none.
 
         Raises:
-            ModelError: the server's content filter cut the stream, or a chunk holds something else than text.
+            ModelError: the chunk holds something else than text and blocks.
         """
+        self._usage = chunk.get("usage") or self._usage
         choice = _first_choice(chunk)
         if choice is None:
             return ""
-        self._reason = choice.get("finish_reason") or self._reason
-        _check_reason(self._reason)
-        delta = choice.get("delta")
-        text = delta.get("content") if isinstance(delta, dict) else choice.get("text")
-        if not isinstance(text, (str, type(None))):
-            raise ModelError(f"the server's stream holds {type(text).__name__} in place of text")
-        return text or ""
+        self._said.read_choice(choice, choice.get("delta"))
+        texts = self._said.blocks.text
+        piece, self._given = "".join(texts[self._given :]), len(texts)
+        return piece
 
-    def check(self) -> None:
-        """Raise ModelError if the stream broke off without saying why it ended."""
-        if self._reason is None:
+    def ending(self) -> Ending:
+        """How the stream ended.
+
+        Raises:
+            ModelError: it broke off without saying why.
+        """
+        if self._said.reason is None:
             raise ModelError("the server's stream broke off before the answer was complete")
+        return self._said.ending(self._usage)
 
 
 class Fingerprints:

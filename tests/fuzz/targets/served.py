@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.server.events import Events
-from robustrag_integrations.models.server.replies import Fingerprints, StreamEnd, parsed, said_by_server, text_of
+from robustrag_integrations.models.server.replies import Fingerprints, StreamEnd, parsed, response_of, said_by_server
 from robustrag_integrations.models.server.token_lists import token_list
 from robustrag_integrations.redaction import redacted
 from tests.fuzz.hostile import damaged, name, spoiled, text, value
@@ -26,7 +26,7 @@ def completions(source: Source) -> None:
     try:
         reply = parsed(_body(source, _completion(source)))
         marks.note(reply)
-        assert isinstance(text_of(reply), str)
+        assert isinstance(response_of(reply).text, str)
     except ModelError:
         pass
     assert all(len(mark) <= 80 for mark in marks.seen)
@@ -48,7 +48,7 @@ def streams(source: Source) -> None:
         for at in range(0, len(stream), step):
             _read(events.read(stream[at : at + step]), end)
         _read(events.rest(), end)
-        end.check()
+        end.ending()
     except ModelError:
         return
 

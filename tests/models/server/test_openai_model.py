@@ -94,14 +94,13 @@ def test_one_model_serves_one_event_loop_after_another() -> None:
     ("failure", "said"),
     [
         (Reply("blocked by policy", status=400), "blocked by policy"),
-        (Reply("half a sen", finish="content_filter"), "content filter"),
         (Reply(None), "no text"),
         (Reply(body=b'{"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": []}'), "choices"),
         (Reply(body=b'{"choices": [{"mess'), ""),
         (Reply("gone", status=404), "gone"),
         (Reply("overloaded", status=503), "overloaded"),
     ],
-    ids=["400", "content filter", "no content", "no choices", "broken JSON", "404", "503"],
+    ids=["400", "no content", "no choices", "broken JSON", "404", "503"],
 )
 def test_a_failure_of_one_group_is_an_abstention_of_that_group(failure: Reply, said: str) -> None:
     def reply(prompt: str) -> str | Reply:
@@ -324,4 +323,4 @@ def test_a_real_server_of_transformers_answers(tmp_path: Path) -> None:
         [first, again] = [model.generate([Prompt("Hello?")], "isolated")[0] for _ in range(2)]
         assert first.error is None
         assert first.text == again.text
-        assert "".join(model.stream(Prompt("Hello?"))) == first.text
+        assert "".join(p for p in model.stream(Prompt("Hello?")) if isinstance(p, str)) == first.text

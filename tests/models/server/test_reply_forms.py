@@ -1,0 +1,137 @@
+"""The forms in which servers reply: reasoning and refusals in fields and blocks, endings, token counts."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+pytest.importorskip("openai")
+
+from robustrag_integrations import Ending, KeywordAggregation, ModelError, Response, Usage
+from robustrag_integrations.models.server.model import OpenAIModel
+from robustrag_integrations.prompts import Prompt
+from tests.helpers.openai_server import LoopbackServer, Reply, obedient_reader
+
+pytestmark = pytest.mark.usefixtures("no_server_settings")
+
+USAGE = {
+    "prompt_tokens": 90,
+    "completion_tokens": 30,
+    "prompt_tokens_details": {"cached_tokens": 64},
+    "completion_tokens_details": {"reasoning_tokens": 20},
+}
+BLOCKS = [
+    {"type": "thinking", "thinking": "zsecret", "signature": "x" * 99},
+    {"type": "redacted_thinking", "data": "y" * 99},
+    {"type": "text", "text": "Karl "},
+    {"type": "tool_use", "name": "f", "input": {"text": "zsecret"}},
+    {"type": "output_text", "text": "Gross", "annotations": [{"type": "url_citation", "title": "zsecret"}]},
+]
+
+
+def said(reply: Reply, *, streamed: bool) -> tuple[str | None, Ending]:
+    with LoopbackServer(lambda prompt: reply) as server:
+        model = OpenAIModel("m", server.url, attempts=1)
+        try:
+            if not streamed:
+                [response] = model.generate([Prompt("x")], "final")
+                return response.text, response
+            *pieces, ending = model.stream(Prompt("x"))
+            assert isinstance(ending, Ending)
+            return "".join(p for p in pieces if isinstance(p, str)), ending
+        finally:
+            model.close()
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(
+    ("reply", "text", "ending"),
+    [
+        (Reply("Karl Gross", message={"reasoning_content": "zsecret"}), "Karl Gross", Ending(reasoning_chars=7)),
+        (Reply("Karl Gross", message={"reasoning": "zsecret"}), "Karl Gross", Ending(reasoning_chars=7)),
+        (Reply("", message={"content": BLOCKS}), "Karl Gross", Ending(reasoning_chars=7)),
+        (Reply("Karl Gr", finish="length"), "Karl Gr", Ending(finish="length")),
+        (Reply("Karl", finish="content_filter"), "Karl", Ending(finish="content_filter")),
+        (Reply(None, finish="content_filter"), "", Ending(finish="content_filter")),
+        (Reply(None, message={"refusal": "No."}), "", Ending(refusal="No.")),
+        (Reply("", message={"content": [{"type": "refusal", "refusal": "No."}]}), "", Ending(refusal="No.")),
+        (Reply(None, message={"tool_calls": [{"id": "1"}]}, finish="tool_calls"), "", Ending(finish="tool_calls")),
+        (Reply(None, message={"tool_calls": [{"id": "1"}]}), "", Ending(finish="tool_calls")),
+        (Reply(None, message={"reasoning_content": "zs"}, finish="length"), "", Ending(finish="length", reasoning_chars=2)),
+    ],
+)  # fmt: skip
+def test_a_reply_is_read_by_the_kind_of_its_parts(reply: Reply, text: str, ending: Ending, streamed: bool) -> None:
+    found, how = said(reply, streamed=streamed)
+    assert found == text
+    wanted = ending if ending.finish != "unknown" else Ending(
+        finish="stop", refusal=ending.refusal, reasoning_chars=ending.reasoning_chars
+    )  # fmt: skip
+    assert Ending(finish=how.finish, refusal=how.refusal, reasoning_chars=how.reasoning_chars) == wanted
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_tokens_are_counted_as_the_server_says(streamed: bool) -> None:
+    _, how = said(Reply("Karl Gross", usage=USAGE), streamed=streamed)
+    assert how.usage == Usage(prompt=90, cached=64, completion=30, reasoning=20)
+    _, how = said(Reply("Karl Gross", usage={"prompt_tokens": -1, "completion_tokens": True}), streamed=streamed)
+    assert how.usage == Usage()
+
+
+def body(data: dict[str, Any]) -> Reply:
+    return Reply(body=json.dumps(data).encode())
+
+
+def test_a_reply_of_the_responses_api_is_read_too() -> None:
+    output = [
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "zsecret"}]},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Karl Gross"}]},
+    ]
+    found, how = said(body({"output": output, "status": "completed"}), streamed=False)
+    assert (found, how.finish, how.reasoning_chars) == ("Karl Gross", "stop", 7)
+    cut = {"output": output, "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+    assert said(body(cut), streamed=False)[1].finish == "length"
+
+
+def test_a_reply_without_any_content_is_a_failure() -> None:
+    for reply in (Reply(None), body({"choices": []}), body({"output": []}), Reply("", message={"content": 3})):
+        text, how = said(reply, streamed=False)
+        assert text is None
+        assert isinstance(how, Response)
+        assert how.error
+
+
+def served_final(final: Reply) -> Any:
+    return lambda prompt: final if "Keywords:" in prompt else obedient_reader(prompt)
+
+
+@pytest.mark.parametrize("way", ["answer", "stream"])
+@pytest.mark.parametrize("finish", ["length", "content_filter"])
+def test_a_final_answer_that_the_server_cut_raises(way: str, finish: str) -> None:
+    passages = [f"The mill is run by Anna Lind. Note {n}." for n in range(5)]
+    with LoopbackServer(served_final(Reply("Anna", finish=finish))) as server:
+        model = OpenAIModel("m", server.url, attempts=1)
+        with pytest.raises(ModelError, match="no complete answer"):
+            list(getattr(KeywordAggregation(model), way)("Who runs the mill?", passages))
+        model.close()
+
+
+def test_a_gpt_5_like_endpoint_that_reasons_works_in_full() -> None:
+    def reply(request: dict[str, Any]) -> Reply:
+        if "temperature" in request:
+            return Reply("Unsupported parameter: 'temperature' is not supported with this model.", status=400)
+        if "max_tokens" in request:
+            words = "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead."
+            return Reply(words, status=400)
+        text = obedient_reader(request["messages"][-1]["content"])
+        return Reply(text, message={"reasoning_content": "zsecret"}, usage=USAGE)
+
+    passages = [f"The mill is run by Anna Lind. Note {n}." for n in range(5)]
+    with LoopbackServer(reply, whole_requests=True) as server:
+        model = OpenAIModel("m", server.url, attempts=1)
+        answer = KeywordAggregation(model).answer("Who runs the mill?", passages)
+        model.close()
+    assert answer.text.casefold() == "anna lind"
+    assert answer.reasoning_chars == 6 * len("zsecret")
+    assert "zsecret" not in str(answer.to_dict())
