@@ -17,48 +17,11 @@ from langchain_core.outputs import LLMResult
 from pydantic import BaseModel
 
 from robustrag_integrations.models.base import Response
+from robustrag_integrations.replies.blocks import Blocks, chars_of, usage_of
 from robustrag_integrations.replies.finish import finish_reason
 from robustrag_integrations.replies.reply import Ending, FinishReason, Piece, Usage
 
-_TEXT = ("text", "output_text", "text_delta")
-_REASONING = ("reasoning", "thinking", "redacted_thinking", "reasoning_content", "thinking_delta", "reasoning_summary")
 _REASONS = ("finish_reason", "stop_reason", "stopReason", "done_reason", "native_finish_reason")
-_DEEPEST = 8  # blocks within blocks
-
-
-@dataclass
-class _Parts:
-    """What is found in a message's content."""
-
-    text: list[str] = field(default_factory=list)
-    refusals: list[str] = field(default_factory=list)
-    reasoning: int = 0
-
-    def read(self, content: Any, depth: int = 0) -> None:
-        """Sort a content's blocks by their types."""
-        if isinstance(content, str):
-            self.text.append(content)
-        elif isinstance(content, list) and depth < _DEEPEST:
-            for block in content:
-                self.read(block, depth + 1)
-        elif isinstance(content, Mapping):
-            self._read_block(content, depth)
-
-    def _read_block(self, block: Mapping[str, Any], depth: int) -> None:
-        kind, text = block.get("type"), block.get("text")
-        if kind in _REASONING or block.get("thought") is True or "reasoningContent" in block:
-            self.reasoning += _length(block)
-        elif kind == "refusal":
-            self.refusals.append(str(block.get("refusal") or ""))
-        elif kind == "message":
-            self.read(block.get("content"), depth + 1)
-        elif kind == "non_standard":
-            self.read(block.get("value"), depth + 1)
-        elif (kind in _TEXT or kind is None) and isinstance(text, str):
-            if block.get("phase") == "commentary":  # what a model says on its way to the answer
-                self.reasoning += len(text)
-            else:
-                self.text.append(text)
 
 
 class Seen(BaseCallbackHandler):
@@ -74,7 +37,7 @@ class Seen(BaseCallbackHandler):
         last = response.generations[-1][-1] if response.generations and response.generations[-1] else None
         message, info = getattr(last, "message", None), getattr(last, "generation_info", None) or {}
         found = ending_of(message) if isinstance(message, BaseMessage) else Ending()
-        usage = found.usage if found.usage != Usage() else _usage((response.llm_output or {}).get("token_usage"))
+        usage = found.usage if found.usage != Usage() else usage_of((response.llm_output or {}).get("token_usage"))
         finish = found.finish if found.finish != "unknown" else _finish(info)
         self.ending = Ending(finish=finish, refusal=found.refusal, reasoning_chars=found.reasoning_chars, usage=usage)
 
@@ -108,12 +71,12 @@ def ending_of(message: BaseMessage) -> Ending:
     if isinstance(refusal := extra.get("refusal"), str):
         parts.refusals.append(refusal)
     for name in ("reasoning_content", "reasoning", "thinking"):
-        parts.reasoning += _length(extra.get(name))
+        parts.reasoning_chars += chars_of(extra.get(name))
     return Ending(
         finish=_finish(message.response_metadata),
-        refusal="".join(parts.refusals) if parts.refusals else None,
-        reasoning_chars=parts.reasoning,
-        usage=_usage(getattr(message, "usage_metadata", None)),
+        refusal=parts.refusal,
+        reasoning_chars=parts.reasoning_chars,
+        usage=usage_of(getattr(message, "usage_metadata", None)),
     )
 
 
@@ -165,23 +128,10 @@ def _completed(own: Ending, seen: Ending) -> Ending:
     )
 
 
-def _parts(message: BaseMessage) -> _Parts:
-    parts = _Parts()
+def _parts(message: BaseMessage) -> Blocks:
+    parts = Blocks()
     parts.read(message.content)
     return parts
-
-
-def _length(reasoning: Any, depth: int = 0) -> int:
-    """Characters of a trace, in whatever form; signatures and encrypted ones have none."""
-    if isinstance(reasoning, str):
-        return len(reasoning)
-    if isinstance(reasoning, list) and depth < _DEEPEST:
-        return sum(_length(part, depth + 1) for part in reasoning)
-    if isinstance(reasoning, Mapping) and depth < _DEEPEST:
-        names = ("text", "thinking", "reasoning", "reasoning_content", "reasoningContent", "reasoningText", "summary",
-                 "content")  # fmt: skip
-        return sum(_length(reasoning.get(name), depth + 1) for name in names)
-    return 0
 
 
 def _finish(metadata: Mapping[str, Any]) -> FinishReason:
@@ -193,24 +143,6 @@ def _finish(metadata: Mapping[str, Any]) -> FinishReason:
         return finish_reason(details["reason"])
     status = metadata.get("status")
     return finish_reason("length" if status == "incomplete" else status)
-
-
-def _usage(found: Any) -> Usage:
-    """Tokens from `usage_metadata`, or from the `token_usage` of completions."""
-    if not isinstance(found, Mapping):
-        return Usage()
-    read, made = found.get("input_token_details"), found.get("output_token_details")
-    return Usage(
-        prompt=_count(found, "input_tokens", "prompt_tokens"),
-        cached=_count(read, "cache_read"),
-        completion=_count(found, "output_tokens", "completion_tokens"),
-        reasoning=_count(made, "reasoning"),
-    )
-
-
-def _count(found: Any, *names: str) -> int | None:
-    values = [found.get(name) for name in names] if isinstance(found, Mapping) else []
-    return next((v for v in values if isinstance(v, int) and not isinstance(v, bool) and v >= 0), None)
 
 
 def _sum(one: Usage, other: Usage) -> Usage:

@@ -180,11 +180,9 @@ def test_the_first_choice_counts_and_no_other() -> None:
 @pytest.mark.parametrize("streamed", [False, True])
 def test_the_largest_reply_grows_with_max_tokens(streamed: bool) -> None:
     def said(model: OpenAIModel) -> str:
-        return (
-            "".join(p for p in model.stream(Prompt("x")) if isinstance(p, str))
-            if streamed
-            else model.generate([Prompt("x")], "final")[0].text or ""
-        )
+        if streamed:
+            return "".join(p for p in model.stream(Prompt("x")) if isinstance(p, str))
+        return model.generate([Prompt("x")], "final")[0].text or ""
 
     long = "quite-some-long-word " * 6_000
     with served(lambda prompt: Reply(long), max_tokens=6_000) as (_, model, _made):

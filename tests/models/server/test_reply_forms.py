@@ -59,7 +59,7 @@ def said(reply: Reply, *, streamed: bool) -> tuple[str | None, Ending]:
         (Reply("", message={"content": [{"type": "refusal", "refusal": "No."}]}), "", Ending(refusal="No.")),
         (Reply(None, message={"tool_calls": [{"id": "1"}]}, finish="tool_calls"), "", Ending(finish="tool_calls")),
         (Reply(None, message={"tool_calls": [{"id": "1"}]}), "", Ending(finish="tool_calls")),
-        (Reply(None, message={"reasoning_content": "zs"}, finish="length"), "", Ending(finish="length", reasoning_chars=2)),
+        (Reply(None, message={"reasoning": "z"}, finish="length"), "", Ending(finish="length", reasoning_chars=1)),
     ],
 )  # fmt: skip
 def test_a_reply_is_read_by_the_kind_of_its_parts(reply: Reply, text: str, ending: Ending, streamed: bool) -> None:
