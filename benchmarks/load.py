@@ -169,7 +169,7 @@ def llamaindex_asker(address: str, concurrency: int) -> Asker:
         async_http_client=ahttp,
     )
     workers = concurrency * DOCUMENTS
-    synthesizer = RobustRAGSynthesizer(llm=llm, group_by="node", extractor=phrase, num_workers=workers, attempts=1)
+    synthesizer = RobustRAGSynthesizer(llm=llm, group_by="passage", extractor=phrase, num_workers=workers, attempts=1)
 
     def given(number: int) -> tuple[str, list[NodeWithScore]]:
         asked, documents, _ = question(number)

@@ -23,7 +23,7 @@ engine = RobustContextChatEngine.from_defaults(index.as_retriever(), llm=LocalMo
 def show(reply: object) -> None:
     """The report is on every reply, once its last piece is out."""
     report = reply.metadata["robustrag"]
-    outvoted = [group["sources"][0] for group in report["groups"] if group["status"] == "outvoted"]
+    outvoted = [group["origins"][0] for group in report["groups"] if group["status"] == "outvoted"]
     print(f"  radius {report['radius']}, outvoted: {', '.join(outvoted) or 'nobody'}")
 
 

@@ -28,7 +28,7 @@ report = response.metadata["robustrag"]
 print("With one argument:", response)
 print(f"Radius: any {report['radius']} of {len(report['groups'])} documents could have lied without changing this.")
 for group in report["groups"]:
-    print(f"  {group['sources'][0]}  {group['status']:9}  {group['response']}")
+    print(f"  {group['origins'][0]}  {group['status']:9}  {group['response']}")
 
 streaming = RobustRAGSynthesizer(llm=llm, aggregation="decoding", streaming=True)
 print("Decoded token by token: ", end="")

@@ -65,8 +65,10 @@ def create_robust_documents_chain(
             None for the project's own.
         aggregation: the method: `keyword` (any model), `decoding` (needs next-token probabilities) or `voting`
             (multiple choice).
-        group_by: `"source"`, so that all documents with one `metadata["source"]` have one vote, or a function from a
-            `Passage` (`text`, `source`, `metadata`) to a key. Documents without a key share one group.
+        group_by: what has one vote: `"origin"` (default: one file or page, as `metadata` says under `file_path`,
+            `source`, `url`, ...), `"site"` (one registrable domain), `"passage"` (each document), any other name of a
+            metadata entry (`"author"`), or a function from a `Passage` (`text`, `source`, `metadata`) to a key.
+            Documents without one share a group.
         group_size: how many adjacent documents share a group, in place of `group_by`.
         min_radius: an answer with a smaller radius is withheld; an abstention that says why takes its place. Nothing
             is streamed before the radius is known.

@@ -66,7 +66,7 @@ class DiverseRetriever(BaseRetriever):
     retriever: SkipValidation[Runnable[str, Any]] | None = None
     sources: int = 10
     per_origin: int = 2
-    group_by: Any = "source"
+    group_by: Any = "origin"
     max_passages: int = 1000
     fetch: Callable[[str, int], Sequence[Document]] | None = Field(default=None, exclude=True)
     afetch: Callable[[str, int], Awaitable[Sequence[Document]]] | None = Field(default=None, exclude=True)

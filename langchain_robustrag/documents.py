@@ -9,7 +9,7 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.prompts import BasePromptTemplate, PromptTemplate
 
-from robustrag_integrations.passages import GroupBy, Passage, PassageGroup, isolate, passage_keys
+from robustrag_integrations.passages import GroupBy, Passage, PassageGroup, grouping_of, isolate, passage_keys
 
 DEFAULT_DOCUMENT_PROMPT = PromptTemplate.from_template("{page_content}")
 
@@ -20,7 +20,7 @@ class Isolation:
 
     Attributes:
         group_size: omega, adjacent documents per group.
-        group_by: `"source"` (`metadata["source"]`) or a function from a `Passage` to a key, in place of `group_size`.
+        group_by: what the documents of a group have in common, as for `isolate`; None: their origin.
         document_prompt: how a document is shown; fields are `page_content` and metadata keys.
         separator: the text between two documents of one group.
     """
@@ -42,7 +42,7 @@ class Isolation:
 
     def places(self, documents: Sequence[Document]) -> tuple[int, ...]:
         """Per document the number of what it shares a group with; documents of one origin have the same."""
-        return passage_keys([self._passage(d) for d in documents], self.group_by or "source").places
+        return passage_keys([self._passage(d) for d in documents], grouping_of(self.group_size, self.group_by)).places
 
     def _passage(self, document: Document) -> Passage:
         text = _formatted(document, self.document_prompt)

@@ -57,7 +57,7 @@ class DiverseRetriever(BaseRetriever):
         *,
         sources: int = 10,
         per_origin: int = 2,
-        group_by: GroupNodesBy = "source",
+        group_by: GroupNodesBy = "origin",
         max_passages: int = 1000,
         fetch: Fetch | None = None,
         afetch: AsyncFetch | None = None,

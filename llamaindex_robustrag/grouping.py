@@ -1,43 +1,35 @@
-"""Retrieved nodes as isolation groups: one source document, one group (paper, section III-A, IsoGroup)."""
+"""Retrieved nodes as isolation groups: one origin, one group (paper, section III-A, IsoGroup)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 
-from robustrag_integrations.passages import GroupBy, Passage, PassageGroup, isolate
+from robustrag_integrations.passages import ORIGIN, PASSAGE, GroupBy, Passage, PassageGroup, grouping_of, isolate
 
-GroupNodesBy = Literal["source", "node"] | Callable[[NodeWithScore], Hashable]
+GroupNodesBy = str | Callable[[NodeWithScore], Hashable]
 
-_NODE = "node"
-_NO_SOURCES = (
-    "no node has a source document (node.source_node), so each node is a group: a document that was cut into several "
-    "nodes has several votes; set the SOURCE relationship, or pass group_by="
-)
+_NODE = "_robustrag_node"
 
 
 @dataclass(frozen=True)
 class GroupedNodes:
-    """Groups of nodes, and what a reader of the answer should know about how they came about.
+    """Groups of nodes.
 
     Attributes:
-        groups: one per source document, key or node.
-        by: what the passages of a group have in common, in the core's terms; None where each is a group by itself.
-        warnings: what the core cannot know.
+        groups: one per origin, key or node.
+        by: what the passages of a group have in common, in the core's terms.
     """
 
     groups: tuple[PassageGroup, ...]
-    by: GroupBy | None = None
-    warnings: tuple[str, ...] = ()
+    by: GroupBy
 
 
 def check_group_by(group_by: object) -> None:
     """Raise ValueError unless nodes can be grouped by this."""
-    if group_by not in ("source", "node") and not callable(group_by):
-        raise ValueError(f"group_by={group_by!r}: use 'source', 'node' or a function from a NodeWithScore to a key")
+    grouping_of(1, group_by)  # type: ignore[arg-type]
 
 
 def group_nodes(nodes: Sequence[NodeWithScore], group_by: GroupNodesBy) -> GroupedNodes:
@@ -45,21 +37,16 @@ def group_nodes(nodes: Sequence[NodeWithScore], group_by: GroupNodesBy) -> Group
 
     Args:
         nodes: what was retrieved, best first. Their text is what the model reads: `get_content(MetadataMode.LLM)`.
-        group_by: `"source"`: nodes of one source document (`node.source_node.node_id`) share a group, so that a
-            document has one vote however many of its nodes were retrieved. `"node"`: every node is a group. A
-            function: nodes of one key share a group; a node for which it raises or gives no usable key has none.
-
-    Nodes without a source or key share one group, since leaving it out must not gain votes. If no node at all has a
-    source, there is nothing to gain: each of them is a group of its own, and the answer carries a warning.
+        group_by: as for the core's `isolate`. `"origin"`: nodes of one file or page share a group, as their metadata
+            says (`file_path`, `source`, `url`, ...), else those of one source document (`node.source_node`), however
+            many documents a file was loaded as. `"passage"`: every node is a group. A function takes the
+            `NodeWithScore`; a node for which it raises or gives no usable key has none.
     """
     passages = [_passage(n) for n in nodes]
-    if callable(group_by):
-        return _grouped(passages, _by_node(group_by))
-    if group_by == "node":
-        return _grouped(passages, _by_node(_id_of))
-    if passages and all(passage.source is None for passage in passages):
-        return _grouped(passages, _by_node(_id_of), _NO_SOURCES)
-    return _grouped(passages, "source")
+    if group_by == PASSAGE:  # a node that was retrieved twice is one
+        return GroupedNodes(isolate(passages, by=lambda passage: passage.id), PASSAGE)
+    by: GroupBy = _by_node(group_by) if callable(group_by) else grouping_of(1, group_by)
+    return GroupedNodes(isolate(passages, by=by), by)
 
 
 def node_places(nodes: Sequence[NodeWithScore], group_by: GroupNodesBy) -> tuple[int, ...]:
@@ -70,7 +57,7 @@ def node_places(nodes: Sequence[NodeWithScore], group_by: GroupNodesBy) -> tuple
 
 def group_texts(texts: Sequence[str]) -> GroupedNodes:
     """Bare texts, of which nothing is known but their order: each is a group."""
-    return GroupedNodes(isolate(texts))
+    return GroupedNodes(isolate(texts), ORIGIN)
 
 
 def source_of(node: BaseNode) -> str | None:
@@ -85,16 +72,9 @@ def source_of(node: BaseNode) -> str | None:
 def _passage(found: NodeWithScore) -> Passage:
     node = found.node
     text = node.get_content(MetadataMode.LLM) or ""
-    return Passage(text, id=node.node_id, source=source_of(node), metadata={_NODE: found})
-
-
-def _grouped(passages: Sequence[Passage], by: GroupBy, *warnings: str) -> GroupedNodes:
-    return GroupedNodes(isolate(passages, by=by), by, warnings)
+    metadata = {**node.metadata, _NODE: found}
+    return Passage(text, id=node.node_id, source=metadata.get("source"), metadata=metadata, document_id=source_of(node))
 
 
 def _by_node(key: Callable[[NodeWithScore], Hashable]) -> GroupBy:
     return lambda passage: key(passage.metadata[_NODE])
-
-
-def _id_of(found: NodeWithScore) -> str:
-    return found.node.node_id

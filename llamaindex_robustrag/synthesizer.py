@@ -74,7 +74,8 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         output_cls: the pydantic class of the final answer; an abstention stays a `Response` with words.
         callback_manager: gets the synthesis events. The LLM keeps its own.
         prompt_helper: knows what fits into the window; passages are cut within a group, never repacked across groups.
-        group_by: `"source"` (one source document, one group), `"node"`, or a function from a `NodeWithScore` to a key.
+        group_by: what has one vote: `"origin"` (a file, page or source document), `"site"`, `"passage"` (each node),
+            the name of a metadata entry, or a function from a `NodeWithScore` to a key.
         min_radius: an answer with a smaller radius is withheld; an abstention that says why takes its place. Nothing
             is streamed before the radius is known.
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
@@ -115,7 +116,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         output_cls: type[BaseModel] | None = None,
         callback_manager: CallbackManager | None = None,
         prompt_helper: PromptHelper | None = None,
-        group_by: GroupNodesBy = "source",
+        group_by: GroupNodesBy = "origin",
         min_radius: int = 0,
         accept_sampling: bool = False,
         citation_markers: bool = False,
@@ -300,7 +301,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             grouped.groups,
             choices if choices is not None else self._choices,
             grouped.by,
-            (*self._caveats(), *grouped.warnings),
+            self._caveats(),
             self._local.codec if self._local is not None else None,
             self._min_radius,
             self._caveats,

@@ -26,7 +26,7 @@ class GroupReport:
     Attributes:
         index: the group's place (0-based), as given by `isolate`.
         passage_ids: the ids of its passages, in rank order.
-        sources: the sources of its passages, without repeats.
+        origins: where its passages are from, as their metadata spells it, without repeats.
         status: `supports` the answer; says part of it (`partial`); was `left_out`, so that enough groups
             agree with it, though the answer does not say so; was `outvoted`; `abstained`; or `failed` (counted as an
             abstention).
@@ -45,7 +45,7 @@ class GroupReport:
 
     index: int
     passage_ids: tuple[str, ...]
-    sources: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
     status: GroupStatus = "abstained"
     response: str | None = None
     keywords: tuple[str, ...] = ()
@@ -123,7 +123,7 @@ class RobustAnswer:
         cited = [g for g in self.groups if g.status == "supports" and g.words and not self.abstained]
         cited = cited or [g for g in self.groups if g.status == "partial" and g.words and not self.abstained]
         return tuple(
-            Citation(number, g.index, g.passage_ids, g.sources, g.ranks, g.words) for number, g in enumerate(cited, 1)
+            Citation(number, g.index, g.passage_ids, g.origins, g.ranks, g.words) for number, g in enumerate(cited, 1)
         )
 
     def supporting(self, items: Sequence[T]) -> list[T]:
@@ -203,7 +203,7 @@ def _row(group: GroupReport, unit: str) -> tuple[str, ...]:
 
 
 def _names(of: GroupReport | Citation) -> str:
-    return printable(", ".join(of.sources or of.passage_ids), 60)
+    return printable(", ".join(of.origins or of.passage_ids), 60)
 
 
 def _determinism_lines(found: Determinism) -> list[str]:

@@ -25,7 +25,7 @@ class Citation:
         number: its number (1-based) in marked text.
         group: the group's index.
         passage_ids: the ids of its passages.
-        sources: their sources, without repeats.
+        origins: where they are from, without repeats.
         ranks: their places (0-based) among the passages that the defence was given.
         words: what of the answer the group says.
     """
@@ -33,7 +33,7 @@ class Citation:
     number: int
     group: int
     passage_ids: tuple[str, ...]
-    sources: tuple[str, ...]
+    origins: tuple[str, ...]
     ranks: tuple[int, ...]
     words: tuple[str, ...]
 

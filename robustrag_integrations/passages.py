@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from robustrag_integrations.checks import check_at_least
+from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.keys import Keys, keys_of, label
 from robustrag_integrations.origins.metadata import FIELDS, origin_in
 from robustrag_integrations.origins.names import Origin
@@ -51,7 +52,11 @@ class Passage:
             Exception: metadata of a kind that fails when it is read.
         """
         found = self.named(FIELDS)
-        return Origin(self.document_id) if found is None and self.document_id is not None else found
+        return (
+            Origin(self.document_id, given=self.document_id)
+            if found is None and self.document_id is not None
+            else found
+        )
 
     def named(self, fields: Sequence[str]) -> Origin | None:
         """What the first of these entries names that names anything; `source` is one of them."""
@@ -82,10 +87,29 @@ class PassageGroup:
         """The passages' texts in rank order."""
         return self.separator.join(p.text for p in self.passages)
 
+    @cached_property
+    def origins(self) -> tuple[str, ...]:
+        """Where the passages are from, as their metadata spells it, without repeats."""
+        found: dict[Origin, str] = {}
+        for passage in self.passages:
+            if (origin := _readable_origin(passage)) is not None:
+                found.setdefault(origin, origin.given)
+        return tuple(found.values())
+
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to read: such a group abstains without being asked."""
         return not any(p.text.strip() for p in self.passages)
+
+
+def _readable_origin(passage: Passage) -> Origin | None:
+    """The passage's origin; None, too, where its metadata fails when it is read."""
+    try:
+        return passage.origin
+    except INTERRUPTS:
+        raise
+    except BaseException:
+        return None
 
 
 def as_passages(passages: Iterable[str | Passage]) -> tuple[Passage, ...]:
@@ -158,8 +182,8 @@ def passage_keys(passages: Sequence[Passage], by: GroupBy) -> Keys:
     if by == PASSAGE:
         return Keys(tuple(range(len(passages))), (None,) * len(passages))
     keys = keys_of(passages, _key_of(by))
-    if by in (ORIGIN, SITE) and None not in keys.missing:
-        return Keys(tuple(range(len(passages))), keys.missing)
+    if by in (ORIGIN, SITE) and None not in keys.missing:  # each by itself; what was retrieved twice is one
+        return Keys(keys_of(passages, lambda passage: (passage.id, passage.text)).places, keys.missing)
     return keys
 
 
@@ -193,7 +217,7 @@ def grouping_of(group_size: int, by: GroupBy | None) -> GroupBy:
     """
     check_at_least(1, group_size=group_size)
     if by is None:
-        return PASSAGE
+        return ORIGIN if group_size == 1 else PASSAGE
     if not callable(by) and (not isinstance(by, str) or not by.strip()):
         raise ValueError(
             f"group_by={by!r}: use 'origin', 'site', 'passage', the name of a metadata entry such as 'author', or a "
@@ -229,7 +253,7 @@ def keyless_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> list
     if not reasons:
         return []
     total, missing = sum(len(group.passages) for group in groups), reasons.total()
-    if by in (ORIGIN, SITE) and missing == total == len(groups):
+    if by in (ORIGIN, SITE) and missing == total:
         return [
             f"none of the {total} passages names its origin (file_path, source, url, ...), so each is a group: a text "
             "that was cut into several passages has several votes; give each its source, or pass group_by="

@@ -66,13 +66,13 @@ def retriever_engine(walk: Walk, thing: RetrieverQueryEngine, place: Place) -> S
 def citation_engine(walk: Walk, thing: CitationQueryEngine, place: Place) -> Steps:
     """It splits nodes before they are grouped."""
     synthesizer = getattr(thing, "_response_synthesizer", None)
-    if isinstance(synthesizer, RobustRAGSynthesizer) and synthesizer.group_by == "node":
+    if isinstance(synthesizer, RobustRAGSynthesizer) and synthesizer.group_by == "passage":
         yield Finding(
             "split-nodes",
             place.path,
             type(thing).__name__,
-            "it splits each node into several, and group_by='node' gives each of them a vote",
-            "pass group_by='source' to the RobustRAGSynthesizer",
+            "it splits each node into several, and group_by='passage' gives each of them a vote",
+            "leave group_by out of the RobustRAGSynthesizer",
         )
     yield from retriever_engine(walk, thing, place)  # type: ignore[arg-type]
 

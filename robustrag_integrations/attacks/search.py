@@ -88,6 +88,9 @@ def adaptive(
     clean = defense.answer(query, items, choices=choices)
     guarded = GuardedMetric(metric)
 
+    # Where no passage has a source, groups are of one passage, whatever the defence groups by.
+    labels = [p.source for p in items]
+
     def place(made: Sequence[Crafted]) -> _Placed:
         texts = [m.text for m in made][:limit]
         kept = list(items)
@@ -96,7 +99,7 @@ def adaptive(
                 kept.pop(random.randrange(len(kept)))
         listed = kept[: max(limit - len(texts), 0)]
         for i, text in enumerate(texts):
-            source = random.choice([p.source for p in items] + [f"attacker {i}"]) if items else None
+            source = random.choice(labels + [f"attacker {i}"] * any(labels)) if labels else None
             listed.insert(random.randint(0, len(listed)), Passage(text, id=f"planted{i}", source=source))
         return _Placed(listed, frozenset(f"planted{i}" for i in range(len(texts))))
 

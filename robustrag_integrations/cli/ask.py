@@ -21,7 +21,7 @@ from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import METHODS, VANILLA
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.models.base import DecodingModel, TextModel
-from robustrag_integrations.passages import Passage
+from robustrag_integrations.passages import ORIGIN, PASSAGE, Passage
 
 _DESCRIPTION = """\
 Read documents, retrieve the passages that fit a question, ask the model about each
@@ -31,11 +31,12 @@ sources could have said anything else without changing the answer.
 
 _EPILOG = """\
 who has a vote:
-  One source, one vote. A source is a file, or what a JSONL row names as its "source";
-  a long file is cut into many passages, but still has one vote, so that writing more
-  gains nothing. The --top-k best sources are asked, each with its --per-source best
-  passages. --group-by none gives every passage its own vote: use it when the
-  passages of one file come from different authors.
+  One source, one vote. A source is a file, or what a JSONL row names as its "source",
+  "url", "file_path" or the like; a long file is cut into many passages, but still has
+  one vote, so that writing more gains nothing. The --top-k best sources are asked, each
+  with its --per-source best passages. --group-by site gives each web site one vote,
+  --group-by author each value of the rows' "author", --group-by passage every passage:
+  use it when the passages of one file come from different authors.
 
 files that are read:
   .txt .text .md .markdown .pdf, and .jsonl with one object per line:
@@ -94,7 +95,7 @@ def _add_retrieval(parser: argparse.ArgumentParser) -> None:
         type=whole_number(1, 1000),
         default=10,
         metavar="K",
-        help="how many sources are asked; with --group-by none, how many passages (default 10)",
+        help="how many sources are asked; with --group-by passage, how many passages (default 10)",
     )
     group.add_argument(
         "--per-source",
@@ -105,9 +106,11 @@ def _add_retrieval(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--group-by",
-        choices=("source", "none"),
-        default="source",
-        help="what has one vote: source (default), or none: every passage by itself",
+        type=some_text,
+        default=ORIGIN,
+        metavar="WHAT",
+        help="what has one vote: origin (default: a file or page), site, passage, or an entry of JSONL rows such as "
+        "author",
     )
     group.add_argument(
         "--chunk-size",
@@ -177,8 +180,8 @@ def _retrieve(args: argparse.Namespace, progress: Progress) -> tuple[list[Passag
         complain(f"skipped: {skipped.reason}")
     chunks = split(reading.documents, args.chunk_size)
     progress.step(f"searching {len(chunks):,} passages of {len(reading.documents):,} documents")
-    per_source = args.per_source if args.group_by == "source" else None
-    found = BM25Index(chunks).search(args.question, args.top_k, per_source=per_source)
+    per_source = None if args.group_by == PASSAGE else args.per_source
+    found = BM25Index(chunks).search(args.question, args.top_k, per_source=per_source, by=args.group_by)
     return found, [{"path": s.path, "reason": s.reason} for s in reading.skipped]
 
 
@@ -199,8 +202,7 @@ def _defense(args: argparse.Namespace, name: str, model: TextModel) -> Defense:
         return made
     if METHODS[name].needs_probabilities and not isinstance(model, DecodingModel):
         raise UsageError(f"--defense {name} needs token probabilities, which {model.description} does not give")
-    group_by = "source" if args.group_by == "source" else None
-    made = METHODS[name].build(model, task=task, group_by=group_by, **given_thresholds(args, name))
+    made = METHODS[name].build(model, task=task, group_by=args.group_by, **given_thresholds(args, name))
     made.accept_sampling = args.accept_sampling
     return made
 
@@ -209,5 +211,5 @@ def _advise(args: argparse.Namespace, answer: RobustAnswer, passages: Sequence[P
     """Say why there is no answer or no radius, where the documents are the reason."""
     if not passages:
         complain("note: no passage shares a word with the question")
-    elif args.group_by == "source" and len(answer.groups) == 1 < len(passages) and answer.defense != "vanilla":
-        complain("note: all passages found have one source, hence one vote; see --group-by none")
+    elif args.group_by != PASSAGE and len(answer.groups) == 1 < len(passages) and answer.defense != "vanilla":
+        complain("note: all passages found have one source, hence one vote; see --group-by passage")

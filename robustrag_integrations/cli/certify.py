@@ -11,6 +11,7 @@ from robustrag_integrations.cli.arguments import (
     add_metric,
     add_model,
     passages_asked,
+    some_text,
     whole_number,
 )
 from robustrag_integrations.cli.models import named_model
@@ -89,6 +90,13 @@ def add(commands: Any) -> None:
         "--top-k", type=passages_asked, metavar="K", help="passages per question (default: all; 10 for demo)"
     )
     parser.add_argument("--group-size", type=whole_number(1, 100), default=1, metavar="N", help="passages per group")
+    parser.add_argument(
+        "--group-by",
+        type=some_text,
+        default="passage",
+        metavar="WHAT",
+        help="what has one vote: passage (default, as in the paper), origin, or site",
+    )
     parser.add_argument("--limit", type=whole_number(1, 1_000_000), metavar="N", help="only the first N questions")
     parser.add_argument("--output", metavar="FILE", help="keep the rows as JSON lines, and resume from there")
     parser.add_argument("--json", action="store_true", help="print the summary as data instead of a table")
@@ -136,7 +144,12 @@ def config_of(args: argparse.Namespace) -> dict[str, Any]:
         "limit": args.limit,
         "models": [{"name": args.model, **served, **short}],
         "defenses": [
-            {"name": args.defense, "group_size": args.group_size, **given_thresholds(args, args.defense)},
+            {
+                "name": args.defense,
+                "group_size": args.group_size,
+                "group_by": args.group_by,
+                **given_thresholds(args, args.defense),
+            },
         ],
         "attacks": [],
         "top_k": args.top_k or (10 if args.data == "demo" else "all"),

@@ -148,6 +148,13 @@ def _add_settings(group: Any) -> None:
     group.add_argument(
         "--group-size", nargs="+", type=whole_number(1, 100), metavar="N", help="passages per group (default 1)"
     )
+    group.add_argument(
+        "--group-by",
+        nargs="+",
+        type=some_text,
+        metavar="WHAT",
+        help="what has one vote: passage (default, as in the paper), origin, or site",
+    )
 
 
 def _add_certificates(group: Any) -> None:
@@ -268,7 +275,7 @@ def _set_certify(merged: dict[str, Any], args: argparse.Namespace) -> None:
 def _set_settings(merged: dict[str, Any], args: argparse.Namespace) -> None:
     """Give every defence of the right kind the values of the flags."""
     kinds_of = {name: tuple(of_methods) for name, of_methods in thresholds().items()}
-    for setting, kinds in {**kinds_of, "group_size": tuple(METHODS)}.items():
+    for setting, kinds in {**kinds_of, "group_size": tuple(METHODS), "group_by": tuple(METHODS)}.items():
         values = getattr(args, setting)
         if values is None:
             continue

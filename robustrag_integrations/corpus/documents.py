@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from robustrag_integrations.errors import RobustRAGError
 
@@ -18,13 +20,15 @@ class Document:
     Attributes:
         text: all of it, in valid Unicode.
         id: a label, for reports.
-        source: who wrote it, as far as is known: the file, or a JSONL row's `source`. The unit that is isolated
-            when passages are grouped by source.
+        source: who wrote it, as far as is known: the file, or a JSONL row's `source`; None where another entry of its
+            metadata names its origin.
+        metadata: the other entries of a JSONL row.
     """
 
     text: str
     id: str
-    source: str
+    source: str | None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from robustrag_integrations.corpus.files import SourceFile
 from robustrag_integrations.corpus.pdf_text import PDFError, PDFLimits
 from robustrag_integrations.corpus.pdf_worker import PDFWorker
 from robustrag_integrations.display import printable
+from robustrag_integrations.origins.metadata import origin_in
 
 LARGEST_FILE = 64 * 1024 * 1024  # bytes
 MOST_ROWS = 500_000  # of one JSONL file
@@ -142,8 +143,15 @@ def _row(line: str, number: int, file: SourceFile) -> Document:
     given = row.get("id")
     identity = valid_text(str(given)) if isinstance(given, (str, int)) else f"{file.name}:{number}"
     text = _titled(valid_text(row.get("title") or ""), valid_text(row["text"]))
-    # A row without a source belongs to the file: leaving the source out must not gain a vote.
-    return Document(text, id=identity, source=valid_text(row.get("source") or "") or file.name)
+    others = {valid_text(k): v for k, v in row.items() if k not in ("text", "title", "id", "source")}
+    metadata = {name: _entry(value) for name, value in others.items() if isinstance(value, str | int | float)}
+    # A row that names no origin belongs to the file: leaving it out must not gain a vote.
+    source = valid_text(row.get("source") or "") or (None if origin_in(metadata) else file.name)
+    return Document(text, id=identity, source=source, metadata=metadata)
+
+
+def _entry(value: str | float) -> str | float:
+    return valid_text(value) if isinstance(value, str) else value
 
 
 def _titled(title: str, text: str) -> str:

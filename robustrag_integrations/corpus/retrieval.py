@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from robustrag_integrations.corpus.extras import needed
-from robustrag_integrations.keys import keys_of
-from robustrag_integrations.passages import Passage
+from robustrag_integrations.passages import ORIGIN, GroupBy, Passage, passage_keys
 from robustrag_integrations.sources import choose
 
 _WORD = r"(?u)\b\w+\b"
@@ -34,7 +33,7 @@ class BM25Index:
     def __len__(self) -> int:
         return len(self._passages)
 
-    def search(self, query: str, k: int, *, per_source: int | None = None) -> list[Passage]:
+    def search(self, query: str, k: int, *, per_source: int | None = None, by: GroupBy = ORIGIN) -> list[Passage]:
         """The passages that share words with the query, best first; earlier ones first among equals.
 
         Args:
@@ -42,6 +41,7 @@ class BM25Index:
             k: how many passages at most; with `per_source`, how many different sources.
             per_source: at most this many passages of one source, so that one long file cannot crowd out all others.
                 None: no such limit.
+            by: what a source is, as for `isolate`.
 
         Raises:
             ValueError: `k` or `per_source` is below 1.
@@ -52,7 +52,7 @@ class BM25Index:
         ranked = self._ranked(query)
         if per_source is None:
             return ranked[:k]
-        return [ranked[rank] for rank in choose(keys_of(ranked, _source).places, k, per_source)]
+        return [ranked[rank] for rank in choose(passage_keys(ranked, by).places, k, per_source)]
 
     def _ranked(self, query: str) -> list[Passage]:
         words = [w for w in self._words([query])[0] if w in self._vocabulary] if self._vocabulary else []
@@ -69,7 +69,3 @@ class BM25Index:
             texts, token_pattern=_WORD, stopwords="en", return_ids=False, show_progress=False
         )
         return found
-
-
-def _source(passage: Passage) -> str | None:
-    return passage.source

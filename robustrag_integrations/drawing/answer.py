@@ -154,7 +154,7 @@ def _sources(
     group: Mapping[str, Any], passages: Sequence[Mapping[str, Any]] | None, limits: Limits
 ) -> Iterator[Element]:
     if passages is None:
-        names = group["sources"] or group["passage_ids"]
+        names = group["origins"] or group["passage_ids"]
         yield h("span", one_line(", ".join(names), 120), dir="auto", cls="source")
         return
     for passage in passages:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from robustrag_integrations.normalise import few_marks
@@ -30,10 +30,12 @@ class Origin:
     Attributes:
         name: for an address `host[:port]/path[?query]`, for a file its path with forward slashes, else the label.
         host: of an address; None for anything else.
+        given: as metadata spells it.
     """
 
     name: str
     host: str | None = None
+    given: str = field(default="", compare=False)
 
     @property
     def page(self) -> str:
@@ -48,27 +50,26 @@ def origin_named(text: str, *, is_file: bool = False) -> Origin | None:
         text: as metadata has it.
         is_file: whether it is known to be a path, so that "x.com/a" is a folder.
     """
-    text = text.strip()
+    given = text.strip()
+    name, is_address = _name(given, is_file)
+    return Origin(name, host_of(name) if is_address else None, given) if name else None
+
+
+def _name(text: str, is_file: bool) -> tuple[str | None, bool]:
+    """The name, and whether it is an address."""
     if match := _WEB.match(text):
-        return _address(text[match.end() :])
+        return address_name(text[match.end() :]), True
     if match := _SCHEME.match(text):
         scheme, rest = match[1].lower(), text[match.end() :]
         if scheme == "file":
-            return _file(unquote(rest.partition("#")[0].partition("?")[0].removeprefix("localhost")))
-        return Origin(f"{scheme}://{rest}")  # s3://bucket/key: another space of names
-    if not is_file and text.startswith("//"):
-        return _address(text[2:])
-    if not is_file and _BARE.match(text[:_LONGEST_HOST]):
-        return _address(text)
-    return _file(text)
+            return _file_name(unquote(rest.partition("#")[0].partition("?")[0].removeprefix("localhost"))), False
+        return f"{scheme}://{rest}", False  # s3://bucket/key: another space of names
+    if not is_file and (text.startswith("//") or _BARE.match(text[:_LONGEST_HOST])):
+        return address_name(text.lstrip("/")), True
+    return _file_name(text), False
 
 
-def _address(text: str) -> Origin | None:
-    name = address_name(text)
-    return Origin(name, host_of(name)) if name else None
-
-
-def _file(text: str) -> Origin | None:
+def _file_name(text: str) -> str:
     """A path without detours; labels that are no paths ("Anna Lind") stay as they are."""
     path = unicodedata.normalize("NFC", few_marks(_PLACE_IN_FILE.sub("", text))).replace("\\", "/")
     if path.startswith("/") and _DRIVE.match(path, 1):
@@ -76,4 +77,4 @@ def _file(text: str) -> Origin | None:
     windows = bool(_DRIVE.match(path)) or text.startswith("\\\\")
     rooted = "/" if path.startswith("/") else ""
     name = rooted + "/".join(resolved(path.split("/"), rooted=bool(rooted) or windows))
-    return Origin(name.lower() if windows else name) if name else None  # Windows does not tell cases apart
+    return name.lower() if windows else name  # Windows does not tell cases apart

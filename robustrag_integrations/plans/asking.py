@@ -169,8 +169,7 @@ def report(group: PassageGroup, response: Response | None = None, /, **findings:
         if response.text is None:
             findings = {"status": "failed", "error": printable(redacted(response.error or "failed"), 300), **findings}
     ids = tuple([p.id or "" for p in group.passages])
-    sources = tuple(dict.fromkeys([p.source for p in group.passages if p.source is not None]))
-    return GroupReport(group.index, ids, sources, ranks=group.ranks, **findings)
+    return GroupReport(group.index, ids, group.origins, ranks=group.ranks, **findings)
 
 
 def truncation_warnings(truncated: Sequence[bool]) -> list[str]:

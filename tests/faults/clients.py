@@ -136,7 +136,7 @@ class LlamaIndexClient:
             http_client=self._http,
             async_http_client=self._ahttp,
         )
-        settings: dict[str, Any] = {"group_by": "node", "timeout": timeout, "attempts": 1, "extractor": phrase}
+        settings: dict[str, Any] = {"group_by": "passage", "timeout": timeout, "attempts": 1, "extractor": phrase}
         self._whole = RobustRAGSynthesizer(llm=llm, **settings)
         self._streaming = RobustRAGSynthesizer(llm=llm, streaming=True, **settings)
         self._nodes = [NodeWithScore(node=TextNode(text=p, id_=str(n)), score=1.0) for n, p in enumerate(PASSAGES)]

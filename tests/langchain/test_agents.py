@@ -208,7 +208,7 @@ async def test_the_graph_node_answers_from_the_state(web: ListRetriever, asynchr
     state = await graph.ainvoke(given, config) if asynchronously else graph.invoke(given, config)
     assert state["answer"] == "It is Paris indeed"
     stored = graph.get_state(config).values
-    assert stored["robustness"]["groups"][0]["sources"] == ["https://evil.example"]
+    assert stored["robustness"]["groups"][0]["origins"] == ["https://evil.example"]
     assert stored["context"] == web.documents
 
 

@@ -282,7 +282,7 @@ def test_it_is_pickled_copied_and_written_as_langchains_own_wrappers_are() -> No
 
 
 def test_documents_without_a_source_are_one_source_among_others() -> None:
-    documents = [Document(f"nameless {i}") for i in range(20)] + corpus(flood=5)
+    documents = [Document(f"nameless {i}") for i in range(10)] + corpus(flood=5)
     found = DiverseRetriever(Counted(docs=documents), sources=5).invoke(QUERY)
     assert sum("source" not in d.metadata for d in found) == 2
     assert len({d.metadata.get("source") for d in found}) == 5

@@ -44,7 +44,7 @@ def test_chunks_of_one_source_have_one_vote() -> None:
     result = chain.invoke({"input": QUESTION, "context": [*chunks, *truthful(8)]})
     assert "Paris" in result["answer"]
     assert len(result["robustness"].groups) == 9
-    assert result["robustness"].groups[0].sources == ("https://evil.example",)
+    assert result["robustness"].groups[0].origins == ("https://evil.example",)
     assert result["robustness"].radius == 1
 
 
@@ -101,7 +101,7 @@ def test_ids_and_sources_are_in_the_report() -> None:
     chain = create_robust_documents_chain(Reader(), PROMPT, return_robustness=True)
     groups = chain.invoke({"input": QUESTION, "context": documents})["robustness"].groups
     assert [g.passage_ids for g in groups] == [("doc-0",), ("doc-1",), ("doc-2",)]
-    assert groups[0].sources == ("https://0.example",)
+    assert groups[0].origins == ("https://0.example",)
 
 
 @settings(max_examples=60, deadline=None)

@@ -90,34 +90,34 @@ def test_the_nodes_of_one_document_share_one_group_wherever_they_rank(llm: FactR
     response = RobustRAGSynthesizer(llm=llm).synthesize(QUESTION, nodes)
     report = response.metadata["robustrag"]
     assert report["groups"][0]["passage_ids"] == ["node-0", "node-5", "node-6"]
-    assert [g["sources"] for g in report["groups"]] == [["evil"], ["a"], ["b"], ["c"], ["d"]]
+    assert [g["origins"] for g in report["groups"]] == [["evil"], ["a"], ["b"], ["c"], ["d"]]
     assert str(response) == "Paris"
     assert report["warnings"] == []
 
 
 def test_nodes_without_a_source_share_a_group_when_others_have_one() -> None:
     nodes = nodes_of(["a", "b", "c", "d"], ["x", None, "y", None])
-    found = group_nodes(nodes, "source")
+    found = group_nodes(nodes, "origin")
     assert [[p.id for p in g.passages] for g in found.groups] == [["node-0"], ["node-1", "node-3"], ["node-2"]]
-    assert "2 of 4 passages have no source; they share one group" in warnings_of(nodes)
+    assert "2 of 4 passages have no origin; they share one group" in warnings_of(nodes)
 
 
 def test_nodes_are_groups_of_their_own_with_a_warning_when_none_has_a_source() -> None:
     nodes = nodes_of(truthful(4), [None] * 4)
-    assert [[p.id for p in g.passages] for g in group_nodes(nodes, "source").groups] == [
+    assert [[p.id for p in g.passages] for g in group_nodes(nodes, "origin").groups] == [
         ["node-0"], ["node-1"], ["node-2"], ["node-3"]
     ]  # fmt: skip
-    assert any("no node has a source document" in w for w in warnings_of(nodes))
+    assert any("none of the 4 passages names its origin" in w for w in warnings_of(nodes))
 
 
 def test_the_same_node_retrieved_twice_has_one_vote() -> None:
     nodes = nodes_of(["a", "b"], [None, None])
-    assert len(group_nodes([*nodes, nodes[0]], "source").groups) == 2
-    assert len(group_nodes([*nodes, nodes[0]], "node").groups) == 2
+    assert len(group_nodes([*nodes, nodes[0]], "origin").groups) == 2
+    assert len(group_nodes([*nodes, nodes[0]], "passage").groups) == 2
 
 
-def test_group_by_node_makes_every_node_a_group() -> None:
-    assert len(group_nodes(nodes_of(["a", "b", "c"], ["x", "x", "x"]), "node").groups) == 3
+def test_group_by_passage_makes_every_node_a_group() -> None:
+    assert len(group_nodes(nodes_of(["a", "b", "c"], ["x", "x", "x"]), "passage").groups) == 3
 
 
 def test_a_function_groups_and_what_it_fails_on_shares_a_group() -> None:
@@ -145,8 +145,8 @@ def test_keys_made_to_be_unequal_win_no_votes(make: Any, llm: FactReader) -> Non
 
 
 def test_grouping_by_anything_else_is_refused(llm: FactReader) -> None:
-    with pytest.raises(ValueError, match="group_by='documents': use 'source', 'node' or a function"):
-        RobustRAGSynthesizer(llm=llm, group_by="documents")
+    with pytest.raises(ValueError, match="use 'origin', 'site', 'passage', the name of a metadata entry"):
+        RobustRAGSynthesizer(llm=llm, group_by=3)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

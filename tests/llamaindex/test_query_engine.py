@@ -80,7 +80,7 @@ def test_from_args_passes_settings_on_and_refuses_what_excludes_each_other(
     clean: VectorStoreIndex, llm: FactReader
 ) -> None:
     retriever = clean.as_retriever()
-    engine = RobustRAGQueryEngine.from_args(retriever, llm=llm, alpha=0.5, group_by="node", streaming=True)
+    engine = RobustRAGQueryEngine.from_args(retriever, llm=llm, alpha=0.5, group_by="passage", streaming=True)
     report = engine.query(QUESTION)
     assert list(report.response_gen)
     assert report.metadata["robustrag"]["settings"]["alpha"] == "1/2"
@@ -166,7 +166,7 @@ def test_trap_a_robust_outer_synthesizer_has_only_answers_that_nobody_shares(too
             sub_question = re.search(r"\((\d)\)", prompt)
             return ["Oslo", "Lima", "Cairo"][int(sub_question[1])] if sub_question else super()._said(prompt)
 
-    outer = RobustRAGSynthesizer(llm=Unique(), alpha=0.6, group_by="node")
+    outer = RobustRAGSynthesizer(llm=Unique(), alpha=0.6, group_by="passage")
     engine = SubQuestionQueryEngine(Three(), outer, [tool], verbose=False, use_async=False)
     assert str(engine.query(QUESTION)) == "I don't know"
     assert [f.kind for f in find_undefended(engine)] == ["outer-synthesizer"]

@@ -47,7 +47,7 @@ async def test_a_planted_document_among_honest_ones_loses(local: LocalModel, ret
     assert PLANTED in [n.node.text for n in response.source_nodes]
     assert "tarsk" in str(response).casefold()
     assert "ombrel" not in str(response).casefold()
-    assert {g["sources"][0] for g in report["groups"]} <= {d.doc_id for d in DOCUMENTS}
+    assert {g["origins"][0] for g in report["groups"]} <= {d.doc_id for d in DOCUMENTS}
     assert str(await engine.aquery(ASKED)) == str(response)
 
 

@@ -242,7 +242,7 @@ def test_a_citation_engine_is_defended_unless_every_node_has_a_vote(clean: Vecto
         return CitationQueryEngine.from_args(clean, llm=llm, response_synthesizer=synthesizer)
 
     assert kinds(engine()) == []
-    assert kinds(engine(group_by="node")) == ["split-nodes"]
+    assert kinds(engine(group_by="passage")) == ["split-nodes"]
     assert kinds(CitationQueryEngine.from_args(clean, llm=llm)) == ["stock-synthesizer"]
 
 

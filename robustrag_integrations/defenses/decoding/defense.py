@@ -39,7 +39,8 @@ class DecodingAggregation(Defense):
         prompts: your own `PromptSet`; None for the project's.
         slack: what every comparison of the radius is widened by, for float noise between runs; default 2**-10.
         group_size: omega, adjacent passages per group.
-        group_by: `"source"` or a function from Passage to a key, in place of `group_size`.
+        group_by: what has one vote: `"origin"` (default: a file, page or document), `"site"`, `"passage"`, the name of
+            a metadata entry, or a function from Passage to a key (`isolate`).
         min_radius: an answer with a smaller radius is withheld; an abstention that says why takes its place.
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
             `answer.determinism` still says what holds.

@@ -34,7 +34,8 @@ class MajorityVoting(TextDefense):
         cut_replies: what a reply does that was cut at its limit of tokens or by a content filter: `"abstain"`
             (default: unless its first line was complete by then) or `"count"` (as far as it goes, with a warning).
         group_size: omega, adjacent passages per group.
-        group_by: `"source"` or a function from Passage to a key, in place of `group_size`.
+        group_by: what has one vote: `"origin"` (default: a file, page or document), `"site"`, `"passage"`, the name of
+            a metadata entry, or a function from Passage to a key (`isolate`).
         min_radius: an answer with a smaller radius is withheld; an abstention that says why takes its place.
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
             `answer.determinism` still says what holds.

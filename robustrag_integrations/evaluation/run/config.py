@@ -21,7 +21,7 @@ from robustrag_integrations.evaluation.run.sections import Section, shown
 from robustrag_integrations.evaluation.score.rows import AttackSpec
 from robustrag_integrations.models.named import NamedModel
 from robustrag_integrations.models.repeat_probe import read_summary
-from robustrag_integrations.passages import grouping_of
+from robustrag_integrations.passages import PASSAGE, grouping_of
 from robustrag_integrations.prompts import Task, check_exemplars
 
 MODES = ("injection", "modification")
@@ -44,7 +44,7 @@ def settings_known(defense: str) -> tuple[str, ...]:
     own = (s.name for s in method.settings if s.is_number or s.is_choice)
     if defense == NO_RAG:
         return tuple(own)
-    return (*own, "exemplars") if method is VANILLA else (*own, "group_size", "exemplars")
+    return (*own, "exemplars") if method is VANILLA else (*own, "group_size", "group_by", "exemplars")
 
 
 def tasks_known(defense: str) -> tuple[str, ...]:
@@ -276,7 +276,9 @@ def _check_setting(item: Section, name: str, key: str, value: Any) -> None:
         if key == "exemplars":
             check_exemplars(value)
         elif key == "group_size":
-            grouping_of(value, None)
+            grouping_of(value, PASSAGE)
+        elif key == "group_by":
+            grouping_of(1, value)
         else:
             METHODS.get(name, VANILLA).settings_of({key: value})
     except (ValueError, TypeError) as error:

@@ -29,6 +29,7 @@ from robustrag_integrations.evaluation.score.rows import ROW_SCHEMA
 from robustrag_integrations.evaluation.score.scoring import METRIC_OF_TASK
 from robustrag_integrations.metrics import metric_of
 from robustrag_integrations.models.named import NamedModel
+from robustrag_integrations.passages import PASSAGE
 from robustrag_integrations.plugins import source_digest
 
 
@@ -308,7 +309,7 @@ def _defaults(defense: str) -> dict[str, Any]:
     """What a row records of a method's settings even where it was not chosen."""
     if defense not in METHODS:
         return {}
-    return {**{s.name: s.default for s in METHODS[defense].thresholds}, "group_size": 1}
+    return {**{s.name: s.default for s in METHODS[defense].thresholds}, "group_size": 1, "group_by": PASSAGE}
 
 
 @lru_cache(maxsize=1)

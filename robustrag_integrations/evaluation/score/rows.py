@@ -123,7 +123,7 @@ _MAYBE_TEXT, _MAYBE_NUMBER = Maybe(str), Maybe(float)
 _GROUP = {
     "index": int,
     "passage_ids": [str],
-    "sources": [str],
+    "origins": [str],
     "status": OneOf(STATUSES),
     "response": Null(str),
     "keywords": [str],
