@@ -210,7 +210,7 @@ async def test_rows_of_a_named_tool_are_documents() -> None:
     state = await state_after(search_tool({"query": QUESTION, "results": rows}), named=True)
     report = last_tool_message(state).artifact["robustness"]
     assert last_tool_message(state).content == ANSWER
-    assert report["groups"][0]["sources"] == ["https://evil.example"]
+    assert report["groups"][0]["origins"] == ["https://evil.example"]
 
 
 async def test_what_cannot_be_read_is_a_tool_error() -> None:
