@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 
-from robustrag_integrations.passages import ORIGIN, PASSAGE, GroupBy, Passage, PassageGroup, grouping_of, isolate
+from robustrag_integrations.passages import ORIGIN, PASSAGE, SITE, GroupBy, Passage, PassageGroup, grouping_of, isolate
 
 GroupNodesBy = str | Callable[[NodeWithScore], Hashable]
 
@@ -46,7 +46,11 @@ def group_nodes(nodes: Sequence[NodeWithScore], group_by: GroupNodesBy) -> Group
     if group_by == PASSAGE:  # a node that was retrieved twice is one
         return GroupedNodes(isolate(passages, by=lambda passage: passage.id), PASSAGE)
     by: GroupBy = _by_node(group_by) if callable(group_by) else grouping_of(1, group_by)
-    return GroupedNodes(isolate(passages, by=by), by)
+    groups = isolate(passages, by=by)
+    if by in (ORIGIN, SITE) and all(g.keyless for g in groups) and len(groups) == len(passages):
+        once = isolate(passages, by=lambda passage: passage.id)
+        groups = tuple(replace(group, keyless=("None",) * len(group.passages)) for group in once)
+    return GroupedNodes(groups, by)
 
 
 def node_places(nodes: Sequence[NodeWithScore], group_by: GroupNodesBy) -> tuple[int, ...]:

@@ -182,8 +182,8 @@ def passage_keys(passages: Sequence[Passage], by: GroupBy) -> Keys:
     if by == PASSAGE:
         return Keys(tuple(range(len(passages))), (None,) * len(passages))
     keys = keys_of(passages, _key_of(by))
-    if by in (ORIGIN, SITE) and None not in keys.missing:  # each by itself; what was retrieved twice is one
-        return Keys(keys_of(passages, lambda passage: (passage.id, passage.text)).places, keys.missing)
+    if by in (ORIGIN, SITE) and None not in keys.missing:
+        return Keys(tuple(range(len(passages))), keys.missing)
     return keys
 
 
@@ -256,7 +256,8 @@ def keyless_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> list
     if by in (ORIGIN, SITE) and missing == total:
         return [
             f"none of the {total} passages names its origin (file_path, source, url, ...), so each is a group: a text "
-            "that was cut into several passages has several votes; give each its source, or pass group_by="
+            "cut into several passages has several votes, and one passage that names its origin would put the others "
+            "into one group; give each its source, or pass group_by='passage'"
         ]
     causes = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
     what = f"group_by key ({causes})" if callable(by) else str(by)

@@ -17,7 +17,9 @@ from robustrag_integrations.origins.addresses import address_name, host_of, reso
 _WEB = re.compile(r"(?:https?|wss?|ftps?):[/\\]*(?=[^/\\])", re.IGNORECASE)
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
 # "x.com/a" without a scheme. A name without anything behind it may be a file ("notes.md") and is compared as it is.
-_BARE = re.compile(r"(?:[^\W_](?:[\w-]*[^\W_])?\.)+(?:[^\W\d_]{2,63}|xn--[\w-]+)\.?(?::\d{1,5})?[/?#]")
+_BARE = re.compile(
+    r"(?:(?:[^\W_](?:[\w-]*[^\W_])?\.)+(?:[^\W\d_]{2,63}|xn--[\w-]+)\.?|\d{1,3}(?:\.\d{1,3}){3})(?::\d{1,5})?[/?#]"
+)
 _LONGEST_HOST = 300
 _PLACE_IN_FILE = re.compile(r"#[A-Za-z_]+=[^/#]*$")  # report.pdf#page=3
 _DRIVE = re.compile(r"[A-Za-z]:(?:/|$)")

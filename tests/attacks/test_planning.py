@@ -279,7 +279,7 @@ def test_no_planned_attack_gets_below_a_certificate(mode) -> None:
     def say(text: str) -> str:
         return text.rsplit("please output ", 1)[-1] if "please output " in text else text.rsplit(" by ", 1)[-1]
 
-    defense = MajorityVoting(ScriptedModel(say), prompts=BARE_CHOICES)
+    defense = MajorityVoting(ScriptedModel(say), prompts=BARE_CHOICES, group_by="passage")
     clean = passages(7)
     fell = []
     for size in (1, 2, 3):

@@ -12,10 +12,11 @@ from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.defenses.registry import METHODS, VANILLA, Method
 from robustrag_integrations.defenses.vanilla import VanillaRAG
 from robustrag_integrations.determinism import PREMISES, UNKNOWN, Determinism, Promise, Repeats
+from robustrag_integrations.passages import Passage
 from tests.defenses.test_registry import THE_LINE
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel
 
-PASSAGES = [f"p{i}" for i in range(7)]
+PASSAGES = [Passage(text, source=f"{i}.txt") for i, text in enumerate([f"p{i}" for i in range(7)])]
 SAMPLES, GREEDY, SERVER = (
     Repeats("samples", "temperature 1"),
     Repeats("deterministic", "greedy"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from robustrag_integrations import CallableModel, KeywordAggregation
+from robustrag_integrations import CallableModel, KeywordAggregation, Passage
 from robustrag_integrations.answer import RobustAnswer
 
 
@@ -13,7 +13,7 @@ def _answer(replies: Sequence[str], **settings: object) -> RobustAnswer:
         found = [reply for i, reply in enumerate(replies) if f"passage {i}." in prompt]
         return found[0] if found else "It is Paris."
 
-    passages = [f"passage {i}." for i in range(len(replies))]
+    passages = [Passage(f"passage {i}.", source=f"{i}.txt") for i in range(len(replies))]
     return KeywordAggregation(CallableModel(model), **settings).answer("Which?", passages)  # type: ignore[arg-type]
 
 

@@ -29,7 +29,9 @@ def _node(source: Source) -> NodeWithScore:
 def nodes(source: Source) -> None:
     """Every node ends up in one group with its text; whatever it says about itself gains no votes."""
     given = [_node(source) for _ in range(source.below(5))]
-    by: Any = source.pick(("origin", "passage", "site_name", lambda n: n.node.metadata["site"], lambda n: n.node.metadata))
+    by: Any = source.pick(
+        ("origin", "passage", "site_name", lambda n: n.node.metadata["site"], lambda n: n.node.metadata)
+    )
     grouped = group_nodes(given, by)
     held = [p for group in grouped.groups for p in group.passages]
     assert len(held) == len(given)

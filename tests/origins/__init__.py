@@ -1,0 +1,1 @@
+"""Origins: `robustrag_integrations/origins`, and groups by them."""
