@@ -10,6 +10,7 @@ from llama_index.core.node_parser import TokenTextSplitter
 from llama_index.core.prompts import PromptTemplate
 from llama_index.core.utils import get_tokenizer
 
+from llamaindex_robustrag.message_text import with_context
 from robustrag_integrations.prompts import Prompt
 
 _LONGEST_TOKEN = 8  # characters per token of room that are looked at: twice what English needs
@@ -48,7 +49,7 @@ class Fitter:
         kept = _longest_fitting(context[: splitter.chunk_size * _LONGEST_TOKEN], splitter)
         if len(kept) == len(context):
             return prompt, False
-        return Prompt(before + kept + after, (start, start + len(kept))), True
+        return with_context(prompt, kept), True
 
     def _splitter(self, frame: str) -> TokenTextSplitter:
         try:

@@ -16,6 +16,8 @@ from llama_index.core.llms import LLM, CustomLLM
 from llama_index.core.llms.structured_llm import StructuredLLM
 from llama_index.core.prompts import ChatPromptTemplate
 
+from llamaindex_robustrag.message_text import MessageText, as_messages
+
 
 def plain_llm(llm: LLM) -> LLM:
     """The LLM inside structured ones."""
@@ -93,12 +95,12 @@ class PlainCalls:
     def _messages(self, prompt: str) -> list[ChatMessage]:
         system = self._llm.system_prompt
         first = [ChatMessage(role=MessageRole.SYSTEM, content=system)] if system else []
-        return [*first, *self._prefix, ChatMessage(role=MessageRole.USER, content=prompt)]
+        return [*first, *as_messages(prompt, self._prefix)]
 
     def _text(self, prompt: str) -> str:
         """The prompt as completion models get it from `predict`: conversation, template, system prompt, wrapper."""
-        if self._prefix:
-            text = self._as_conversation([*self._prefix, ChatMessage(role=MessageRole.USER, content=prompt)])
+        if self._prefix or isinstance(prompt, MessageText):
+            text = self._as_conversation(as_messages(prompt, self._prefix))
         else:
             text = self._llm.completion_to_prompt(prompt) if self._llm.completion_to_prompt else prompt
         if self._llm.system_prompt:
@@ -127,9 +129,7 @@ class StructuredCalls:
         self._llm = llm
         self._output_cls = output_cls
         self._kwargs = dict(kwargs)
-        values: dict[str, Any] = {f"message_{i}": m.content or "" for i, m in enumerate(prefix)}
-        messages = [ChatMessage(role=m.role, content=f"{{message_{i}}}") for i, m in enumerate(prefix)]
-        self._template = ChatPromptTemplate([*messages, ChatMessage(role=MessageRole.USER, content="{text}")], **values)
+        self._prefix = tuple(prefix)
 
     @property
     def blocks(self) -> bool:
@@ -138,16 +138,18 @@ class StructuredCalls:
 
     def ask(self, prompt: str) -> str:
         """The object as JSON."""
-        return _json(
-            self._llm.structured_predict(self._output_cls, self._template, llm_kwargs=self._kwargs, text=prompt)
-        )
+        return _json(self._llm.structured_predict(self._output_cls, self._template(prompt), llm_kwargs=self._kwargs))
 
     async def aask(self, prompt: str) -> str:
         """The object as JSON."""
-        found = await self._llm.astructured_predict(
-            self._output_cls, self._template, llm_kwargs=self._kwargs, text=prompt
-        )
+        found = await self._llm.astructured_predict(self._output_cls, self._template(prompt), llm_kwargs=self._kwargs)
         return _json(found)
+
+    def _template(self, prompt: str) -> ChatPromptTemplate:
+        said = as_messages(prompt, self._prefix)
+        values: dict[str, Any] = {f"message_{i}": str(m.content or "") for i, m in enumerate(said)}
+        messages = [ChatMessage(role=m.role, content=f"{{message_{i}}}") for i, m in enumerate(said)]
+        return ChatPromptTemplate(messages, **values)
 
 
 def _json(found: object) -> str:

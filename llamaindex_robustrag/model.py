@@ -71,6 +71,7 @@ class LlamaIndexModel(TextModel):
         helper: what fits into its window.
         output_cls: what the final answer is to be; None for text.
         prefix: a conversation so far, in front of every prompt.
+        final_llm: a plain LLM that is asked the final prompt in place of `llm`.
     """
 
     def __init__(
@@ -81,15 +82,20 @@ class LlamaIndexModel(TextModel):
         *,
         output_cls: type[BaseModel] | None = None,
         prefix: Sequence[ChatMessage] = (),
+        final_llm: LLM | None = None,
     ) -> None:
         calls = PlainCalls(llm, prefix, policy.llm_kwargs)
-        name = llm.metadata.model_name
-        self._isolated = self._final = policy.callable_model(calls, name)
+        self._isolated = self._final = policy.callable_model(calls, llm.metadata.model_name)
+        writer = final_llm or llm
         if output_cls is not None:
-            self._final = policy.callable_model(StructuredCalls(llm, output_cls, prefix, policy.llm_kwargs), name)
+            structured = StructuredCalls(writer, output_cls, prefix, policy.llm_kwargs)
+            self._final = policy.callable_model(structured, writer.metadata.model_name)
+        elif final_llm is not None:
+            plain = PlainCalls(writer, prefix, policy.llm_kwargs)
+            self._final = policy.callable_model(plain, writer.metadata.model_name)
         self._fitter = Fitter(helper, llm, calls.frame())
-        self._warnings = llm_caveats(llm)
-        self._repeats = llm_repeats(llm, policy.llm_kwargs)
+        self._warnings = tuple(dict.fromkeys((*llm_caveats(llm), *llm_caveats(writer))))
+        self._repeats = llm_repeats(llm, policy.llm_kwargs).with_other(llm_repeats(writer, policy.llm_kwargs))
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -103,8 +109,9 @@ class LlamaIndexModel(TextModel):
 
     @property
     def description(self) -> str:
-        """The LLM's name."""
-        return self._isolated.description
+        """The LLM's name, and that of the one that writes the final answer."""
+        names = dict.fromkeys((self._isolated.description, self._final.description))
+        return ", final answer by ".join(names)
 
     def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
         """Answer all prompts, `num_workers` at a time, in threads that keep spans and contexts."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from llama_index.core.prompts import BasePromptTemplate, PromptTemplate
 from llama_index.core.prompts.base import SelectorPromptTemplate
 
-from robustrag_integrations.prompts import PromptSet
+from robustrag_integrations.prompts import PromptSet, Task, agreed_prompt, prompts_for
 from robustrag_integrations.prompts import PromptTemplate as CoreTemplate
 
 _KEYS = {
@@ -27,8 +27,11 @@ def prompts_dict(prompts: PromptSet) -> dict[str, BasePromptTemplate]:
     return {key: _to_llama_index(template) for key, template in found.items() if template is not None}
 
 
-def with_prompts(prompts: PromptSet, updates: dict[str, BasePromptTemplate]) -> PromptSet:
+def with_prompts(prompts: PromptSet, updates: dict[str, BasePromptTemplate], task: Task) -> PromptSet:
     """The prompts with some of them replaced. Keys with a colon belong to other modules and are passed over.
+
+    A new isolated prompt is the final one as well, with the agreed keywords for the passages, unless a keyword prompt
+    comes with it or the final one was changed before.
 
     Raises:
         ValueError: an unknown key, a template without a variable that it needs, or with an unknown one.
@@ -36,14 +39,22 @@ def with_prompts(prompts: PromptSet, updates: dict[str, BasePromptTemplate]) -> 
     """
     own = {key: template for key, template in updates.items() if ":" not in key}
     if unknown := sorted(set(own) - set(_KEYS)):
-        raise ValueError(f"unknown prompts {', '.join(unknown)}; known here: {', '.join(_KEYS)}")
+        raise ValueError(f"unknown prompts {', '.join(unknown)}; known here: text_qa_template, {', '.join(_KEYS)}")
     changes = {}
     for key, template in own.items():
         current: CoreTemplate | None = getattr(prompts, _KEYS[key])
         if current is None:
             raise ValueError(f"{key} is not used by these prompts; known here: {', '.join(prompts_dict(prompts))}")
         changes[_KEYS[key]] = _to_core(key, template, current.fields)
+    isolated = changes.get("isolated")
+    if isolated is not None and "keyword" not in changes and prompts.keyword in _finals(prompts, task):
+        changes["keyword"] = agreed_prompt(isolated, task)
     return replace(prompts, **changes)
+
+
+def _finals(prompts: PromptSet, task: Task) -> list[CoreTemplate | None]:
+    """The final prompts that nobody wrote for themselves."""
+    return [prompts_for(task).keyword, agreed_prompt(prompts.isolated, task)] if prompts.keyword is not None else []
 
 
 def _to_llama_index(template: CoreTemplate) -> PromptTemplate:
@@ -56,8 +67,8 @@ def _to_core(key: str, template: BasePromptTemplate, fields: tuple[str, ...]) ->
         template = template.default_template
     if not isinstance(template, PromptTemplate) or template.function_mappings or template.output_parser:
         raise TypeError(
-            f"{key} must be a plain PromptTemplate without functions or parser, got {type(template).__name__}; put "
-            "system messages into the LLM's system_prompt"
+            f"{key} must be a plain PromptTemplate without functions or parser, got {type(template).__name__}; pass "
+            "other templates as text_qa_template or keyword_prompt"
         )
     names = {(template.template_var_mappings or {}).get(v, v): field for field, v in _VARIABLES.items()}
     names |= {field: field for field in fields}

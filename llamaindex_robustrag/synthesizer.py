@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from llama_index.core import instrumentation
 from llama_index.core.base.llms.types import ChatMessage
@@ -41,6 +41,7 @@ from llamaindex_robustrag.prompt_templates import prompts_dict, with_prompts
 from llamaindex_robustrag.responses import astarted, parsed, pending, started
 from llamaindex_robustrag.streaming_flag import StreamingFlag
 from llamaindex_robustrag.supporting import supporting_nodes
+from llamaindex_robustrag.user_prompts import USER_KEYS, UserPrompts, UserTemplate, check_template
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.defenses.base import MethodSettings, PlanInput
@@ -51,6 +52,7 @@ from robustrag_integrations.plans.drivers import arun, astream, run, stream
 from robustrag_integrations.plans.performers import DecodingPerformer, Performer, TextPerformer
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
+from robustrag_integrations.prompts import PromptSet, Task
 
 REPORT = "robustrag"
 
@@ -71,6 +73,12 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             `LocalModel` of the core is accepted, too. None: `Settings.llm`.
         aggregation: `"keyword"`, `"decoding"`, `"voting"`, or finished settings of the core.
         streaming: whether `query` gives a `StreamingResponse`. Aggregated text alone is streamed.
+        text_qa_template: your own prompt, of any kind that LlamaIndex has (text, messages, selector,
+            `RichPromptTemplate`), with `{context_str}` and `{query_str}`. It is asked about every group, and with
+            keyword aggregation once more at the end, with the agreed keywords in the place of the documents. Passages
+            and keywords are never read as a template. Its output parser's format goes with the final prompt alone.
+        keyword_prompt: another final prompt of keyword aggregation, with `{keywords_str}`; never the documents.
+        final_llm: asked the final prompt in place of `llm`; the guarantee needs both to be deterministic.
         output_cls: the pydantic class of the final answer; an abstention stays a `Response` with words.
         callback_manager: gets the synthesis events. The LLM keeps its own.
         prompt_helper: knows what fits into the window; passages are cut within a group, never repacked across groups.
@@ -113,6 +121,9 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         *,
         aggregation: str | MethodSettings = "keyword",
         streaming: bool = False,
+        text_qa_template: BasePromptTemplate | None = None,
+        keyword_prompt: BasePromptTemplate | None = None,
+        final_llm: LLM | TextModel | None = None,
         output_cls: type[BaseModel] | None = None,
         callback_manager: CallbackManager | None = None,
         prompt_helper: PromptHelper | None = None,
@@ -146,7 +157,11 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         self._choices = choices
         self._policy = CallPolicy(num_workers, timeout, attempts, retry_on, dict(llm_kwargs or {}))
         self._plain = plain_llm(given)
-        self._structure = given.output_cls if isinstance(given, StructuredLLM) else output_cls
+        writer = _llm_of(final_llm) if final_llm is not None else given
+        self._writer = plain_llm(writer) if final_llm is not None else None
+        self._structure = writer.output_cls if isinstance(writer, StructuredLLM) else output_cls
+        self._user = UserPrompts()
+        self._use(text_qa_template=text_qa_template, keyword_prompt=keyword_prompt)
         self._local: Any = None
         if citation_markers and self._structure is not None:
             raise ValueError("citation_markers puts markers into text; leave it out, or leave out output_cls")
@@ -290,10 +305,45 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         return parsed(text, self._structure) or text
 
     def _get_prompts(self) -> dict[str, BasePromptTemplate]:
-        return prompts_dict(self._settings.prompts)
+        shown = prompts_dict(self._settings.prompts)
+        if self._user.isolated is not None:
+            shown["text_qa_template"] = self._user.isolated
+            del shown["isolated_template"]
+        if self._user.final is not None:
+            shown["keyword_prompt"] = self._user.final
+        if self._user.final is not None or self._user.isolated is not None:
+            shown.pop("keyword_template", None)
+        return shown
 
     def _update_prompts(self, prompts: dict[str, BasePromptTemplate]) -> None:
-        self._settings = replace(self._settings, prompts=with_prompts(self._settings.prompts, prompts))
+        own = {key: template for key, template in prompts.items() if key not in USER_KEYS}
+        settings = replace(self._settings, prompts=with_prompts(self._settings.prompts, own, self._task()))
+        self._use(**{key: prompts[key] for key in USER_KEYS if key in prompts})
+        self._settings = settings
+
+    def _use(self, **templates: BasePromptTemplate | None) -> None:
+        """Take the user's templates, by the names of `USER_KEYS`."""
+        given = {USER_KEYS[key]: check_template(t, key) for key, t in templates.items() if t is not None}
+        user = replace(self._user, **given)
+        self._prompts(user)  # raises if they cannot be filled in
+        self._user = user
+
+    def _prompts(self, user: UserPrompts) -> PromptSet:
+        """The method's prompts with the user's templates in their place, filled in anew for every answer."""
+        shipped: PromptSet = self._settings.prompts
+        if user.final is not None and "keyword" not in self._method.prompts:
+            raise ValueError(f"{self._method.name} aggregation has no final prompt; leave out keyword_prompt")
+        found = user.applied_to(shipped, self._task(), self._plain)
+        if (
+            self._method.needs_probabilities
+            and isinstance(found.isolated, UserTemplate)
+            and found.isolated.has_messages
+        ):
+            raise TypeError(f"{self._method.name} aggregation reads a prompt as one text; pass a PromptTemplate")
+        return found
+
+    def _task(self) -> Task:
+        return cast(Task, getattr(self._settings, "task", "short_answer"))
 
     def _plan(self, query: str, grouped: GroupedNodes, choices: Sequence[str] | None = None, **ignored: Any) -> Plan:
         plan_input = PlanInput(
@@ -309,7 +359,8 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             accept_sampling=self._accept_sampling,
             markers=self._markers,
         )
-        plan: Plan = self._method.load().whole_plan(plan_input, self._settings)
+        settings = replace(self._settings, prompts=self._prompts(self._user)) if self._user.given else self._settings
+        plan: Plan = self._method.load().whole_plan(plan_input, settings)
         return plan
 
     def _performer(self) -> Performer:
@@ -324,7 +375,12 @@ class RobustRAGSynthesizer(BaseSynthesizer):
     def _converse(self, conversation: Sequence[ChatMessage]) -> None:
         """Put these messages in front of every prompt."""
         self._model = LlamaIndexModel(
-            self._plain, self._policy, self._prompt_helper, output_cls=self._structure, prefix=conversation
+            self._plain,
+            self._policy,
+            self._prompt_helper,
+            output_cls=self._structure,
+            prefix=conversation,
+            final_llm=self._writer,
         )
         self._conversation = tuple(conversation)
 

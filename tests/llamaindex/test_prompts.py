@@ -63,13 +63,13 @@ def test_a_template_without_the_documents_is_refused(llm: FactReader) -> None:
 
 
 def test_unknown_prompts_are_named(llm: FactReader) -> None:
-    with pytest.raises(ValueError, match="unknown prompts text_qa_template; known here: isolated_template"):
-        RobustRAGSynthesizer(llm=llm).update_prompts({"text_qa_template": PromptTemplate("{query_str}")})
+    with pytest.raises(ValueError, match="unknown prompts refine_template; known here: text_qa_template, iso"):
+        RobustRAGSynthesizer(llm=llm).update_prompts({"refine_template": PromptTemplate("{query_str}")})
     with pytest.raises(ValueError, match="phrases_template is not used by these prompts"):
         RobustRAGSynthesizer(llm=llm).update_prompts({"phrases_template": PromptTemplate("{query_str}")})
 
 
 def test_a_template_of_messages_is_refused_with_a_way_out(llm: FactReader) -> None:
     template = ChatPromptTemplate.from_messages([("user", "{context_str} {query_str}")])
-    with pytest.raises(TypeError, match="put system messages into the LLM's system_prompt"):
+    with pytest.raises(TypeError, match="pass other templates as text_qa_template"):
         RobustRAGSynthesizer(llm=llm).update_prompts({"isolated_template": template})

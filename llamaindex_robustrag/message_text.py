@@ -1,0 +1,63 @@
+"""The text of a prompt that is several messages, for the core, to which a prompt is one text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from llama_index.core.base.llms.types import ChatMessage, MessageRole
+
+from robustrag_integrations.prompts import Prompt
+
+_Self = TypeVar("_Self", bound="MessageText")
+_BETWEEN = "\n\n"
+
+
+class MessageText(str):
+    """All messages as one text, which knows where each of them stands.
+
+    Attributes:
+        messages: role and text of each.
+    """
+
+    __slots__ = ("messages",)
+    messages: tuple[tuple[MessageRole, str], ...]
+
+    @classmethod
+    def of(cls: type[_Self], messages: Sequence[tuple[MessageRole, str]]) -> _Self:
+        """The text of these messages."""
+        made = cls(_BETWEEN.join(text for _, text in messages))
+        made.messages = tuple(messages)
+        return made
+
+    def replaced(self, start: int, end: int, by: str) -> MessageText:
+        """The same messages with other characters at a place, which lies within one of them."""
+        changed, at = [], 0
+        for role, text in self.messages:
+            inside = at <= start and end <= at + len(text)
+            changed.append((role, text[: start - at] + by + text[end - at :] if inside else text))
+            at += len(text) + len(_BETWEEN)
+        return MessageText.of(changed)
+
+
+def with_context(prompt: Prompt, kept: str) -> Prompt:
+    """A prompt that shows these characters where its passages stood.
+
+    Raises:
+        ValueError: the prompt shows no passages.
+    """
+    if prompt.context is None:
+        raise ValueError("the prompt shows no passages")
+    start, end = prompt.context
+    if isinstance(prompt.text, MessageText):
+        return Prompt(prompt.text.replaced(start, end, kept), (start, start + len(kept)))
+    return Prompt(prompt.text[:start] + kept + prompt.text[end:], (start, start + len(kept)))
+
+
+def as_messages(prompt: str, conversation: Sequence[ChatMessage]) -> list[ChatMessage]:
+    """A prompt's messages; a conversation so far comes behind those system messages that it starts with."""
+    if not isinstance(prompt, MessageText):
+        return [*conversation, ChatMessage(role=MessageRole.USER, content=prompt)]
+    messages = [ChatMessage(role=role, content=text) for role, text in prompt.messages]
+    first = next((i for i, m in enumerate(messages) if m.role != MessageRole.SYSTEM), len(messages))
+    return [*messages[:first], *conversation, *messages[first:]]
