@@ -29,6 +29,7 @@ def all_figures(lines: Sequence[Line]) -> tuple[Figure, ...]:
         _by_size(lines, "asr-by-corruption-size", "Attack success by corruption size", "ASR", lambda line: line.asr),
         _by_size(lines, "accuracy-by-corruption-size", "Accuracy by corruption size", "accuracy", _accuracy),
         _certified_by_size(lines),
+        _expected_by_size(lines),
         _sweep(lines, "top-k", "Effect of the number of passages k", "passages k", lambda line: line.top_k),
         _sweep(lines, "group-size", "Effect of the group size ω", "passages per group ω", _setting("group_size")),
         _sweep(lines, "alpha", "Effect of the keyword threshold α", "α", _setting("alpha")),
@@ -117,6 +118,22 @@ def _certified_by_size(lines: Sequence[Line]) -> Figure | None:
     ]
     title = "Certified accuracy by corruption size"
     return _figure("certified-by-corruption-size", title, "corrupted passages k′", "certified accuracy", panels)
+
+
+def _expected_by_size(lines: Sequence[Line]) -> Figure | None:
+    """Expected certified accuracy against k', from the accuracy at k' = 0 on."""
+    found: dict[str, dict[str, list[Point]]] = {}
+    label = _setup_of(lines)
+    for line in lines:
+        if line.expected:
+            points = [_point(0, _accuracy(line)), *(_point(e.corruption_size, e.share) for e in line.expected)]
+            found.setdefault(_about(line, lines), {})[label(line)] = points
+    panels = [
+        Panel(about, tuple(Series(label, tuple(points)) for label, points in curves.items()))
+        for about, curves in found.items()
+    ]
+    title = "Expected certified accuracy by replaced groups"
+    return _figure("expected-by-replaced-groups", title, "replaced groups k′", "right with radius at least k′", panels)
 
 
 def _sweep(

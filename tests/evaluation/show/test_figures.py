@@ -11,6 +11,7 @@ import pytest
 
 from robustrag_integrations.drawing.charts import chart, labels_of
 from robustrag_integrations.drawing.elements import to_html
+from robustrag_integrations.evaluation.score.expected import ExpectedAccuracy
 from robustrag_integrations.evaluation.score.intervals import Interval
 from robustrag_integrations.evaluation.score.rows import AttackSpec
 from robustrag_integrations.evaluation.score.summary import CertifiedScore, Line, summarise
@@ -205,3 +206,11 @@ def test_an_unknown_format_and_a_folder_that_is_a_file_are_refused(tmp_path: Pat
     (tmp_path / "taken").write_text("")
     with pytest.raises(PlotError, match="cannot write figures"):
         save_plots([], tmp_path / "taken")
+
+
+def test_expected_certified_accuracy_falls_with_the_replaced_groups_and_starts_at_the_accuracy() -> None:
+    expected = tuple(ExpectedAccuracy(k, 0, _rate(0.8 - k / 10)) for k in (1, 2))
+    lines = [_line("keyword", expected=expected, accuracy=_rate(0.9)), _line("vanilla", accuracy=_rate(0.9))]
+    figure = _figures(lines)["expected-by-replaced-groups"]
+    assert _curves(figure) == {("", "keyword"): [(0, 0.9), (1, pytest.approx(0.7)), (2, pytest.approx(0.6))]}
+    assert "expected-by-replaced-groups" not in _figures([_line("vanilla", accuracy=_rate(0.9))])

@@ -61,10 +61,11 @@ def _runs(row: Mapping[str, Any]) -> Iterator[Element]:
     yield h("p", f"Answers: {said}{' …' if len(texts) > 5 else ''}")
     for one in found:
         size, ends = one.corruption_size, f"{one.share.low or 0:.0%} to {one.share.high or 0:.0%}"
+        replaced = "any one group is" if size == 1 else f"any {size} groups are"
         yield h(
             "p",
-            f"Right with a radius of at least {size}: {one.held} of {runs} runs (95% interval {ends}). While any "
-            f"{size} groups are replaced, a run is right at least as often. An estimate, no certificate of an answer.",
+            f"Right with a radius of at least {size}: {one.held} of {runs} runs (95% interval {ends}). While "
+            f"{replaced} replaced, a run is right at least as often. An estimate, no certificate of an answer.",
         )
 
 

@@ -85,7 +85,7 @@ def heading(run: Run, findings: RunOverview) -> list[Element]:
         ("Rows", f"{len(rows):,}, from {_many(len({(r['dataset'], r['question_id']) for r in rows}), 'question')}"),
     ]
     if said := [line for line in lines if line.repeats]:
-        pairs.append(("Repeats itself", _names(said, lambda line: line.repeats)))
+        pairs.append(("Repeats itself", one_line("; ".join(dict.fromkeys(line.repeats for line in said)), 400)))
     if failed:
         pairs.append(("Failed", f"{_many(failed, 'row')}, in no rate"))
     if left := len(run.bad) + run.torn:

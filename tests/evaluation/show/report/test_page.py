@@ -172,3 +172,21 @@ def test_a_page_that_cannot_be_put_in_place_leaves_the_old_one(
         write_report(read_run(run_file), target)
     assert target.read_text() == "old"
     assert os.listdir(tmp_path) == ["report.html"]
+
+
+def test_what_a_sampling_model_is_worth_stands_on_the_page_and_is_called_no_certificate(run_file: Path) -> None:
+    determinism = {"model": "samples", "why": "temperature 1", "scope": "this_run", "promise": "no replacement <b>"}
+    rows = []
+    for row in read_run(run_file).rows:
+        if row["defense"] == "keyword" and row["attack"]["name"] == "none" and row.get("error") is None:
+            row = {**row, "answer": {**row["answer"], "radius": 2, "determinism": determinism}}
+            row["further_runs"] = [{"text": "<i>Bo", "correct": 0.0, "radius": 1}] * 3
+        rows.append(row)
+    shown = report_page(Run("run", rows=tuple(rows)))
+    assert "Expected k′=1" in shown
+    assert "samples (temperature 1)" in shown
+    assert "4 runs of this question" in shown
+    assert "is no certificate of any single answer" in shown
+    assert "An estimate, no certificate of an answer" in shown
+    assert "<i>Bo" not in shown
+    assert "replacement <b>" not in shown
