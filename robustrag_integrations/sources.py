@@ -139,6 +139,29 @@ async def agathered(gathering: Gathering[T], fetch: Callable[[int], Awaitable[Se
             return found
 
 
+def few_sources_warning(sources: int, passages: int, default: int, how: str) -> str | None:
+    """What to say of an answer from so few sources that nobody, or hardly anybody, can outvote a lie.
+
+    Args:
+        sources: how many groups there are to answer.
+        passages: how many passages were retrieved.
+        default: how many passages the framework's retrievers find unless they are told otherwise.
+        how: how they are told otherwise.
+
+    Returns:
+        None where there are more than the default number of passages, of more than one source.
+    """
+    if sources == 0 or (sources > 1 and passages > default):
+        return None
+    if sources == 1:
+        said = f"{passages} passages from one source: whoever wrote it decides the answer"
+        found = "" if passages > default else f"; retrievers find {default} passages unless told otherwise"
+    else:
+        said, found = f"{passages} passages from {sources} sources leave hardly anybody to outvote a lie", ""
+        found = f"; retrievers find {default} unless told otherwise"
+    return f"{said}{found}. Ask for 10 or more: {how}, or DiverseRetriever(retriever, sources=10)"
+
+
 def _shortage(quota: SourceQuota, count: int, fetched: int, ended: bool) -> str:
     reason = (
         "the retriever has no more"

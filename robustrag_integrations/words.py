@@ -8,7 +8,7 @@ def radius_in_words(radius: int, groups: int) -> str:
     if radius == 0:
         return "no guarantee: replacing one group might change the answer"
     replaced = "any one group" if radius == 1 else f"any {radius} groups"
-    return f"replacing {replaced} of {groups} cannot change this answer"
+    return f"replacing {replaced} of the {groups} retrieved cannot change this answer"
 
 
 def repeats_in_words(model: str, why: str) -> str:

@@ -104,7 +104,13 @@ def plan_attack(
 
 
 def planted_texts(
-    name: str | Writer, question: AttackedQuestion, shown: Sequence[str | Passage], *, repeat: int | None = None
+    name: str | Writer,
+    question: AttackedQuestion,
+    shown: Sequence[str | Passage],
+    *,
+    repeat: int | None = None,
+    corruption_size: int = 1,
+    seed: int = 0,
 ) -> tuple[str, ...]:
     """What an attack writes about a question, before it is placed: one text for all passages, or several.
 
@@ -113,6 +119,8 @@ def planted_texts(
         question: what is attacked.
         shown: the clean retrieval, best first.
         repeat: how often the malicious content is repeated in a passage; None for the attack's own number.
+        corruption_size: how many texts the attacker has use for; it may write fewer or more.
+        seed: of what is drawn at random.
 
     Raises:
         TypeError, ValueError: an invalid argument, or the question gives the attacker no target.
@@ -121,7 +129,7 @@ def planted_texts(
     target = attack.target(question)
     if target is None or attack.write is None:
         raise ValueError(f"attack {attack.name!r} writes nothing about {question.question!r:.80}")
-    return _texts(attack, _scene(attack, question, target, as_passages(shown), 1, repeat, 0))
+    return _texts(attack, _scene(attack, question, target, as_passages(shown), corruption_size, repeat, seed))
 
 
 def ranks_to_sweep(top_k: int, corruption_size: int) -> tuple[int, ...]:

@@ -53,7 +53,7 @@ class Certification:
         tau: whatever the attacker writes, the answer scores at least this. 0 guarantees nothing.
         certified: whether tau is what the whole analysis gives. False when a limit cut it short: tau is then 0 for
             want of a proof, not since an attack is known.
-        corruption_size: k', passages under the attacker's control.
+        corruption_size: k', passages among the retrieved that are under the attacker's control.
         attack: `injection` or `modification`.
         query: the question.
         references: the right answers.
@@ -113,7 +113,8 @@ class Certification:
     def explain(self) -> str:
         """A readable account for a terminal; hostile characters in responses are neutralised."""
         size = self.corruption_size
-        attacker = f"{self.attack} of {'nothing' if size == 0 else f'up to {size} passage' + 's' * (size != 1)}"
+        passages = f"up to {size} passage{'s' * (size != 1)} among the retrieved"
+        attacker = f"{self.attack} of {passages if size else 'nothing'}"
         lines = [
             f"Question:  {printable(self.query, 200)}",
             f"Reference: {printable(' | '.join(self.references), 200)}",

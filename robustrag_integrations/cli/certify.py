@@ -201,7 +201,7 @@ def _as_table(args: argparse.Namespace, summary: Sequence[Mapping[str, Any]]) ->
         for s in summary
     ]
     header = ("corrupted", "questions", "mean tau", "tau > 0", "undecided", "estimate", "model calls")
-    title = f"{args.defense}, {args.attack}, model {printable(args.model, 60)}"
+    title = f"{args.defense}, {args.attack} among the retrieved, model {printable(args.model, 60)}"
     if args.metric:
         title += f", metric {printable(args.metric, 100)}"
     return f"{title}\n\n{table(header, rows, limits=(9, 9, 9, 9, 9, 9, 12))}"

@@ -10,6 +10,7 @@ from typing import Any
 
 from robustrag_integrations.cli.arguments import add_command
 from robustrag_integrations.cli.eval_options import EPILOG, add_options, given_config
+from robustrag_integrations.cli.eval_retrieval import run_retrieval
 from robustrag_integrations.cli.exits import EXIT_ANSWERED, UsageError
 from robustrag_integrations.cli.output import complain, show, show_json, terminal_width
 from robustrag_integrations.cli.running import exit_code, run_evaluation
@@ -41,7 +42,10 @@ def run(args: argparse.Namespace) -> int:
         show(_as_yaml(mapping))
         return EXIT_ANSWERED
     output = args.output or f"{_stem(args)}.jsonl"
-    done = run_evaluation(args, mapping, output, cached=args.preset is None or PRESETS[args.preset].cached)
+    cached = args.preset is None or PRESETS[args.preset].cached
+    if mapping["retrieve"]:
+        return run_retrieval(args, mapping, output, cached=cached)
+    done = run_evaluation(args, mapping, output, cached=cached)
     _report(args, mapping["layout"], done.rows)
     complain(f"{len(done.rows)} rows are in {output}, {done.made} of them new")
     return exit_code(done)

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from robustrag_integrations.cli.arguments import add_metric, existing, passages_asked, some_text, whole_number
+from robustrag_integrations.cli.eval_retrieval import EPILOG as ON_RETRIEVAL
+from robustrag_integrations.cli.eval_retrieval import add_retrieval, set_retrieval
 from robustrag_integrations.cli.exits import UsageError
 from robustrag_integrations.cli.running import add_how
 from robustrag_integrations.cli.thresholds import threshold_help, thresholds, value_of
@@ -15,7 +17,7 @@ from robustrag_integrations.evaluation.run.config import DEFAULTS, MODES, TASKS,
 from robustrag_integrations.evaluation.run.presets import PRESETS
 from robustrag_integrations.models.providers import forms, forms_that_take, takes
 
-EPILOG = """\
+_BEFORE = """\
 a first run:
   robustrag eval --limit 5 --attack pia poison --rank first last --certify 1
   robustrag eval --preset paper-table1 --data questions.json.gz --limit 20
@@ -44,6 +46,9 @@ data: demo (questions about a fictional world), or a file in the paper's layout 
 attacks: none pia poison pia-long poison-long jamming keyword-flooding adaptive, or
   module:function for a custom one. The clean run always comes first.
 
+"""
+
+_AFTER = """
 rows: --output holds a line of JSON per question, setup and attack. Rows that are there
   are not made again; failed rows are retried. Model calls are kept in --cache as well,
   so that a changed setting asks only what is new. The cache holds responses in plain
@@ -52,6 +57,8 @@ rows: --output holds a line of JSON per question, setup and attack. Rows that ar
 exit codes: 0 done, 1 failure or failed rows, 2 wrong usage, 130 interrupted (the same
   command resumes)
 """
+
+EPILOG = _BEFORE + ON_RETRIEVAL + _AFTER
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -64,6 +71,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     _add_what(parser.add_argument_group("what is evaluated"))
     _add_settings(parser.add_argument_group("settings of the defences; several values make several setups"))
     _add_certificates(parser.add_argument_group("certificates"))
+    add_retrieval(parser.add_argument_group("retrieval: what planting documents into a corpus gives an attacker"))
     add_how(parser.add_argument_group("how it is run"))
     _add_results(parser.add_argument_group("results"))
 
@@ -212,6 +220,7 @@ def given_config(args: argparse.Namespace) -> dict[str, Any]:
     _set_base_url(merged, args)
     _set_certify(merged, args)
     _set_settings(merged, args)
+    set_retrieval(merged, args)
     return merged
 
 

@@ -60,7 +60,7 @@ def run_evaluation(
     from robustrag_integrations.evaluation.run.journal import JournalError
     from robustrag_integrations.evaluation.run.runner import evaluate
 
-    watcher = _Bar(output)
+    watcher = Bar(output)
     try:
         return evaluate(read_config(mapping), output=output, engine=_engine(args, cached), watcher=watcher)
     except (CacheError, ConfigError, DatasetError, JournalError) as error:
@@ -103,7 +103,7 @@ def default_cache() -> str:
     return os.path.join(home, "robustrag", "calls")
 
 
-class _Bar:
+class Bar:
     """Shows on standard error how far a run is and how long it will take."""
 
     def __init__(self, output: str | None) -> None:

@@ -32,7 +32,7 @@ def certificate_parts(found: Mapping[str, Any]) -> tuple[Element, ...]:
 def attacker_in_words(found: Mapping[str, Any]) -> str:
     """The attacker of a certificate."""
     size = found["corruption_size"]
-    return f"{one_line(found['attack'], 20)} of up to {size} passage{'s' * (size != 1)}"
+    return f"{one_line(found['attack'], 20)} of up to {size} passage{'s' * (size != 1)} among the retrieved"
 
 
 def _standing(found: Mapping[str, Any]) -> Element:

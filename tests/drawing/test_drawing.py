@@ -111,7 +111,12 @@ def _answer(**changed: Any) -> dict[str, Any]:
 def test_a_cell_says_what_the_terminal_says() -> None:
     text = _Markup(answer_html(_answer())).text
     for shown in (
-        *("Who?", "Ada", "1: replacing any one group of 3 cannot change this answer", "keyword (alpha 3/10, beta 3)"),
+        *(
+            "Who?",
+            "Ada",
+            "1: replacing any one group of the 3 retrieved cannot change this answer",
+            "keyword (alpha 3/10, beta 3)",
+        ),
         *("weak", "kept from 2 on", "outvoted", "lost by 2 groups", "passages cut to fit the model", "timeout", "p1"),
     ):
         assert shown in text, shown

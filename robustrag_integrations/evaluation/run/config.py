@@ -17,6 +17,7 @@ from robustrag_integrations.certification.cases import AttackMode
 from robustrag_integrations.checks import is_whole_number
 from robustrag_integrations.defenses.registry import METHODS, VANILLA
 from robustrag_integrations.errors import RobustRAGError
+from robustrag_integrations.evaluation.retrieval.spec import RetrievalSpec
 from robustrag_integrations.evaluation.run.sections import Section, shown
 from robustrag_integrations.evaluation.score.rows import AttackSpec
 from robustrag_integrations.models.named import NamedModel
@@ -129,6 +130,7 @@ class EvalConfig:
         layout: the table of the paper that the summary follows; None for the plain table.
         runs: how often each clean question is asked; the first run makes the row, the others stand in it.
         probes: what repeat probes found (`repeat_probe.summary_of`), each about the model of its name.
+        retrieve: attacks are planted into a corpus and have to be retrieved; None: they are put among the retrieved.
         given: the mapping it was read from, defaults filled in.
     """
 
@@ -146,6 +148,7 @@ class EvalConfig:
     layout: str | None = None
     runs: int = 1
     probes: tuple[Mapping[str, Any], ...] = ()
+    retrieve: RetrievalSpec | None = None
     given: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
 
@@ -169,6 +172,7 @@ DEFAULTS: Mapping[str, Any] = {
     "layout": None,
     "runs": 1,
     "probes": [],
+    "retrieve": None,
 }
 
 
@@ -222,6 +226,7 @@ def read_config(given: Mapping[str, Any]) -> EvalConfig:
         layout=top.optional("layout", lambda: top.name("layout", LAYOUTS)),
         runs=top.number("runs", 1, 1000),
         probes=tuple(_probe(top, path) for path in top.values("probes", least=0)),
+        retrieve=top.optional("retrieve", lambda: _retrieve(top)),
         given=filled,
     )
     _check_together(config)
@@ -235,6 +240,16 @@ def _probe(top: Section, path: Any) -> dict[str, Any]:
         return read_summary(path)
     except ValueError as error:
         raise top.wrong(f"{path!r}: {error}", "probes") from error
+
+
+def _retrieve(top: Section) -> RetrievalSpec | None:
+    value = top["retrieve"]
+    if value is False:
+        return None
+    try:
+        return RetrievalSpec.of(value)
+    except ValueError as error:
+        raise top.wrong(str(error), "retrieve") from error
 
 
 def _data(item: Section, limit: int | None) -> DataSpec:

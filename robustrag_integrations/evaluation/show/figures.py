@@ -117,7 +117,9 @@ def _certified_by_size(lines: Sequence[Line]) -> Figure | None:
         for (about, attack), curves in found.items()
     ]
     title = "Certified accuracy by corruption size"
-    return _figure("certified-by-corruption-size", title, "corrupted passages k′", "certified accuracy", panels)
+    return _figure(
+        "certified-by-corruption-size", title, "corrupted passages k′ among the retrieved", "certified accuracy", panels
+    )
 
 
 def _expected_by_size(lines: Sequence[Line]) -> Figure | None:

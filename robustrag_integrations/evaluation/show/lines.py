@@ -48,6 +48,8 @@ def lines_table(lines: Sequence[Line], width: int | None = None) -> str:
     header, rows = [columns[i][0] for i in used], [[row[i] for i in used] for row in cells]
     shown = fitted_table(header, rows, keys=header.index("n"), width=width, limit=44)
     notes = [*_notes(lines), *(printable(note, 300) for line in lines for note in _remarks(line))]
+    if any(line.certified for line in lines):
+        notes.insert(0, "certified: against k' corrupted passages among the retrieved")
     return "\n".join([*shared, shown, *([""] if notes else []), *notes])
 
 
@@ -170,14 +172,15 @@ def _remarks(line: Line) -> list[str]:
 
 
 def _percent(interval: Interval) -> str:
-    return _with_ends(interval, 100)
+    return with_ends(interval, 100)
 
 
 def _points(interval: Interval) -> str:
-    return _with_ends(interval, 1)
+    return with_ends(interval, 1)
 
 
-def _with_ends(interval: Interval, scale: int) -> str:
+def with_ends(interval: Interval, scale: int) -> str:
+    """A mean with its interval, times a scale; "-" where there is none."""
     if interval.mean is None:
         return "-"
     mean = f"{interval.mean * scale:.1f}"
@@ -228,7 +231,7 @@ def _cells(line: Line) -> dict[str, Any]:
         "errors": plain_cell("; ".join(f"{count}x {error}" for error, count in line.errors.items())),
     }
     for name in _INTERVALS:
-        cells |= _interval_cells(name, getattr(line, name))
+        cells |= interval_cells(name, getattr(line, name))
     cells |= {name: _blank(getattr(line, name)) for name in _MEANS}
     cells["unreadable"] = line.unreadable
     cells["repeats"] = plain_cell(line.repeats)
@@ -240,24 +243,25 @@ def _certified_cells(score: CertifiedScore) -> dict[str, Any]:
     """The cells of one attacker that was certified against: cacc, or cllmj for long answers."""
     name = f"certified {score.attack} {score.corruption_size}"
     return {
-        **_interval_cells(name, score.score),
+        **interval_cells(name, score.score),
         f"{name} guaranteed": score.guaranteed,
         f"{name} undecided": score.undecided,
-        **_interval_cells(f"{name} estimate", score.estimate),
+        **interval_cells(f"{name} estimate", score.estimate),
     }
 
 
 def _expected_cells(found: ExpectedAccuracy) -> dict[str, Any]:
     """The cells of expected certified accuracy against one number of replaced groups."""
     name = f"expected certified {found.corruption_size}"
-    return {**_interval_cells(name, found.share), f"{name} held": found.held}
+    return {**interval_cells(name, found.share), f"{name} held": found.held}
 
 
 def _all_cells(found: Iterable[_Found], cells: Callable[[_Found], dict[str, Any]]) -> dict[str, Any]:
     return {name: value for one in found for name, value in cells(one).items()}
 
 
-def _interval_cells(name: str, interval: Interval) -> dict[str, Any]:
+def interval_cells(name: str, interval: Interval) -> dict[str, Any]:
+    """The CSV cells of an interval, by column."""
     return {
         name: _blank(interval.mean),
         f"{name} low": _blank(interval.low),

@@ -20,6 +20,10 @@ from robustrag_integrations.evaluation.show.lines import EXPECTED_IN_WORDS
 from robustrag_integrations.evaluation.show.parts import drawable_figures
 from robustrag_integrations.evaluation.show.report.outcomes import WORDS, outcome, spec_label
 
+_CERTIFIED = (
+    "Certified: whatever k′ passages among the retrieved say. What it takes to be retrieved is another question, which "
+    "robustrag eval --retrieve measures."
+)
 _IN_HEADLINE = 4  # setups named one by one
 _IN_HEADING = 6  # data sets and models named there
 _ORDER = ("correct", "both", "hijacked", "wrong", "abstained", "unscored")  # of a bar's parts
@@ -75,8 +79,8 @@ class RunOverview:
         return self._outcomes[line.dataset, line.task, line.model, line.top_k, line.setup, line.attack]
 
 
-def heading(run: Run, findings: RunOverview) -> list[Element]:
-    """The title, the finding, and what was run."""
+def heading(run: Run, findings: RunOverview, besides: str = "") -> list[Element]:
+    """The title, the finding (`besides` where there are no rows), and what was run."""
     rows, lines = run.rows, findings.lines
     failed = sum(line.failed for line in lines)
     pairs = [
@@ -90,7 +94,8 @@ def heading(run: Run, findings: RunOverview) -> list[Element]:
         pairs.append(("Failed", f"{_many(failed, 'row')}, in no rate"))
     if left := len(run.bad) + run.torn:
         pairs.append(("Left out", f"{_many(left, 'line')} that cannot be read; see the end of this page"))
-    return [h("p", one_line(run.name, 100), cls="file"), h("h1", _finding(lines)), facts(pairs)]
+    title = _finding(lines) if lines or not besides else besides
+    return [h("p", one_line(run.name, 100), cls="file"), h("h1", title), facts(pairs)]
 
 
 def overview(findings: RunOverview, places: Places) -> list[Element]:
@@ -107,6 +112,8 @@ def overview(findings: RunOverview, places: Places) -> list[Element]:
             parts.append(_scrolling("Without an attacker", _clean_table(clean, findings, places)))
             if any(line.expected for line in clean):
                 parts.append(h("p", EXPECTED_IN_WORDS.replace("ecacc k'", "Expected k′"), cls="note"))
+            if any(line.certified for line in clean):
+                parts.append(h("p", _CERTIFIED, cls="note"))
         if attacked:
             parts.append(_scrolling("Under attack", _attack_table(attacked, findings, places)))
     return parts or [h("p", "This run has no rows yet.")]

@@ -15,6 +15,8 @@ from robustrag_integrations.drawing.answer import Limits
 from robustrag_integrations.drawing.elements import ATTRIBUTES, DRAWN, TAGS, Element, h, to_data, to_html
 from robustrag_integrations.drawing.text import one_line
 from robustrag_integrations.errors import RobustRAGError
+from robustrag_integrations.evaluation.retrieval.page import retrieval_finding, retrieval_parts
+from robustrag_integrations.evaluation.retrieval.summary import RetrievalLine
 from robustrag_integrations.evaluation.score.run_file import Run
 from robustrag_integrations.evaluation.show.report.embedding import (
     BLOCK,
@@ -58,19 +60,22 @@ class ReportError(RobustRAGError):
     """The page cannot be written; the message says where and why."""
 
 
-def write_report(run: Run, target: str | Path, *, size: Size | None = None) -> Path:
+def write_report(
+    run: Run, target: str | Path, *, size: Size | None = None, retrieval: Sequence[RetrievalLine] = ()
+) -> Path:
     """Write the page about a run, at once or not at all.
 
     Args:
         run: from `read_run`.
         target: the file; what was there is replaced.
         size: how large it may become.
+        retrieval: what was measured of the retrieval, of `summarise_retrieval`.
 
     Raises:
         ReportError: the file cannot be written.
     """
     path = Path(target)
-    text = report_page(run, size=size).encode("utf-8")
+    text = report_page(run, size=size, retrieval=retrieval).encode("utf-8")
     draft = None
     try:
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
@@ -88,7 +93,7 @@ def write_report(run: Run, target: str | Path, *, size: Size | None = None) -> P
     return path
 
 
-def report_page(run: Run, *, size: Size | None = None) -> str:
+def report_page(run: Run, *, size: Size | None = None, retrieval: Sequence[RetrievalLine] = ()) -> str:
     """The page about a run, as HTML."""
     size = size or Size()
     rows = run.rows[: size.lines]
@@ -104,9 +109,14 @@ def report_page(run: Run, *, size: Size | None = None) -> str:
             "title": escape(f"{one_line(run.name, 80)}: robust answers"),
             "style": style,
             "script": script,
-            "heading": _joined(heading(run, findings)),
-            "overview": _joined(overview(findings, places)),
-            "figures": _joined([h("section", *drawn, cls="figures")] if (drawn := figures(findings)) else []),
+            "heading": _joined(heading(run, findings, retrieval_finding(retrieval))),
+            "overview": _joined(overview(findings, places) if run.rows or not retrieval else []),
+            "figures": _joined(
+                [
+                    *([h("section", *drawn, cls="figures")] if (drawn := figures(findings)) else []),
+                    *retrieval_parts(retrieval),
+                ]
+            ),
             "legend": to_html(legend()),
             "filters": "\n".join(_select(name, label, places) for name, label in zip(_FILTERS, _LABELS, strict=True)),
             "notice": _notice(len(run.rows), len(rows), shown, size, plain),
