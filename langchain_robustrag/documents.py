@@ -10,7 +10,9 @@ from langchain_core.documents import Document
 from langchain_core.prompts import BasePromptTemplate, PromptTemplate
 
 from robustrag_integrations.passages import GroupBy, Passage, PassageGroup, grouping_of, isolate, passage_keys
+from robustrag_integrations.sources import few_sources_warning
 
+_DEFAULT_K = 4  # documents that LangChain's vector stores and BM25 find
 DEFAULT_DOCUMENT_PROMPT = PromptTemplate.from_template("{page_content}")
 
 
@@ -48,6 +50,13 @@ class Isolation:
         text = _formatted(document, self.document_prompt)
         metadata = dict(document.metadata or {})
         return Passage(text, id=document.id, source=metadata.get("source"), metadata=metadata)
+
+
+def few_documents(groups: Sequence[PassageGroup]) -> list[str]:
+    """What to say where a retriever found as few documents as LangChain's do by default, or one source alone."""
+    how = 'as_retriever(search_kwargs={"k": 10})'
+    found = few_sources_warning(len(groups), sum(len(group.passages) for group in groups), _DEFAULT_K, how)
+    return [found] if found else []
 
 
 def checked_documents(documents: Any) -> list[Document]:

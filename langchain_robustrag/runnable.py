@@ -31,7 +31,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SkipValidation
 from langchain_robustrag.aggregations import documents_of
 from langchain_robustrag.calls import CallPerformer, ModelCalls, RunManager, child_config
 from langchain_robustrag.configured import configured, model_name
-from langchain_robustrag.documents import Isolation
+from langchain_robustrag.documents import Isolation, few_documents
 from langchain_robustrag.language_models import has_pipeline
 from langchain_robustrag.limits import CallLimit
 from langchain_robustrag.prompts import FilledTemplate, FormattedTemplate, check_inputs
@@ -267,12 +267,13 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         model = self.llm if isinstance(self.llm, DecodingModel) else None
         calls = self._calls(self.llm, config) if model is None else None
         final = self._final_calls(config)
+        groups = self.isolation.groups(documents)
         plan_input = PlanInput(
             question,
-            self.isolation.groups(documents),
+            groups,
             choices,
             self.isolation.group_by,
-            self._caveats(),
+            (*self._caveats(), *few_documents(groups)),
             model.codec if model is not None else None,
             self.min_radius,
             self._caveats,
