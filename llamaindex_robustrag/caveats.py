@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
+from llama_index.core.constants import DEFAULT_SIMILARITY_TOP_K
 from llama_index.core.llms import LLM
 
 from llamaindex_robustrag.local import TextModelLLM
 from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.models.base import repeats_of
+from robustrag_integrations.passages import PassageGroup
+from robustrag_integrations.sources import few_sources_warning
 
 
 def llm_repeats(llm: LLM, call_kwargs: Mapping[str, Any]) -> Repeats:
@@ -61,6 +64,14 @@ def conversation_caveats(conversation: Sequence[ChatMessage]) -> tuple[str, ...]
         f"{said} earlier answers are part of every prompt: the radius is about the passages of this question, given "
         "those answers",
     )
+
+
+def few_nodes_caveats(groups: Sequence[PassageGroup]) -> tuple[str, ...]:
+    """What to say where a retriever found as few nodes as LlamaIndex's do by default, or one source alone."""
+    how = "as_retriever(similarity_top_k=10)"
+    passages = sum(len(group.passages) for group in groups)
+    found = few_sources_warning(len(groups), passages, DEFAULT_SIMILARITY_TOP_K, how)
+    return (found,) if found else ()
 
 
 def _temperature(llm: LLM, call_kwargs: Mapping[str, Any]) -> float:

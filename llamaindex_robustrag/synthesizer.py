@@ -32,7 +32,7 @@ from llama_index.core.settings import Settings
 from llama_index.core.types import RESPONSE_TEXT_TYPE
 
 from llamaindex_robustrag.aggregations import method_and_settings
-from llamaindex_robustrag.caveats import conversation_caveats, decoding_caveats
+from llamaindex_robustrag.caveats import conversation_caveats, decoding_caveats, few_nodes_caveats
 from llamaindex_robustrag.grouping import GroupedNodes, GroupNodesBy, check_group_by, group_nodes, group_texts
 from llamaindex_robustrag.llm_calls import plain_llm
 from llamaindex_robustrag.local import TextModelLLM, local_model_of
@@ -351,7 +351,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             grouped.groups,
             choices if choices is not None else self._choices,
             grouped.by,
-            self._caveats(),
+            (*self._caveats(), *few_nodes_caveats(grouped.groups)),
             self._local.codec if self._local is not None else None,
             self._min_radius,
             self._caveats,
