@@ -23,6 +23,7 @@ from robustrag_integrations.defenses.decoding.plan import decoding_plan
 from robustrag_integrations.defenses.decoding.settings import DecodingSettings
 from robustrag_integrations.defenses.keyword.certificate import keyword_certification_plan
 from robustrag_integrations.defenses.keyword.plan import keyword_plan
+from robustrag_integrations.defenses.keyword.reader import KeywordReader
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.voting.certificate import voting_certification_plan
 from robustrag_integrations.defenses.voting.plan import voting_plan
@@ -128,14 +129,25 @@ class _Quick:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._settings, name)
 
-    def for_question(self, query: str) -> Any:
-        assert self._settings.for_question(query) is self._settings, "the question of a world has no keywords"
-        return self
-
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup], *choices: Sequence[str]) -> Sequence[Prompt]:
         if groups is not self._asked:
             self._asked, self._prompts = groups, self._settings.isolated_prompts(query, groups, *choices)
         return self._prompts
+
+
+class _QuickReader:
+    """A reader of responses that reads each one once."""
+
+    def __init__(self, reader: KeywordReader) -> None:
+        self._reader = reader
+        self.keywords_of = lru_cache(maxsize=None)(reader.keywords_of)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._reader, name)
+
+    def for_question(self, query: str) -> Any:
+        assert self._reader.for_question(query) is self._reader, "the question of a world has no keywords"
+        return self
 
 
 def driven(plan: Plan, perform: Callable[[Request], Reply]) -> RobustAnswer:
@@ -185,7 +197,8 @@ def keyword_world(rng: random.Random, *, agreeing: bool = False) -> World:
         prompts=BARE,
         quorum=rng.choice([0.0, 0.3, 0.5, 0.7]),
     )
-    quick: Any = _Quick(settings, keywords_of=settings.keywords_of)
+    quick: Any = _Quick(settings)
+    quick.reader = _QuickReader(settings.reader)
     references = ("right",)
 
     def certify() -> tuple[Certification, ...]:

@@ -92,7 +92,7 @@ def keyword_certification_plan(
         return settings.isolated_prompts(question.query, groups)
 
     readings = yield from ask_cases(
-        sizes, prompts_of, settings.for_question(question.query).keywords_of, ledger, same_batches=same_batches
+        sizes, prompts_of, settings.reader.for_question(question.query).keywords_of, ledger, same_batches=same_batches
     )
     finals: dict[tuple[str, ...], str | None] = {(): ABSTENTION}
     failed: int | None = None
@@ -185,7 +185,7 @@ def _try_all(
 def _text_of(response: Response, settings: KeywordSettings) -> str | None:
     """What inference makes of a final response; None where it raises."""
     try:
-        return final_answer(response, settings.cut_replies).text
+        return final_answer(response, settings.reader.cut_replies).text
     except ModelError:
         return None
 

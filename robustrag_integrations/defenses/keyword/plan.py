@@ -9,6 +9,7 @@ from typing import Any
 
 from robustrag_integrations.answer import GroupReport, RobustAnswer
 from robustrag_integrations.defenses.keyword.counting import KeywordTally, keyword_radius, tally_keywords
+from robustrag_integrations.defenses.keyword.reader import KeywordReader
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.keyword.support import Support, supports
 from robustrag_integrations.display import printable
@@ -34,8 +35,8 @@ def keyword_plan(
     model_warnings: Sequence[str] = (),
 ) -> Plan:
     """Algorithm 1: ask every group alone, keep the keywords that enough of them share, ask again with those alone."""
-    prompts, counted = settings.isolated_prompts(query, groups), settings.for_question(query)
-    readings = yield from ask_groups(groups, prompts, settings.quorum, counted.keywords_of)
+    prompts, reader = settings.isolated_prompts(query, groups), settings.reader.for_question(query)
+    readings = yield from ask_groups(groups, prompts, settings.quorum, reader.keywords_of)
     responses, keyword_sets = [r.response for r in readings], [r.found for r in readings]
     tally = tally_keywords(keyword_sets, settings.threshold)
     radius = keyword_radius(tally, settings.threshold, len(groups))
@@ -43,17 +44,17 @@ def keyword_plan(
     if tally.retained:
         prompt = replace(settings.final_prompt(query, tally.retained), drafts=_drafts(readings, settings.task))
         whole = any(response.aloud for response in responses)
-        final = yield from ask_final(prompt, settings.cut_replies, whole=whole)
+        final = yield from ask_final(prompt, settings.reader.cut_replies, whole=whole)
     else:
         final = Response(ABSTENTION)
         yield Emit(ABSTENTION)
     text = final.text or ABSTENTION
-    in_answer = _keywords_of_answer(text, counted, readings)
+    in_answer = _keywords_of_answer(text, reader, readings)
     standings = supports(text, in_answer, keyword_sets, tally, settings.task)
     return RobustAnswer(
         text=text,
         radius=max(0, min(radius, settings.quorum.radius(responses))),
-        abstained=settings.abstains(text),
+        abstained=reader.abstains(text),
         query=query,
         defense="keyword",
         groups=_reports(groups, responses, keyword_sets, standings),
@@ -62,7 +63,7 @@ def keyword_plan(
             *grouping_warnings(groups, group_by),
             *_threshold_warnings(tally),
             *_agreement_warnings(keyword_sets, tally, settings, conflict),
-            *_support_warnings(settings.abstains(text), standings),
+            *_support_warnings(reader.abstains(text), standings),
             *truncation_warnings([r.truncated for r in responses]),
             *reply_warnings(responses),
             *filter(None, [final.note]),
@@ -83,12 +84,12 @@ def _drafts(readings: Sequence[Reading[frozenset[str]]], task: Task) -> tuple[st
 
 
 def _keywords_of_answer(
-    text: str, settings: KeywordSettings, readings: Sequence[Reading[frozenset[str]]]
+    text: str, reader: KeywordReader, readings: Sequence[Reading[frozenset[str]]]
 ) -> frozenset[str]:
     """The answer's keywords, counted like those of a response; none for an abstention."""
     same = (r.found for r in readings if r.response.text is not None and r.response.text.strip() == text)
     found = next(same, None)
-    return found or settings.keywords_of(Response(text)).found or frozenset()
+    return found or reader.keywords_of(Response(text)).found or frozenset()
 
 
 def _reports(

@@ -1,0 +1,125 @@
+"""From a group's response to its keywords, or to an abstention: what keyword and consensus aggregation read alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from robustrag_integrations.abstention import Abstention, is_abstention
+from robustrag_integrations.checks import check_at_least
+from robustrag_integrations.errors import INTERRUPTS
+from robustrag_integrations.keywords import KeywordExtractor, SpacyKeywordExtractor, extractor_fingerprint
+from robustrag_integrations.keywords.questions import asks_for_something_else
+from robustrag_integrations.models.base import Response
+from robustrag_integrations.plans.asking import Reading, read_response
+from robustrag_integrations.prompts import ABSTENTION
+from robustrag_integrations.replies.reading import CutReplies, check_cut_replies
+
+
+@dataclass(frozen=True)
+class KeywordReader:
+    """Reads responses, each for itself.
+
+    Attributes:
+        extractor: a response to its keywords.
+        min_words: keywords of fewer words do not count; 1 keeps all.
+        abstention: whether a response abstains.
+        cut_replies: what a reply that was cut does.
+        asked: the keywords of the question, which do not count (`for_question`).
+    """
+
+    extractor: KeywordExtractor
+    min_words: int = 1
+    abstention: Callable[[str], bool] = is_abstention
+    cut_replies: CutReplies = "abstain"
+    asked: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(
+        cls,
+        extractor: KeywordExtractor | None,
+        min_words: int,
+        abstention: Callable[[str], bool] | Sequence[str] | None,
+        cut_replies: CutReplies,
+    ) -> KeywordReader:
+        """From user arguments; None stands for the default.
+
+        Raises:
+            ValueError, TypeError: an invalid argument; the message names it and the fix.
+        """
+        if extractor is not None and not callable(extractor):
+            raise TypeError(f"extractor must be a function from text to a set of str, got {type(extractor).__name__}")
+        check_at_least(1, min_words=min_words)
+        return cls(
+            extractor if extractor is not None else SpacyKeywordExtractor(),
+            min_words,
+            _abstention_of(abstention),
+            check_cut_replies(cut_replies),
+        )
+
+    def for_question(self, query: str) -> KeywordReader:
+        """This reader with the keywords of this question, which tell no answers apart and cost radius.
+
+        They are those of a question with a question word in it ("who", "wann", "何"). The options of "Is it Paris or
+        London?" do count. An extractor that raises over the question finds none in it.
+        """
+        if not asks_for_something_else(query):
+            return self
+        try:
+            found = self.extractor(query)
+            asked = frozenset(str.__str__(word) for word in found or () if isinstance(word, str))
+        except Exception:
+            return self
+        return replace(self, asked=asked)
+
+    def abstains(self, text: str) -> bool:
+        """Whether an answer abstains; a function that raises over it does not say so."""
+        if text == ABSTENTION:
+            return True
+        try:
+            return bool(self.abstention(text))
+        except INTERRUPTS:
+            raise
+        except BaseException:
+            return False
+
+    def keywords_of(self, response: Response) -> Reading[frozenset[str]]:
+        """A response's keywords; a failure if the extractor raises, or returns anything but a collection of str."""
+        return read_response(response, self._keywords, self.cut_replies)
+
+    def _keywords(self, text: str) -> frozenset[str] | None:
+        if self.abstention(text):
+            return None
+        found = self.extractor(text)
+        if found is None:
+            return None
+        given = () if isinstance(found, str) else tuple(found)  # a generator can be read but once
+        if isinstance(found, str) or not all(isinstance(w, str) for w in given):
+            raise TypeError(f"the extractor must return a set of str, got {type(found).__name__}")
+        words = map(str.__str__, given)  # of a subclass of str, which may compare as it likes, the characters alone
+        counted = frozenset(w for w in words if len(w.split()) >= self.min_words)
+        return counted - self.asked or counted
+
+    def as_dict(self) -> dict[str, Any]:
+        """What decides the reading, JSON-safe, as answers and certificates name it."""
+        return {
+            "min_words": self.min_words,
+            "extractor": extractor_fingerprint(self.extractor),
+            "abstention": extractor_fingerprint(self.abstention),
+            "cut_replies": self.cut_replies,
+        }
+
+
+def _abstention_of(given: Callable[[str], bool] | Sequence[str] | None) -> Callable[[str], bool]:
+    """A function as it is; phrases are recognised besides what `is_abstention` recognises."""
+    if given is None:
+        return is_abstention
+    if callable(given):
+        return given
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise TypeError(
+            "abstention must be a function from a response to bool, or a list of phrases such as ['keine Ahnung'], got "
+            f"{given!r:.80}"
+        )
+    return Abstention(tuple(given))
