@@ -19,13 +19,17 @@ from llamaindex_robustrag.chat_engines import RobustCondensePlusContextChatEngin
 from llamaindex_robustrag.diverse import DiverseRetriever
 from llamaindex_robustrag.local import TextModelLLM, local_model_of
 from llamaindex_robustrag.query_engine import RobustRAGQueryEngine
+from llamaindex_robustrag.reports import RobustAnswerEvent, robust_answer, robust_answers
+from llamaindex_robustrag.responses import Abstained
 from llamaindex_robustrag.supporting import supporting_nodes
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer, get_robust_response_synthesizer
 from llamaindex_robustrag.wiring import Finding, UndefendedError, assert_defended, find_undefended
 
 __all__ = [
+    "Abstained",
     "DiverseRetriever",
     "Finding",
+    "RobustAnswerEvent",
     "RobustCondensePlusContextChatEngine",
     "RobustContextChatEngine",
     "RobustRAGQueryEngine",
@@ -36,5 +40,7 @@ __all__ = [
     "find_undefended",
     "get_robust_response_synthesizer",
     "local_model_of",
+    "robust_answer",
+    "robust_answers",
     "supporting_nodes",
 ]

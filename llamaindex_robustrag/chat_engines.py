@@ -18,7 +18,8 @@ from llama_index.core.tools import ToolOutput
 
 from llamaindex_robustrag.llm_calls import blocks_the_loop
 from llamaindex_robustrag.query_engine import synthesizer_of
-from llamaindex_robustrag.synthesizer import REPORT, RobustRAGSynthesizer
+from llamaindex_robustrag.reports import REPORT, Report, ResponseMetadata
+from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer
 from robustrag_integrations.models.base import TextModel
 
 
@@ -126,7 +127,6 @@ class ReportingChatEngine(BaseChatEngine):
 
 def _reported(reply: Any, turns: Sequence[Turn], message: str) -> Any:
     response = turns[-1].response
-    metadata = (response.metadata if response is not None else None) or {}
     reply.sources.append(
         ToolOutput(
             tool_name=REPORT,
@@ -135,7 +135,8 @@ def _reported(reply: Any, turns: Sequence[Turn], message: str) -> Any:
             raw_output=response,
         )
     )
-    reply.metadata = {**(getattr(reply, "metadata", None) or {}), REPORT: metadata.get(REPORT)}
+    report = getattr(getattr(response, "metadata", None), "report", None) or Report()
+    reply.metadata = ResponseMetadata.of(getattr(reply, "metadata", None) or {}, report)
     return reply
 
 

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Generator
-from typing import Any
+from typing import Literal
 
 from llama_index.core.bridge.pydantic import BaseModel, ValidationError
 
-from robustrag_integrations.answer import SCHEMA, RobustAnswer
+from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 
 OnAnswer = Callable[[RobustAnswer], object]
 
 
-def pending() -> dict[str, Any]:
-    """The report of an answer that is still being streamed; filled in place when the last piece is out."""
-    return {"schema": SCHEMA, "pending": True}
+class Abstained(BaseModel):
+    """What stands in place of a structured answer that there is none of.
+
+    Attributes:
+        text: the abstention's words.
+        warnings: those of the answer, which say why.
+        abstained: tells it apart where it is JSON.
+    """
+
+    text: str
+    warnings: tuple[str, ...] = ()
+    abstained: Literal[True] = True
 
 
 def started(stream: AnswerStream, done: OnAnswer) -> Generator[str, None, None]:
@@ -31,6 +40,18 @@ async def astarted(stream: AsyncAnswerStream, done: OnAnswer) -> AsyncGenerator[
     """`started` without blocking the event loop."""
     first = await anext(stream, None)
     return _apieces(first, stream, done)
+
+
+def at_once(text: str, done: Callable[[], object]) -> Generator[str, None, None]:
+    """A stream of one piece, and then `done`."""
+    yield text
+    done()
+
+
+async def aat_once(text: str, done: Callable[[], object]) -> AsyncGenerator[str, None]:
+    """`at_once` for an event loop."""
+    yield text
+    done()
 
 
 def _pieces(first: str | None, stream: AnswerStream, done: OnAnswer) -> Generator[str, None, None]:
@@ -50,11 +71,13 @@ async def _apieces(first: str | None, stream: AsyncAnswerStream, done: OnAnswer)
         done(stream.answer)
 
 
-def parsed(text: str, output_cls: type[BaseModel] | None) -> BaseModel | None:
-    """The object that a structured answer holds; None when it is words, as an abstention is."""
+def structured(answer: RobustAnswer, output_cls: type[BaseModel] | None) -> BaseModel | None:
+    """The object that a structured answer holds, `Abstained` for an abstention; None if the answer is words."""
     if output_cls is None:
         return None
+    if answer.abstained:
+        return Abstained(text=answer.text, warnings=answer.warnings)
     try:
-        return output_cls.model_validate_json(text)
+        return output_cls.model_validate_json(answer.text)
     except ValidationError:
         return None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar, cast
@@ -38,7 +39,8 @@ from llamaindex_robustrag.llm_calls import plain_llm
 from llamaindex_robustrag.local import TextModelLLM, local_model_of
 from llamaindex_robustrag.model import CallPolicy, LlamaIndexModel
 from llamaindex_robustrag.prompt_templates import prompts_dict, with_prompts
-from llamaindex_robustrag.responses import astarted, parsed, pending, started
+from llamaindex_robustrag.reports import AnswerText, Report, ReportedNode, ResponseMetadata, RobustAnswerEvent
+from llamaindex_robustrag.responses import aat_once, astarted, at_once, started, structured
 from llamaindex_robustrag.streaming_flag import StreamingFlag
 from llamaindex_robustrag.supporting import supporting_nodes
 from llamaindex_robustrag.user_prompts import USER_KEYS, UserPrompts, UserTemplate, check_template
@@ -46,6 +48,8 @@ from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.defenses.base import MethodSettings, PlanInput
 from robustrag_integrations.determinism import Repeats
+from robustrag_integrations.display import printable
+from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import DecodingModel, TextModel, repeats_of
 from robustrag_integrations.models.callable import TRANSIENT
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
@@ -53,8 +57,6 @@ from robustrag_integrations.plans.performers import DecodingPerformer, Performer
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 from robustrag_integrations.prompts import PromptSet, Task
-
-REPORT = "robustrag"
 
 _log = logging.getLogger(__name__)
 _dispatcher = instrumentation.get_dispatcher(__name__)  # type: ignore[attr-defined]
@@ -64,9 +66,11 @@ _Self = TypeVar("_Self", bound="RobustRAGSynthesizer")
 class RobustRAGSynthesizer(BaseSynthesizer):
     """Answers from retrieved nodes so that a few corrupted source documents cannot decide the answer.
 
-    Every source document is asked alone, and the answers are aggregated securely. `response.metadata["robustrag"]`
-    holds the whole `RobustAnswer` as a JSON-safe dictionary; its `radius` says how many groups could have lied without
-    changing the answer. A streamed response has it when the last piece is out.
+    Every source document is asked alone, and the answers are aggregated securely. `response.metadata["robustrag"]` is
+    the whole `RobustAnswer` as a JSON-safe dictionary, `response.metadata.robust_answer` as an object; loops over the
+    metadata see nodes alone. Its `radius` says how many groups could have lied without changing the answer. A streamed
+    response has it when the last piece is out. `robust_answers(response)` finds the reports behind routers,
+    sub-questions and agents; every answer and failure is sent as a `RobustAnswerEvent`, too.
 
     Args:
         llm: asked once per group and once at the end; a `StructuredLLM` gives structure to the final answer alone. A
@@ -79,7 +83,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             and keywords are never read as a template. Its output parser's format goes with the final prompt alone.
         keyword_prompt: another final prompt of keyword aggregation, with `{keywords_str}`; never the documents.
         final_llm: asked the final prompt in place of `llm`; the guarantee needs both to be deterministic.
-        output_cls: the pydantic class of the final answer; an abstention stays a `Response` with words.
+        output_cls: the pydantic class of the final answer; an abstention is an `Abstained` in its place.
         callback_manager: gets the synthesis events. The LLM keeps its own.
         prompt_helper: knows what fits into the window; passages are cut within a group, never repacked across groups.
         group_by: what has one vote: `"origin"` (a file, page or source document), `"site"`, `"passage"` (each node),
@@ -201,6 +205,11 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         return self._structure
 
     @property
+    def text_qa_template(self) -> BasePromptTemplate | None:
+        """The user's own prompt; None for the project's."""
+        return self._user.isolated
+
+    @property
     def streams(self) -> bool:
         """Whether responses are streamed."""
         return self._flag.get()
@@ -246,18 +255,17 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             QuorumError: too many groups failed.
             ModelError: the final call failed.
         """
-        streaming, sources = self.streams, [*nodes, *(additional_source_nodes or ())]
+        streaming = self.streams
         response: RESPONSE_TYPE
         _dispatcher.event(SynthesizeStartEvent(query=query))
-        with self._callback_manager.event(CBEventType.SYNTHESIZE, payload=_payload(query)) as event:
+        with self._callback_manager.event(CBEventType.SYNTHESIZE, payload=_payload(query)) as event, _failures_sent():
             plan = self._plan(_text(query), group_nodes(nodes, self._group_by), **response_kwargs)
             if streaming:
-                shown = [] if self._supporting_only else sources
-                metadata = self._metadata(shown, pending())
-                pieces = started(self._stream(plan), partial(self._complete, metadata, shown, sources))
+                shown, metadata, done = self._streamed(nodes, additional_source_nodes)
+                pieces = self._pieces(plan, done)
                 response = StreamingResponse(pieces, shown, metadata)
             else:
-                response = self._whole(run(plan, self._performer()), sources)
+                response = self._whole(run(plan, self._performer()), nodes, additional_source_nodes)
             event.on_end(payload={EventPayload.RESPONSE: response})
         _dispatcher.event(SynthesizeEndEvent(query=query, response=response))
         return response
@@ -270,39 +278,38 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         **response_kwargs: Any,
     ) -> RESPONSE_TYPE:
         """`synthesize` without blocking the event loop; cancelling it cancels the calls."""
-        streaming, sources = self.streams, [*nodes, *(additional_source_nodes or ())]
+        streaming = self.streams
         response: RESPONSE_TYPE
         _dispatcher.event(SynthesizeStartEvent(query=query))
-        with self._callback_manager.event(CBEventType.SYNTHESIZE, payload=_payload(query)) as event:
+        with self._callback_manager.event(CBEventType.SYNTHESIZE, payload=_payload(query)) as event, _failures_sent():
             plan = self._plan(_text(query), group_nodes(nodes, self._group_by), **response_kwargs)
             if streaming:
-                shown = [] if self._supporting_only else sources
-                metadata = self._metadata(shown, pending())
-                pieces = await astarted(self._astream(plan), partial(self._complete, metadata, shown, sources))
+                shown, metadata, done = self._streamed(nodes, additional_source_nodes)
+                pieces = await self._apieces(plan, done)
                 response = AsyncStreamingResponse(pieces, shown, metadata)
             else:
-                response = self._whole(await arun(plan, self._performer().aperform), sources)
+                response = self._whole(await arun(plan, self._performer().aperform), nodes, additional_source_nodes)
             event.on_end(payload={EventPayload.RESPONSE: response})
         _dispatcher.event(SynthesizeEndEvent(query=query, response=response))
         return response
 
     def get_response(self, query_str: str, text_chunks: Sequence[str], **response_kwargs: Any) -> RESPONSE_TEXT_TYPE:
-        """Answer from bare texts, each a group of its own; without the report, which `synthesize` gives."""
-        plan = self._plan(query_str, group_texts(text_chunks), **response_kwargs)
-        if self.streams:
-            return started(self._stream(plan), _ignored)
-        text = self._shown(run(plan, self._performer()))
-        return parsed(text, self._structure) or text
+        """Answer from bare texts, each a group of its own. `robust_answer` of the text gives the report."""
+        with _failures_sent():
+            plan = self._plan(query_str, group_texts(text_chunks), **response_kwargs)
+            if self.streams:
+                return self._pieces(plan, _sent)
+            return self._text_of(run(plan, self._performer()))
 
     async def aget_response(
         self, query_str: str, text_chunks: Sequence[str], **response_kwargs: Any
     ) -> RESPONSE_TEXT_TYPE:
         """`get_response` without blocking the event loop."""
-        plan = self._plan(query_str, group_texts(text_chunks), **response_kwargs)
-        if self.streams:
-            return await astarted(self._astream(plan), _ignored)
-        text = self._shown(await arun(plan, self._performer().aperform))
-        return parsed(text, self._structure) or text
+        with _failures_sent():
+            plan = self._plan(query_str, group_texts(text_chunks), **response_kwargs)
+            if self.streams:
+                return await self._apieces(plan, _sent)
+            return self._text_of(await arun(plan, self._performer().aperform))
 
     def _get_prompts(self) -> dict[str, BasePromptTemplate]:
         shown = prompts_dict(self._settings.prompts)
@@ -366,11 +373,18 @@ class RobustRAGSynthesizer(BaseSynthesizer):
     def _performer(self) -> Performer:
         return TextPerformer(self._model) if self._local is None else DecodingPerformer(self._local)
 
-    def _stream(self, plan: Plan) -> AnswerStream:
-        return AnswerStream(stream(plan, self._performer()))
+    def _pieces(self, plan: Plan, done: Callable[[RobustAnswer], object]) -> Generator[str, None, None]:
+        """The answer in pieces, an object as one of JSON; then `done`."""
+        if self._structure is None:
+            return started(AnswerStream(stream(plan, self._performer())), done)
+        answer = run(plan, self._performer())
+        return at_once(self._written(answer), partial(done, answer))
 
-    def _astream(self, plan: Plan) -> AsyncAnswerStream:
-        return AsyncAnswerStream(astream(plan, self._performer()))
+    async def _apieces(self, plan: Plan, done: Callable[[RobustAnswer], object]) -> AsyncGenerator[str, None]:
+        if self._structure is None:
+            return await astarted(AsyncAnswerStream(astream(plan, self._performer())), done)
+        answer = await arun(plan, self._performer().aperform)
+        return aat_once(self._written(answer), partial(done, answer))
 
     def _converse(self, conversation: Sequence[ChatMessage]) -> None:
         """Put these messages in front of every prompt."""
@@ -394,33 +408,55 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         """Whether the model repeats itself, as far as that is known."""
         return repeats_of(self._local if self._local is not None else self._model)
 
-    def _complete(
-        self,
-        metadata: dict[str, Any],
-        shown: list[NodeWithScore],
-        sources: list[NodeWithScore],
-        answer: RobustAnswer,
-    ) -> None:
-        """Fill in what a streamed response learns when its last piece is out."""
-        metadata[REPORT].clear()
-        metadata[REPORT].update(answer.to_dict())
-        if self._supporting_only:
-            shown[:] = supporting_nodes(answer, sources)
-            metadata.update(self._metadata(shown, metadata[REPORT]))
+    def _streamed(
+        self, nodes: Sequence[NodeWithScore], others: Sequence[NodeWithScore] | None
+    ) -> tuple[list[NodeWithScore], ResponseMetadata, Callable[[RobustAnswer], None]]:
+        """Source nodes and metadata of a streamed response, and what completes them when its last piece is out."""
+        report = Report()
+        sources = self._sources(nodes, others, report)
+        shown = [] if self._supporting_only else sources
+        metadata = self._metadata(shown, report)
 
-    def _whole(self, answer: RobustAnswer, sources: list[NodeWithScore]) -> Response | PydanticResponse:
+        def done(answer: RobustAnswer) -> None:
+            report.answer = answer
+            if self._supporting_only:
+                shown[:] = supporting_nodes(answer, sources)
+                metadata.update(self._metadata(shown, report))
+            _sent(answer)
+
+        return shown, metadata, done
+
+    def _whole(
+        self, answer: RobustAnswer, nodes: Sequence[NodeWithScore], others: Sequence[NodeWithScore] | None
+    ) -> Response | PydanticResponse:
+        _sent(answer)
+        report = Report(answer)
+        sources = self._sources(nodes, others, report)
         if self._supporting_only:
             sources = supporting_nodes(answer, sources)
-        metadata = self._metadata(sources, answer.to_dict())
-        if (found := parsed(answer.text, self._structure)) is not None:
+        metadata = self._metadata(sources, report)
+        if (found := structured(answer, self._structure)) is not None:
             return PydanticResponse(found, sources, metadata)
         return Response(self._shown(answer), sources, metadata)
+
+    def _text_of(self, answer: RobustAnswer) -> BaseModel | str:
+        _sent(answer)
+        return structured(answer, self._structure) or AnswerText.of(self._shown(answer), Report(answer))
+
+    def _written(self, answer: RobustAnswer) -> str:
+        found = structured(answer, self._structure)
+        return answer.text if found is None else found.model_dump_json()
 
     def _shown(self, answer: RobustAnswer) -> str:
         return answer.marked_text if self._markers else answer.text
 
-    def _metadata(self, sources: list[NodeWithScore], report: dict[str, Any]) -> dict[str, Any]:
-        return {**(self._get_metadata_for_response([n.node for n in sources]) or {}), REPORT: report}
+    def _sources(
+        self, nodes: Sequence[NodeWithScore], others: Sequence[NodeWithScore] | None, report: Report
+    ) -> list[NodeWithScore]:
+        return [*(ReportedNode.of(node, report) for node in nodes), *(others or ())]
+
+    def _metadata(self, sources: Sequence[NodeWithScore], report: Report) -> ResponseMetadata:
+        return ResponseMetadata.of(self._get_metadata_for_response([n.node for n in sources]) or {}, report)
 
 
 def get_robust_response_synthesizer(llm: LLM | TextModel | None = None, **arguments: Any) -> RobustRAGSynthesizer:
@@ -449,8 +485,20 @@ def _llm_of(llm: LLM | TextModel | None) -> LLM:
         raise ValueError("no language model: pass llm=, or set Settings.llm") from error
 
 
-def _ignored(answer: RobustAnswer) -> None:
-    """Bare texts are answered without a report."""
+def _sent(answer: RobustAnswer) -> None:
+    """Tell whoever listens to LlamaIndex's events."""
+    _dispatcher.event(RobustAnswerEvent(report=answer.to_dict()))
+
+
+@contextmanager
+def _failures_sent() -> Iterator[None]:
+    """Tell them of what failed, too, as far as there is a report; the error carries it as `robustness`."""
+    try:
+        yield
+    except ModelError as error:
+        if error.robustness is not None:
+            _dispatcher.event(RobustAnswerEvent(report=error.robustness.to_dict(), error=printable(str(error), 500)))
+        raise
 
 
 def _text(query: QueryType) -> str:

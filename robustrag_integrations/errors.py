@@ -16,7 +16,15 @@ class RobustRAGError(Exception):
 
 
 class ModelError(RobustRAGError):
-    """A language model could not be used, or gave something that is not text."""
+    """A language model could not be used, or gave something that is not text.
+
+    Attributes:
+        groups: one `GroupReport` per group, where they were asked.
+        robustness: the failure as a `RobustAnswer`, an abstention that names every group; None outside of an answer.
+    """
+
+    groups: tuple[Any, ...] = ()
+    robustness: Any = None
 
 
 class QuorumError(ModelError):
@@ -24,8 +32,6 @@ class QuorumError(ModelError):
 
     Attributes:
         causes: group index to what went wrong there.
-        groups: one `GroupReport` per group, where they were asked.
-        robustness: the failure as a `RobustAnswer`, an abstention that names every group; None outside of an answer.
     """
 
     def __init__(
@@ -33,7 +39,6 @@ class QuorumError(ModelError):
     ) -> None:
         self.causes = dict(causes)
         self.groups = groups
-        self.robustness: Any = None
         listed = "; ".join(f"group {index}: {cause}" for index, cause in sorted(self.causes.items())[:5])
         super().__init__(
             f"only {succeeded} of {total} groups could be asked, {needed} are needed (quorum). {listed}"

@@ -40,7 +40,7 @@ def stock_synthesizer(walk: Walk, thing: BaseSynthesizer, place: Place) -> Steps
 def robust_synthesizer(walk: Walk, thing: RobustRAGSynthesizer, place: Place) -> Steps:
     """What was asked of the engine, and never reached the synthesizer."""
     asked = walk.asked if place.compares else {}
-    has = {"streaming": thing.streams, "output_cls": thing.output_cls}
+    has = {"streaming": thing.streams, "output_cls": thing.output_cls, "text_qa_template": thing.text_qa_template}
     for name, value in asked.items():
         if value is not None and (name not in has or has[name] != value):
             shown = value if isinstance(value, (bool, str)) else getattr(value, "__name__", name)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from robustrag_integrations.answer import GroupReport
 from robustrag_integrations.display import printable
-from robustrag_integrations.errors import INTERRUPTS, QuorumError
+from robustrag_integrations.errors import INTERRUPTS, ModelError, QuorumError
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.requests import Ask, Emit, Reply, Request, responses_of
@@ -124,6 +125,16 @@ def ask_groups(
 def counted_responses(groups: Sequence[PassageGroup], replies: Sequence[Response]) -> list[Response]:
     """The replies as they count: an abstention for a group with nothing to read."""
     return [Response("") if g.is_empty else r for g, r in zip(groups, replies, strict=True)]
+
+
+@contextmanager
+def naming_groups(groups: Sequence[PassageGroup], responses: Sequence[Response]) -> Iterator[None]:
+    """A `ModelError` in here carries what became of every group."""
+    try:
+        yield
+    except ModelError as error:
+        error.groups = tuple([report(g, r) for g, r in zip(groups, responses, strict=True)])
+        raise
 
 
 def ask_final(

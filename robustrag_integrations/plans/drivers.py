@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeGuard, TypeVar
 
 from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.performers import Performer
 from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request
@@ -81,11 +82,15 @@ def stream(plan: Plan, performer: Performer) -> Generator[str | RobustAnswer, No
             elif _is_streamed(step):
                 answer, ending = Shown(whole=step.whole), Ending()
                 pieces = watch.pieces(performer.stream_final(step.prompts[0]))
-                for piece in trimmed(shown(pieces, answer)):
-                    if isinstance(piece, Ending):
-                        ending = piece
-                    else:
-                        yield piece
+                try:
+                    for piece in trimmed(shown(pieces, answer)):
+                        if isinstance(piece, Ending):
+                            ending = piece
+                        else:
+                            yield piece
+                except ModelError as error:
+                    plan.throw(error)  # comes back with the plan's report
+                    raise
                 reply = [Response.of(answer.said, ending, truncated=_cut(step, performer))]
             else:
                 reply = watch.ask(step, performer)
@@ -105,11 +110,15 @@ async def astream(plan: Plan, performer: Performer) -> AsyncGenerator[str | Robu
             elif _is_streamed(step):
                 answer, ending = Shown(whole=step.whole), Ending()
                 pieces = watch.apieces(performer.astream_final(step.prompts[0]))
-                async for piece in atrimmed(ashown(pieces, answer)):
-                    if isinstance(piece, Ending):
-                        ending = piece
-                    else:
-                        yield piece
+                try:
+                    async for piece in atrimmed(ashown(pieces, answer)):
+                        if isinstance(piece, Ending):
+                            ending = piece
+                        else:
+                            yield piece
+                except ModelError as error:
+                    plan.throw(error)  # comes back with the plan's report
+                    raise
                 cut = await asyncio.to_thread(_cut, step, performer)
                 reply = [Response.of(answer.said, ending, truncated=cut)]
             else:

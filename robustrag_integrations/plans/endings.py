@@ -9,7 +9,7 @@ from typing import Any
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.determinism import Determinism, Promise, Repeats
 from robustrag_integrations.display import printable
-from robustrag_integrations.errors import QuorumError
+from robustrag_integrations.errors import ModelError
 from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply
 from robustrag_integrations.prompts import ABSTENTION
 
@@ -31,10 +31,10 @@ def with_late_findings(
 
 
 def with_report_of_failure(plan: Plan, query: str, defense: str, settings: Callable[[], Mapping[str, Any]]) -> Plan:
-    """The plan, whose `QuorumError` carries a report: an abstention, with what became of every group."""
+    """The plan, whose `ModelError` carries a report: an abstention, with what became of every group."""
     try:
         return (yield from plan)
-    except QuorumError as error:
+    except ModelError as error:
         error.robustness = RobustAnswer(
             text=ABSTENTION,
             radius=0,

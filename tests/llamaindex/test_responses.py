@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from llama_index.core.base.response.schema import PydanticResponse, Response, StreamingResponse
+from llama_index.core.base.response.schema import PydanticResponse, StreamingResponse
 from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.schema import QueryBundle
 
-from llamaindex_robustrag import RobustRAGSynthesizer
+from llamaindex_robustrag import Abstained, RobustRAGSynthesizer
 from robustrag_integrations import ModelError, QuorumError
 from robustrag_integrations.answer import SCHEMA
 from robustrag_integrations.prompts import ABSTENTION
@@ -36,11 +36,11 @@ async def text_of(response: object) -> str:
 
 
 @pytest.mark.parametrize("style", STYLES)
-async def test_metadata_is_the_base_classes_plus_one_json_safe_key(style: str, llm: FactReader) -> None:
+async def test_metadata_is_the_base_classes_with_a_report_beside_it(style: str, llm: FactReader) -> None:
     nodes = nodes_of([*truthful(), EVIL])
     nodes[0].node.metadata["page"] = 3
     response = await synthesize(style, RobustRAGSynthesizer(llm=llm), QUESTION, nodes)
-    assert set(response.metadata) == {*(n.node.node_id for n in nodes), "robustrag"}
+    assert set(response.metadata) == {n.node.node_id for n in nodes}
     assert response.metadata["node-0"] == {"page": 3}
     report = response.metadata["robustrag"]
     assert json.loads(json.dumps(report)) == report
@@ -130,10 +130,20 @@ async def test_the_final_call_alone_is_structured(llm_class: type[FactReader], s
     assert ["schema" in prompt for prompt in llm.seen] == [False] * 7 + [True]
 
 
-def test_a_structured_abstention_is_a_response_with_words(llm: FactReader) -> None:
-    response = RobustRAGSynthesizer(llm=llm, output_cls=Capital).synthesize(QUESTION, nodes_of(["Rain falls."]))
-    assert isinstance(response, Response)
-    assert str(response) == ABSTENTION
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_a_structured_abstention_has_a_form_of_its_own(llm: FactReader, streaming: bool) -> None:
+    synthesizer = RobustRAGSynthesizer(llm=llm, output_cls=Capital, streaming=streaming)
+    nodes = nodes_of(["Rain falls."])
+    for response in (synthesizer.synthesize(QUESTION, nodes), await synthesizer.asynthesize(QUESTION, nodes)):
+        if not streaming:
+            assert isinstance(response, PydanticResponse)
+            assert isinstance(response.response, Abstained)
+            assert response.response.text == ABSTENTION
+            continue
+        pieces = response.response_gen
+        said = [p async for p in pieces] if hasattr(pieces, "__aiter__") else list(pieces)
+        assert Abstained.model_validate_json("".join(said)).text == ABSTENTION
+        assert response.metadata["robustrag"]["abstained"]
 
 
 def test_braces_in_retained_keywords_are_not_read_as_a_template(llm: FactReader) -> None:

@@ -15,7 +15,14 @@ from robustrag_integrations.defenses.keyword.support import Support, supports
 from robustrag_integrations.display import printable
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.passages import GroupBy, PassageGroup, grouping_warnings
-from robustrag_integrations.plans.asking import Reading, ask_final, ask_groups, report, truncation_warnings
+from robustrag_integrations.plans.asking import (
+    Reading,
+    ask_final,
+    ask_groups,
+    naming_groups,
+    report,
+    truncation_warnings,
+)
 from robustrag_integrations.plans.requests import Emit, Plan
 from robustrag_integrations.prompts import ABSTENTION, Task
 from robustrag_integrations.replies.reading import reply_warnings
@@ -44,7 +51,8 @@ def keyword_plan(
     if tally.retained:
         prompt = replace(settings.final_prompt(query, tally.retained), drafts=_drafts(readings, settings.task))
         whole = any(response.aloud for response in responses)
-        final = yield from ask_final(prompt, settings.reader.cut_replies, whole=whole)
+        with naming_groups(groups, responses):
+            final = yield from ask_final(prompt, settings.reader.cut_replies, whole=whole)
     else:
         final = Response(ABSTENTION)
         yield Emit(ABSTENTION)

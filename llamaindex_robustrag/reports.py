@@ -1,0 +1,187 @@
+"""The robust answer beside LlamaIndex's own metadata, and wherever its engines carry a response."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, SupportsIndex
+
+from llama_index.core.bridge.pydantic import PrivateAttr
+from llama_index.core.instrumentation.events import BaseEvent
+from llama_index.core.schema import NodeWithScore
+
+from robustrag_integrations.answer import SCHEMA, RobustAnswer
+
+REPORT = "robustrag"
+_DEEPEST = 12  # responses within responses
+_CARRIERS = (
+    "metadata",
+    "response",
+    "raw_output",
+    "tool_output",
+    "tool_calls",
+    "sources",
+    "source_nodes",
+    "robustness",
+)
+
+
+class Report:
+    """The answer of one response; of a streamed one, when its last piece is out.
+
+    Attributes:
+        answer: the answer; None while it is streamed.
+    """
+
+    def __init__(self, answer: RobustAnswer | None = None) -> None:
+        self.answer = answer
+
+    def as_dict(self) -> dict[str, Any]:
+        """The answer's `to_dict()`; a note that it is pending while it is streamed."""
+        return {"schema": SCHEMA, "pending": True} if self.answer is None else self.answer.to_dict()
+
+
+class ResponseMetadata(dict[str, Any]):
+    """A response's metadata: node ids and what is known of these nodes, as LlamaIndex has it.
+
+    The report is beside it, so that loops over the nodes stay what they were: `metadata["robustrag"]` and
+    `metadata.get("robustrag")` give it as a JSON-safe dictionary, `metadata.robust_answer` as an object. It is true
+    even without nodes, since engines replace what is not.
+    """
+
+    report: Report
+
+    @classmethod
+    def of(cls, nodes: Mapping[str, Any], report: Report) -> ResponseMetadata:
+        """The metadata of nodes with a report."""
+        made = cls(nodes)
+        made.report = report
+        return made
+
+    @property
+    def robust_answer(self) -> RobustAnswer | None:
+        """The answer; None while it is streamed."""
+        return self.report.answer
+
+    def __getitem__(self, key: str) -> Any:
+        return self.report.as_dict() if key == REPORT else super().__getitem__(key)
+
+    def __contains__(self, key: object) -> bool:
+        return key == REPORT or super().__contains__(key)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The value of a key, `"robustrag"` among them."""
+        return self.report.as_dict() if key == REPORT else super().get(key, default)
+
+    def copy(self) -> ResponseMetadata:
+        """The same nodes with the same report."""
+        return ResponseMetadata.of(self, self.report)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        return _metadata_of, (dict(self), self.report)
+
+
+def _metadata_of(nodes: dict[str, Any], report: Report) -> ResponseMetadata:
+    return ResponseMetadata.of(nodes, report)
+
+
+class ReportedNode(NodeWithScore):
+    """A source node of a robust answer: what was retrieved, with the way back to the answer.
+
+    Engines that ask others (sub-questions, routers, steps) keep the source nodes and drop the rest of the responses.
+    """
+
+    _report: Report | None = PrivateAttr(default=None)
+
+    @classmethod
+    def of(cls, found: NodeWithScore, report: Report) -> ReportedNode:
+        """A node of an answer. Its node is the same object."""
+        made = cls(node=found.node, score=found.score)
+        made._report = report
+        return made
+
+    @property
+    def report(self) -> Report | None:
+        """The answer that the node was read for."""
+        return self._report
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NodeWithScore) and (self.node, self.score) == (other.node, other.score)
+
+
+class AnswerText(str):
+    """The text of an answer, for engines that keep the text alone."""
+
+    __slots__ = ("report",)
+    report: Report
+
+    @classmethod
+    def of(cls, text: str, report: Report) -> AnswerText:
+        """A text with its report."""
+        made = cls(text)
+        made.report = report
+        return made
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        return AnswerText.of, (str(self), self.report)
+
+
+class RobustAnswerEvent(BaseEvent):
+    """An answer was given, or could not be: sent for each, through LlamaIndex's instrumentation.
+
+    Attributes:
+        report: `RobustAnswer.to_dict()`; for a failure an abstention that says what became of every group.
+        error: why there is no answer; None where there is one.
+    """
+
+    report: dict[str, Any]
+    error: str | None = None
+
+    @classmethod
+    def class_name(cls) -> str:
+        """The event's name."""
+        return "RobustAnswerEvent"
+
+
+def robust_answers(response: object) -> list[RobustAnswer]:
+    """Every robust answer behind a response, outermost first.
+
+    It looks into responses of query and chat engines, routers, sub-questions, steps and agents, tool outputs, metadata,
+    source nodes, lists of these, and errors that carry a report.
+
+    Args:
+        response: what an engine or agent gave, or an error that it raised.
+    """
+    found = {id(answer): answer for answer in _answers(response, set(), 0)}
+    return list(found.values())
+
+
+def robust_answer(response: object) -> RobustAnswer | None:
+    """The outermost robust answer behind a response; None if there is none. See `robust_answers`."""
+    return next(iter(robust_answers(response)), None)
+
+
+def _answers(thing: Any, seen: set[int], depth: int) -> Iterator[RobustAnswer]:
+    if thing is None or depth > _DEEPEST or id(thing) in seen:
+        return
+    seen.add(id(thing))
+    if isinstance(thing, RobustAnswer):
+        yield thing
+        return
+    report = getattr(thing, "report", None) if isinstance(thing, (ResponseMetadata, ReportedNode, AnswerText)) else None
+    if report is not None and report.answer is not None:
+        yield report.answer
+    if isinstance(thing, str):
+        return
+    if isinstance(thing, Mapping):
+        parts: list[Any] = list(dict(thing).values())
+    elif isinstance(thing, (list, tuple)):
+        parts = list(thing)
+    elif isinstance(thing, NodeWithScore):
+        parts = []
+    else:
+        parts = [getattr(thing, name, None) for name in _CARRIERS]
+    for part in parts:
+        yield from _answers(part, seen, depth + 1)

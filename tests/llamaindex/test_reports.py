@@ -1,0 +1,291 @@
+"""The report stays out of the way of loops, and comes through whatever engine or agent carries the response."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+from llama_index.core import VectorStoreIndex
+from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActAgent
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse, LLMMetadata
+from llama_index.core.base.response.schema import Response
+from llama_index.core.bridge.pydantic import BaseModel, PrivateAttr
+from llama_index.core.chat_engine import CondenseQuestionChatEngine
+from llama_index.core.indices.query.query_transform.base import IdentityQueryTransform
+from llama_index.core.instrumentation import get_dispatcher
+from llama_index.core.llms.function_calling import FunctionCallingLLM
+from llama_index.core.llms.llm import ToolSelection
+from llama_index.core.query_engine import MultiStepQueryEngine, RouterQueryEngine, SubQuestionQueryEngine
+from llama_index.core.response_synthesizers import get_response_synthesizer
+from llama_index.core.schema import NodeWithScore
+from llama_index.core.tools import QueryEngineTool
+
+from llamaindex_robustrag import (
+    RobustAnswerEvent,
+    RobustContextChatEngine,
+    RobustRAGQueryEngine,
+    RobustRAGSynthesizer,
+    robust_answer,
+    robust_answers,
+)
+from robustrag_integrations import QuorumError, RobustAnswer
+from robustrag_integrations.errors import ModelError
+from tests.llamaindex.fakes import QUESTION, FactReader, nodes_of, truthful
+from tests.llamaindex.test_instrumentation import Events
+from tests.llamaindex.test_query_engine import Chosen, OneQuestion
+
+
+@pytest.fixture
+def engine(clean: VectorStoreIndex, llm: FactReader) -> RobustRAGQueryEngine:
+    return RobustRAGQueryEngine.from_args(clean.as_retriever(similarity_top_k=4), llm=llm)
+
+
+def tool(engine: Any, name: str = "t") -> QueryEngineTool:
+    return QueryEngineTool.from_defaults(engine, name=name, description="d")
+
+
+def test_loops_over_metadata_see_nodes_alone(engine: RobustRAGQueryEngine) -> None:
+    response = engine.query(QUESTION)
+    assert [meta for _, meta in response.metadata.items() if not isinstance(meta, dict)] == []
+    assert set(response.metadata) == {node.node.node_id for node in response.source_nodes}
+    assert len(response.metadata) == len(json.loads(json.dumps(response.metadata))) == 4
+    assert "robustrag" in response.metadata
+    assert response.metadata.get("robustrag") == response.metadata["robustrag"]
+    assert response.metadata.get("nothing", 1) == 1
+    with pytest.raises(KeyError):
+        response.metadata["nothing"]
+    answer = response.metadata.robust_answer
+    assert isinstance(answer, RobustAnswer)
+    assert answer.to_dict() == response.metadata["robustrag"]
+    assert robust_answer(response) is answer
+
+
+def test_responses_can_be_copied_and_stored(engine: RobustRAGQueryEngine) -> None:
+    response = engine.query(QUESTION)
+    for other in (copy.deepcopy(response), pickle.loads(pickle.dumps(response))):
+        assert other.metadata["robustrag"] == response.metadata["robustrag"]
+        assert robust_answers(other)[0].text == "Paris"
+        assert other.source_nodes == response.source_nodes
+    assert copy.copy(response.metadata).robust_answer is response.metadata.robust_answer
+    assert response.metadata.copy().robust_answer is response.metadata.robust_answer
+
+
+def test_a_report_without_any_node_is_kept_where_engines_replace_what_is_false(llm: FactReader) -> None:
+    response = RobustRAGSynthesizer(llm).synthesize(QUESTION, [])
+    assert (response.metadata or {})["robustrag"]["abstained"]
+
+
+def test_source_nodes_are_what_was_retrieved(llm: FactReader) -> None:
+    nodes = nodes_of(truthful(2))
+    response = RobustRAGSynthesizer(llm).synthesize(QUESTION, nodes)
+    assert response.source_nodes == nodes
+    assert nodes == response.source_nodes
+    assert all(isinstance(node, NodeWithScore) for node in response.source_nodes)
+    assert [n.to_dict() for n in response.source_nodes] == [n.to_dict() for n in nodes]
+    assert response.source_nodes[0].node is nodes[0].node
+
+
+@pytest.mark.parametrize("summarized", [False, True])
+@pytest.mark.parametrize("ways", [[0], [0, 1]], ids=["one", "several"])
+async def test_routers_keep_it(
+    engine: RobustRAGQueryEngine, llm: FactReader, ways: list[int], summarized: bool
+) -> None:
+    summarizer = RobustRAGSynthesizer(llm) if summarized else None
+    router = RouterQueryEngine(
+        Chosen(*ways),
+        [tool(engine, "a"), tool(engine, "b")],
+        llm=llm,
+        summarizer=summarizer,  # type: ignore[arg-type]
+    )
+    for response in (router.query(QUESTION), await router.aquery(QUESTION)):
+        found = robust_answers(response)
+        assert len(found) == len(ways) + (summarized and len(ways) > 1)
+        assert {len(a.groups) for a in found} <= {4, 2}
+        assert sum(len(a.groups) == 4 for a in found) == len(ways)
+
+
+async def test_sub_questions_keep_it(engine: RobustRAGQueryEngine, llm: FactReader) -> None:
+    outer = SubQuestionQueryEngine(
+        OneQuestion(), get_response_synthesizer(llm=llm), [tool(engine, "robust")], use_async=False
+    )
+    for response in (outer.query(QUESTION), await outer.aquery(QUESTION)):
+        assert [a.query for a in robust_answers(response)] == [QUESTION]
+
+
+def test_steps_keep_it(engine: RobustRAGQueryEngine, llm: FactReader) -> None:
+    outer = MultiStepQueryEngine(
+        engine,
+        query_transform=IdentityQueryTransform(),
+        response_synthesizer=get_response_synthesizer(llm=llm),
+        num_steps=2,
+    )
+    assert [a.text for a in robust_answers(outer.query(QUESTION))] == ["Paris", "Paris"]
+
+
+async def test_chat_engines_keep_it(engine: RobustRAGQueryEngine, llm: FactReader) -> None:
+    condensing = CondenseQuestionChatEngine.from_defaults(query_engine=engine, llm=llm)
+    own = RobustContextChatEngine.from_defaults(engine.retriever, llm=llm)
+    for chat in (condensing, own):
+        for reply in (chat.chat(QUESTION), await chat.achat(QUESTION)):
+            assert [a.text for a in robust_answers(reply)] == ["Paris"]
+        streamed = chat.stream_chat(QUESTION)
+        assert "".join(streamed.response_gen) == "Paris"
+        assert [a.text for a in robust_answers(streamed)] == ["Paris"]
+    reply = own.chat(QUESTION)
+    assert reply.metadata.robust_answer.text == "Paris"
+    assert list(reply.metadata.items()) == []
+
+
+class Caller(FunctionCallingLLM):
+    """Calls the first tool once, then repeats what it said."""
+
+    _called: int = PrivateAttr(default=0)
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        return LLMMetadata(is_function_calling_model=True, is_chat_model=True)
+
+    def _prepare_chat_with_tools(self, tools: Any, user_msg: Any = None, chat_history: Any = None, **more: Any) -> Any:
+        return {"messages": chat_history or [], "tools": tools}
+
+    async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+        return self.chat(messages, **kwargs)
+
+    def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+        said = [m.content for m in messages if m.role == "tool"]
+        return ChatResponse(message=ChatMessage(role="assistant", content=said[-1] if said else "calling"))
+
+    async def astream_chat_with_tools(self, *arguments: Any, **more: Any) -> Any:
+        history = more.get("chat_history") or []
+
+        async def pieces() -> Any:
+            yield self.chat(history)
+
+        return pieces()
+
+    def get_tool_calls_from_response(self, response: Any, error_on_no_tool_call: bool = True, **more: Any) -> Any:
+        if response.message.content != "calling":
+            return []
+        return [ToolSelection(tool_id="1", tool_name="t", tool_kwargs={"input": QUESTION})]
+
+    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
+        raise NotImplementedError
+
+    stream_complete = acomplete = astream_complete = complete
+
+    def stream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> Any:
+        raise NotImplementedError
+
+    astream_chat = stream_chat
+
+
+async def test_agents_keep_it(engine: RobustRAGQueryEngine) -> None:
+    agent = FunctionAgent(name="a", description="d", tools=[tool(engine)], llm=Caller())
+    for runs in (agent, AgentWorkflow(agents=[agent], root_agent="a")):
+        output = await runs.run(QUESTION)
+        assert str(output) == "Paris"
+        assert [a.text for a in robust_answers(output)] == ["Paris"]
+
+
+class Reasons(FactReader):
+    """A ReAct agent's model."""
+
+    def _said(self, prompt: str) -> str:
+        if "Observation:" in prompt.rsplit("Current Conversation", 1)[-1]:
+            return "Thought: I can answer without using any more tools.\nAnswer: Paris"
+        return f'Thought: I need a tool.\nAction: t\nAction Input: {{"input": "{QUESTION}"}}'
+
+
+async def test_reasoning_agents_keep_it(engine: RobustRAGQueryEngine) -> None:
+    agent = ReActAgent(name="a", description="d", tools=[tool(engine)], llm=Reasons(), streaming=False)
+    assert [a.text for a in robust_answers(await agent.run(QUESTION))] == ["Paris"]
+
+
+# Events and failures.
+
+
+@pytest.fixture
+def sent() -> Iterator[list[Any]]:
+    root, handler = get_dispatcher(), Events(found=[])
+    before = list(root.event_handlers)
+    root.add_event_handler(handler)
+    yield handler.found
+    root.event_handlers = before
+
+
+def answers_in(sent: list[Any]) -> list[RobustAnswerEvent]:
+    return [event for event in sent if isinstance(event, RobustAnswerEvent)]
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_every_answer_is_sent_as_an_event(sent: list[Any], llm: FactReader, streaming: bool) -> None:
+    synthesizer = RobustRAGSynthesizer(llm, streaming=streaming)
+    response = synthesizer.synthesize(QUESTION, nodes_of(truthful(3)))
+    if streaming:
+        assert answers_in(sent) == []
+        list(response.response_gen)
+    await_response = await synthesizer.asynthesize(QUESTION, nodes_of(truthful(3)))
+    if streaming:
+        [piece async for piece in await_response.response_gen]
+    synthesizer.with_changes(streaming=False).get_response(QUESTION, truthful(3))
+    assert [event.report["text"] for event in answers_in(sent)] == ["Paris"] * 3
+    assert all(event.error is None for event in answers_in(sent))
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_a_missed_quorum_is_sent_and_carried(sent: list[Any], streaming: bool) -> None:
+    synthesizer = RobustRAGSynthesizer(FactReader(fails_on="Text:"), attempts=1, streaming=streaming)
+    with pytest.raises(QuorumError) as raised:
+        synthesizer.synthesize(QUESTION, nodes_of(truthful(3)))
+    with pytest.raises(QuorumError):
+        await synthesizer.asynthesize(QUESTION, nodes_of(truthful(3)))
+    [first, second] = answers_in(sent)
+    assert first.report == second.report == raised.value.robustness.to_dict()
+    assert [group["status"] for group in first.report["groups"]] == ["failed"] * 3
+    assert "quorum" in (first.error or "")
+    assert robust_answers(raised.value) == [raised.value.robustness]
+
+
+class Capital(BaseModel):
+    """A capital."""
+
+    name: str
+
+
+class Mumbles(FactReader):
+    """Gives no JSON."""
+
+    def _said(self, prompt: str) -> str:
+        return "no JSON" if "schema" in prompt else super()._said(prompt)
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_an_answer_that_does_not_parse_is_sent_and_carried(sent: list[Any], streaming: bool) -> None:
+    synthesizer = RobustRAGSynthesizer(Mumbles(), output_cls=Capital, attempts=1, streaming=streaming)
+    with pytest.raises(ModelError) as raised:
+        synthesizer.synthesize(QUESTION, nodes_of(truthful(3)))
+    with pytest.raises(ModelError):
+        await synthesizer.asynthesize(QUESTION, nodes_of(truthful(3)))
+    assert len(answers_in(sent)) == 2
+    assert [group.response for group in raised.value.robustness.groups] == ["Paris"] * 3
+    assert raised.value.robustness.abstained
+
+
+def test_a_final_call_that_fails_while_it_streams_carries_the_report(sent: list[Any]) -> None:
+    synthesizer = RobustRAGSynthesizer(FactReader(fails_on="Keywords:"), attempts=1, streaming=True)
+    with pytest.raises(ModelError) as raised:
+        list(synthesizer.synthesize(QUESTION, nodes_of(truthful(3))).response_gen)
+    assert [group.response for group in raised.value.robustness.groups] == ["Paris"] * 3
+    assert len(answers_in(sent)) == 1
+
+
+def test_what_holds_no_answer_gives_none() -> None:
+    loop: list[Any] = []
+    loop.append(loop)
+    for thing in (None, "text", 3, loop, Response("x"), {"a": {"b": 1}}, ValueError("x")):
+        assert robust_answers(thing) == []
+        assert robust_answer(thing) is None
