@@ -10,6 +10,7 @@ from robustrag_integrations.citations import Citation, marked_text
 from robustrag_integrations.determinism import UNKNOWN, Determinism
 from robustrag_integrations.display import printable, table
 from robustrag_integrations.json_values import plain, restored
+from robustrag_integrations.usage import Spending, Usage, tokens_in_words
 from robustrag_integrations.words import loss_in_words, radius_in_words, repeats_in_words
 
 GroupStatus = Literal["supports", "partial", "left_out", "outvoted", "abstained", "failed"]
@@ -41,6 +42,7 @@ class GroupReport:
         words: the words of the answer that it supports: key phrases, for voting the option.
         note: why its response does not count, or not in full, where the model did not fail: it was cut, or refused.
         reasoning_chars: how many characters of reasoning came with its response; they count for nothing.
+        usage: tokens of its isolated calls; what is not known is None. Reports that differ in it alone are equal.
     """
 
     index: int
@@ -57,6 +59,7 @@ class GroupReport:
     words: tuple[str, ...] = ()
     note: str | None = None
     reasoning_chars: int = 0
+    usage: Usage = field(default=Usage(), compare=False)
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,7 @@ class RobustAnswer:
             nowhere.
         model_calls: prompts sent to the model (text models) or rows of the decoding session (local decoding).
         determinism: whether the model repeats itself, and what the radius promises of this run.
+        spending: calls, rounds and tokens of this run. Answers that differ in it alone are equal.
     """
 
     text: str
@@ -97,6 +101,7 @@ class RobustAnswer:
     model_calls: int = 0
     determinism: Determinism = UNKNOWN
     reasoning_chars: int = 0
+    spending: Spending = field(default=Spending(), compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary; `schema` names its version."""
@@ -157,6 +162,7 @@ class RobustAnswer:
             f"Answer:   {printable(self.text, 400)}",
             f"Radius:   {self.radius}  ({radius_in_words(self.radius, len(self.groups))})",
             f"Defence:  {self.defense}, {len(self.groups)} groups, {self.model_calls} model calls",
+            *_spending_lines(self.spending),
             *_determinism_lines(self.determinism),
         ]
         if shown := _evidence_line(self.evidence):
@@ -204,6 +210,11 @@ def _row(group: GroupReport, unit: str) -> tuple[str, ...]:
 
 def _names(of: GroupReport | Citation) -> str:
     return printable(", ".join(of.origins or of.passage_ids), 60)
+
+
+def _spending_lines(spending: Spending) -> list[str]:
+    """The tokens, where a call told any."""
+    return [f"Tokens:   {tokens_in_words(spending)}"] if spending.told != Usage() and spending.calls else []
 
 
 def _determinism_lines(found: Determinism) -> list[str]:

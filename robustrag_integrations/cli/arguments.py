@@ -106,3 +106,29 @@ def add_metric(parser: Any, **more: Any) -> None:
         "short answers, exact for choices",
         **more,
     )
+
+
+def add_prices(parser: Any) -> None:
+    """Add --prices, a mapping as `usage.prices_of` takes it."""
+    parser.add_argument(
+        "--prices",
+        type=_prices,
+        metavar="IN,OUT[,CACHED]",
+        help="prices per million tokens of prompts, replies and prompts read from a cache (default: as other prompts), "
+        "in a currency of yours: say what answers cost",
+    )
+
+
+def _prices(text: str) -> dict[str, float]:
+    from robustrag_integrations.usage import prices_of
+
+    parts = text.split(",")
+    try:
+        numbers = [float(part) for part in parts]
+        if not 2 <= len(numbers) <= 3:
+            raise ValueError(f"{len(numbers)} given")
+        found = dict(zip(("input", "output", "cached_input"), numbers, strict=False))
+        prices_of(found)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r:.60} must be two or three prices, such as 2.5,10: {error}") from None
+    return found

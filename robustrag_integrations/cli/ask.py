@@ -7,7 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.cli.arguments import add_command, add_model, existing, some_text, whole_number
+from robustrag_integrations.cli.arguments import (
+    add_command,
+    add_model,
+    add_prices,
+    existing,
+    some_text,
+    whole_number,
+)
 from robustrag_integrations.cli.exits import EXIT_ABSTAINED, EXIT_ANSWERED, UsageError
 from robustrag_integrations.cli.models import load_model, note_probe
 from robustrag_integrations.cli.output import Progress, complain, show, show_json
@@ -22,6 +29,7 @@ from robustrag_integrations.defenses.registry import METHODS, VANILLA
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.models.base import DecodingModel, TextModel
 from robustrag_integrations.passages import ORIGIN, PASSAGE, Passage
+from robustrag_integrations.usage import cost_in_words, prices_of
 
 _DESCRIPTION = """\
 Read documents, retrieve the passages that fit a question, ask the model about each
@@ -85,6 +93,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--probe", type=existing, metavar="FILE", help="what robustrag probe --output found about this model; reported"
     )
+    add_prices(parser)
     parser.add_argument("--json", action="store_true", help="print data instead of text")
 
 
@@ -135,6 +144,7 @@ def run(args: argparse.Namespace) -> int:
     note_probe(model, args.probe)
     progress.step(f"asking about {len(passages)} passages")
     answer = _answer(args, name, model, passages)
+    prices = None if args.prices is None else prices_of(args.prices)
     if args.json:
         show_json(
             {
@@ -143,10 +153,13 @@ def run(args: argparse.Namespace) -> int:
                 "answer": answer.to_dict(),
                 "passages": [{"id": p.id, "source": p.source, "text": p.text} for p in passages],
                 "skipped": skipped,
+                **({} if prices is None else {"cost": prices.of(answer.spending.total)}),
             }
         )
     else:
         show(answer.explain())
+        if prices is not None:
+            show(f"Cost: {cost_in_words(answer.spending, prices)}")
     _advise(args, answer, passages)
     return EXIT_ABSTAINED if answer.abstained else EXIT_ANSWERED
 

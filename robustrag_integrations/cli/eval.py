@@ -15,6 +15,7 @@ from robustrag_integrations.cli.exits import EXIT_ANSWERED, UsageError
 from robustrag_integrations.cli.output import complain, show, show_json, terminal_width
 from robustrag_integrations.cli.running import exit_code, run_evaluation
 from robustrag_integrations.evaluation.run.presets import PRESETS
+from robustrag_integrations.usage import prices_of
 
 _DESCRIPTION = """\
 Evaluate defences: ask every question of a data set, cleanly and under attack, score the
@@ -46,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     if mapping["retrieve"]:
         return run_retrieval(args, mapping, output, cached=cached)
     done = run_evaluation(args, mapping, output, cached=cached)
-    _report(args, mapping["layout"], done.rows)
+    _report(args, mapping, done.rows)
     complain(f"{len(done.rows)} rows are in {output}, {done.made} of them new")
     return exit_code(done)
 
@@ -67,7 +68,7 @@ def _as_yaml(mapping: Mapping[str, Any]) -> str:
     return str(yaml.safe_dump(plain, sort_keys=False, allow_unicode=False)).rstrip()
 
 
-def _report(args: argparse.Namespace, layout: str | None, rows: Sequence[Mapping[str, Any]]) -> None:
+def _report(args: argparse.Namespace, config: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
     """The summary: on standard output, and into the files that were asked for."""
     from dataclasses import asdict
 
@@ -75,7 +76,8 @@ def _report(args: argparse.Namespace, layout: str | None, rows: Sequence[Mapping
     from robustrag_integrations.evaluation.show.lines import lines_csv, lines_table
     from robustrag_integrations.evaluation.show.paper import layout_table
 
-    lines = summarise(rows)
+    layout = config["layout"]
+    lines = summarise(rows, None if config["prices"] is None else prices_of(config["prices"]))
     if args.csv:
         try:
             Path(args.csv).write_text(lines_csv(lines), encoding="utf-8", newline="")

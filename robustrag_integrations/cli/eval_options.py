@@ -6,7 +6,14 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from robustrag_integrations.cli.arguments import add_metric, existing, passages_asked, some_text, whole_number
+from robustrag_integrations.cli.arguments import (
+    add_metric,
+    add_prices,
+    existing,
+    passages_asked,
+    some_text,
+    whole_number,
+)
 from robustrag_integrations.cli.eval_retrieval import EPILOG as ON_RETRIEVAL
 from robustrag_integrations.cli.eval_retrieval import add_retrieval, set_retrieval
 from robustrag_integrations.cli.exits import UsageError
@@ -32,6 +39,7 @@ a config file (.yaml, .toml or .json) has the keys that --show-config prints:
   top_k: [10]
   metric: contains
   limit: 50
+  prices: {input: 2.5, output: 10, cached_input: 1.25}
 Several values of a setting make several setups. Flags win over the file, and the file
 over the preset.
 
@@ -192,6 +200,7 @@ def _add_results(group: Any) -> None:
     group.add_argument(
         "--output", metavar="FILE", help="the rows, as JSON lines (default: name of preset or config, else eval.jsonl)"
     )
+    add_prices(group)
     group.add_argument("--csv", metavar="FILE", help="the summary for a spreadsheet")
     group.add_argument("--plots", metavar="DIR", help="the paper's figures, as PNG and SVG")
     group.add_argument("--json", action="store_true", help="print the summary as data instead of a table")
@@ -242,6 +251,7 @@ _FLAGS = {
     "seed": "seed",
     "runs": "runs",
     "probes": "probe",
+    "prices": "prices",
 }
 
 

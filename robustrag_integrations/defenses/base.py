@@ -28,6 +28,7 @@ from robustrag_integrations.plans.endings import (
 )
 from robustrag_integrations.plans.performers import Performer, TextPerformer
 from robustrag_integrations.plans.requests import Plan
+from robustrag_integrations.plans.spending import with_spending
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 from robustrag_integrations.prompts import PromptSet
 
@@ -387,7 +388,8 @@ class Defense(ABC):
             TypeError, ValueError: choices that are missing or invalid, or that the method does not take.
         """
         name = next((method.name for method in METHODS.values() if method.class_name == cls.__name__), cls.__name__)
-        plan = with_report_of_failure(cls.plan_of(inputs, settings), inputs.query, name, settings.as_dict)
+        plan = with_spending(cls.plan_of(inputs, settings))
+        plan = with_report_of_failure(plan, inputs.query, name, settings.as_dict)
         plan = with_late_findings(plan, inputs.late_caveats, inputs.capabilities)
         plan = with_determinism(
             abstaining_below(plan, inputs.min_radius),

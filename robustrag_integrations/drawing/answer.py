@@ -110,6 +110,7 @@ def _facts(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("Radius", f"{answer['radius']}: {radius_in_words(answer['radius'], len(answer['groups']))}"),
         ("Defence", one_line(answer["defense"], 60) + (f" ({settings})" if settings else "")),
         ("Model calls", str(answer["model_calls"])),
+        *_tokens(answer.get("spending") or {}),
     ]
     if "threshold" in evidence:
         pairs.append(("Threshold", f"a keyword is kept from {_shown(evidence['threshold'])} groups on"))
@@ -118,6 +119,17 @@ def _facts(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
         if found["scope"] != "every_run":
             pairs.append(("Holds", one_line(found["promise"], 600)))
     return pairs
+
+
+def _tokens(spending: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The tokens that calls told, and of how many calls they are not known."""
+    told = spending.get("told") or {}
+    names = {"prompt": "in", "cached": "of them cached", "completion": "out", "reasoning": "of them reasoning"}
+    known = [f"{told[kind]:,} {name}" for kind, name in names.items() if isinstance(told.get(kind), int)]
+    if not known:
+        return []
+    silent = spending.get("silent")
+    return [("Tokens", ", ".join(known) + (f"; {silent} calls did not tell" if silent else ""))]
 
 
 def _groups(answer: Mapping[str, Any], passages: Sequence[Mapping[str, Any]] | None, limits: Limits) -> Element | None:

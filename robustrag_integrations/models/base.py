@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Ending, Piece
+from robustrag_integrations.usage import Usage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -187,6 +188,8 @@ class Distributions:
         unlisted: per group, how much more than stated all of its probabilities together may be, where the model tells
             only some of them (a top-K list); the others stand as 0. Empty: all are given.
         failures: per group, why it could not be asked (its row then is 0); empty: none failed.
+        spent: per row, the question alone last, the tokens of the whole session so far; empty: not counted.
+        calls: how many calls that took: requests to a server, or rows and steps in this process.
     """
 
     groups: NDArray[np.floating]
@@ -194,6 +197,8 @@ class Distributions:
     noise: float = 0.0
     unlisted: tuple[float, ...] = ()
     failures: tuple[str | None, ...] = ()
+    spent: tuple[Usage, ...] = ()
+    calls: int = 0
 
     @property
     def moved(self) -> float:

@@ -5,24 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from robustrag_integrations.usage import Usage
+
+__all__ = ["Ending", "FinishReason", "Piece", "Usage"]
+
 FinishReason = Literal["stop", "length", "content_filter", "tool_calls", "other", "unknown"]
-
-
-@dataclass(frozen=True)
-class Usage:
-    """Tokens of one call, as the server counted them; None where it did not say.
-
-    Attributes:
-        prompt: tokens of the prompt, those of `cached` among them.
-        cached: tokens of the prompt that were read from the server's cache.
-        completion: tokens of the reply, those of `reasoning` among them.
-        reasoning: tokens of the reply that were reasoning.
-    """
-
-    prompt: int | None = None
-    cached: int | None = None
-    completion: int | None = None
-    reasoning: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -44,6 +44,7 @@ FLOORS = (
         "redaction",
         "sources",
         "undefended",
+        "usage",
         "words",
     },
     {"corpus", "keywords", "metrics", "models", "replies"},

@@ -186,10 +186,14 @@ async def _timed(row: dict[str, Any], answering: Awaitable[RobustAnswer]) -> Rob
     finally:
         METER.reset(outer)
     row["timing"] = {"seconds": round(time.perf_counter() - start, 6), "cached_calls": meter.cached}
+    spent = answer.spending
     row["cost"] = {
         "model_calls": answer.model_calls,
-        "prompt_tokens": meter.prompt_tokens,
-        "completion_tokens": meter.completion_tokens,
+        "rounds": spent.rounds,
+        "prompt_tokens": spent.total.prompt,
+        "cached_tokens": spent.total.cached,
+        "completion_tokens": spent.total.completion,
+        "reasoning_tokens": spent.total.reasoning,
     }
     return answer
 

@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,12 +24,11 @@ from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.run.journal import canonical
 from robustrag_integrations.forks import lock_held_over_forks
+from robustrag_integrations.json_values import plain, restored
 from robustrag_integrations.models.base import (
     AskedAlone,
     DecodingModel,
     DecodingSession,
-    DecodingTree,
-    Distributions,
     FinalAnswers,
     Response,
     Role,
@@ -39,6 +38,7 @@ from robustrag_integrations.models.base import (
 )
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import FinishReason, Piece
+from robustrag_integrations.usage import Usage
 
 _FILE = "calls.sqlite3"
 _PATIENCE = 30.0  # seconds to wait for another process that writes
@@ -50,23 +50,11 @@ class CacheError(RobustRAGError):
 
 @dataclass
 class Meter:
-    """What one answer has cost. Cached calls count like others, so that a resumed run reports the same.
-
-    Attributes:
-        prompt_tokens: tokens of all prompts as they are rendered, before any are cut to fit; None when the model does
-            not count.
-        completion_tokens: tokens of all responses.
-        cached: how many responses came from the cache.
+    """How many responses of one answer came from the cache. Their tokens count like those of others, as they were when
+    the model was asked, so that a resumed run reports the same.
     """
 
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
     cached: int = 0
-
-    def add(self, prompt: int, completion: int) -> None:
-        """Count some tokens."""
-        self.prompt_tokens = (self.prompt_tokens or 0) + prompt
-        self.completion_tokens = (self.completion_tokens or 0) + completion
 
 
 METER: ContextVar[Meter | None] = ContextVar("robustrag_meter", default=None)
@@ -191,7 +179,6 @@ class MeteredModel(TextModel):
         self._model = model
         self._fingerprint = fingerprint
         self._cache = cache
-        self._tokens: Callable[[str], int] | None = getattr(model, "count_tokens", None)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -282,9 +269,6 @@ class MeteredModel(TextModel):
         responses = [made[i] if i in made else _response(known[i] or {}) for i in range(len(prompts))]
         if meter := METER.get():
             meter.cached += len(prompts) - len(made)
-            if self._tokens:
-                said = [r.text or "" for r in responses]
-                meter.add(sum(self._tokens(p.text) for p in prompts), sum(map(self._tokens, said)))
         return responses
 
 
@@ -306,34 +290,8 @@ class MeteredLocalModel(MeteredModel, DecodingModel):
         return self._decoder.numerics
 
     def open_session(self, prompts: Sequence[Prompt], no_retrieval: Prompt, max_new_tokens: int) -> DecodingSession:
-        """The model's session; its tokens are counted."""
-        session = self._decoder.open_session(prompts, no_retrieval, max_new_tokens)
-        meter = METER.get()
-        if meter is None or self._tokens is None:
-            return session
-        meter.add(sum(self._tokens(p.text) for p in (*prompts, no_retrieval)), 1)
-        return _MeteredSession(session, meter)
-
-
-class _MeteredSession(DecodingSession):
-    """Counts the tokens that an answer decides on."""
-
-    def __init__(self, session: DecodingSession, meter: Meter) -> None:
-        self._session, self._meter = session, meter
-        self.opening = session.opening
-
-    def append(self, token: int) -> Distributions:
-        self._meter.add(0, 1)
-        return self._session.append(token)
-
-    def sharpen(self) -> Distributions | None:
-        return self._session.sharpen()
-
-    def fork(self) -> DecodingSession | None:
-        return self._session.fork()
-
-    def tree(self) -> DecodingTree | None:
-        return self._session.tree()
+        """The model's session."""
+        return self._decoder.open_session(prompts, no_retrieval, max_new_tokens)
 
 
 def metered(model: TextModel, fingerprint: str, cache: CallCache | None) -> MeteredModel:
@@ -343,18 +301,24 @@ def metered(model: TextModel, fingerprint: str, cache: CallCache | None) -> Mete
 
 
 def _entry(response: Response) -> dict[str, Any]:
-    """What is kept of a response: its text, and how it ended."""
-    return {name: getattr(response, name) for name in ("text", "truncated", "finish", "refusal", "reasoning_chars")}
+    """What is kept of a response: its text, how it ended, and what it took."""
+    names = ("text", "truncated", "finish", "refusal", "reasoning_chars")
+    return {**{name: getattr(response, name) for name in names}, "usage": plain(response.usage)}
 
 
 def _response(entry: Mapping[str, Any]) -> Response:
     finish, refusal, chars = entry.get("finish"), entry.get("refusal"), entry.get("reasoning_chars")
+    try:
+        usage = restored(Usage, entry.get("usage") or {})
+    except ValueError:  # of another version
+        usage = Usage()
     return Response(
         str(entry["text"]),
         truncated=entry.get("truncated") is True,
         finish=cast(FinishReason, finish) if finish in get_args(FinishReason) else "unknown",
         refusal=refusal if isinstance(refusal, str) else None,
         reasoning_chars=chars if is_whole_number(chars, 0) else 0,
+        usage=usage,
     )
 
 

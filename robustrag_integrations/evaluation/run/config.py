@@ -24,6 +24,7 @@ from robustrag_integrations.models.named import NamedModel
 from robustrag_integrations.models.repeat_probe import read_summary
 from robustrag_integrations.passages import PASSAGE, grouping_of
 from robustrag_integrations.prompts import Task, check_exemplars
+from robustrag_integrations.usage import Prices, prices_of
 
 MODES = ("injection", "modification")
 RANKS = ("first", "middle", "last", "random", "sweep")
@@ -131,6 +132,7 @@ class EvalConfig:
         runs: how often each clean question is asked; the first run makes the row, the others stand in it.
         probes: what repeat probes found (`repeat_probe.summary_of`), each about the model of its name.
         retrieve: attacks are planted into a corpus and have to be retrieved; None: they are put among the retrieved.
+        prices: per million tokens, for the summary alone; None for no costs in it.
         given: the mapping it was read from, defaults filled in.
     """
 
@@ -149,6 +151,7 @@ class EvalConfig:
     runs: int = 1
     probes: tuple[Mapping[str, Any], ...] = ()
     retrieve: RetrievalSpec | None = None
+    prices: Prices | None = None
     given: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
 
@@ -173,6 +176,7 @@ DEFAULTS: Mapping[str, Any] = {
     "runs": 1,
     "probes": [],
     "retrieve": None,
+    "prices": None,
 }
 
 
@@ -227,6 +231,7 @@ def read_config(given: Mapping[str, Any]) -> EvalConfig:
         runs=top.number("runs", 1, 1000),
         probes=tuple(_probe(top, path) for path in top.values("probes", least=0)),
         retrieve=top.optional("retrieve", lambda: _retrieve(top)),
+        prices=top.optional("prices", lambda: _prices(top)),
         given=filled,
     )
     _check_together(config)
@@ -354,6 +359,13 @@ def _metric(top: Section) -> str:
     except (ValueError, TypeError) as error:
         raise top.wrong(str(error), "metric") from error
     return name
+
+
+def _prices(top: Section) -> Prices:
+    try:
+        return prices_of(top["prices"])
+    except ValueError as error:
+        raise top.wrong(str(error), "prices") from error
 
 
 def _ranks(section: Section) -> tuple[str | int, ...]:

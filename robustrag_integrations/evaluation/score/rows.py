@@ -157,6 +157,7 @@ DETERMINISM = {
     "scope": OneOf(("every_run", "this_run", "final_prompt", "nothing")),
     "promise": str,
 }
+_USAGE = dict.fromkeys(("prompt", "cached", "completion", "reasoning"), _MAYBE_NUMBER)
 _ANSWER = {
     "text": str,
     "radius": int,
@@ -169,6 +170,7 @@ _ANSWER = {
     "margin_unit": str,
     "model_calls": int,
     "determinism": Maybe(DETERMINISM),
+    "spending": Maybe({"calls": int, "rounds": int, "silent": int, "total": _USAGE, "told": _USAGE, "shared": _USAGE}),
     "groups": [_GROUP],
 }
 _CERTIFICATE = {
@@ -229,7 +231,14 @@ ANSWERED = {
         "unreadable": Maybe(bool),
         "failure": _MAYBE_TEXT,
     },
-    "cost": {"model_calls": _MAYBE_NUMBER, "prompt_tokens": _MAYBE_NUMBER, "completion_tokens": _MAYBE_NUMBER},
+    "cost": {
+        "model_calls": _MAYBE_NUMBER,
+        "rounds": _MAYBE_NUMBER,
+        "prompt_tokens": _MAYBE_NUMBER,
+        "cached_tokens": _MAYBE_NUMBER,
+        "completion_tokens": _MAYBE_NUMBER,
+        "reasoning_tokens": _MAYBE_NUMBER,
+    },
     "timing": {"seconds": Within(0, LARGEST)},
 }
 

@@ -34,6 +34,7 @@ from robustrag_integrations.evaluation.score.rows import (
     latest_rows,
 )
 from robustrag_integrations.evaluation.score.shapes import Maybe, Within, misfit
+from robustrag_integrations.usage import Prices, Usage
 from robustrag_integrations.words import repeats_in_words
 
 _Value = TypeVar("_Value")
@@ -85,8 +86,14 @@ class Line:
         radius: the mean radius.
         radii: how many answers have which radius.
         model_calls: mean number of model calls per question.
-        prompt_tokens: their mean number per question; None where they are not counted.
+        rounds: mean number of times that an answer waited for replies.
+        prompt_tokens: their mean number per question, over the questions of which all calls told; None where none did.
+            Calls out of a cache of replies count as they did when the model was asked.
+        cached_tokens: of the prompts, how many a server read from its cache; likewise.
         completion_tokens: likewise.
+        reasoning_tokens: of the replies, how many were reasoning; likewise.
+        told: how many questions told the tokens of prompts and replies.
+        money: mean cost of a question at the prices given, over those questions; None without prices.
         seconds: mean time per question. Rows whose model calls came out of a cache took no time worth measuring, and
             are left out here and in the ratio; None when all did.
         latency_ratio: time over that of vanilla RAG on the same questions, attack and model, with as many worked
@@ -119,8 +126,13 @@ class Line:
     radius: Interval = EMPTY
     radii: Mapping[int, int] = field(default_factory=dict)
     model_calls: float | None = None
+    rounds: float | None = None
     prompt_tokens: float | None = None
+    cached_tokens: float | None = None
     completion_tokens: float | None = None
+    reasoning_tokens: float | None = None
+    told: int = 0
+    money: float | None = None
     seconds: float | None = None
     latency_ratio: Interval = EMPTY
     certified: tuple[CertifiedScore, ...] = ()
@@ -162,12 +174,13 @@ class Line:
         return next((c for c in self.certified if (c.attack, c.corruption_size) == (attack, size)), None)
 
 
-def summarise(rows: Iterable[Row]) -> tuple[Line, ...]:
+def summarise(rows: Iterable[Row], prices: Prices | None = None) -> tuple[Line, ...]:
     """One line per data set, task, model, setup, top_k and attack, in the order in which they first appear.
 
     Args:
         rows: of a run, as read from its file; a header is passed over. Of rows with the same key the last one without
             an error counts, as in a run that was resumed.
+        prices: per million tokens; None: no line says what it cost.
 
     Raises:
         ValueError: a row has another schema, or lacks something; the message says which row and what.
@@ -177,7 +190,7 @@ def summarise(rows: Iterable[Row]) -> tuple[Line, ...]:
     for row in kept:
         groups.setdefault(_line_key(row), []).append(row)
     vanilla = _vanilla_seconds(kept)
-    return tuple(_line(group, vanilla) for group in groups.values())
+    return tuple(_line(group, vanilla, prices) for group in groups.values())
 
 
 def _checked(rows: Iterable[Row]) -> Iterator[Row]:
@@ -255,7 +268,7 @@ def _seconds(row: Row) -> float | None:
     return None if timing.get("cached_calls") else timing["seconds"]
 
 
-def _line(rows: Sequence[Row], vanilla: Mapping[tuple[Any, ...], float]) -> Line:
+def _line(rows: Sequence[Row], vanilla: Mapping[tuple[Any, ...], float], prices: Prices | None) -> Line:
     first = rows[0]
     attack = attack_of_row(first)
     done = [row for row in rows if row.get("error") is None]
@@ -285,8 +298,13 @@ def _line(rows: Sequence[Row], vanilla: Mapping[tuple[Any, ...], float]) -> Line
         radius=bootstrap_mean(radii),
         radii=dict(sorted(Counter(radii).items())),
         model_calls=_mean(c.get("model_calls") for c in costs),
+        rounds=_mean(c.get("rounds") for c in costs),
         prompt_tokens=_mean(c.get("prompt_tokens") for c in costs),
+        cached_tokens=_mean(c.get("cached_tokens") for c in costs),
         completion_tokens=_mean(c.get("completion_tokens") for c in costs),
+        reasoning_tokens=_mean(c.get("reasoning_tokens") for c in costs),
+        told=sum(c.get("prompt_tokens") is not None and c.get("completion_tokens") is not None for c in costs),
+        money=None if prices is None else _mean(prices.of(_usage(c)) for c in costs),
         seconds=_mean(map(_seconds, done)),
         latency_ratio=bootstrap_ratio(_times(done, vanilla)),
         certified=_certified(done, SCORE if long else RATE),
@@ -300,6 +318,10 @@ def _repeats(rows: Iterable[Row]) -> str:
     """What the first row that says so has to say about its model."""
     found = next(filter(None, (row["answer"].get("determinism") for row in rows)), None)
     return "" if found is None else repeats_in_words(found["model"], found["why"])
+
+
+def _usage(cost: Mapping[str, Any]) -> Usage:
+    return Usage(cost.get("prompt_tokens"), cost.get("cached_tokens"), cost.get("completion_tokens"))
 
 
 def _certified(rows: Iterable[Row], limits: tuple[float, float]) -> tuple[CertifiedScore, ...]:

@@ -122,7 +122,12 @@ def _columns(lines: Sequence[Line]) -> list[_Column]:
         *(_expected_column(size) for size in sorted({e.corruption_size for line in lines for e in line.expected})),
         ("radius", _radius),
         ("calls", lambda line: _number(line.model_calls, 1)),
-        ("tokens", _tokens),
+        ("rounds", lambda line: _number(line.rounds, 1)),
+        ("tokens in", lambda line: _number(line.prompt_tokens, 0)),
+        ("cached", lambda line: _number(line.cached_tokens, 0)),
+        ("out", lambda line: _number(line.completion_tokens, 0)),
+        ("reasoning", lambda line: _number(line.reasoning_tokens, 0)),
+        ("cost", lambda line: _money(line.money)),
         ("seconds", lambda line: _number(line.seconds, 2)),
         ("x vanilla", lambda line: _number(line.latency_ratio.mean, 2)),
     ]
@@ -161,6 +166,8 @@ def _remarks(line: Line) -> list[str]:
     if line.unreadable:
         who = "the judge's replies held no score" if line.task == "long" else f"the metric {line.metric} failed on them"
         found.append(f"{about}: {line.unreadable} of {line.n} scores are 0 because {who}")
+    if 0 < line.told < line.n:
+        found.append(f"{about}: tokens are means over the {line.told} of {line.n} answers whose calls all told them")
     for c in line.certified:
         if c.undecided:
             against = f"{c.attack} k'={c.corruption_size}"
@@ -200,13 +207,22 @@ def _radius(line: Line) -> str:
     return f"{line.radius.mean:.2f} ({spread})"
 
 
-def _tokens(line: Line) -> str:
-    known = [value for value in (line.prompt_tokens, line.completion_tokens) if value is not None]
-    return f"{sum(known):.0f}" if known else "-"
+def _money(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}"
 
 
 _INTERVALS = ("bacc", "racc", "bllmj", "rllmj", "asr", "both", "abstention", "radius", "latency_ratio")
-_MEANS = ("model_calls", "prompt_tokens", "completion_tokens", "seconds")
+_MEANS = (
+    "model_calls",
+    "rounds",
+    "prompt_tokens",
+    "cached_tokens",
+    "completion_tokens",
+    "reasoning_tokens",
+    "told",
+    "money",
+    "seconds",
+)
 
 
 def _cells(line: Line) -> dict[str, Any]:

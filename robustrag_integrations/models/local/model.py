@@ -26,6 +26,8 @@ from robustrag_integrations.models.base import (
 )
 from robustrag_integrations.models.local.encoding import Encoded, PromptEncoder
 from robustrag_integrations.prompts import Prompt
+from robustrag_integrations.replies.reply import Ending, Piece
+from robustrag_integrations.usage import Usage
 
 try:
     import torch
@@ -239,17 +241,21 @@ class LocalModel(TextModel, DecodingModel):
         finally:
             cancelled.set()
 
-    def stream(self, prompt: Prompt) -> Iterator[str]:
-        """The greedy answer to one prompt, token by token."""
+    def stream(self, prompt: Prompt) -> Iterator[Piece]:
+        """The greedy answer to one prompt, token by token, then its tokens."""
         [encoded], _ = self._layout.encode([prompt], "final", self._max_new_tokens)
-        yield from self._writer.pieces(encoded, self._drafts(prompt))
+        said = []
+        for piece in self._writer.pieces(encoded, self._drafts(prompt)):
+            said.append(piece)
+            yield piece
+        yield Ending(usage=self._usage(encoded, "".join(said)))
 
     def truncates(self, prompt: Prompt) -> bool:
         """Whether the passages of a prompt are too long for the context window."""
         [encoded], _ = self._layout.encode([prompt], "final", self._max_new_tokens)
         return encoded.truncated
 
-    async def astream(self, prompt: Prompt) -> AsyncIterator[str]:
+    async def astream(self, prompt: Prompt) -> AsyncIterator[Piece]:
         """`stream` in a thread."""
         pieces = self.stream(prompt)
         while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
@@ -259,7 +265,8 @@ class LocalModel(TextModel, DecodingModel):
         """Read all groups and the no-retrieval prompt as one batch of a shape that no passage controls."""
         encoded, longest = self._layout.encode([*prompts, no_retrieval], "isolated", max_new_tokens)
         batch, noise = self._batch(encoded, longest, max(max_new_tokens, self._layout.spelling_room))
-        return LocalSession(batch, self._abstentions, tuple(e.truncated for e in encoded[:-1]), noise)
+        truncated = tuple(e.truncated for e in encoded[:-1])
+        return LocalSession(batch, self._abstentions, truncated, noise, [len(e.ids) for e in encoded])
 
     def _batch(self, encoded: Sequence[Encoded], longest: Sequence[int], room: int) -> tuple[Batch, float]:
         """The rows of a session, and how far other groups may move their probabilities."""
@@ -300,7 +307,14 @@ class LocalModel(TextModel, DecodingModel):
             texts = ["".join(self._writer.pieces(encoded[0], drafts, cancelled))]
         else:
             texts = self._writer.together(encoded, longest, cancelled, watch)
-        return [Response(text, truncated=e.truncated) for text, e in zip(texts, encoded, strict=True)]
+        return [
+            Response(text, truncated=e.truncated, usage=self._usage(e, text))
+            for text, e in zip(texts, encoded, strict=True)
+        ]
+
+    def _usage(self, prompt: Encoded, text: str) -> Usage:
+        """The tokens of a prompt and of its answer as the tokenizer reads it, without the one that ended it."""
+        return Usage(len(prompt.ids), completion=self.count_tokens(text))
 
     def _drafts(self, prompt: Prompt) -> list[tuple[int, ...]]:
         return self._encoder.answers(prompt.drafts, end=self._stop[0] if self._stop else "")

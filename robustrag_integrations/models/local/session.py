@@ -12,6 +12,7 @@ from robustrag_integrations.models.base import DecodingSession, DecodingTree, Di
 from robustrag_integrations.models.local.batch import Batch
 from robustrag_integrations.models.local.branching import LocalTree
 from robustrag_integrations.models.local.packing import known_noise
+from robustrag_integrations.usage import Usage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,18 +27,31 @@ class LocalSession(DecodingSession):
         abstentions: the token sequences that spell an abstention.
         truncated: per group, whether its passages were cut.
         noise: how far other groups may move a row's probabilities.
+        lengths: per row, the tokens of its prompt.
     """
 
     def __init__(
-        self, batch: Batch, abstentions: Sequence[Sequence[int]], truncated: tuple[bool, ...], noise: float
+        self,
+        batch: Batch,
+        abstentions: Sequence[Sequence[int]],
+        truncated: tuple[bool, ...],
+        noise: float,
+        lengths: Sequence[int],
     ) -> None:
-        self._batch, self._noise = batch, noise
+        self._batch, self._noise, self._lengths = batch, noise, tuple(lengths)
+        self._steps = 0
         opened = batch.open(abstentions)
-        self.opening = Opening(_numpy(opened.spelled[:-1]), _distributions(opened.logits, noise), truncated)
+        self.opening = Opening(_numpy(opened.spelled[:-1]), self._distributions(opened.logits), truncated)
 
     def append(self, token: int) -> Distributions:
         """Append the token to every row."""
-        return _distributions(self._batch.append([token] * self._batch.rows), self._noise)
+        return self._distributions(self._batch.append([token] * self._batch.rows))
+
+    def _distributions(self, logits: torch.Tensor) -> Distributions:
+        self._steps += 1
+        spent = tuple(Usage(length, completion=self._steps) for length in self._lengths)
+        rows = _probabilities(logits)
+        return Distributions(rows[:-1], rows[-1], self._noise, spent=spent, calls=self._steps * len(spent))
 
     def fork(self) -> DecodingSession:
         """A copy with a cache of its own: later tokens run through the same shapes, so the numbers are the same."""
@@ -51,9 +65,8 @@ class LocalSession(DecodingSession):
         return LocalTree(stem) if stem is not None and known_noise(stem.lm) else None
 
 
-def _distributions(logits: torch.Tensor, noise: float) -> Distributions:
-    probabilities = _numpy(logits.softmax(-1))
-    return Distributions(probabilities[:-1], probabilities[-1], noise)
+def _probabilities(logits: torch.Tensor) -> NDArray[np.floating]:
+    return _numpy(logits.softmax(-1))
 
 
 def _numpy(tensor: torch.Tensor) -> NDArray[np.floating]:

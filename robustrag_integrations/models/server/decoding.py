@@ -16,6 +16,7 @@ import copy
 import functools
 import math
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ from robustrag_integrations.models.tokenizer_codec import TokenizerCodec, load_t
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.redaction import redacted
 from robustrag_integrations.replies.reply import Piece
+from robustrag_integrations.usage import Usage, together
 
 _LONGER = 8  # times as many tokens are asked for where a list leaves a choice open
 _NEGLIGIBLE = 1e-6  # a beginning of "I don't know" as improbable as this is not followed any further
@@ -142,7 +144,7 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
 
     def abstentions(
         self, prompts: Mapping[int, Sequence[int]], first: Mapping[int, TokenList]
-    ) -> dict[int, float | ModelError]:
+    ) -> dict[int, Abstention | ModelError]:
         """The probability of the whole abstention string after each prompt, at most; `first`: of its next token."""
         return self._connection.loop.run(self._all_abstentions(prompts, first))
 
@@ -238,12 +240,12 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
 
     async def _all_abstentions(
         self, prompts: Mapping[int, Sequence[int]], first: Mapping[int, TokenList]
-    ) -> dict[int, float | ModelError]:
+    ) -> dict[int, Abstention | ModelError]:
         found = await asyncio.gather(*(self._abstention(ids, first[row]) for row, ids in prompts.items()))
         return dict(zip(prompts, found, strict=True))
 
-    async def _abstention(self, ids: Sequence[int], first: TokenList) -> float | ModelError:
-        spelled = 0.0
+    async def _abstention(self, ids: Sequence[int], first: TokenList) -> Abstention | ModelError:
+        spelled, asked = 0.0, []
         for tokens in self._abstentions:
             probability = first.most(tokens[0])
             for known in range(1, len(tokens)):
@@ -252,9 +254,18 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
                 found = await self._tokens_after((*ids, *tokens[:known]), self._top_logprobs)
                 if isinstance(found, ModelError):
                     return found
+                asked.append(found.usage)
                 probability *= found.most(tokens[known])
             spelled += probability
-        return spelled
+        return Abstention(spelled, tuple(asked))
+
+
+@dataclass(frozen=True)
+class Abstention:
+    """What a row's abstention has for a probability, at most, and the tokens of the requests that this took."""
+
+    probability: float
+    asked: tuple[Usage, ...]
 
 
 class RemoteSession(DecodingSession):
@@ -270,6 +281,7 @@ class RemoteSession(DecodingSession):
         self._prefix: tuple[int, ...] = ()
         self._failed: dict[int, str] = {}
         self._lists: dict[int, TokenList] = {}
+        self._asked: dict[int, tuple[Usage, ...]] = {}
         self._count = model.top_logprobs
         self._open()
         abstention = self._abstentions()
@@ -302,7 +314,7 @@ class RemoteSession(DecodingSession):
     def fork(self) -> DecodingSession:
         """A copy that goes on by itself: a session is but the tokens so far."""
         twin = copy.copy(self)
-        twin._failed, twin._lists = dict(self._failed), dict(self._lists)
+        twin._failed, twin._lists, twin._asked = dict(self._failed), dict(self._lists), dict(self._asked)
         return twin
 
     def _tokens(self, row: int) -> tuple[int, ...]:
@@ -327,7 +339,14 @@ class RemoteSession(DecodingSession):
         if self._question in self._failed:
             raise ModelError(f"the question alone cannot be asked: {self._failed[self._question]}")
 
-    def _note(self, row: int, found: TokenList | ModelError) -> None:
+    def _note(self, row: int, found: TokenList | Abstention | ModelError) -> None:
+        if isinstance(found, ModelError):
+            self._book(row, Usage())
+        elif isinstance(found, Abstention):
+            self._book(row, *found.asked)
+            return
+        else:
+            self._book(row, found.usage)
         if isinstance(found, TokenList):
             self._lists[row] = found
         else:
@@ -338,9 +357,11 @@ class RemoteSession(DecodingSession):
         rows = {row: self._rows[row] for row in self._lists if row != self._question}
         abstentions = self._model.abstentions(rows, self._lists)
         for row, found in abstentions.items():
-            if isinstance(found, ModelError):
-                self._note(row, found)
+            self._note(row, found)
         return np.array([_number(abstentions.get(row)) for row in range(self._question)])
+
+    def _book(self, row: int, *usages: Usage) -> None:
+        self._asked[row] = (*self._asked.get(row, ()), *usages)
 
     def _distributions(self) -> Distributions:
         highest = max(max(tokens.listed, default=0) for tokens in self._lists.values())
@@ -355,11 +376,13 @@ class RemoteSession(DecodingSession):
             noise=max((*unlisted, self._lists[self._question].unlisted)),
             unlisted=unlisted,
             failures=tuple(self._failed.get(row) for row in range(self._question)),
+            spent=tuple(together(self._asked[row]) for row in self._rows),
+            calls=sum(map(len, self._asked.values())),
         )
 
 
-def _number(found: float | ModelError | None) -> float:
-    return found if isinstance(found, float) else math.nan
+def _number(found: Abstention | ModelError | None) -> float:
+    return found.probability if isinstance(found, Abstention) else math.nan
 
 
 def _explained(error: ModelError, status: int | None, count: int) -> ModelError:

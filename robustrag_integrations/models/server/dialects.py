@@ -9,6 +9,7 @@ from typing import Any
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.server.token_lists import is_chat_style
 from robustrag_integrations.models.tokenizer_codec import TokenizerCodec
+from robustrag_integrations.replies.blocks import usage_of
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,8 @@ class Dialect:
         """
         if self.flag and not is_chat_style(reply):
             raise ModelError("the server does not take `logprobs: true` with `top_logprobs`")
-        usage = reply.get("usage")
-        read = usage.get("prompt_tokens") if isinstance(usage, dict) else None
-        if self.text and isinstance(read, int) and read != tokens:
+        read = usage_of(reply.get("usage")).prompt
+        if self.text and read is not None and read != tokens:
             raise ModelError(
                 f"the server read the prompt as {read} tokens in place of {tokens}: it has another tokenizer, adds "
                 "tokens of its own, or reads special tokens in passages"

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.server.replies import choice_of
+from robustrag_integrations.replies.blocks import usage_of
+from robustrag_integrations.usage import Usage
 
 _BY_ID = "token_id:"
 _LARGEST_ID = 1 << 22
@@ -36,10 +38,12 @@ class TokenList:
     Attributes:
         listed: token to probability.
         unlisted: what the probability of any other token is at most; with what a listed one may be off by.
+        usage: tokens of the request.
     """
 
     listed: Mapping[int, float]
     unlisted: float
+    usage: Usage = field(default=Usage(), compare=False)
 
     def most(self, token: int) -> float:
         """What this token's probability is at most; the probability itself if it is on the list."""
@@ -68,6 +72,7 @@ def token_list(reply: Mapping[str, Any], wanted: int, vocabulary: Vocabulary) ->
     choice = choice_of(reply)
     logprobs = choice.get("logprobs")
     chat_style = is_chat_style(reply)
+    usage = usage_of(reply.get("usage"))
     found = _content(logprobs) if chat_style else _top(logprobs)
     listed: dict[int, float] = {}
     dropped = 0
@@ -95,11 +100,11 @@ def token_list(reply: Mapping[str, Any], wanted: int, vocabulary: Vocabulary) ->
         # last one says nothing about those left out. Where tokens are named by number there is no such excuse.
         if not by_text and left > 2 * _ROUNDING:
             raise ModelError(f"the server listed {len(found)} tokens of {wanted} that were asked for")
-        return TokenList(listed, left + rounding)
+        return TokenList(listed, left + rounding, usage)
     if dropped:
-        return TokenList(listed, left + rounding)
+        return TokenList(listed, left + rounding, usage)
     last = sorted(listed.values(), reverse=True)[wanted - 1]
-    return TokenList(listed, min(last, left) + rounding)
+    return TokenList(listed, min(last, left) + rounding, usage)
 
 
 def is_chat_style(reply: Mapping[str, Any]) -> bool:

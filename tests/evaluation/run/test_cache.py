@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import stat
@@ -14,6 +15,7 @@ from robustrag_integrations import CallableModel
 from robustrag_integrations.evaluation.run.cache import METER, CacheError, CallCache, Meter, metered, past_the_cache
 from robustrag_integrations.models.base import DecodingModel, Response, Role
 from robustrag_integrations.prompts import Prompt
+from robustrag_integrations.usage import Usage
 from tests.helpers.scripted import ScriptedModel
 
 
@@ -179,18 +181,27 @@ def test_processes_share_it(tmp_path) -> None:
     assert None not in found
 
 
-def test_cached_calls_cost_like_others(cache) -> None:
-    model = ScriptedModel(str.upper)
-    model.count_tokens = len
+def test_cached_replies_cost_what_they_cost_when_the_model_was_asked(cache) -> None:
+    model = CallableModel(lambda prompt: Response("A", usage=Usage(9, 4, 2)) if "a" in prompt else "B")
     asked = metered(model, "f", cache)
     seen = []
     for _ in range(2):
         meter = Meter()
         token = METER.set(meter)
-        asked.generate(prompts("ab"), "isolated")
+        seen.append([r.usage for r in asked.generate(prompts("ab"), "isolated")])
         METER.reset(token)
-        seen.append((meter.prompt_tokens, meter.completion_tokens, meter.cached))
-    assert seen == [(9, 2, 0), (9, 2, 1)]
+    assert seen == [[Usage(9, 4, 2), Usage()]] * 2
+    assert meter.cached == 2
+
+
+def test_an_entry_of_another_version_has_unknown_tokens(cache) -> None:
+    asked = metered(CallableModel(lambda prompt: "A"), "f", cache)
+    asked.generate(prompts("a"), "isolated")
+    [(key, value)] = cache._db.execute("SELECT key, value FROM calls").fetchall()
+    for usage in ({}, {"usage": "many"}, {"usage": {"prompt": "x"}}, {"usage": {"prompt": -0.5}}):
+        cache.put({key: {**{k: v for k, v in json.loads(value).items() if k != "usage"}, **usage}})
+        [response] = asked.generate(prompts("a"), "isolated")
+        assert (response.text, response.usage) == ("A", Usage())
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions are those of POSIX")

@@ -19,6 +19,7 @@ from robustrag_integrations.evaluation.show.figures import setup_labels
 from robustrag_integrations.evaluation.show.lines import EXPECTED_IN_WORDS
 from robustrag_integrations.evaluation.show.parts import drawable_figures
 from robustrag_integrations.evaluation.show.report.outcomes import WORDS, outcome, spec_label
+from robustrag_integrations.usage import Prices
 
 _CERTIFIED = (
     "Certified: whatever k′ passages among the retrieved say. What it takes to be retrieved is another question, which "
@@ -67,8 +68,8 @@ class Places:
 class RunOverview:
     """The lines of a run, with how its rows ended."""
 
-    def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        self.lines = summarise(rows)
+    def __init__(self, rows: Sequence[Mapping[str, Any]], prices: Prices | None = None) -> None:
+        self.lines = summarise(rows, prices)
         self._outcomes: dict[tuple[Any, ...], Counter[str]] = {}
         for row in rows:
             key = (row["dataset"], row["task"], row["model"], row.get("top_k"), row["setup"], attack_of_row(row))
@@ -166,6 +167,14 @@ def _compared(rates: Mapping[str, float], verb: str, preposition: str) -> str:
     return ", ".join([said, *(f"{name} {preposition} {r:.0%}" for name, r in others)])
 
 
+_TOKENS: tuple[tuple[str, Callable[[Line], float | None], str], ...] = (
+    ("Tokens in", lambda line: line.prompt_tokens, ".0f"),
+    ("Cached", lambda line: line.cached_tokens, ".0f"),
+    ("Tokens out", lambda line: line.completion_tokens, ".0f"),
+    ("Cost", lambda line: line.money, ".3g"),
+)
+
+
 def _clean_table(lines: Sequence[Line], findings: RunOverview, places: Places) -> Element:
     sizes = sorted({(c.attack, c.corruption_size) for line in lines for c in line.certified})
     long = lines[0].task == "long"
@@ -173,7 +182,8 @@ def _clean_table(lines: Sequence[Line], findings: RunOverview, places: Places) -
     against = sorted({e.corruption_size for line in lines for e in line.expected})
     names += [f"Certified k′={size}{', mod.' if attack == 'modification' else ''}" for attack, size in sizes]
     names += [f"Expected k′={size}" for size in against]
-    names += ["Abstained", "Radius", "Calls", "Seconds", "× vanilla"]
+    tokens = [column for column in _TOKENS if any(column[1](line) is not None for line in lines)]
+    names += ["Abstained", "Radius", "Calls", *(name for name, _, _ in tokens), "Seconds", "× vanilla"]
     rows, labels = [], setup_labels(lines)
     for line in lines:
         cells = [_score(line.judge, 1) if long else _score(line.accuracy)]
@@ -187,6 +197,7 @@ def _clean_table(lines: Sequence[Line], findings: RunOverview, places: Places) -
             _score(line.abstention),
             h("td", _plain(line.radius.mean, ".2f"), cls="number"),
             h("td", _plain(line.model_calls, ".1f"), cls="number"),
+            *(h("td", _plain(value(line), form), cls="number") for _, value, form in tokens),
             h("td", _plain(line.seconds, ".3g"), cls="number"),
             h("td", _plain(line.latency_ratio.mean, ".2f"), cls="number"),
         ]

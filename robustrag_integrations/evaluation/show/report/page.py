@@ -32,6 +32,7 @@ from robustrag_integrations.evaluation.show.report.listing import COLUMNS, detai
 from robustrag_integrations.evaluation.show.report.outcomes import WORDS, attack_label, outcome
 from robustrag_integrations.evaluation.show.report.overview import Places, RunOverview, figures, heading, overview
 from robustrag_integrations.evaluation.show.report.plain import PlainList, plain_list
+from robustrag_integrations.usage import Prices, prices_of
 
 MEGABYTE = 1_000_000
 _AT_A_TIME = 50  # rows on the screen
@@ -98,7 +99,7 @@ def report_page(run: Run, *, size: Size | None = None, retrieval: Sequence[Retri
     size = size or Size()
     rows = run.rows[: size.lines]
     places = Places.of(rows, _FILTERS, _filtered_by)
-    findings = RunOverview(run.rows)
+    findings = RunOverview(run.rows, _prices(run.header))
     plain = plain_list(rows, size.megabytes * MEGABYTE * _PLAIN, size.limits)
     data, shown = _data(rows, places, size, plain.size)
     style, script = own_file("style.css"), own_file("script.js")
@@ -126,6 +127,15 @@ def report_page(run: Run, *, size: Size | None = None, retrieval: Sequence[Retri
             "data": data,
         },
     )
+
+
+def _prices(header: Mapping[str, Any]) -> Prices | None:
+    """The prices of a run; None where its file, which is not trusted, has none that make sense."""
+    config = header.get("config")
+    try:
+        return prices_of(config.get("prices")) if isinstance(config, Mapping) else None
+    except ValueError:
+        return None
 
 
 def _filtered_by(row: Mapping[str, Any]) -> tuple[str, ...]:

@@ -1,0 +1,72 @@
+"""What an answer spends: calls, rounds and tokens, counted as requests and replies pass between plan and driver.
+
+All drivers and frameworks run their plans through this, so that there is one count. Replies are counted as they came,
+before equal ones are read together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.models.base import Distributions, Opening
+from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request, responses_of
+from robustrag_integrations.usage import Spending, Usage, together, told
+
+
+def with_spending(plan: Plan) -> Plan:
+    """The plan, whose answer says what it spent, in all and per group."""
+    book = _Book()
+    reply: Reply = None
+    while True:
+        try:
+            request = plan.send(reply)
+        except StopIteration as done:
+            return book.entered(done.value)
+        reply = yield request
+        book.note(request, reply)
+
+
+class _Book:
+    """The calls of one answer."""
+
+    def __init__(self) -> None:
+        self._rounds = 0
+        self._groups: dict[int, list[Usage]] = {}
+        self._shared: list[Usage] = []
+        self._session: Distributions | None = None
+
+    def note(self, request: Request, reply: Reply) -> None:
+        """Enter a request and its reply."""
+        if isinstance(request, Emit):
+            return
+        self._rounds += 1
+        if isinstance(request, Ask):
+            usages = [response.usage for response in responses_of(reply)]
+            if request.role == "isolated":
+                for group, usage in enumerate(usages):
+                    self._groups.setdefault(group, []).append(usage)
+            else:
+                self._shared += usages
+        elif isinstance(reply, (Opening, Distributions)):
+            self._session = reply.distributions if isinstance(reply, Opening) else reply
+
+    def entered(self, answer: RobustAnswer) -> RobustAnswer:
+        """The answer with what was spent on it."""
+        groups = {group: together(usages) for group, usages in self._groups.items()}
+        calls = [usage for usages in (*self._groups.values(), self._shared) for usage in usages]
+        shared, made = list(self._shared), len(calls)
+        if self._session is not None:
+            spent = self._session.spent or (Usage(),) * (len(self._session.groups) + 1)
+            groups |= dict(enumerate(spent[:-1]))
+            shared.append(spent[-1])
+            calls += spent
+            made += self._session.calls
+        reports = tuple(replace(g, usage=groups.get(g.index, Usage())) for g in answer.groups)
+        spending = Spending(made, self._rounds, _silent(calls), together(calls), told(calls), together(shared))
+        return replace(answer, groups=reports, spending=spending)
+
+
+def _silent(calls: Sequence[Usage]) -> int:
+    return sum(usage.prompt is None or usage.completion is None for usage in calls)

@@ -1,0 +1,141 @@
+"""Tokens and money: what calls took, what they add up to, and what that costs. What is unknown stays unknown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens of one call, or of several together, as the server counted them; None where that is not known.
+
+    Attributes:
+        prompt: tokens of the prompt, those of `cached` among them.
+        cached: tokens of the prompt that were read from the server's cache.
+        completion: tokens of the reply, those of `reasoning` among them.
+        reasoning: tokens of the reply that were reasoning.
+    """
+
+    prompt: int | None = None
+    cached: int | None = None
+    completion: int | None = None
+    reasoning: int | None = None
+
+
+def together(usages: Iterable[Usage]) -> Usage:
+    """The sum; a kind of tokens of which one call did not tell is unknown in the sum. Of no calls at all, 0."""
+    listed = list(usages)
+    return Usage(**{name: _sum([getattr(usage, name) for usage in listed]) for name in _KINDS})
+
+
+def told(usages: Iterable[Usage]) -> Usage:
+    """The sum over the calls that told, which is at least a part of the whole; unknown where none did."""
+    listed = list(usages)
+    known = {name: [n for usage in listed if (n := getattr(usage, name)) is not None] for name in _KINDS}
+    return Usage(**{name: sum(numbers) if numbers else None for name, numbers in known.items()})
+
+
+def _sum(numbers: list[int | None]) -> int | None:
+    known = [n for n in numbers if n is not None]
+    return sum(known) if len(known) == len(numbers) else None
+
+
+_KINDS = tuple(f.name for f in fields(Usage))
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What an answer asked of its models.
+
+    Attributes:
+        calls: prompts that were sent; of decoding aggregation one per row and step, and what its abstentions took.
+        rounds: how often it waited for replies: calls of one round do not wait for each other.
+        silent: of the calls, how many did not tell the tokens of their prompt or of their reply. Failed calls are
+            among them, though a server may have charged for them.
+        total: tokens of all calls; a kind that some call did not tell is None.
+        told: tokens of the calls that told.
+        shared: tokens of the calls that belong to no group: the final call, the question alone.
+    """
+
+    calls: int = 0
+    rounds: int = 0
+    silent: int = 0
+    total: Usage = Usage()
+    told: Usage = Usage()
+    shared: Usage = Usage()
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Prices per million tokens, in a currency of your own.
+
+    Attributes:
+        input: of prompts.
+        output: of replies, reasoning included.
+        cached_input: of the part of prompts that was read from a cache; None: as much as `input`.
+
+    Raises:
+        ValueError: a price is not a finite number of at least 0.
+    """
+
+    input: float
+    output: float
+    cached_input: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, price in (("input", self.input), ("output", self.output), ("cached_input", self.cached_input)):
+            if price is None and name == "cached_input":
+                continue
+            if isinstance(price, bool) or not isinstance(price, (int, float)) or not 0 <= price < math.inf:
+                raise ValueError(f"{name}={price!r} must be a price per million tokens, a number of at least 0")
+
+    def of(self, usage: Usage) -> float | None:
+        """What these tokens cost; None where prompt or reply is unknown.
+
+        Where it is not known how much came from a cache, all of the prompt is charged in full: the cost is then an
+        upper bound.
+        """
+        if usage.prompt is None or usage.completion is None:
+            return None
+        cached = min(usage.cached or 0, usage.prompt)
+        rate = self.input if self.cached_input is None else self.cached_input
+        return ((usage.prompt - cached) * self.input + cached * rate + usage.completion * self.output) / 1e6
+
+
+def prices_of(given: Any) -> Prices:
+    """Prices from a mapping, as configurations have them.
+
+    Raises:
+        ValueError: a name is missing or unknown, or a price makes no sense.
+    """
+    names = tuple(f.name for f in fields(Prices))
+    if not isinstance(given, Mapping) or not {"input", "output"} <= set(given) <= set(names):
+        raise ValueError(f"prices must hold input and output, and may hold cached_input; got {given!r:.100}")
+    return Prices(**given)
+
+
+def tokens_in_words(spending: Spending) -> str:
+    """The tokens of an answer, and of how many calls they are not known."""
+    known = spending.told
+    if known.prompt is None and known.completion is None:
+        return "not known: no call told its tokens" if spending.calls else "none"
+    parts = [("in", known.prompt), ("of them cached", known.cached), ("out", known.completion)]
+    parts.append(("of them reasoning", known.reasoning))
+    said = ", ".join(f"{number:,} {name}" for name, number in parts if number is not None)
+    if spending.silent:
+        said += f"; at least, as {spending.silent} of {spending.calls} calls did not tell"
+    return said
+
+
+def cost_in_words(spending: Spending, prices: Prices) -> str:
+    """What an answer cost at these prices."""
+    cost = prices.of(spending.total)
+    if cost is not None:
+        bound = "at most " if spending.total.cached is None and prices.cached_input is not None else ""
+        return f"{bound}{cost:.6g} ({tokens_in_words(spending)})"
+    known = prices.of(spending.told)
+    said = "not known" if known is None else f"not known; the calls that told come to {known:.6g}"
+    return f"{said} ({tokens_in_words(spending)})"

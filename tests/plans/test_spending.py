@@ -1,0 +1,135 @@
+"""What an answer says that it spent: per group and in total, in every call style."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from robustrag_integrations import (
+    CallableModel,
+    DecodingAggregation,
+    KeywordAggregation,
+    LocalModel,
+    MajorityVoting,
+    RobustAnswer,
+    VanillaRAG,
+)
+from robustrag_integrations.models.base import Response
+from robustrag_integrations.replies.reply import Ending, Piece
+from robustrag_integrations.usage import Usage
+from tests.helpers.demo_questions import demo_question
+
+PASSAGES = ["Anna Lind runs the mill.", "The mill is run by Anna Lind.", "Bo sold it.", "Anna Lind has the mill."]
+QUERY = "Who runs the mill?"
+
+
+def counted(prompt: str) -> Response:
+    """A reply that names its prompt's length as its tokens; the one about Bo tells nothing."""
+    if "Bo sold" in prompt:
+        return Response("I don't know")
+    return Response("Anna Lind", usage=Usage(len(prompt), 10, 2, 0))
+
+
+def pieces(prompt: str) -> Iterator[Piece]:
+    yield "Anna "
+    yield "Lind"
+    yield Ending(usage=Usage(len(prompt), 10, 2, 0))
+
+
+def model() -> CallableModel:
+    return CallableModel(counted, stream_fn=pieces)
+
+
+def styles(defense: Any, passages: Any) -> Iterator[RobustAnswer]:
+    yield defense.answer(QUERY, passages)
+    yield asyncio.run(defense.aanswer(QUERY, passages))
+    stream = defense.stream(QUERY, passages)
+    "".join(stream)
+    yield stream.answer
+
+    async def streamed() -> RobustAnswer:
+        following = defense.astream(QUERY, passages)
+        async for _ in following:
+            pass
+        return following.answer
+
+    yield asyncio.run(streamed())
+
+
+def test_every_call_style_counts_the_same() -> None:
+    whole = [p for p in PASSAGES if "Bo" not in p]
+    first, *others = (a.spending for a in styles(KeywordAggregation(model()), whole))
+    assert others == [first] * 3
+    assert (first.calls, first.rounds, first.silent) == (4, 2, 0)
+    assert first.total == first.told
+    assert first.total.completion == 8
+    assert first.total.cached == 40
+    assert first.shared.completion == 2
+
+
+def test_a_group_has_its_own_tokens_and_a_silent_one_makes_the_total_unknown() -> None:
+    for answer in styles(KeywordAggregation(model()), PASSAGES):
+        assert [g.usage.completion for g in answer.groups] == [2, 2, None, 2]
+        assert answer.spending.total == Usage()
+        assert answer.spending.told.completion == 8
+        assert answer.spending.silent == 1
+        assert "at least, as 1 of 5 calls did not tell" in answer.explain()
+
+
+def test_equal_replies_count_each() -> None:
+    answer = VanillaRAG(model()).answer(QUERY, PASSAGES[:1])
+    assert (answer.spending.calls, answer.spending.rounds) == (1, 1)
+    same = CallableModel(lambda prompt: Response("Anna Lind", usage=Usage(len(prompt), 0, 2, 0)))
+    voted = MajorityVoting(same).answer(QUERY, ["a b", "a b c"], choices=["Anna Lind", "Bo"])
+    assert voted.groups[0].usage.prompt != voted.groups[1].usage.prompt
+
+
+def test_a_failed_call_is_silent() -> None:
+    def fn(prompt: str) -> Response:
+        if "Bo sold" in prompt:
+            raise ValueError("no")
+        return counted(prompt)
+
+    answer = KeywordAggregation(CallableModel(fn)).answer(QUERY, PASSAGES)
+    assert answer.spending.silent == 1
+    assert answer.groups[2].usage == Usage()
+
+
+def test_the_report_survives_json_and_equality_looks_past_tokens() -> None:
+    answer = KeywordAggregation(model()).answer(QUERY, PASSAGES)
+    again = RobustAnswer.from_dict(answer.to_dict())
+    assert again.spending == answer.spending
+    assert again.groups[0].usage == answer.groups[0].usage
+    assert answer == KeywordAggregation(CallableModel(lambda p: counted(p).text or "", name="counted")).answer(
+        QUERY, PASSAGES
+    )
+
+
+def test_nothing_is_asked_and_nothing_spent_without_passages() -> None:
+    spending = KeywordAggregation(model()).answer(QUERY, []).spending
+    assert (spending.calls, spending.rounds) == (0, 0)
+
+
+def test_a_local_model_counts_its_tokens() -> None:
+    pytest.importorskip("torch", reason="the extra local is not installed")
+    local = LocalModel.bundled()
+    query, passages = demo_question(0)
+    for defense, rounds in ((KeywordAggregation(local), 2), (VanillaRAG(local), 1)):
+        answer = defense.answer(query, passages)
+        assert answer.spending.rounds == rounds
+        assert answer.spending.silent == 0
+        assert (answer.spending.total.prompt or 0) > 40
+        assert (answer.spending.total.completion or 0) >= 2
+        assert answer.spending.total.cached is None
+        stream = defense.stream(query, passages)
+        assert "".join(stream) == answer.text
+        assert stream.answer.spending == answer.spending
+    decoded = DecodingAggregation(local).answer(query, passages)
+    steps = decoded.spending.rounds
+    assert decoded.spending.total.completion == steps * 5
+    assert decoded.spending.calls == steps * 5
+    assert [g.usage.completion for g in decoded.groups] == [steps] * 4
+    assert decoded.spending.shared.completion == steps
