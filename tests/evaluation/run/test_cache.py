@@ -182,13 +182,13 @@ def test_processes_share_it(tmp_path) -> None:
 
 
 def test_cached_replies_cost_what_they_cost_when_the_model_was_asked(cache) -> None:
-    model = CallableModel(lambda prompt: Response("A", usage=Usage(9, 4, 2)) if "a" in prompt else "B")
+    model = CallableModel(lambda prompt: Response("A", usage=Usage(9, 4, 2)) if "Q" in prompt else "B")
     asked = metered(model, "f", cache)
     seen = []
     for _ in range(2):
         meter = Meter()
         token = METER.set(meter)
-        seen.append([r.usage for r in asked.generate(prompts("ab"), "isolated")])
+        seen.append([r.usage for r in asked.generate(prompts("Q", "b"), "isolated")])
         METER.reset(token)
     assert seen == [[Usage(9, 4, 2), Usage()]] * 2
     assert meter.cached == 2
