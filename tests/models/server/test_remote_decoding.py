@@ -153,6 +153,10 @@ def test_how_a_server_wants_to_be_asked_is_found_out_once(text: bool, flag: bool
     assert {isinstance(r["prompt"], str) for r in server.requests[before:]} == {text}
 
 
+def streamed(model: RemoteDecodingModel) -> str:
+    return "".join(piece for piece in model.stream(Prompt("Who runs the mill?")) if isinstance(piece, str))
+
+
 def test_text_goes_out_in_the_way_that_the_server_takes() -> None:
     def reply(request: dict[str, Any]) -> Reply:
         if isinstance(request["prompt"], list):
