@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
@@ -16,12 +16,23 @@ from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.sources import few_sources_warning
 
 
-def llm_repeats(llm: LLM, call_kwargs: Mapping[str, Any]) -> Repeats:
-    """What the settings of an LLM say about whether its answers differ between runs."""
+def llm_repeats(llm: LLM, call_kwargs: Mapping[str, Any], refused: Collection[str] = ()) -> Repeats:
+    """What the settings of an LLM say about whether its answers differ between runs.
+
+    Args:
+        llm: a plain LLM.
+        call_kwargs: what goes out with every call.
+        refused: the parameters that the model was found not to take.
+    """
     if isinstance(llm, TextModelLLM):
         return repeats_of(llm.model)
+    if "temperature" in refused:
+        return Repeats("samples", "it takes no temperature")
     if temperature := _temperature(llm, call_kwargs):
-        return Repeats("samples", f"temperature {temperature:g}; set temperature=0")
+        advice = "" if temperature == 1 else "; set temperature=0"  # 1 is what models that reason are fixed to
+        return Repeats("samples", f"temperature {temperature:g}{advice}")
+    if temperature is None:
+        return Repeats("samples", "no temperature is set, and most servers then sample")
     if _samples_locally(llm):
         return Repeats("samples", 'do_sample; pass generate_kwargs={"do_sample": False}')
     return Repeats()
@@ -74,8 +85,8 @@ def few_nodes_caveats(groups: Sequence[PassageGroup]) -> tuple[str, ...]:
     return (found,) if found else ()
 
 
-def _temperature(llm: LLM, call_kwargs: Mapping[str, Any]) -> float:
-    """What the next call samples with, as far as it can be known; 0 if it cannot."""
+def _temperature(llm: LLM, call_kwargs: Mapping[str, Any]) -> float | None:
+    """What the next call samples with; None if it has a temperature that nobody set, 0 if it has none."""
     if hasattr(llm, "generate_kwargs"):  # local transformers ignore a temperature unless they sample
         return 0.0
     for value in (
@@ -85,7 +96,7 @@ def _temperature(llm: LLM, call_kwargs: Mapping[str, Any]) -> float:
     ):
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return float(value)
-    return 0.0
+    return None if "temperature" in type(llm).model_fields else 0.0
 
 
 def _samples_locally(llm: LLM) -> bool:

@@ -6,17 +6,30 @@ LLM's own decorators emit its events, spans and callbacks and honour its rate li
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 from llama_index.core.base.llms.generic_utils import messages_to_prompt as generic_messages_to_prompt
-from llama_index.core.base.llms.types import ChatMessage, MessageRole
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse, MessageRole
 from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.llms import LLM, CustomLLM
 from llama_index.core.llms.structured_llm import StructuredLLM
 from llama_index.core.prompts import ChatPromptTemplate
 
+from llamaindex_robustrag.caveats import llm_repeats
 from llamaindex_robustrag.message_text import MessageText, as_messages
+from llamaindex_robustrag.parameters import parameters_sent, without_parameters, without_system
+from llamaindex_robustrag.replies import Streamed, response_of
+from robustrag_integrations.determinism import Repeats
+from robustrag_integrations.models.base import Response
+from robustrag_integrations.models.capabilities import PROBE, Capabilities, Probe, Refused
+from robustrag_integrations.models.refused import SYSTEM
+from robustrag_integrations.replies.reply import Piece
+from robustrag_integrations.reply_text.reasoning import parts_of
+
+_CUT = ("length", "content_filter", "tool_calls")
 
 
 def plain_llm(llm: LLM) -> LLM:
@@ -32,19 +45,45 @@ def blocks_the_loop(llm: LLM, method: str) -> bool:
 
 
 class PlainCalls:
-    """Text in, text out.
+    """A prompt in, a reply out; what the LLM's own `output_parser` makes of its text is what counts.
 
     Args:
         llm: any LLM that is not a structured one.
         prefix: messages in front of every prompt: a conversation so far.
         kwargs: passed on with every call, such as `{"temperature": 0.0}`.
+        capabilities: what the model was found to refuse, shared by all who call it; None: nothing yet.
     """
 
-    def __init__(self, llm: LLM, prefix: Sequence[ChatMessage], kwargs: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        llm: LLM,
+        prefix: Sequence[ChatMessage],
+        kwargs: Mapping[str, Any],
+        capabilities: Capabilities | None = None,
+    ) -> None:
         self._llm = llm
         self._prefix = tuple(prefix)
         self._kwargs = dict(kwargs)
         self._chats = llm.metadata.is_chat_model
+        self._capabilities = capabilities or Capabilities()
+        self.probe: Probe[Any] = Probe(self.sent, lambda refused: self._asked(PROBE, refused, alone=True))
+        self.aprobe: Probe[Any] = Probe(self.sent, lambda refused: self._aasked(PROBE, refused, alone=True))
+
+    @property
+    def refused(self) -> Refused:
+        """The parameters that the model was found not to take."""
+        return self._capabilities.refused
+
+    @property
+    def repeats(self) -> Repeats:
+        """Whether the model repeats itself, as far as is known by now."""
+        return llm_repeats(self._llm, self._kwargs, self.refused)
+
+    def sent(self, refused: Refused) -> tuple[str, ...]:
+        """The parameters that go out and could be left out; a message of the system among them."""
+        sent = parameters_sent(*without_parameters(self._llm, self._kwargs, refused))
+        speaks = self._llm.system_prompt or any(m.role == MessageRole.SYSTEM for m in self._prefix)
+        return (*sent, SYSTEM) if self._chats and speaks and SYSTEM not in refused else sent
 
     @property
     def blocks(self) -> bool:
@@ -56,35 +95,76 @@ class PlainCalls:
         """Whether asynchronous streaming would block the event loop."""
         return blocks_the_loop(self._llm, "astream_chat" if self._chats else "astream_complete")
 
-    def ask(self, prompt: str) -> str:
-        """The answer to a prompt."""
-        if self._chats:
-            return self._llm.chat(self._messages(prompt), **self._kwargs).message.content or ""
-        return self._llm.complete(self._text(prompt), formatted=True, **self._kwargs).text
+    def ask(self, prompt: str) -> Response:
+        """The reply to a prompt."""
+        return self._parsed(self._capabilities.call(lambda refused: self._asked(prompt, refused), self.probe))
 
-    async def aask(self, prompt: str) -> str:
-        """The answer to a prompt."""
-        if self._chats:
-            return (await self._llm.achat(self._messages(prompt), **self._kwargs)).message.content or ""
-        return (await self._llm.acomplete(self._text(prompt), formatted=True, **self._kwargs)).text
+    async def aask(self, prompt: str) -> Response:
+        """The reply to a prompt."""
+        return self._parsed(await self._capabilities.acall(lambda refused: self._aasked(prompt, refused), self.aprobe))
 
-    def stream(self, prompt: str) -> Iterator[str]:
-        """The answer in pieces."""
+    def stream(self, prompt: str) -> Iterator[Piece]:
+        """The reply in pieces, then how it ended; in one piece where there is an `output_parser`."""
+        if self._llm.output_parser is not None:
+            response = self.ask(prompt)
+            yield from (response.text or "", response)
+            return
+        streamed = Streamed()
+        for part in self._capabilities.stream(lambda refused: self._parts(prompt, refused), self.probe):
+            yield streamed.piece_of(part)
+        yield streamed.ending
+
+    async def astream(self, prompt: str) -> AsyncIterator[Piece]:
+        """`stream`; not for LLMs that would block the event loop."""
+        if self._llm.output_parser is not None:
+            response = await self.aask(prompt)
+            yield response.text or ""
+            yield response
+            return
+        streamed = Streamed()
+        parts = self._capabilities.astream(lambda refused: self._aparts(prompt, refused), self.aprobe)
+        async with aclosing(parts):
+            async for part in parts:
+                yield streamed.piece_of(part)
+        yield streamed.ending
+
+    def _asked(self, prompt: str, refused: Refused, *, alone: bool = False) -> Response:
+        llm, kwargs = without_parameters(self._llm, self._kwargs, refused)
         if self._chats:
-            for part in self._llm.stream_chat(self._messages(prompt), **self._kwargs):
-                yield part.delta or ""
+            return response_of(llm.chat(self._messages(prompt, refused, alone=alone), **kwargs))
+        return response_of(llm.complete(self._text(prompt, alone=alone), formatted=True, **kwargs))
+
+    async def _aasked(self, prompt: str, refused: Refused, *, alone: bool = False) -> Response:
+        llm, kwargs = without_parameters(self._llm, self._kwargs, refused)
+        if self._chats:
+            return response_of(await llm.achat(self._messages(prompt, refused, alone=alone), **kwargs))
+        return response_of(await llm.acomplete(self._text(prompt, alone=alone), formatted=True, **kwargs))
+
+    def _parts(self, prompt: str, refused: Refused) -> Iterator[ChatResponse | CompletionResponse]:
+        llm, kwargs = without_parameters(self._llm, self._kwargs, refused)
+        if self._chats:
+            yield from llm.stream_chat(self._messages(prompt, refused), **kwargs)
         else:
-            for piece in self._llm.stream_complete(self._text(prompt), formatted=True, **self._kwargs):
-                yield piece.delta or ""
+            yield from llm.stream_complete(self._text(prompt), formatted=True, **kwargs)
 
-    async def astream(self, prompt: str) -> AsyncIterator[str]:
-        """The answer in pieces; not for LLMs that would block the event loop."""
+    async def _aparts(self, prompt: str, refused: Refused) -> AsyncGenerator[ChatResponse | CompletionResponse, None]:
+        llm, kwargs = without_parameters(self._llm, self._kwargs, refused)
         if self._chats:
-            async for part in await self._llm.astream_chat(self._messages(prompt), **self._kwargs):
-                yield part.delta or ""
+            async for part in await llm.astream_chat(self._messages(prompt, refused), **kwargs):
+                yield part
         else:
-            async for piece in await self._llm.astream_complete(self._text(prompt), formatted=True, **self._kwargs):
-                yield piece.delta or ""
+            async for piece in await llm.astream_complete(self._text(prompt), formatted=True, **kwargs):
+                yield piece
+
+    def _parsed(self, response: Response) -> Response:
+        """What the LLM's own parser makes of the answer; reasoning around it is not the parser's to read."""
+        parser, parts = self._llm.output_parser, parts_of(response.text or "")
+        is_whole = response.refusal is None and response.finish not in _CUT and not parts.unfinished
+        if parser is None or not is_whole:
+            return response
+        chars = response.reasoning_chars + parts.reasoning_chars
+        aloud = response.aloud or parts.reasoning_chars > 0
+        return replace(response, text=str(parser.parse(parts.answer)), reasoning_chars=chars, aloud=aloud)
 
     def frame(self) -> str:
         """The text around every prompt, for counting its tokens; the LLM's `system_prompt` not included."""
@@ -92,17 +172,25 @@ class PlainCalls:
         wrapped = wrapper.format(query_str="") if wrapper is not None and not self._chats else ""
         return "\n".join([*(f"{m.role.value}: {m.content}" for m in self._prefix), wrapped])
 
-    def _messages(self, prompt: str) -> list[ChatMessage]:
+    def _messages(self, prompt: str, refused: Refused = frozenset(), *, alone: bool = False) -> list[ChatMessage]:
+        """The messages of a call; `alone`: without what was said so far."""
         system = self._llm.system_prompt
         first = [ChatMessage(role=MessageRole.SYSTEM, content=system)] if system else []
-        return [*first, *as_messages(prompt, self._prefix)]
+        said = [m for m in self._prefix if not alone or m.role == MessageRole.SYSTEM]
+        messages = as_messages(prompt, said)
+        if self._llm.output_parser is not None and not alone:
+            messages = self._llm.output_parser.format_messages(messages)
+        messages = [*first, *messages]
+        return without_system(messages) if SYSTEM in refused else messages
 
-    def _text(self, prompt: str) -> str:
+    def _text(self, prompt: str, *, alone: bool = False) -> str:
         """The prompt as completion models get it from `predict`: conversation, template, system prompt, wrapper."""
-        if self._prefix or isinstance(prompt, MessageText):
+        if (self._prefix and not alone) or isinstance(prompt, MessageText):
             text = self._as_conversation(as_messages(prompt, self._prefix))
         else:
             text = self._llm.completion_to_prompt(prompt) if self._llm.completion_to_prompt else prompt
+        if self._llm.output_parser is not None and not alone:
+            text = self._llm.output_parser.format(text)
         if self._llm.system_prompt:
             text = f"{self._llm.system_prompt}\n\n{text}"
         wrapper = self._llm.query_wrapper_prompt
@@ -124,12 +212,19 @@ class StructuredCalls:
     """
 
     def __init__(
-        self, llm: LLM, output_cls: type[BaseModel], prefix: Sequence[ChatMessage], kwargs: Mapping[str, Any]
+        self,
+        llm: LLM,
+        output_cls: type[BaseModel],
+        prefix: Sequence[ChatMessage],
+        kwargs: Mapping[str, Any],
+        capabilities: Capabilities,
     ) -> None:
         self._llm = llm
         self._output_cls = output_cls
         self._kwargs = dict(kwargs)
         self._prefix = tuple(prefix)
+        self._capabilities = capabilities
+        self._plain = PlainCalls(llm, (), kwargs, capabilities)
 
     @property
     def blocks(self) -> bool:
@@ -138,12 +233,21 @@ class StructuredCalls:
 
     def ask(self, prompt: str) -> str:
         """The object as JSON."""
-        return _json(self._llm.structured_predict(self._output_cls, self._template(prompt), llm_kwargs=self._kwargs))
+
+        def ask(refused: Refused) -> object:
+            llm, kwargs = without_parameters(self._llm, self._kwargs, refused)
+            return llm.structured_predict(self._output_cls, self._template(prompt), llm_kwargs=kwargs)
+
+        return _json(self._capabilities.call(ask, self._plain.probe))
 
     async def aask(self, prompt: str) -> str:
         """The object as JSON."""
-        found = await self._llm.astructured_predict(self._output_cls, self._template(prompt), llm_kwargs=self._kwargs)
-        return _json(found)
+
+        async def ask(refused: Refused) -> object:
+            llm, kwargs = without_parameters(self._llm, self._kwargs, refused)
+            return await llm.astructured_predict(self._output_cls, self._template(prompt), llm_kwargs=kwargs)
+
+        return _json(await self._capabilities.acall(ask, self._plain.aprobe))
 
     def _template(self, prompt: str) -> ChatPromptTemplate:
         said = as_messages(prompt, self._prefix)

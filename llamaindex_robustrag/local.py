@@ -84,7 +84,7 @@ class TextModelLLM(CustomLLM):
         [response] = self.model.generate([Prompt(prompt)], "final")
         if response.text is None:
             raise ModelError(response.error or "the model gave no text")
-        return CompletionResponse(text=response.text)
+        return CompletionResponse(text=response.text, raw=response)
 
     @llm_completion_callback()
     def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponseGen:
@@ -95,7 +95,8 @@ class TextModelLLM(CustomLLM):
 def _pieces(model: TextModel, prompt: str) -> CompletionResponseGen:
     text = ""
     for piece in model.stream(Prompt(prompt)):
-        if not isinstance(piece, str):
-            continue  # how it ended
-        text += piece
-        yield CompletionResponse(text=text, delta=piece)
+        if isinstance(piece, str):
+            text += piece
+            yield CompletionResponse(text=text, delta=piece)
+        else:  # how it ended
+            yield CompletionResponse(text=text, delta="", raw=piece)

@@ -12,13 +12,15 @@ from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.indices.prompt_helper import PromptHelper
 from llama_index.core.llms import LLM
 
-from llamaindex_robustrag.caveats import llm_caveats, llm_repeats
+from llamaindex_robustrag.caveats import llm_caveats
 from llamaindex_robustrag.fitting import Fitter
 from llamaindex_robustrag.llm_calls import PlainCalls, StructuredCalls
+from llamaindex_robustrag.parameters import retries_itself
 from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.models.base import Response, Role, TextModel
 from robustrag_integrations.models.call_threads import CallThreads
 from robustrag_integrations.models.callable import TRANSIENT, CallableModel
+from robustrag_integrations.models.capabilities import Capabilities, described
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
 
@@ -31,7 +33,8 @@ class CallPolicy:
         num_workers: isolated calls under way at a time, over all questions that are being answered.
         timeout: seconds for one try, None for no limit; waiting for the LLM's rate limiter counts.
         attempts: tries in all.
-        retry_on: exceptions worth another try.
+        retry_on: exceptions worth another try, besides those of a server that is busy (429, or 500 and above) where
+            the LLM's client does not try again by itself.
         llm_kwargs: passed on with every call.
     """
 
@@ -43,10 +46,20 @@ class CallPolicy:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "threads", CallThreads(self.num_workers))
+        object.__setattr__(self, "known", {})
 
     threads: CallThreads = field(init=False, repr=False, compare=False)
+    known: dict[int, Capabilities] = field(init=False, repr=False, compare=False)
 
-    def callable_model(self, calls: PlainCalls | StructuredCalls, name: str) -> CallableModel:
+    def capabilities_of(self, llm: LLM) -> Capabilities:
+        """What this LLM, which lives as long as the policy, was found to refuse."""
+        return self.known.setdefault(id(llm), Capabilities())
+
+    def plain(self, llm: LLM, prefix: Sequence[ChatMessage]) -> PlainCalls:
+        """The calls of a plain LLM."""
+        return PlainCalls(llm, prefix, self.llm_kwargs, self.capabilities_of(llm))
+
+    def callable_model(self, calls: PlainCalls | StructuredCalls, llm: LLM) -> CallableModel:
         """The calls with the core's threads, tasks, retries and time-outs around them."""
         return CallableModel(
             calls.ask,
@@ -55,7 +68,8 @@ class CallPolicy:
             timeout=self.timeout,
             attempts=self.attempts,
             retry_on=self.retry_on,
-            name=name,
+            retry_busy=not retries_itself(llm),
+            name=llm.metadata.model_name,
             stream_fn=calls.stream if isinstance(calls, PlainCalls) else None,
             async_stream_fn=calls.astream if isinstance(calls, PlainCalls) and not calls.blocks_streaming else None,
             threads=self.threads,
@@ -84,18 +98,19 @@ class LlamaIndexModel(TextModel):
         prefix: Sequence[ChatMessage] = (),
         final_llm: LLM | None = None,
     ) -> None:
-        calls = PlainCalls(llm, prefix, policy.llm_kwargs)
-        self._isolated = self._final = policy.callable_model(calls, llm.metadata.model_name)
-        writer = final_llm or llm
+        calls = policy.plain(llm, prefix)
+        self._isolated = self._final = policy.callable_model(calls, llm)
+        writer, written = final_llm or llm, calls
         if output_cls is not None:
-            structured = StructuredCalls(writer, output_cls, prefix, policy.llm_kwargs)
-            self._final = policy.callable_model(structured, writer.metadata.model_name)
+            structured = StructuredCalls(writer, output_cls, prefix, policy.llm_kwargs, policy.capabilities_of(writer))
+            self._final = policy.callable_model(structured, writer)
+            written = policy.plain(writer, ())
         elif final_llm is not None:
-            plain = PlainCalls(writer, prefix, policy.llm_kwargs)
-            self._final = policy.callable_model(plain, writer.metadata.model_name)
+            written = policy.plain(writer, prefix)
+            self._final = policy.callable_model(written, writer)
+        self._calls = (calls,) if writer is llm else (calls, written)
         self._fitter = Fitter(helper, llm, calls.frame())
         self._warnings = tuple(dict.fromkeys((*llm_caveats(llm), *llm_caveats(writer))))
-        self._repeats = llm_repeats(llm, policy.llm_kwargs).with_other(llm_repeats(writer, policy.llm_kwargs))
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -104,8 +119,16 @@ class LlamaIndexModel(TextModel):
 
     @property
     def repeats(self) -> Repeats:
-        """What the LLM's settings say."""
-        return self._repeats
+        """What the settings of the LLMs say, and what these were found to refuse."""
+        found = [calls.repeats for calls in self._calls]
+        return found[0].with_other(found[-1])
+
+    @property
+    def capabilities(self) -> dict[str, Any]:
+        """Which parameters go out, and which the models were found to refuse; empty if there are none."""
+        sent = {name for calls in self._calls for name in calls.sent(calls.refused)}
+        refused = {name for calls in self._calls for name in calls.refused}
+        return described(sent, refused) if sent or refused else {}
 
     @property
     def description(self) -> str:

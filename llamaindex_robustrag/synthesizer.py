@@ -362,6 +362,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             self._local.codec if self._local is not None else None,
             self._min_radius,
             self._caveats,
+            capabilities=lambda: self._model.capabilities if self._local is None else {},
             repeats=self._repeats,
             accept_sampling=self._accept_sampling,
             markers=self._markers,

@@ -45,6 +45,7 @@ class Capabilities:
     def __init__(self) -> None:
         self._refused: Refused = frozenset()
         self._answered: frozenset[Refused] = frozenset()  # without these, a probe found nothing more
+        self._probes = 0
         self._renew()
         renew_in_children(self, Capabilities._renew)
 
@@ -65,29 +66,29 @@ class Capabilities:
             probe: the same model with a fixed prompt.
         """
         while True:
-            known = self._refused
+            known, probes = self._refused, self._probes
             try:
                 return ask(known)
             except Exception as error:
                 failed = error
-            if not self._learned(failed, known, probe):
+            if not self._learned(failed, known, probes, probe):
                 raise failed
 
     async def acall(self, ask: Callable[[Refused], Awaitable[Result]], probe: Probe[Awaitable[object]]) -> Result:
         """`call` in an event loop."""
         while True:
-            known = self._refused
+            known, probes = self._refused, self._probes
             try:
                 return await ask(known)
             except Exception as error:
                 failed = error
-            if not await self._alearned(failed, known, probe):
+            if not await self._alearned(failed, known, probes, probe):
                 raise failed
 
     def stream(self, ask: Callable[[Refused], Iterator[Result]], probe: Probe[object]) -> Iterator[Result]:
         """`call` for a stream; once a piece is out, nothing is asked again."""
         while True:
-            known, begun = self._refused, False
+            known, probes, begun = self._refused, self._probes, False
             try:
                 for piece in ask(known):
                     begun = True
@@ -95,7 +96,7 @@ class Capabilities:
                 return
             except Exception as error:
                 failed = error
-            if begun or not self._learned(failed, known, probe):
+            if begun or not self._learned(failed, known, probes, probe):
                 raise failed
 
     async def astream(
@@ -103,7 +104,7 @@ class Capabilities:
     ) -> AsyncGenerator[Result, None]:
         """`stream` in an event loop."""
         while True:
-            known, begun = self._refused, False
+            known, probes, begun = self._refused, self._probes, False
             try:
                 async with aclosing(ask(known)) as pieces:
                     async for piece in pieces:
@@ -112,15 +113,15 @@ class Capabilities:
                 return
             except Exception as error:
                 failed = error
-            if begun or not await self._alearned(failed, known, probe):
+            if begun or not await self._alearned(failed, known, probes, probe):
                 raise failed
 
-    def _learned(self, error: Exception, known: Refused, probe: Probe[object]) -> bool:
+    def _learned(self, error: Exception, known: Refused, probes: int, probe: Probe[object]) -> bool:
         """Whether more is known to be refused now than when the call was made, be it found out just here."""
         if refused_parameter(error, probe.sent(known)) is None:
             return False
         with self._turn:
-            now, again = known, self._is_open(known)
+            now, again = known, self._is_open(known, probes)
             while again:
                 failed: Exception | None = None
                 try:
@@ -130,12 +131,12 @@ class Capabilities:
                 now, again = self._noted(now, failed, probe)
         return self._refused != known
 
-    async def _alearned(self, error: Exception, known: Refused, probe: Probe[Awaitable[object]]) -> bool:
+    async def _alearned(self, error: Exception, known: Refused, probes: int, probe: Probe[Awaitable[object]]) -> bool:
         """`_learned` in an event loop."""
         if refused_parameter(error, probe.sent(known)) is None:
             return False
         async with self._turns.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
-            now, again = known, self._is_open(known)
+            now, again = known, self._is_open(known, probes)
             while again:
                 failed: Exception | None = None
                 try:
@@ -145,12 +146,13 @@ class Capabilities:
                 now, again = self._noted(now, failed, probe)
         return self._refused != known
 
-    def _is_open(self, known: Refused) -> bool:
-        """Whether a probe without these could tell anything new."""
-        return self._refused == known and known not in self._answered
+    def _is_open(self, known: Refused, probes: int) -> bool:
+        """Whether a probe without these could tell anything new; of the calls that fail at once, one makes it."""
+        return self._refused == known and self._probes == probes and known not in self._answered
 
     def _noted(self, now: Refused, failed: Exception | None, probe: Probe[Any]) -> tuple[Refused, bool]:
         """What to leave out after a probe ended like this, and whether to probe again."""
+        self._probes += 1
         if failed is None:
             self._answered |= {now}
             return now, False
