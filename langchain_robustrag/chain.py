@@ -17,7 +17,7 @@ from langchain_robustrag.prompts import check_prompt
 from langchain_robustrag.questions import Question
 from langchain_robustrag.runnable import RobustDocuments
 from langchain_robustrag.structured import Structured, refuse_structured
-from robustrag_integrations.checks import check_at_least
+from robustrag_integrations.checks import check_at_least, check_flag
 from robustrag_integrations.defenses.registry import method_of
 from robustrag_integrations.defenses.voting.options import check_choices
 from robustrag_integrations.models.base import DecodingModel
@@ -143,6 +143,7 @@ def create_robust_documents_chain(
     group_by = grouping_of(group_size, group_by)
     check_at_least(1, max_concurrency=max_concurrency, attempts=attempts)
     check_at_least(0, min_radius=min_radius)
+    check_flag(accept_sampling=accept_sampling)
     name = document_variable_name
     if prompt is not None:
         check_prompt(prompt, name)

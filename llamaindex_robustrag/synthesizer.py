@@ -45,7 +45,7 @@ from llamaindex_robustrag.streaming_flag import StreamingFlag
 from llamaindex_robustrag.supporting import supporting_nodes
 from llamaindex_robustrag.user_prompts import USER_KEYS, UserPrompts, UserTemplate, check_template
 from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.checks import check_at_least
+from robustrag_integrations.checks import check_at_least, check_flag
 from robustrag_integrations.defenses.base import MethodSettings, PlanInput
 from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.display import printable
@@ -147,6 +147,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
     ) -> None:
         check_group_by(group_by)
         check_at_least(0, min_radius=min_radius)
+        check_flag(accept_sampling=accept_sampling)
         self._settings: Any  # a dataclass, one type per method
         self._method, self._settings = method_and_settings(aggregation, settings)
         given = _llm_of(llm)

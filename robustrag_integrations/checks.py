@@ -10,6 +10,17 @@ def is_whole_number(value: object, least: int, most: int | None = None) -> TypeG
     return isinstance(value, int) and not isinstance(value, bool) and least <= value and (most is None or value <= most)
 
 
+def check_flag(**flags: object) -> None:
+    """Check True or False, by the names of the arguments they were given as.
+
+    Raises:
+        TypeError: one of them is something else; the message names it.
+    """
+    for name, flag in flags.items():
+        if not isinstance(flag, bool):
+            raise TypeError(f"{name}={flag!r:.60} must be True or False")
+
+
 def check_at_least(least: int, **numbers: object) -> None:
     """Check whole numbers, by the names of the arguments they were given as.
 

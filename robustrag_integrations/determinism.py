@@ -77,12 +77,14 @@ class Promise:
     Attributes:
         fixed: what stays as it is, to follow "no replacement of any 2 of 10 groups changes".
         remark: what is to be said besides; empty for nothing.
+        given: with what held fixed.
         scope: `this_run` if the answer itself stays, `final_prompt` if only what the last call is asked does.
     """
 
     fixed: str
     remark: str = ""
     scope: Literal["this_run", "final_prompt"] = "this_run"
+    given: str = "given what the other groups drew"
 
 
 @dataclass(frozen=True)
@@ -157,4 +159,4 @@ def _said(model: State, promise: Promise | None, radius: int, groups: int) -> tu
     if promise is None:
         return "nothing", "nothing is promised: the method does not say what its radius means when a model samples"
     remark = f"; {promise.remark}" if promise.remark else ""
-    return promise.scope, f"{whichever} changes {promise.fixed}, given what the other groups drew{remark}"
+    return promise.scope, f"{whichever} changes {promise.fixed}, {promise.given}{remark}"

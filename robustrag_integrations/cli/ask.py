@@ -200,6 +200,7 @@ def _retrieve(args: argparse.Namespace, progress: Progress) -> tuple[list[Passag
 
 def _answer(args: argparse.Namespace, name: str, model: TextModel, passages: Sequence[Passage]) -> RobustAnswer:
     defense = _defense(args, name, model)
+    defense.accept_sampling = args.accept_sampling
     try:
         answer: RobustAnswer = defense.answer(args.question, passages, choices=args.choices)
     except ValueError as error:  # the question does not fit into the model's window
@@ -216,7 +217,6 @@ def _defense(args: argparse.Namespace, name: str, model: TextModel) -> Defense:
     if METHODS[name].needs_probabilities and not isinstance(model, DecodingModel):
         raise UsageError(f"--defense {name} needs token probabilities, which {model.description} does not give")
     made = METHODS[name].build(model, task=task, group_by=args.group_by, **given_thresholds(args, name))
-    made.accept_sampling = args.accept_sampling
     return made
 
 

@@ -40,6 +40,8 @@ a config file (.yaml, .toml or .json) has the keys that --show-config prints:
   metric: contains
   limit: 50
   prices: {input: 2.5, output: 10, cached_input: 1.25}
+  runs: 1
+  probes: [probe.json]
 Several values of a setting make several setups. Flags win over the file, and the file
 over the preset.
 

@@ -12,7 +12,7 @@ from robustrag_integrations.certification.cases import AttackMode
 from robustrag_integrations.certification.certify import CertificationRun
 from robustrag_integrations.certification.findings import Question
 from robustrag_integrations.certification.result import Certification
-from robustrag_integrations.checks import check_at_least
+from robustrag_integrations.checks import check_at_least, check_flag
 from robustrag_integrations.defenses.registry import METHODS
 from robustrag_integrations.determinism import Promise, Repeats
 from robustrag_integrations.metrics import Metric, contains_answer, metric_name, references_of
@@ -137,6 +137,7 @@ class Defense(ABC):
         accept_sampling: bool = False,
     ) -> None:
         check_at_least(0, min_radius=min_radius)
+        check_flag(accept_sampling=accept_sampling)
         self.group_size = group_size
         self.group_by = grouping_of(group_size, group_by)
         self.min_radius = min_radius

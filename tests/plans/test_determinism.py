@@ -46,7 +46,7 @@ def decoded(repeats: Repeats, **settings: Any) -> RobustAnswer:
     [
         (voted, "this_run", "no replacement of any 3 of 7 groups changes the option that won this run"),
         (kept, "final_prompt", "changes the keywords that this run kept, given what the other groups drew; the final"),
-        (decoded, "this_run", "changes the answer of this run, given what the other groups drew; probabilities are"),
+        (decoded, "this_run", "changes the answer of this run, given the probabilities of the other groups; they are"),
     ],
 )
 @pytest.mark.parametrize("repeats", [SAMPLES, SERVER, Repeats()], ids=["samples", "server", "unsaid"])
@@ -190,3 +190,8 @@ def test_of_an_answer_of_which_nothing_was_said_nothing_is_promised() -> None:
 def test_a_stored_report_gives_the_same_answer_back() -> None:
     answer = kept(SERVER.after({"compared": 40, "differed": 3, "model": "m"}))
     assert RobustAnswer.from_dict(json.loads(json.dumps(answer.to_dict()))).determinism == answer.determinism
+
+
+def test_accept_sampling_is_a_flag() -> None:
+    with pytest.raises(TypeError, match="accept_sampling='yes' must be True or False"):
+        MajorityVoting(ScriptedModel(lambda t: "A"), accept_sampling="yes")  # type: ignore[arg-type]

@@ -52,7 +52,11 @@ class DecodingAggregation(Defense):
 
     settings_type = DecodingSettings
     settings: DecodingSettings
-    promise = Promise("the answer of this run", "probabilities are added up, and nothing is drawn")
+    promise = Promise(
+        "the answer of this run",
+        "they are added up, and nothing is drawn",
+        given="given the probabilities of the other groups",
+    )
 
     def __init__(
         self,
