@@ -7,13 +7,12 @@ votes there were and how many the attacker owned. `m` = 0 is the clean retrieval
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from robustrag_integrations.evaluation.run.journal import canonical
-from robustrag_integrations.evaluation.score.run_file import NotARunError
+from robustrag_integrations.evaluation.score.run_file import file_lines, json_object
 from robustrag_integrations.evaluation.score.shapes import Maybe, Null, misfit
 
 ROW_SCHEMA = "robustrag/retrieval/1"
@@ -21,6 +20,9 @@ HEADER_SCHEMA = "robustrag/retrieval-run/1"
 ENDING = ".retrieval.jsonl"
 
 Row = Mapping[str, Any]
+
+_LONGEST_HEADER = 1_000_000  # bytes
+MOST = 1_000_000  # passages, votes or documents in one retrieval
 
 _MEASURED = {
     "m": int,
@@ -57,7 +59,17 @@ def misfit_in_row(row: Any) -> str | None:
     """What is wrong with a row; None if nothing is."""
     if not isinstance(row, dict) or row.get("schema") != ROW_SCHEMA:
         return f"its schema is not {ROW_SCHEMA!r}"
-    return misfit(row, ROW)
+    return misfit(row, ROW) or next(filter(None, map(_misfit_in_counts, row["measured"])), None)
+
+
+def _misfit_in_counts(part: Mapping[str, Any]) -> str | None:
+    counts = [part[name] for name in ("m", "planted_passages", "found", "displaced")]
+    counts += [vote[name] for vote in part["votes"] for name in ("owned", "groups")]
+    if not all(0 <= count <= MOST for count in counts):
+        return f"a count is not from 0 to {MOST:,}"
+    return next(
+        (f"{v['owned']} of {v['groups']} votes are owned" for v in part["votes"] if v["owned"] > v["groups"]), None
+    )
 
 
 def retrieval_file(output: str | Path) -> Path:
@@ -70,8 +82,8 @@ def is_retrieval_file(path: str | Path) -> bool:
     """Whether a file begins like a measurement."""
     try:
         with Path(path).open("rb") as file:
-            first = json.loads(file.readline(1_000_000))
-    except (OSError, ValueError, RecursionError):
+            first = json_object(file.readline(_LONGEST_HEADER))
+    except OSError:
         return False
     return isinstance(first, dict) and first.get("schema") == HEADER_SCHEMA
 
@@ -82,19 +94,8 @@ def read_retrieval(path: str | Path) -> list[Row]:
     Raises:
         NotARunError: the file cannot be read.
     """
-    rows = []
-    try:
-        with Path(path).open("rb") as file:
-            for line in file:
-                try:
-                    row = json.loads(line)
-                except (ValueError, RecursionError):  # a torn line among them
-                    continue
-                if misfit_in_row(row) is None:
-                    rows.append(row)
-    except OSError as error:
-        raise NotARunError(f"cannot read {str(path)!r}: {error.strerror}") from error
-    return latest(rows)
+    found = (json_object(line) for _, line, _ in file_lines(Path(path)))
+    return latest(row for row in found if isinstance(row, dict) and misfit_in_row(row) is None)
 
 
 def latest(rows: Iterable[Row]) -> list[Row]:

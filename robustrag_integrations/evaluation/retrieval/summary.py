@@ -127,7 +127,7 @@ def _line(about: tuple[Any, ...], cells: Sequence[_Cell], failed: int, proofs: _
         **named,
         n=len(cells),
         failed=failed,
-        rho=bootstrap_mean(owned, limits=(0.0, float(max(cell.groups for cell in cells)))),
+        rho=bootstrap_mean([float(rho) for rho in owned], limits=(0.0, float(max(cell.groups for cell in cells)))),
         middle=float(median(owned)),
         high=float(ranked[min(int(0.9 * len(ranked)), len(ranked) - 1)]),
         worst=max(owned),

@@ -61,8 +61,8 @@ def read_run(path: str | Path) -> Run:
     rows: list[Row] = []
     bad: list[BadLine] = []
     torn = False
-    for number, line, whole in _lines(Path(path)):
-        found = _parsed(line)
+    for number, line, whole in file_lines(Path(path)):
+        found = json_object(line)
         if isinstance(found, str):
             if whole:
                 bad.append(BadLine(number, found))
@@ -78,7 +78,7 @@ def read_run(path: str | Path) -> Run:
     return Run(Path(path).name, header, tuple(latest_rows(rows)), tuple(bad), torn)
 
 
-def _lines(path: Path) -> Iterator[tuple[int, bytes, bool]]:
+def file_lines(path: Path) -> Iterator[tuple[int, bytes, bool]]:
     """Number, content, and whether the line was written to its end; empty lines are passed over."""
     try:
         with path.open("rb") as file:
@@ -93,7 +93,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes, bool]]:
         raise NotARunError(f"cannot read {str(path)!r}: {error.strerror}") from error
 
 
-def _parsed(line: bytes) -> dict[str, Any] | str:
+def json_object(line: bytes) -> dict[str, Any] | str:
     """A JSON object, or what is wrong."""
     try:
         found = json.loads(line.decode("utf-8"), parse_constant=_no_number)

@@ -15,6 +15,7 @@ from robustrag_integrations.evaluation.retrieval.rows import read_retrieval
 from robustrag_integrations.evaluation.run.config import ConfigError, read_config
 from robustrag_integrations.evaluation.run.journal import JournalError
 from robustrag_integrations.evaluation.run.runner import RunStopped
+from tests.docs.pages import Page
 from tests.evaluation.worlds import write_questions
 
 HERE = "tests.evaluation.retrieval.plugin"
@@ -173,3 +174,10 @@ def test_certifiable_questions_hold_the_clean_retrieval_of_the_retriever(data: s
     assert len(rows) == 3
     assert all(len(row["passages"]) <= 4 for row in rows)
     assert {row["question"] for row in rows} == {r["question"] for r in measure_retrieval(config(data)).rows}
+
+
+def test_the_snippet_of_the_docs_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("bm25s")
+    [snippet] = [s for s in Page.read("docs/evaluation.md").snippets("python") if "measure_retrieval" in s]
+    exec(compile(snippet, "docs/evaluation.md", "exec"), {"__name__": "snippet"})
+    assert "passage 5 10.0 10.0" in capsys.readouterr().out

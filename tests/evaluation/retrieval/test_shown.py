@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from robustrag_integrations.drawing.elements import to_html
 from robustrag_integrations.evaluation.retrieval.figures import retrieval_figures, save_retrieval_plots
 from robustrag_integrations.evaluation.retrieval.page import retrieval_finding, retrieval_parts
-from robustrag_integrations.evaluation.retrieval.rows import ROW_SCHEMA, clean_digest, misfit_in_row
+from robustrag_integrations.evaluation.retrieval.rows import ROW_SCHEMA, clean_digest, misfit_in_row, read_retrieval
 from robustrag_integrations.evaluation.retrieval.summary import summarise_retrieval
 from robustrag_integrations.evaluation.retrieval.tables import retrieval_csv, retrieval_table
 
@@ -77,6 +78,15 @@ ROWS = [row(0, {0: 0, 1: 1, 5: 4}), row(1, {0: 0, 1: 2, 5: 3}), row(2, {}, error
 def test_the_rows_are_of_the_schema() -> None:
     assert [misfit_in_row(r) for r in ROWS] == [None] * 3
     assert misfit_in_row({**ROWS[0], "measured": [{"m": "one"}]}) is not None
+
+
+@pytest.mark.parametrize(("owned", "groups"), [(5, 4), (-1, 4), (1, 10**9)])
+def test_counts_that_cannot_be_are_not_read(owned: int, groups: int, tmp_path: Path) -> None:
+    wrong = row(0, {1: 1})
+    wrong["measured"][0]["votes"][0] = {"rule": "passage", "groups": groups, "owned": owned}
+    path = tmp_path / "run.retrieval.jsonl"
+    path.write_text("\n".join([json.dumps(wrong), "[NaN]", "{", json.dumps(ROWS[0]), '{"torn']))
+    assert read_retrieval(path) == [ROWS[0]]
 
 
 def test_means_quantiles_and_shares() -> None:
