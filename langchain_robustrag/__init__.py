@@ -23,16 +23,21 @@ from langchain_robustrag.runnable import REPORT_EVENT, RobustDocuments
 from langchain_robustrag.structured import Abstained
 from langchain_robustrag.supporting import supporting_documents
 from langchain_robustrag.tool import create_robust_retriever_tool
+from langchain_robustrag.wiring import Finding, UndefendedError, assert_defended, find_undefended
 
 __all__ = [
     "REPORT_EVENT",
     "Abstained",
     "DiverseRetriever",
+    "Finding",
     "RobustDocuments",
     "RobustOptions",
+    "UndefendedError",
+    "assert_defended",
     "create_robust_documents_chain",
     "create_robust_node",
     "create_robust_retrieval_chain",
     "create_robust_retriever_tool",
+    "find_undefended",
     "supporting_documents",
 ]
