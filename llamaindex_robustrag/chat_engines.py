@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any, Self, cast
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
@@ -16,6 +17,7 @@ from llama_index.core.llms import LLM
 from llama_index.core.schema import NodeWithScore, QueryType
 from llama_index.core.tools import ToolOutput
 
+from llamaindex_robustrag.conversation import aside_prompt
 from llamaindex_robustrag.llm_calls import blocks_the_loop
 from llamaindex_robustrag.query_engine import synthesizer_of
 from llamaindex_robustrag.reports import REPORT, Report, ResponseMetadata
@@ -42,28 +44,43 @@ class Turn:
         return self.response
 
 
-_TURNS: ContextVar[list[Turn] | None] = ContextVar("robustrag_turns", default=None)
+@dataclass
+class Talk:
+    """One call of a chat method.
+
+    Attributes:
+        message: what the user said.
+        turns: the turn that answers it.
+    """
+
+    message: str
+    turns: list[Turn] = field(default_factory=list)
+
+
+_TALK: ContextVar[Talk | None] = ContextVar("robustrag_talk", default=None)
 
 
 @contextmanager
-def _turns() -> Iterator[list[Turn]]:
-    turns: list[Turn] = []
-    token = _TURNS.set(turns)
+def _talk(message: str) -> Iterator[Talk]:
+    talk = Talk(str(message))
+    token = _TALK.set(talk)
     try:
-        yield turns
+        yield talk
     finally:
-        _TURNS.reset(token)
+        _TALK.reset(token)
 
 
 class ReportingChatEngine(BaseChatEngine):
     """The four chat methods, with the robust answer's report on what they return.
 
     The report is at `response.metadata["robustrag"]`, and the whole response at `response.sources[-1].raw_output`. A
-    streamed one has it when the last piece is out.
+    streamed one has it when the last piece is out. What no document answers (greetings, questions about the
+    conversation) is answered from the conversation alone, and the report says so.
     """
 
     _llm: LLM
     _synthesizer: RobustRAGSynthesizer | None = None
+    _small_talk: bool = True
 
     @property
     def response_synthesizer(self) -> RobustRAGSynthesizer:
@@ -72,11 +89,23 @@ class ReportingChatEngine(BaseChatEngine):
             self._synthesizer = RobustRAGSynthesizer(self._llm)
         return self._synthesizer
 
-    def _new_turn(self, conversation: Sequence[ChatMessage], streaming: bool) -> Turn:
-        """The turn of one message; it is what LlamaIndex takes for a response synthesizer."""
-        turn = Turn(self.response_synthesizer.with_changes(streaming=streaming, conversation=conversation))
-        if (turns := _TURNS.get()) is not None:
-            turns.append(turn)
+    def _new_turn(
+        self, conversation: Sequence[ChatMessage], streaming: bool, unread: Sequence[ChatMessage] = ()
+    ) -> Turn:
+        """The turn of one message; it is what LlamaIndex takes for a response synthesizer.
+
+        Args:
+            conversation: messages in front of every prompt.
+            streaming: whether the answer is streamed.
+            unread: earlier messages that are not in front of every prompt.
+        """
+        talk = _TALK.get()
+        synthesizer = self.response_synthesizer
+        asks = talk is not None and self._small_talk and synthesizer.takes_asides
+        aside = aside_prompt(unread, talk.message) if talk is not None and asks else None
+        turn = Turn(synthesizer.with_changes(streaming=streaming, conversation=conversation, aside=aside))
+        if talk is not None:
+            talk.turns.append(turn)
         return turn
 
     @classmethod
@@ -86,57 +115,62 @@ class ReportingChatEngine(BaseChatEngine):
         llm: LLM | TextModel | None,
         synthesizer: RobustRAGSynthesizer | None,
         settings: dict[str, Any],
+        small_talk: bool,
         **parts: Any,
     ) -> Self:
         """The engine that LlamaIndex's `from_defaults` makes from `parts`, with a robust synthesizer."""
         chosen = synthesizer_of(synthesizer, llm, None, **settings)
         made: Any = super().from_defaults(retriever, llm=chosen.plain_llm, **parts)  # type: ignore[misc]
         made._synthesizer = chosen
+        made._small_talk = small_talk
         return cast(Self, made)
 
     def chat(self, message: str, chat_history: list[ChatMessage] | None = None, **more: Any) -> AgentChatResponse:
         """One question, one answer."""
-        with _turns() as turns:
+        with _talk(message) as talk:
             reply = super().chat(message, chat_history, **more)  # type: ignore[safe-super]
-        return cast(AgentChatResponse, _reported(reply, turns, message))
+        return cast(AgentChatResponse, _reported(reply, talk))
 
     def stream_chat(
         self, message: str, chat_history: list[ChatMessage] | None = None, **more: Any
     ) -> StreamingAgentChatResponse:
         """`chat`, the answer in pieces."""
-        with _turns() as turns:
+        with _talk(message) as talk:
             reply = super().stream_chat(message, chat_history, **more)  # type: ignore[safe-super]
-        return cast(StreamingAgentChatResponse, _reported(reply, turns, message))
+        return cast(StreamingAgentChatResponse, _reported(reply, talk))
 
     async def achat(
         self, message: str, chat_history: list[ChatMessage] | None = None, **more: Any
     ) -> AgentChatResponse:
         """`chat` without blocking the event loop."""
-        with _turns() as turns:
+        with _talk(message) as talk:
             reply = await super().achat(message, chat_history, **more)  # type: ignore[safe-super]
-        return cast(AgentChatResponse, _reported(reply, turns, message))
+        return cast(AgentChatResponse, _reported(reply, talk))
 
     async def astream_chat(
         self, message: str, chat_history: list[ChatMessage] | None = None, **more: Any
     ) -> StreamingAgentChatResponse:
         """`stream_chat` without blocking the event loop."""
-        with _turns() as turns:
+        with _talk(message) as talk:
             reply = await super().astream_chat(message, chat_history, **more)  # type: ignore[safe-super]
-        return cast(StreamingAgentChatResponse, _reported(reply, turns, message))
+        return cast(StreamingAgentChatResponse, _reported(reply, talk))
 
 
-def _reported(reply: Any, turns: Sequence[Turn], message: str) -> Any:
-    response = turns[-1].response
+def _reported(reply: Any, talk: Talk) -> Any:
+    turn = talk.turns[-1]
+    response: Any = turn.response
     reply.sources.append(
         ToolOutput(
             tool_name=REPORT,
             content="see raw_output.metadata",
-            raw_input={"message": turns[-1].query or message},
+            raw_input={"message": turn.query or talk.message},
             raw_output=response,
         )
     )
     report = getattr(getattr(response, "metadata", None), "report", None) or Report()
     reply.metadata = ResponseMetadata.of(getattr(reply, "metadata", None) or {}, report)
+    if response is not None:
+        reply.source_nodes = response.source_nodes
     return reply
 
 
@@ -161,6 +195,7 @@ class RobustContextChatEngine(ReportingChatEngine, ContextChatEngine):
         system_prompt: str | None = None,
         prefix_messages: list[ChatMessage] | None = None,
         node_postprocessors: list[Any] | None = None,
+        small_talk: bool = True,
         **settings: Any,
     ) -> RobustContextChatEngine:
         """An engine from its parts.
@@ -174,6 +209,9 @@ class RobustContextChatEngine(ReportingChatEngine, ContextChatEngine):
             system_prompt: put first in every prompt; or `prefix_messages`, for several messages.
             prefix_messages: see `system_prompt`.
             node_postprocessors: applied to the nodes before they are grouped.
+            small_talk: where no document answers, ask once more without documents, so that greetings and questions
+                about the conversation get a reply; the report then warns that no document is behind it. False: an
+                abstention.
             settings: the other arguments of `RobustRAGSynthesizer`.
 
         Raises:
@@ -184,6 +222,7 @@ class RobustContextChatEngine(ReportingChatEngine, ContextChatEngine):
             llm,
             response_synthesizer,
             settings,
+            small_talk,
             chat_history=chat_history,
             memory=memory,
             system_prompt=system_prompt,
@@ -221,6 +260,7 @@ class RobustCondensePlusContextChatEngine(ReportingChatEngine, CondensePlusConte
         skip_condense: bool = False,
         node_postprocessors: list[Any] | None = None,
         verbose: bool = False,
+        small_talk: bool = True,
         **settings: Any,
     ) -> RobustCondensePlusContextChatEngine:
         """An engine from its parts.
@@ -236,6 +276,9 @@ class RobustCondensePlusContextChatEngine(ReportingChatEngine, CondensePlusConte
             skip_condense: ask the message as it is.
             node_postprocessors: applied to the nodes before they are grouped.
             verbose: print the condensed question.
+            small_talk: where no document answers, ask once more without documents, so that greetings and questions
+                about the conversation get a reply; the report then warns that no document is behind it. False: an
+                abstention.
             settings: the other arguments of `RobustRAGSynthesizer`.
 
         Raises:
@@ -246,6 +289,7 @@ class RobustCondensePlusContextChatEngine(ReportingChatEngine, CondensePlusConte
             llm,
             response_synthesizer,
             settings,
+            small_talk,
             chat_history=chat_history,
             memory=memory,
             system_prompt=system_prompt,
@@ -257,7 +301,9 @@ class RobustCondensePlusContextChatEngine(ReportingChatEngine, CondensePlusConte
 
     def _get_response_synthesizer(self, chat_history: list[ChatMessage], streaming: bool = False) -> Any:
         system = [ChatMessage(role=MessageRole.SYSTEM, content=self._system_prompt)] if self._system_prompt else []
-        return self._new_turn([*system, *(chat_history if self._skip_condense else ())], streaming)
+        if self._skip_condense:
+            return self._new_turn([*system, *chat_history], streaming)
+        return self._new_turn(system, streaming, chat_history)
 
     def _run_c3(self, *args: Any, **kwargs: Any) -> tuple[Any, ToolOutput, list[NodeWithScore]]:
         return _with_query(*super()._run_c3(*args, **kwargs))

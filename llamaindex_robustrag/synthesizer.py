@@ -34,6 +34,7 @@ from llama_index.core.types import RESPONSE_TEXT_TYPE
 
 from llamaindex_robustrag.aggregations import method_and_settings
 from llamaindex_robustrag.caveats import conversation_caveats, decoding_caveats, few_nodes_caveats
+from llamaindex_robustrag.conversation import from_conversation, with_aside
 from llamaindex_robustrag.grouping import GroupedNodes, GroupNodesBy, check_group_by, group_nodes, group_texts
 from llamaindex_robustrag.llm_calls import plain_llm
 from llamaindex_robustrag.local import TextModelLLM, local_model_of
@@ -55,8 +56,9 @@ from robustrag_integrations.models.callable import TRANSIENT
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
 from robustrag_integrations.plans.performers import DecodingPerformer, Performer, TextPerformer
 from robustrag_integrations.plans.requests import Plan
+from robustrag_integrations.plans.spending import with_spending
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
-from robustrag_integrations.prompts import PromptSet, Task
+from robustrag_integrations.prompts import Prompt, PromptSet, Task
 
 _log = logging.getLogger(__name__)
 _dispatcher = instrumentation.get_dispatcher(__name__)  # type: ignore[attr-defined]
@@ -166,6 +168,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         self._writer = plain_llm(writer) if final_llm is not None else None
         self._structure = writer.output_cls if isinstance(writer, StructuredLLM) else output_cls
         self._user = UserPrompts()
+        self._aside: Prompt | None = None
         self._use(text_qa_template=text_qa_template, keyword_prompt=keyword_prompt)
         self._local: Any = None
         if citation_markers and self._structure is not None:
@@ -206,6 +209,11 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         return self._structure
 
     @property
+    def takes_asides(self) -> bool:
+        """Whether it can be asked something without documents: it gives text, and asks a model for it."""
+        return self._structure is None and self._local is None
+
+    @property
     def text_qa_template(self) -> BasePromptTemplate | None:
         """The user's own prompt; None for the project's."""
         return self._user.isolated
@@ -228,11 +236,22 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             self._flag = StreamingFlag(value)
 
     def with_changes(
-        self: _Self, *, streaming: bool | None = None, conversation: Sequence[ChatMessage] | None = None
+        self: _Self,
+        *,
+        streaming: bool | None = None,
+        conversation: Sequence[ChatMessage] | None = None,
+        aside: Prompt | None = None,
     ) -> _Self:
-        """A copy that streams or does not, or that puts a conversation in front of every prompt."""
+        """A copy that streams or does not, or that puts a conversation in front of every prompt.
+
+        Args:
+            streaming: whether it streams; None for what this one does.
+            conversation: these messages; None for what this one has.
+            aside: asked where no document answers, and so without documents; None: an abstention.
+        """
         changed = copy.copy(self)
         changed._flag = StreamingFlag(self.streams if streaming is None else streaming)
+        changed._aside = aside
         if conversation is not None:
             changed._converse(conversation)
         return changed
@@ -370,7 +389,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         )
         settings = replace(self._settings, prompts=self._prompts(self._user)) if self._user.given else self._settings
         plan: Plan = self._method.load().whole_plan(plan_input, settings)
-        return plan
+        return plan if self._aside is None else with_spending(with_aside(plan, self._aside))
 
     def _performer(self) -> Performer:
         return TextPerformer(self._model) if self._local is None else DecodingPerformer(self._local)
@@ -433,7 +452,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
     ) -> Response | PydanticResponse:
         _sent(answer)
         report = Report(answer)
-        sources = self._sources(nodes, others, report)
+        sources = [] if from_conversation(answer) else self._sources(nodes, others, report)
         if self._supporting_only:
             sources = supporting_nodes(answer, sources)
         metadata = self._metadata(sources, report)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import Distributions, Opening, Response, Role
 from robustrag_integrations.prompts import Prompt
 
@@ -61,6 +62,15 @@ class Emit:
 Request: TypeAlias = Ask | OpenSession | Append | Sharpen | Emit
 Reply: TypeAlias = Sequence[Response] | Opening | Distributions | None
 Plan: TypeAlias = Generator[Request, Reply, RobustAnswer]
+
+
+def replied(plan: Plan, request: Request) -> Generator[Request, Reply, Reply]:
+    """The reply to a request of a plan inside another; what fails in a driver, fails in the inner plan first."""
+    try:
+        return (yield request)
+    except ModelError as error:
+        plan.throw(error)
+        raise
 
 
 def responses_of(reply: Reply) -> Sequence[Response]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.models.base import Distributions, Opening
-from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request, responses_of
+from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request, replied, responses_of
 from robustrag_integrations.usage import Spending, Usage, together, told
 
 
@@ -24,7 +24,7 @@ def with_spending(plan: Plan) -> Plan:
             request = plan.send(reply)
         except StopIteration as done:
             return book.entered(done.value)
-        reply = yield request
+        reply = yield from replied(plan, request)
         book.note(request, reply)
 
 

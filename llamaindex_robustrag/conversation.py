@@ -1,0 +1,80 @@
+"""Greetings, thanks and questions about the conversation: what no document answers, and a chat engine should."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+
+from llama_index.core.base.llms.types import ChatMessage, MessageRole
+
+from llamaindex_robustrag.message_text import MessageText
+from robustrag_integrations.abstention import is_abstention
+from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.errors import ModelError
+from robustrag_integrations.plans.asking import ask_final
+from robustrag_integrations.plans.requests import Emit, Plan, Reply, Request, replied
+from robustrag_integrations.prompts import ABSTENTION, Prompt
+
+WITHOUT_DOCUMENTS = (
+    "no document answers this: the reply comes from the conversation alone, without documents, and its radius is that "
+    "of finding no answer in them"
+)
+_INSTRUCTIONS = (
+    "No document answers the last message of the user. If it is a greeting, thanks, small talk, or a question about "
+    "this conversation itself, reply to it briefly, in its language, from the conversation alone. If it asks for "
+    f'anything else, reply "{ABSTENTION}" and nothing more.'
+)
+
+
+def aside_prompt(history: Sequence[ChatMessage], message: str) -> Prompt:
+    """What the model is asked when no document answers: the conversation and the message, and no document."""
+    said = [(m.role, m.content or "") for m in history if m.role in (MessageRole.USER, MessageRole.ASSISTANT)]
+    return Prompt(MessageText.of([(MessageRole.SYSTEM, _INSTRUCTIONS), *said, (MessageRole.USER, message)]))
+
+
+def from_conversation(answer: RobustAnswer) -> bool:
+    """Whether an answer comes from the conversation, without documents."""
+    return answer.evidence.get("answered_from") == "conversation"
+
+
+def with_aside(plan: Plan, prompt: Prompt) -> Plan:
+    """The plan, with a reply from the conversation in place of an abstention.
+
+    Whether the documents give an answer is what the plan's radius is about, and nothing else of them reaches this
+    prompt; so the radius stays. A withheld answer (`min_radius`) stays withheld.
+    """
+    answer, held = yield from _without_abstention(plan)
+    if held is None:
+        return answer
+    if not answer.abstained or "radius" in answer.evidence:
+        yield held
+        return answer
+    try:
+        response = yield from ask_final(prompt)
+    except ModelError as error:
+        yield held
+        return replace(answer, warnings=(*answer.warnings, f"the conversation could not be asked either: {error}"))
+    text = response.text or ABSTENTION
+    answer = replace(answer, model_calls=answer.model_calls + 1)
+    if is_abstention(text):
+        return replace(answer, text=text)
+    evidence = {**answer.evidence, "answered_from": "conversation"}
+    return replace(
+        answer, text=text, abstained=False, evidence=evidence, warnings=(*answer.warnings, WITHOUT_DOCUMENTS)
+    )
+
+
+def _without_abstention(plan: Plan) -> Generator[Request, Reply, tuple[RobustAnswer, Emit | None]]:
+    """The plan's answer, and the abstention that it would have shown, which is held back."""
+    reply: Reply = None
+    held: Emit | None = None
+    while True:
+        try:
+            request = plan.send(reply)
+        except StopIteration as done:
+            return done.value, held
+        reply = None
+        if isinstance(request, Emit) and request.text == ABSTENTION and held is None:
+            held = request
+            continue
+        reply = yield from replied(plan, request)
