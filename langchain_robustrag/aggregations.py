@@ -50,6 +50,7 @@ class RobustOptions(MethodOptions, total=False):
     group_size: int
     min_radius: int
     accept_sampling: bool
+    prime: bool | int
     citation_markers: bool
     choices: Sequence[str]
     question: Question

@@ -133,6 +133,8 @@ class CallPerformer:
                 return self._writer(request)
             with self.calls.limit.slot(self.config.get("max_concurrency")):
                 return [self._invoke(request.prompts[0], self._final(shown=request.shown))]
+        if request.prime:  # it holds no slot, since it may be given up while it hangs
+            return [self._invoke(request.prompts[0], self._aside("prime"))]
         return self._ask_groups(request.prompts)
 
     async def aperform(self, request: Request) -> Reply:
@@ -144,6 +146,8 @@ class CallPerformer:
                 return await self._writer.aperform(request)
             async with self.calls.limit.aslot(self.config.get("max_concurrency")):
                 return [await self._ainvoke(request.prompts[0], self._final(shown=request.shown))]
+        if request.prime:
+            return [await self._ainvoke(request.prompts[0], self._aside("prime"))]
         return await self._aask_groups(request.prompts)
 
     def stream_final(self, prompt: Prompt) -> Iterator[Piece]:
@@ -355,9 +359,9 @@ class CallPerformer:
         }
         return quieted(merge_configs(child_config(self.config, self.run_manager, f"group:{index}"), extra))
 
-    def _aside(self) -> RunnableConfig:
-        extra: RunnableConfig = {"run_name": "probe", "tags": [NOSTREAM, ISOLATED]}
-        return quieted(merge_configs(child_config(self.config, self.run_manager, "probe"), extra))
+    def _aside(self, name: str = "probe") -> RunnableConfig:
+        extra: RunnableConfig = {"run_name": name, "tags": [NOSTREAM, ISOLATED]}
+        return quieted(merge_configs(child_config(self.config, self.run_manager, name), extra))
 
     def _final(self, *, shown: bool = True) -> RunnableConfig:
         child = child_config(self.config, self.run_manager, "final")

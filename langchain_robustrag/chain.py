@@ -23,6 +23,7 @@ from robustrag_integrations.defenses.voting.options import check_choices
 from robustrag_integrations.models.base import DecodingModel
 from robustrag_integrations.models.time_limits import checked_timeout
 from robustrag_integrations.passages import GroupBy, grouping_of
+from robustrag_integrations.plans.priming import prime_from
 
 
 def create_robust_documents_chain(
@@ -34,6 +35,7 @@ def create_robust_documents_chain(
     group_size: int = 1,
     min_radius: int = 0,
     accept_sampling: bool = False,
+    prime: bool | int = False,
     citation_markers: bool = False,
     choices: Sequence[str] | None = None,
     question: Question | None = None,
@@ -72,6 +74,8 @@ def create_robust_documents_chain(
         group_size: how many adjacent documents share a group, in place of `group_by`.
         min_radius: an answer with a smaller radius is withheld; an abstention that says why takes its place. Nothing
             is streamed before the radius is known.
+        prime: ask once without passages before the groups, so that a server that caches prompts has what they begin
+            with; True where that is long enough to pay, a number for the least number of characters.
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
             `robustness.determinism` still says what holds.
         citation_markers: the answer has `[1]` where the documents that the report's `citations` number 1
@@ -163,6 +167,7 @@ def create_robust_documents_chain(
         isolation=Isolation(group_size, group_by, document_prompt or DEFAULT_DOCUMENT_PROMPT, document_separator),
         min_radius=min_radius,
         accept_sampling=accept_sampling,
+        prime=prime_from(prime),
         citation_markers=citation_markers,
         keyword_prompt=extra_prompt("keyword", keyword_prompt, method, checked.prompts, name, own=prompt is None),
         no_retrieval_prompt=extra_prompt("no_retrieval", no_retrieval_prompt, method, checked.prompts, name, own=True),

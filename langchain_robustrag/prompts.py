@@ -26,10 +26,26 @@ class FilledPrompt(Prompt):
         text: the one part that passages can reach: a group's passages, or the keywords.
         template: LangChain's template, formatted when the call is made, within its run.
         values: what it is formatted with.
+        slot: the value that passages can reach.
     """
 
     template: BasePromptTemplate[Any] = field(kw_only=True, compare=False)
     values: Mapping[str, Any] = field(kw_only=True, compare=False)
+    slot: str = field(kw_only=True, compare=False)
+
+    @property
+    def shared(self) -> int:
+        """How many characters of its messages come before the passages; 0 where the template does not tell."""
+        try:
+            text = as_text(self.template.format_prompt(**{**self.values, self.slot: _SLOT}))
+        except Exception:
+            return 0
+        before, slot, _ = text.partition(_SLOT)
+        return len(before) if slot else 0
+
+    def without_context(self) -> Prompt:
+        """The same call with nothing in the slot."""
+        return FilledPrompt("", (0, 0), template=self.template, values={**self.values, self.slot: ""}, slot=self.slot)
 
 
 @dataclass(frozen=True)
@@ -52,7 +68,8 @@ class FilledTemplate(PromptTemplate):
     def render(self, **values: str) -> Prompt:
         """The template and the values of one call."""
         body = super().render(**values)
-        return FilledPrompt(body.text, body.context, template=self.template, values=self._named(values, body.text))
+        filled = self._named(values, body.text)
+        return FilledPrompt(body.text, body.context, template=self.template, values=filled, slot=self.slot)
 
     def _named(self, values: Mapping[str, str], body: str) -> dict[str, Any]:
         others = {name: value for name, value in values.items() if name not in self.fields}

@@ -90,6 +90,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
     isolation: SkipValidation[Isolation]
     min_radius: int = 0
     accept_sampling: bool = False
+    prime: int = 0
     citation_markers: bool = False
     keyword_prompt: SkipValidation[BasePromptTemplate[Any] | None] = None
     no_retrieval_prompt: SkipValidation[BasePromptTemplate[Any] | None] = None
@@ -280,6 +281,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
             capabilities=lambda: calls.described if calls is not None else {},
             repeats=lambda: self._repeats(calls, final),
             accept_sampling=self.accept_sampling,
+            prime=self.prime,
             markers=self.citation_markers,
         )
         settings = replace(self.settings, prompts=self._prompts(trusted))

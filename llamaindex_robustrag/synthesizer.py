@@ -55,6 +55,7 @@ from robustrag_integrations.models.base import DecodingModel, TextModel, repeats
 from robustrag_integrations.models.callable import TRANSIENT
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
 from robustrag_integrations.plans.performers import DecodingPerformer, Performer, TextPerformer
+from robustrag_integrations.plans.priming import prime_from
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.plans.spending import with_spending
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
@@ -92,6 +93,8 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             the name of a metadata entry, or a function from a `NodeWithScore` to a key.
         min_radius: an answer with a smaller radius is withheld; an abstention that says why takes its place. Nothing
             is streamed before the radius is known.
+        prime: ask once without passages before the groups, so that a server that caches prompts has what they begin
+            with; True where that is long enough to pay, a number for the least number of characters.
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
             `determinism` in the report still says what holds.
         citation_markers: the response has `[1]` where the nodes that the report cites as number 1 support it; none
@@ -136,6 +139,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         group_by: GroupNodesBy = "origin",
         min_radius: int = 0,
         accept_sampling: bool = False,
+        prime: bool | int = False,
         citation_markers: bool = False,
         supporting_only: bool = False,
         choices: Sequence[str] | None = None,
@@ -159,6 +163,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         self._group_by = group_by
         self._min_radius = min_radius
         self._accept_sampling = accept_sampling
+        self._prime = prime_from(prime)
         self._markers = citation_markers
         self._supporting_only = supporting_only
         self._choices = choices
@@ -385,6 +390,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             capabilities=lambda: self._model.capabilities if self._local is None else {},
             repeats=self._repeats,
             accept_sampling=self._accept_sampling,
+            prime=self._prime,
             markers=self._markers,
         )
         settings = replace(self._settings, prompts=self._prompts(self._user)) if self._user.given else self._settings

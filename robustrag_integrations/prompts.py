@@ -49,6 +49,20 @@ class Prompt:
     fixed: int = 0
     drafts: tuple[str, ...] = field(default=(), compare=False)
 
+    @property
+    def shared(self) -> int:
+        """How many characters at its start are the same for every group."""
+        return self.context[0] if self.context else 0
+
+    def without_context(self) -> Prompt:
+        """The prompt of an empty context: what all groups have around their passages."""
+        if self.context is None:
+            return self
+        start, end = self.context
+        replaced = getattr(self.text, "replaced", None)  # of a text that consists of messages
+        text = replaced(start, end, "") if replaced else self.text[:start] + self.text[end:]
+        return Prompt(text, (start, start), self.fixed)
+
 
 @dataclass(frozen=True)
 class PromptTemplate:

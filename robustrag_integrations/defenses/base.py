@@ -27,6 +27,7 @@ from robustrag_integrations.plans.endings import (
     with_report_of_failure,
 )
 from robustrag_integrations.plans.performers import Performer, TextPerformer
+from robustrag_integrations.plans.priming import prime_from, primed
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.plans.spending import with_spending
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
@@ -82,6 +83,7 @@ class PlanInput:
         repeats: whether the model repeats itself, as far as that is known after it was asked.
         accept_sampling: the user knows that the model may sample: no warning repeats it.
         markers: what is shown has `[1]` markers (`RobustAnswer.marked_text`).
+        prime: from how many shared characters on a priming call goes before the groups'; 0 for never.
     """
 
     query: str
@@ -96,6 +98,7 @@ class PlanInput:
     repeats: Callable[[], Repeats] = Repeats
     accept_sampling: bool = False
     markers: bool = False
+    prime: int = 0
 
     def __post_init__(self) -> None:
         check_query(self.query)
@@ -135,9 +138,11 @@ class Defense(ABC):
         group_by: GroupBy | None = None,
         min_radius: int = 0,
         accept_sampling: bool = False,
+        prime: bool | int = False,
     ) -> None:
         check_at_least(0, min_radius=min_radius)
         check_flag(accept_sampling=accept_sampling)
+        self.prime = prime_from(prime)
         self.group_size = group_size
         self.group_by = grouping_of(group_size, group_by)
         self.min_radius = min_radius
@@ -368,6 +373,7 @@ class Defense(ABC):
             capabilities=lambda: getattr(getattr(self, "model", None), "capabilities", {}),
             repeats=self._repeats,
             accept_sampling=self.accept_sampling,
+            prime=self.prime,
         )
 
     def _caveats(self) -> tuple[str, ...]:
@@ -389,7 +395,8 @@ class Defense(ABC):
             TypeError, ValueError: choices that are missing or invalid, or that the method does not take.
         """
         name = next((method.name for method in METHODS.values() if method.class_name == cls.__name__), cls.__name__)
-        plan = with_spending(cls.plan_of(inputs, settings))
+        plan = cls.plan_of(inputs, settings)
+        plan = with_spending(primed(plan, inputs.prime) if inputs.prime else plan)
         plan = with_report_of_failure(plan, inputs.query, name, settings.as_dict)
         plan = with_late_findings(plan, inputs.late_caveats, inputs.capabilities)
         plan = with_determinism(
@@ -431,9 +438,14 @@ class TextDefense(Defense):
         group_by: GroupBy | None = None,
         min_radius: int = 0,
         accept_sampling: bool = False,
+        prime: bool | int = False,
     ) -> None:
         super().__init__(
-            group_size=group_size, group_by=group_by, min_radius=min_radius, accept_sampling=accept_sampling
+            group_size=group_size,
+            group_by=group_by,
+            min_radius=min_radius,
+            accept_sampling=accept_sampling,
+            prime=prime,
         )
         if not isinstance(model, TextModel):
             raise TypeError(

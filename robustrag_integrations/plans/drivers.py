@@ -15,6 +15,7 @@ from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.performers import Performer
+from robustrag_integrations.plans.priming import abounded, bounded
 from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request
 from robustrag_integrations.plans.streams import atrimmed, trimmed
 from robustrag_integrations.plans.watch import Watch
@@ -33,7 +34,7 @@ def run(
     with Watch(operation) as watch:
         step = _step(plan, None, watch)
         while not isinstance(step, _Done):
-            step = _step(plan, watch.ask(step, perform), watch)
+            step = _step(plan, watch.ask(step, bounded(perform)), watch)
         return watch.done(step.result)
 
 
@@ -47,7 +48,7 @@ async def arun(
     with Watch(operation) as watch:
         step = await asyncio.to_thread(_step, plan, None, watch)
         while not isinstance(step, _Done):
-            step = await asyncio.to_thread(_step, plan, await watch.aask(step, perform), watch)
+            step = await asyncio.to_thread(_step, plan, await watch.aask(step, abounded(perform)), watch)
         return watch.done(step.result)
 
 
@@ -93,7 +94,7 @@ def stream(plan: Plan, performer: Performer) -> Generator[str | RobustAnswer, No
                     raise
                 reply = [Response.of(answer.said, ending, truncated=_cut(step, performer))]
             else:
-                reply = watch.ask(step, performer)
+                reply = watch.ask(step, bounded(performer.__call__))
             step = _step(plan, reply, watch)
         result = watch.done(step.result)
     yield result
@@ -122,7 +123,7 @@ async def astream(plan: Plan, performer: Performer) -> AsyncGenerator[str | Robu
                 cut = await asyncio.to_thread(_cut, step, performer)
                 reply = [Response.of(answer.said, ending, truncated=cut)]
             else:
-                reply = await watch.aask(step, performer.aperform)
+                reply = await watch.aask(step, abounded(performer.aperform))
             step = await asyncio.to_thread(_step, plan, reply, watch)
         result = watch.done(step.result)
     yield result

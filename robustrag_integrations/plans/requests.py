@@ -23,12 +23,14 @@ class Ask:
 
     `isolated`: one prompt per group, to be run concurrently, never shown to the user. `final`: a single prompt whose
     answer is the user's, and may be streamed if it is `shown` as it is; `whole`, once all of it is there.
+    `prime`: the reply is dropped, and the call given up where it takes long.
     """
 
     prompts: tuple[Prompt, ...]
     role: Role
     shown: bool = True
     whole: bool = False
+    prime: bool = False
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ class _Book:
         self._rounds += 1
         if isinstance(request, Ask):
             usages = [response.usage for response in responses_of(reply)]
-            if request.role == "isolated":
+            if request.role == "isolated" and not request.prime:
                 for group, usage in enumerate(usages):
                     self._groups.setdefault(group, []).append(usage)
             else:

@@ -37,6 +37,8 @@ class MajorityVoting(TextDefense):
         group_by: what has one vote: `"origin"` (default: a file, page or document), `"site"`, `"passage"`, the name of
             a metadata entry, or a function from Passage to a key (`isolate`).
         min_radius: an answer with a smaller radius is withheld; an abstention that says why takes its place.
+        prime: ask once without passages before the groups, so that a server that caches prompts has what they begin
+            with; True where that is long enough to pay, a number for the least number of characters.
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
             `answer.determinism` still says what holds.
 
@@ -61,9 +63,15 @@ class MajorityVoting(TextDefense):
         group_by: GroupBy | None = None,
         min_radius: int = 0,
         accept_sampling: bool = False,
+        prime: bool | int = False,
     ) -> None:
         super().__init__(
-            model, group_size=group_size, group_by=group_by, min_radius=min_radius, accept_sampling=accept_sampling
+            model,
+            group_size=group_size,
+            group_by=group_by,
+            min_radius=min_radius,
+            accept_sampling=accept_sampling,
+            prime=prime,
         )
         self.settings = VotingSettings.of(task=task, prompts=prompts, quorum=quorum, cut_replies=cut_replies)
 

@@ -81,7 +81,7 @@ class PromptEncoder:
 
     def frame_length(self, prompt: Prompt) -> int:
         """How many tokens the prompt has apart from its context; the same for every group of a question."""
-        return len(self._before) + len(self._frame(_without_context(prompt))) + len(self._after) + SEAM
+        return len(self._before) + len(self._frame(prompt.without_context())) + len(self._after) + SEAM
 
     def abstentions(self) -> tuple[tuple[int, ...], ...]:
         """The token sequences that spell the abstention string after a prompt, with and without a leading space."""
@@ -97,7 +97,7 @@ class PromptEncoder:
     ) -> Encoded:
         heads = self._heads(prompt)
         ids, offsets = self._from_head(heads, prompt.text, ids, offsets)
-        excess = 0 if budget is None else len(ids) - len(self._frame(_without_context(prompt))) - budget - SEAM
+        excess = 0 if budget is None else len(ids) - len(self._frame(prompt.without_context())) - budget - SEAM
         cut = excess > 0
         if cut and prompt.context is not None:
             ids = self._without_the_end_of_the_context(prompt, ids, offsets, excess)
@@ -111,7 +111,7 @@ class PromptEncoder:
 
     def _prefixes(self, prompt: Prompt, heads: Sequence[_Head]) -> tuple[int, ...]:
         """How many tokens the heads are, where that is worth sharing; one token of the frame is always left to read."""
-        most = len(self._frame(_without_context(prompt))) + len(self._after) - 1
+        most = len(self._frame(prompt.without_context())) + len(self._after) - 1
         lengths = (len(self._before) + min(len(head.ids), most) for head in heads)
         return tuple(sorted({n for n in lengths if n >= _WORTH_SHARING}))
 
@@ -159,7 +159,7 @@ class PromptEncoder:
         start, end = prompt.context or (0, 0)
         inside = [i for i, (a, b) in enumerate(offsets) if a >= start and b <= end and b > a]
         if not inside or inside[-1] + 1 - inside[0] < excess:  # token boundaries that no cut can satisfy: no context
-            return list(self._frame(_without_context(prompt)))
+            return list(self._frame(prompt.without_context()))
         last = inside[-1] + 1
         return ids[: last - excess] + ids[last:]
 
@@ -190,13 +190,6 @@ class PromptEncoder:
 def _tokenizable(text: str) -> str:
     """The text with U+FFFD in place of lone surrogates: as long as before, so that the context stays where it is."""
     return _LONE.sub("\ufffd", text)
-
-
-def _without_context(prompt: Prompt) -> Prompt:
-    """The prompt of an empty context: what all groups have around their passages."""
-    start, end = prompt.context or (0, 0)
-    empty = None if prompt.context is None else (start, start)
-    return Prompt(prompt.text[:start] + prompt.text[end:], empty, prompt.fixed)
 
 
 def _common(one: Sequence[int], other: Sequence[int]) -> int:

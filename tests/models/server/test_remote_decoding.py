@@ -169,15 +169,11 @@ def test_text_goes_out_in_the_way_that_the_server_takes() -> None:
         once = {"tokenizer": reader_parts()[1], "chat": False, "top_logprobs": 1, "max_concurrency": 1}
         model = RemoteDecodingModel("m", server.url, **once)
         assert [r.text for r in model.generate([Prompt("Who runs the mill?")] * 2, "isolated")] == ["Anna Lind"] * 2
-        assert [piece for piece in model.stream(Prompt("Who runs the mill?")) if isinstance(piece, str)] == [
-            "Anna Lind"
-        ]
+        assert streamed(model) == "Anna Lind"
         model.close()
     with LoopbackServer(reply, whole_requests=True) as server:
         model = RemoteDecodingModel("m", server.url, tokenizer=reader_parts()[1], chat=False, top_logprobs=1)
-        assert [piece for piece in model.stream(Prompt("Who runs the mill?")) if isinstance(piece, str)] == [
-            "Anna Lind"
-        ]
+        assert streamed(model) == "Anna Lind"
         model.close()
 
 
