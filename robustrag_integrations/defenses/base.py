@@ -78,7 +78,7 @@ class PlanInput:
         caveats: what is known beforehand to weaken the answer, in words; first among its warnings.
         codec: the model's tokens as text, for methods that decode.
         min_radius: an answer with a smaller radius is withheld: an abstention takes its place.
-        late_caveats: what weakens the answer and is known only after the model was asked; last among its warnings.
+        late_caveats: the same as known after the model was asked, in place of `caveats`.
         capabilities: what the model takes, as far as it is known after it was asked; in the answer's settings.
         repeats: whether the model repeats itself, as far as that is known after it was asked.
         accept_sampling: the user knows that the model may sample: no warning repeats it.

@@ -24,10 +24,10 @@ def with_late_findings(
     early = tuple(caveats())
     answer = yield from plan
     late = tuple(caveats())
-    kept = [caveat for caveat in answer.warnings if caveat not in early or caveat in late]
+    others = [warning for warning in answer.warnings if warning not in early]
     known = capabilities()
     settings = {**answer.settings, "capabilities": dict(known)} if known else answer.settings
-    return replace(answer, warnings=tuple(dict.fromkeys((*kept, *late))), settings=settings)
+    return replace(answer, warnings=tuple(dict.fromkeys((*late, *others))), settings=settings)
 
 
 def with_report_of_failure(plan: Plan, query: str, defense: str, settings: Callable[[], Mapping[str, Any]]) -> Plan:
