@@ -48,6 +48,10 @@ class CallPolicy:
         object.__setattr__(self, "threads", CallThreads(self.num_workers))
         object.__setattr__(self, "known", {})
 
+    def __reduce__(self) -> Any:
+        """A copy, or one in another process, has threads of its own and finds out anew what its LLM takes."""
+        return CallPolicy, (self.num_workers, self.timeout, self.attempts, self.retry_on, dict(self.llm_kwargs))
+
     threads: CallThreads = field(init=False, repr=False, compare=False)
     known: dict[int, Capabilities] = field(init=False, repr=False, compare=False)
 

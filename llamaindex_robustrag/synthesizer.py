@@ -240,6 +240,13 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         else:
             self._flag = StreamingFlag(value)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_model"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._converse(self._conversation)  # threads and locks are not copied
+
     def with_changes(
         self: _Self,
         *,
