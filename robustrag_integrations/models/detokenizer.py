@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from robustrag_integrations.models.base import TokenCodec
+from robustrag_integrations.replies.reply import FinishReason
+from robustrag_integrations.reply_text.reasoning import clear_of_marks, parts_of
 
 END = "<end>"  # how the end of a text is spelt
 _BEFORE = 8  # tokens that decide how the next one reads
@@ -13,13 +15,32 @@ _BEFORE = 8  # tokens that decide how the next one reads
 
 @dataclass
 class IncrementalDetokenizer:
-    """The tokens decided so far as text that may be shown: complete characters only, cut at a stop string."""
+    """The tokens decided so far as text that may be shown: complete characters only, cut at a stop string.
+
+    Attributes:
+        codec: tokens to text.
+        stop: strings that end the text.
+        before_marks: whether a mark of reasoning (`reply_text.reasoning`) ends the text, too.
+        tokens: the tokens so far.
+        shown: their text, as far as it may be shown.
+        stopped: whether a stop string or a mark ended it.
+        ended: whether the model ended it.
+        reasons: whether it was a mark.
+    """
 
     codec: TokenCodec
     stop: tuple[str, ...]
+    before_marks: bool = False
     tokens: list[int] = field(default_factory=list)
     shown: str = ""
     stopped: bool = False
+    ended: bool = False
+    reasons: bool = False
+
+    @property
+    def finish_reason(self) -> FinishReason:
+        """Why the text is over, once it is: it came to an end, or ran out of tokens."""
+        return "stop" if self.stopped or self.ended else "length"
 
     def add(self, token: int) -> str:
         """Add a token; gives what can be shown now in addition."""
@@ -27,11 +48,15 @@ class IncrementalDetokenizer:
         text = self.codec.decode(self.tokens)
         leading = len(text) - len(text.lstrip())
         text = text[leading:]
+        clear, self.reasons = clear_of_marks(text, at_start=False) if self.before_marks else (len(text), False)
         cuts = [at for s in self.stop if (at := text.find(s)) >= 0]
-        if cuts:
-            self.stopped = True
+        if cuts and min(cuts) <= clear:
+            self.stopped, self.reasons = True, False
             return self._show(text[: min(cuts)].rstrip())
-        return self._show(_settled(text, self.stop))
+        if self.reasons:
+            self.stopped = True
+            return self._show(text[:clear].rstrip())
+        return self._show(_settled(text[:clear], self.stop))
 
     def fork(self) -> IncrementalDetokenizer:
         """A copy that goes on differently."""
@@ -39,7 +64,15 @@ class IncrementalDetokenizer:
 
     def finish(self) -> str:
         """No more tokens come; gives what was held back."""
-        return "" if self.stopped else self._show(self.codec.decode(self.tokens).strip())
+        if self.stopped:
+            return ""
+        text = self.codec.decode(self.tokens).strip()
+        if not self.before_marks:
+            return self._show(text)
+        clear, _ = clear_of_marks(text, at_start=False)
+        rest = parts_of(text[clear:])  # a mark that the text ends in, or what only began like one
+        self.reasons = rest.reasoning_chars > 0
+        return self._show((text[:clear] + rest.answer).strip())
 
     def _show(self, text: str) -> str:
         if not text.startswith(self.shown):  # a codec that rewrites earlier text; wait until it settles

@@ -84,7 +84,7 @@ def decoding_certification_plan(
     seated = yield from _open(walk)
     if seated:
         seats, rows = seated
-        level = [Node(IncrementalDetokenizer(codec, settings.stop), seats)]
+        level = [Node(IncrementalDetokenizer(codec, settings.stop, before_marks=True), seats)]
         yield from _walk(walk, level, rows)
         if question.sample:
             yield from sample_leaves(walk, seats, rows)

@@ -44,7 +44,7 @@ def decoding_plan(
     model_warnings: Sequence[str] = (),
 ) -> Plan:
     """Algorithm 2: decode one answer from the sum of all answering groups' next-token distributions."""
-    text = IncrementalDetokenizer(codec, settings.stop)
+    text = IncrementalDetokenizer(codec, settings.stop, before_marks=True)
     steps: list[_Noted] = []
     undecided, noise = 0, 0.0
     failures: tuple[str | None, ...] = ()
@@ -96,6 +96,7 @@ def decoding_plan(
             *truncation_warnings(truncated),
             *_undecided_warnings(undecided, len(steps)),
             *_noise_warnings(noise, len(answering), settings),
+            *_ending_warnings(text, settings),
         ),
         settings=settings.as_dict(),
         evidence={
@@ -139,6 +140,17 @@ def _radius(step: DecodingStep, distributions: Distributions, settings: Decoding
             return 0
         fallback = NO_TOKEN  # the top token has to be forced
     return step_radius(step.scores, step.choice, fallback, settings.eta, settings.slack + step.error, limit)
+
+
+def _ending_warnings(text: IncrementalDetokenizer, settings: DecodingSettings) -> list[str]:
+    if text.reasons:
+        return [
+            "the model began to reason, and decoding ended before that: turn reasoning off in its chat template "
+            "(template_options=), or take keyword aggregation, which leaves reasoning out"
+        ]
+    if len(text.tokens) == settings.max_new_tokens and not text.stopped:
+        return [f"the answer is incomplete: it was cut after max_new_tokens={settings.max_new_tokens}"]
+    return []
 
 
 def _noise_warnings(noise: float, answering: int, settings: DecodingSettings) -> tuple[str, ...]:

@@ -49,7 +49,7 @@ def sample_leaves(walk: Walk, seats: Sequence[Seat], root: dict[int, Rows]) -> A
 
 def _draw(walk: Walk, seat: Seat, root: dict[int, Rows], random: Random, known: _Known) -> Asking[str | None]:
     """One finished response; None where the attacker can cause anything."""
-    text = IncrementalDetokenizer(walk.codec, walk.settings.stop)
+    text = IncrementalDetokenizer(walk.codec, walk.settings.stop, before_marks=True)
     while True:
         prefix = tuple(text.tokens)
         if (seat, prefix) not in known:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from robustrag_integrations.errors import ModelError
+from robustrag_integrations.models.local.chat_frames import ChatFrame, chat_frame
 from robustrag_integrations.prompts import ABSTENTION, Prompt
 
-_SLOT = "robustrag-prompt-goes-here"
 _LONE = re.compile("[\ud800-\udfff]")  # halves of surrogate pairs: JSON can spell them, tokenizers refuse them
 _AFTER_A_HEAD = ("", "a", "A", " a", "\n", "\n\nA", "  ", "\t", "1", ".", ":", '"', "é", "中")
 _REMEMBERED = 128  # texts around passages; the same for every group of a question
@@ -54,11 +55,19 @@ class PromptEncoder:
     special tokens are parsed, while strings such as "</s>" inside a prompt stay plain text. Without one, the
     tokenizer's own leading special tokens (BOS) are put in front once.
 
+    Args:
+        tokenizer: a fast tokenizer.
+        chat: whether its chat template is used.
+        template_options: variables of the template, besides those that turn reasoning off.
+
+    Attributes:
+        frame: the chat template's; None without one.
+
     Raises:
         ValueError: the tokenizer cannot tell where its tokens come from, or its chat template rewrites the prompt.
     """
 
-    def __init__(self, tokenizer: Any, *, chat: bool) -> None:
+    def __init__(self, tokenizer: Any, *, chat: bool, template_options: Mapping[str, Any] | None = None) -> None:
         if not getattr(tokenizer, "is_fast", False):
             raise ValueError(
                 f"{type(tokenizer).__name__} gives no character offsets; load a fast tokenizer "
@@ -68,7 +77,8 @@ class PromptEncoder:
         self._lead = "" if chat else " "  # what stands between a prompt and its answer
         self._head = lru_cache(maxsize=_REMEMBERED)(self._compute_head)
         self._frame = lru_cache(maxsize=_REMEMBERED)(self._compute_frame)
-        self._before, self._after = self._chat_frame() if chat else (self._leading_special(), ())
+        self.frame = chat_frame(tokenizer, template_options) if chat else None
+        self._before, self._after = self._parsed_frame(self.frame) if self.frame else (self._leading_special(), ())
 
     def encode(self, prompt: Prompt, budget: int | None = None) -> Encoded:
         """Tokens of a prompt, never more than `frame_length` + `budget`: the end of a longer context is cut."""
@@ -178,13 +188,25 @@ class PromptEncoder:
                 return tuple(ids[:at])
         return ()
 
-    def _chat_frame(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        messages = [{"role": "user", "content": _SLOT}]
-        text: str = self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-        before, slot, after = text.partition(_SLOT)
-        if not slot or _SLOT in after:
-            raise ValueError("the tokenizer's chat template rewrites the user's message; pass chat=False to go without")
-        return self._parsed(before), self._parsed(after) if after else ()
+    def _parsed_frame(self, frame: ChatFrame) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        return self._parsed(frame.before), self._parsed(frame.after) if frame.after else ()
+
+    @property
+    def opened(self) -> str:
+        """The mark of reasoning that stands at the end of every prompt; replies are read with it in front."""
+        return self.frame.opened if self.frame else ""
+
+    def refuse_reasoning(self) -> None:
+        """Raise where replies begin with reasoning, which decoding aggregation would take for the answer.
+
+        Raises:
+            ModelError: they do; the message says why, and what to do.
+        """
+        if self.frame is not None and self.frame.reasons is not None:
+            raise ModelError(
+                f"decoding aggregation would decode reasoning in place of an answer: the chat template "
+                f"{self.frame.reasons}. Take keyword aggregation, another model, or chat=False for a base model"
+            )
 
 
 def _tokenizable(text: str) -> str:

@@ -183,6 +183,7 @@ class PackedFinals(FinalAnswers):
             ended = self._rules.codec.is_end(token)
             if not ended:
                 leaf.text.add(token)
+            leaf.text.ended = ended
             leaf.finished = ended or leaf.text.stopped or len(leaf.taken) == self._rules.max_new_tokens
             following = pack.child(leaf.node, token)
             if following not in pack.next:
@@ -195,7 +196,7 @@ class PackedFinals(FinalAnswers):
         self._drafts[tuple(leaf.taken)] += 1
         self._counts["packed"] += 1
         leaf.text.finish()
-        return Response(leaf.text.shown, truncated=leaf.encoded.truncated)
+        return Response(leaf.text.shown, truncated=leaf.encoded.truncated, finish=leaf.text.finish_reason)
 
 
 def _drafts_after(answers: Sequence[tuple[int, ...]], taken: Sequence[int]) -> list[tuple[int, ...]]:

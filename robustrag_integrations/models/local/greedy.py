@@ -27,7 +27,9 @@ from robustrag_integrations.models.local.reading import PromptReader
 from robustrag_integrations.models.local.shared import SharedBatch
 from robustrag_integrations.models.local.trie import TokenTrie
 from robustrag_integrations.models.noise import LEAST_NOISE
+from robustrag_integrations.replies.reply import Ending, FinishReason, Piece
 
+Written = tuple[str, FinishReason]  # an answer, and why it is over
 Watch = Callable[[torch.Tensor], None]  # sees the [rows, V] logits of every step
 
 
@@ -49,7 +51,7 @@ class GreedyWriter:
 
     def together(
         self, prompts: Sequence[Encoded], longest: Sequence[int], cancelled: threading.Event, watch: Watch | None = None
-    ) -> list[str]:
+    ) -> list[Written]:
         """Answer all prompts as one batch, until the last answer is complete; a complete one stays in the batch.
 
         Args:
@@ -57,6 +59,9 @@ class GreedyWriter:
             longest: per prompt, how many tokens it could have had, whatever its passage.
             cancelled: stops the writing at the next token.
             watch: sees the logits of every step.
+
+        Returns:
+            Per prompt its answer, and why it is over.
         """
         batch, doubt = self._batch(prompts, longest)
         texts = [IncrementalDetokenizer(self.codec, self.stop) for _ in prompts]
@@ -70,16 +75,23 @@ class GreedyWriter:
             for row, token in enumerate(tokens):
                 if not done[row]:
                     clear[row] = clear[row] and leads[row]
-                    done[row] = not clear[row] or self.codec.is_end(token) or _added_last(texts[row], token)
+                    done[row] = not clear[row] or self._add(texts[row], token)
             if all(done) or cancelled.is_set() or step == self.max_new_tokens - 1:
                 break
             logits = batch.append(tokens)
         for text in texts:
             text.finish()
         return [
-            text.shown if sure else self.together([prompt], [most], cancelled)[0]
+            (text.shown, text.finish_reason) if sure else self.together([prompt], [most], cancelled)[0]
             for text, sure, prompt, most in zip(texts, clear, prompts, longest, strict=True)
         ]
+
+    def _add(self, text: IncrementalDetokenizer, token: int) -> bool:
+        """Add a token to an answer; gives whether the answer is complete by that."""
+        text.ended = self.codec.is_end(token)
+        if not text.ended:
+            text.add(token)
+        return text.ended or text.stopped
 
     def _batch(self, prompts: Sequence[Encoded], longest: Sequence[int]) -> tuple[Batch, float]:
         """Where to write answers, and how far a logit may be from that of its prompt alone, as a share of the largest.
@@ -96,8 +108,8 @@ class GreedyWriter:
 
     def pieces(
         self, prompt: Encoded, drafts: Sequence[Sequence[int]], cancelled: threading.Event | None = None
-    ) -> Iterator[str]:
-        """The answer to one prompt in pieces, each given before the token after it is computed.
+    ) -> Iterator[Piece]:
+        """The answer to one prompt in pieces, each given before the token after it is computed; then how it ended.
 
         Args:
             prompt: what to answer.
@@ -107,6 +119,7 @@ class GreedyWriter:
         text = IncrementalDetokenizer(self.codec, self.stop)
         for token in islice(self._tokens(prompt, drafts), self.max_new_tokens):
             if self.codec.is_end(token):
+                text.ended = True
                 break
             if piece := text.add(token):
                 yield piece
@@ -114,6 +127,7 @@ class GreedyWriter:
                 break
         if piece := text.finish():
             yield piece
+        yield Ending(finish=text.finish_reason)
 
     def _tokens(self, prompt: Encoded, drafts: Sequence[Sequence[int]]) -> Iterator[int]:
         """The greedy tokens after a prompt, without end."""
@@ -160,8 +174,3 @@ def _plain_tokens(batch: Batch) -> Iterator[int]:
     while True:
         yield (token := int(logits.argmax(-1)[0]))
         logits = batch.append([token])
-
-
-def _added_last(text: IncrementalDetokenizer, token: int) -> bool:
-    text.add(token)
-    return text.stopped

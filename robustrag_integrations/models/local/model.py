@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.determinism import Repeats
@@ -60,7 +61,9 @@ class LocalModel(TextModel, DecodingModel):
             group is padded to this width, so set it near what your passages need.
         max_new_tokens: the longest isolated or final answer, in tokens (decoding aggregation has a setting of its own).
         stop: strings that end a text; default an empty line for base models, none for chat models.
-        chat: whether to use the tokenizer's chat template; None: if it has one.
+        chat: whether to use the tokenizer's chat template; None: if it has one. Reasoning is turned off where the
+            template has a switch for it (`enable_thinking` and the like).
+        template_options: variables of the chat template, such as `{"enable_thinking": True}`; these come first.
         name: the model's name in reports.
         share_prefixes: whether what prompts have in common is computed once; where the model's architecture does not
             allow it, it is not (see `why_not_shared`).
@@ -86,6 +89,7 @@ class LocalModel(TextModel, DecodingModel):
         max_new_tokens: int = 64,
         stop: Sequence[str] | None = None,
         chat: bool | None = None,
+        template_options: Mapping[str, Any] | None = None,
         name: str | None = None,
         share_prefixes: bool = True,
         prefix_cache_bytes: int = 2**28,
@@ -111,7 +115,7 @@ class LocalModel(TextModel, DecodingModel):
         self._apart = apart
         self._chat = bool(getattr(tokenizer, "chat_template", None)) if chat is None else chat
         self._stop = tuple(stop) if stop is not None else (() if self._chat else ("\n\n",))
-        self._encoder = PromptEncoder(tokenizer, chat=self._chat)
+        self._encoder = PromptEncoder(tokenizer, chat=self._chat, template_options=template_options)
         self._lm = CausalLM(model)
         self._reader = PromptReader(
             self._lm, share=share_prefixes, keep_bytes=prefix_cache_bytes, at_once=prefill_tokens
@@ -175,7 +179,9 @@ class LocalModel(TextModel, DecodingModel):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Says so when an instruct model runs without its chat template."""
+        """Says so when an instruct model runs without its chat template, or reasons and cannot be told not to."""
+        if self._encoder.frame is not None:
+            return self._encoder.frame.warnings
         if self._chat or not _has_a_frame(self._tokenizer):
             return ()
         return (
@@ -207,10 +213,16 @@ class LocalModel(TextModel, DecodingModel):
         return {
             "dtype": str(weight.dtype).removeprefix("torch."),
             "device": str(weight.device),
+            **self._template_options,
             "attention": str(getattr(self._model.config, "_attn_implementation", None)),
             "prefixes": f"not shared: {self.why_not_shared}" if self.why_not_shared else "shared",
             "isolation": "every prompt in a batch of its own" if self._apart else in_words(self._reader.probe.found),
         }
+
+    @property
+    def _template_options(self) -> dict[str, str]:
+        options = self._encoder.frame.options if self._encoder.frame else {}
+        return {"chat_template": ", ".join(f"{k}={v!r}" for k, v in sorted(options.items()))} if options else {}
 
     def count_tokens(self, text: str) -> int:
         """How many tokens a text is, special ones apart."""
@@ -242,13 +254,17 @@ class LocalModel(TextModel, DecodingModel):
             cancelled.set()
 
     def stream(self, prompt: Prompt) -> Iterator[Piece]:
-        """The greedy answer to one prompt, token by token, then its tokens."""
+        """The greedy answer to one prompt, token by token, then its tokens and whether it was cut."""
         [encoded], _ = self._layout.encode([prompt], "final", self._max_new_tokens)
         said = []
+        if self._encoder.opened:
+            yield self._encoder.opened
         for piece in self._writer.pieces(encoded, self._drafts(prompt)):
-            said.append(piece)
-            yield piece
-        yield Ending(usage=self._usage(encoded, "".join(said)))
+            if isinstance(piece, Ending):
+                yield replace(piece, usage=self._usage(encoded, "".join(said)))
+            else:
+                said.append(piece)
+                yield piece
 
     def truncates(self, prompt: Prompt) -> bool:
         """Whether the passages of a prompt are too long for the context window."""
@@ -262,7 +278,12 @@ class LocalModel(TextModel, DecodingModel):
             yield piece
 
     def open_session(self, prompts: Sequence[Prompt], no_retrieval: Prompt, max_new_tokens: int) -> DecodingSession:
-        """Read all groups and the no-retrieval prompt as one batch of a shape that no passage controls."""
+        """Read all groups and the no-retrieval prompt as one batch of a shape that no passage controls.
+
+        Raises:
+            ModelError: the chat template begins replies with reasoning.
+        """
+        self._encoder.refuse_reasoning()
         encoded, longest = self._layout.encode([*prompts, no_retrieval], "isolated", max_new_tokens)
         batch, noise = self._batch(encoded, longest, max(max_new_tokens, self._layout.spelling_room))
         truncated = tuple(e.truncated for e in encoded[:-1])
@@ -279,7 +300,7 @@ class LocalModel(TextModel, DecodingModel):
     def finals(self) -> FinalAnswers:
         """What answers a certification's final prompts: in packs where float noise cannot change an answer."""
         stem = self._reader.stem() if known_noise(self._lm) else None
-        if stem is None:
+        if stem is None or self._encoder.opened:
             return super().finals()
         rules = FinalRules(self._codec, self._stop, self._max_new_tokens)
         return PackedFinals(stem, self._encode_final, self._ask_alone, rules)
@@ -304,12 +325,14 @@ class LocalModel(TextModel, DecodingModel):
             return []
         encoded, longest = self._layout.encode(prompts, role, self._max_new_tokens)
         if len(prompts) == 1 and (drafts := self._drafts(prompts[0])):
-            texts = ["".join(self._writer.pieces(encoded[0], drafts, cancelled))]
+            *pieces, ending = self._writer.pieces(encoded[0], drafts, cancelled)
+            assert isinstance(ending, Ending)  # noqa: S101 - the last piece
+            texts = [("".join(p for p in pieces if isinstance(p, str)), ending.finish)]
         else:
             texts = self._writer.together(encoded, longest, cancelled, watch)
         return [
-            Response(text, truncated=e.truncated, usage=self._usage(e, text))
-            for text, e in zip(texts, encoded, strict=True)
+            Response(self._encoder.opened + text, truncated=e.truncated, finish=finish, usage=self._usage(e, text))
+            for (text, finish), e in zip(texts, encoded, strict=True)
         ]
 
     def _usage(self, prompt: Encoded, text: str) -> Usage:

@@ -16,7 +16,7 @@ import copy
 import functools
 import math
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -60,7 +60,9 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         base_url, api_key: as for `OpenAIModel`.
         tokenizer: a fast transformers tokenizer, or the folder or name to load it from; None: `model` is that name. It
             must be the one that the server uses.
-        chat: whether to put prompts into the tokenizer's chat template; None: if it has one.
+        chat: whether to put prompts into the tokenizer's chat template; None: if it has one. Reasoning is turned off
+            where the template has a switch for it (`enable_thinking` and the like).
+        template_options: variables of the chat template; these come first.
         top_logprobs: K, how many tokens each request asks for; vLLM allows 20 unless it was started with more.
         max_top_logprobs: how many are asked for at most where K leave a choice open; None: until the server refuses.
         max_context_tokens: how many tokens of passages each group may have; longer ones are cut, with a warning.
@@ -80,6 +82,7 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         *,
         tokenizer: Any = None,
         chat: bool | None = None,
+        template_options: Mapping[str, Any] | None = None,
         top_logprobs: int = 20,
         max_top_logprobs: int | None = None,
         max_context_tokens: int = 1024,
@@ -98,7 +101,7 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         chats = bool(getattr(tokenizer, "chat_template", None)) if chat is None else chat
         if chats and "stop" not in (given.get("options") or {}):
             del self._fields["stop"]  # a chat ends by itself
-        self._encoder = PromptEncoder(tokenizer, chat=chats)
+        self._encoder = PromptEncoder(tokenizer, chat=chats, template_options=template_options)
         self._abstentions = self._encoder.abstentions()
         self._codec = TokenizerCodec(tokenizer, ends)
         self._top_logprobs = min(top_logprobs, self._codec.size)
@@ -117,6 +120,11 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         return self._codec
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """Those of the server, and reasoning that cannot be turned off."""
+        return (*super().warnings, *(self._encoder.frame.warnings if self._encoder.frame else ()))
+
+    @property
     def numerics(self) -> dict[str, str]:
         """Where the probabilities come from."""
         return {"server": self._connection.address, "top_logprobs": str(self._top_logprobs)}
@@ -125,9 +133,11 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         """Ask for the first token of every prompt.
 
         Raises:
-            ModelError: the question alone cannot be asked; the message says what the server lacks.
+            ModelError: the question alone cannot be asked, or the chat template begins replies with reasoning; the
+                message says which, or what the server lacks.
             QuorumError: no group can be asked.
         """
+        self._encoder.refuse_reasoning()
         encoded = [self._encoder.encode(p, self._max_context_tokens) for p in (*prompts, no_retrieval)]
         truncated = tuple(e.truncated for e in encoded[:-1])
         return RemoteSession(self, [e.ids for e in encoded], truncated)
@@ -209,13 +219,16 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
 
     async def _aask(self, prompt: str) -> Response:
         try:
-            return await super()._aask(prompt)
+            response = await super()._aask(prompt)
         except ServerError as error:
             if not await self._learns_from(error):
                 raise
-        return await super()._aask(prompt)
+            response = await super()._aask(prompt)
+        return replace(response, text=self._encoder.opened + (response.text or ""))
 
     async def _apieces(self, prompt: str) -> AsyncIterator[Piece]:
+        if self._encoder.opened:
+            yield self._encoder.opened
         try:
             async for piece in super()._apieces(prompt):
                 yield piece

@@ -20,6 +20,7 @@ from robustrag_integrations.models.local import greedy  # noqa: E402
 from robustrag_integrations.models.local.drafts import MOST_NODES  # noqa: E402
 from robustrag_integrations.models.local.trie import TokenTrie  # noqa: E402
 from robustrag_integrations.prompts import Prompt, prompts_for  # noqa: E402
+from robustrag_integrations.replies.reading import CUT_MARK  # noqa: E402
 from robustrag_integrations.replies.reply import Ending, Piece  # noqa: E402
 from tests.helpers.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
 from tests.models.local.test_shared_prefixes import PASSAGES, QUERY, TOKENIZER, tokens_read  # noqa: E402
@@ -135,12 +136,14 @@ def test_keyword_aggregation_verifies_its_answer_from_the_isolated_ones(chat: bo
     stop = None if chat else ["\n\n"]
     model = LocalModel(network, tokenizer, max_new_tokens=6, max_context_tokens=64, stop=stop, chat=chat)
     passages = [PASSAGES[0]] * 3
-    defense = KeywordAggregation(model, extractor=lambda text: set(text.split()), abstention=lambda text: False)
+    defense = KeywordAggregation(
+        model, extractor=lambda text: set(text.split()), abstention=lambda text: False, cut_replies="count"
+    )
     with tokens_read(model):
         answer = defense.answer(QUERY, passages)
     keywords = KeywordSettings.of(extractor=lambda text: set(text.split()))
     [plain] = model.generate([keywords.final_prompt(QUERY, answer.evidence["retained"])], "final")
-    assert answer.text == (plain.text or "").strip()
+    assert answer.text.removesuffix(CUT_MARK) == (plain.text or "").strip()
     stream = defense.stream(QUERY, passages)
     assert "".join(stream) == answer.text
 

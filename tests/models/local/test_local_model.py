@@ -131,7 +131,7 @@ def test_greedy_generation_is_what_transformers_generates(tokenizer) -> None:
 
 def test_streaming_shows_the_same_text_in_pieces(tokenizer) -> None:
     model = local("llama", tokenizer)
-    for defense in (VanillaRAG(model), DecodingAggregation(model, max_new_tokens=6)):
+    for defense in (VanillaRAG(model, cut_replies="count"), DecodingAggregation(model, max_new_tokens=6)):
         whole = defense.answer(QUERY, BENIGN)
         stream = defense.stream(QUERY, BENIGN)
         pieces = list(stream)
@@ -141,7 +141,7 @@ def test_streaming_shows_the_same_text_in_pieces(tokenizer) -> None:
 
 async def test_asynchronous_answers_are_the_same(tokenizer) -> None:
     model = local("llama", tokenizer)
-    for defense in (VanillaRAG(model), DecodingAggregation(model, max_new_tokens=6)):
+    for defense in (VanillaRAG(model, cut_replies="count"), DecodingAggregation(model, max_new_tokens=6)):
         whole = defense.answer(QUERY, BENIGN)
         assert (await defense.aanswer(QUERY, BENIGN)).text == whole.text
         assert "".join([p async for p in defense.astream(QUERY, BENIGN)]) == whole.text
@@ -203,10 +203,11 @@ def test_the_users_model_and_tokenizer_are_left_as_they_were(tokenizer) -> None:
 
 def test_a_sampling_generation_config_is_not_followed(tokenizer) -> None:
     model = tiny_model("llama")
-    greedy = VanillaRAG(LocalModel(model, tokenizer, max_new_tokens=6)).answer(QUERY, BENIGN).text
+    greedy = VanillaRAG(LocalModel(model, tokenizer, max_new_tokens=6), cut_replies="count").answer(QUERY, BENIGN).text
     model.generation_config.do_sample = True
     model.generation_config.temperature = 5.0
-    assert VanillaRAG(LocalModel(model, tokenizer, max_new_tokens=6)).answer(QUERY, BENIGN).text == greedy
+    again = VanillaRAG(LocalModel(model, tokenizer, max_new_tokens=6), cut_replies="count")
+    assert again.answer(QUERY, BENIGN).text == greedy
 
 
 def test_what_cannot_work_is_refused_at_the_front_door(tokenizer, tmp_path) -> None:
@@ -256,7 +257,7 @@ def test_without_torch_the_error_says_what_to_install() -> None:
 
 def test_vanilla_rag_says_when_not_all_passages_fit_into_its_one_prompt() -> None:
     model = LocalModel(tiny_model("llama", window=512), tiny_tokenizer(), max_new_tokens=4)
-    answer = VanillaRAG(model).answer(QUERY, ["word " * 2000, "the end"])
+    answer = VanillaRAG(model, cut_replies="count").answer(QUERY, ["word " * 2000, "the end"])
     assert answer.groups[0].truncated
     assert any("cut to fit" in w for w in answer.warnings)
 
@@ -273,7 +274,9 @@ def test_a_checkpoint_that_lacks_weights_is_refused(tokenizer, tmp_path) -> None
 
 @pytest.mark.parametrize("passage", ["short", "word " * 400])
 async def test_a_stream_says_as_well_when_not_all_passages_fit(passage: str) -> None:
-    defense = VanillaRAG(LocalModel(tiny_model("llama", window=256), tiny_tokenizer(), max_new_tokens=4))
+    defense = VanillaRAG(
+        LocalModel(tiny_model("llama", window=256), tiny_tokenizer(), max_new_tokens=4), cut_replies="count"
+    )
     stream, astream = defense.stream("q", [passage]), defense.astream("q", [passage])
     assert "".join(stream) == "".join([piece async for piece in astream])
     answer = defense.answer("q", [passage])

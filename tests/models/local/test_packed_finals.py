@@ -122,6 +122,7 @@ def test_a_keyword_certificate_is_that_of_asking_alone() -> None:
             extractor=split,
             alpha=0.5,
             beta=4,
+            cut_replies="count",
         ).certify(QUERY, passages, "paris", corruption_size=1, metric=graded)
         for kind in (Reciting, AskingAlone)
     )
