@@ -256,7 +256,7 @@ class LocalModel(TextModel, DecodingModel):
     def stream(self, prompt: Prompt) -> Iterator[Piece]:
         """The greedy answer to one prompt, token by token, then its tokens and whether it was cut."""
         [encoded], _ = self._layout.encode([prompt], "final", self._max_new_tokens)
-        said = []
+        said: list[str] = []
         if self._encoder.opened:
             yield self._encoder.opened
         for piece in self._writer.pieces(encoded, self._drafts(prompt)):
