@@ -17,9 +17,10 @@ from langchain_core.runnables.configurable import DynamicRunnable
 COUNTS = ("k", "top_k", "top_n", "top_k_results", "similarity_top_k", "num_results", "number_of_results", "max_results")
 _INSIDE = ("retriever", "base_retriever", "retrievers", "bound", "runnable", "fallbacks")
 _BEHIND = ("base_compressor", "transformers")  # rerankers and filters, which may keep a number of documents, too
+# Other wrappers may drop documents; ensembles and query rewriters drop copies, of which an attacker may plant many.
 _KEEP_ALL = frozenset(
     {
-        *("EnsembleRetriever", "MergerRetriever", "MultiQueryRetriever", "RePhraseQueryRetriever", "DiverseRetriever"),
+        *("MergerRetriever", "RePhraseQueryRetriever", "DiverseRetriever"),
         *("RunnableBinding", "RunnableRetry", "RunnableWithFallbacks"),
     }
 )

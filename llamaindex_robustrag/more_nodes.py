@@ -19,7 +19,8 @@ _COUNTS = (
     *("num_chunks_per_query", "_max_top_k", "_empty_query_top_k", "_sparse_top_k", "_hybrid_top_k"),
 )
 _INSIDE = ("_retriever", "_retrievers", "_vector_retriever", "retriever", "sub_retrievers", "_retriever_dict")
-_KEEP_ALL = frozenset({"QueryFusionRetriever", "TransformRetriever", "RouterRetriever", "DiverseRetriever"})
+# Other wrappers may drop nodes; fusion drops copies, of which an attacker may plant many.
+_KEEP_ALL = frozenset({"TransformRetriever", "RouterRetriever", "DiverseRetriever"})
 _GIVE_ALL = frozenset({"SummaryIndexRetriever", "TreeAllLeafRetriever", "TreeRootRetriever", "EmptyIndexRetriever"})
 _DEEPEST = 10  # wrappers in wrappers
 
@@ -60,7 +61,8 @@ def _changed(retriever: Any, k: int, depth: int) -> tuple[Any, bool]:
     name = type(retriever).__name__
     changed = copy.copy(retriever)
     inside = [attribute for attribute in _INSIDE if depth < _DEEPEST and _holds_retrievers(retriever, attribute)]
-    exact = not inside or name in _KEEP_ALL
+    # Index nodes are replaced by what they stand for, several of them by the same.
+    exact = (not inside or name in _KEEP_ALL) and not getattr(retriever, "object_map", None)
     for attribute in inside:
         held, all_exact = _all_changed(getattr(retriever, attribute), k, depth)
         exact = exact and all_exact

@@ -171,6 +171,19 @@ def test_wrappers_of_retrievers_are_asked_for_more_all_the_way_down(name: str) -
     assert repr(retriever) == before
 
 
+@pytest.mark.parametrize("name", ["ensemble", "multi query"])
+def test_copies_that_a_wrapper_drops_do_not_end_the_search(name: str) -> None:
+    module = pytest.importorskip("langchain_classic.retrievers")
+    copies = [Document(f"{QUERY} Mallory", metadata={"source": f"copy-{i % 2}"}) for i in range(200)]
+    inner = Counted(docs=[*copies, *corpus(flood=1)])
+    ask = RunnableLambda(lambda _: ["the mill"])
+    retriever = {
+        "ensemble": lambda: module.EnsembleRetriever(retrievers=[inner], weights=[1.0]),
+        "multi query": lambda: module.MultiQueryRetriever(retriever=inner, llm_chain=ask),
+    }[name]()
+    assert len(set(sources(DiverseRetriever(retriever).invoke(QUERY)))) == 10
+
+
 @pytest.mark.parametrize("wrap", ["config", "retry", "fallbacks", "bind", "configurable"])
 def test_runnables_around_a_retriever_are_looked_through(wrap: str) -> None:
     inner = store().as_retriever()

@@ -117,6 +117,14 @@ def test_a_flood_beyond_the_first_rounds_is_outlasted() -> None:
     check(DiverseRetriever(index(corpus(flood=200)).as_retriever(), sources=5).retrieve(QUERY), 5)
 
 
+def test_copies_that_fusion_drops_do_not_end_the_search() -> None:
+    copies = [node("flood", f"{QUERY} Mallory", f"copy/{i}") for i in range(200)]
+    fused = QueryFusionRetriever(
+        [index([*copies, *corpus(flood=0)]).as_retriever()], num_queries=1, use_async=False, llm=FactReader()
+    )
+    check(DiverseRetriever(fused).retrieve(QUERY))
+
+
 def test_growth_is_bounded_and_a_shortage_is_said(caplog: pytest.LogCaptureFixture) -> None:
     asked: list[int] = []
 
