@@ -122,17 +122,19 @@ def run_retrieval(args: argparse.Namespace, mapping: Mapping[str, Any], output: 
     target = str(retrieval_file(output))
     try:
         config = read_config(mapping)
-        certified: Sequence[Mapping[str, Any]] = ()
+        certified: list[Mapping[str, Any]] = []
         failed = 0
-        if config.certify is not None:
+        rules = (config.retrieve or RetrievalSpec()).certified_rules if config.certify is not None else ()
+        for rule in rules:
             asked = {
                 **mapping,
-                "data": write_questions(config, f"{output}.questions"),
+                "data": write_questions(config, f"{output}.questions", rule),
                 "attacks": [],
-                "defenses": _by_rules(mapping["defenses"], (config.retrieve or RetrievalSpec()).certified_rules),
+                "defenses": _by_rule(mapping["defenses"], rule),
             }
+            complain(f"certifying clean answers, one vote: {rule}")
             done = run_evaluation(args, asked, output, cached=cached)
-            certified, failed = done.rows, done.failed
+            certified, failed = [*certified, *done.rows], failed + done.failed
         watcher = Bar(target)
         try:
             measured = measure_retrieval(config, output=target, watcher=watcher)
@@ -154,8 +156,8 @@ def run_retrieval(args: argparse.Namespace, mapping: Mapping[str, Any], output: 
     return EXIT_ANSWERED
 
 
-def _by_rules(defenses: Any, rules: Sequence[str]) -> list[Any]:
-    """The defences that have certificates, with each rule as what one vote is, unless it is said what it is.
+def _by_rule(defenses: Any, rule: str) -> list[Any]:
+    """The defences that have certificates, with a rule as what one vote is, unless it is said what it is.
 
     Raises:
         UsageError: there is none.
@@ -165,7 +167,7 @@ def _by_rules(defenses: Any, rules: Sequence[str]) -> list[Any]:
     known = [entry for entry in entries if entry["name"] in METHODS]
     if not known:
         raise UsageError(f"--certify with --retrieve needs a defence that has certificates: {', '.join(METHODS)}")
-    return [entry if {"group_by", "group_size"} & entry.keys() else {**entry, "group_by": [*rules]} for entry in known]
+    return [entry if {"group_by", "group_size"} & entry.keys() else {**entry, "group_by": rule} for entry in known]
 
 
 def _report(args: argparse.Namespace, lines: Sequence[Any]) -> None:

@@ -61,6 +61,25 @@ def test_certified_accuracy_stands_next_to_rho_for_each_kind_of_vote(run: Any) -
     assert {row["attack"]["name"] for row in rows} == {"none"}
 
 
+def test_with_one_passage_per_source_what_stays_certified_is_of_that_retrieval(run: Any) -> None:
+    more = ("--per-source", "1", "--model", LIGHT, "--defense", "keyword", "--json", "--no-cache")
+    code, out, err = run("--plant", "1", "--certify", "1", *more)
+    assert code == 0, err
+    lines = {(line["rule"], line["m"]): line for line in json.loads(out)["lines"]}
+    assert lines["origin", 0]["cacc"]["keyword"]["n"] == 3
+    assert lines["origin", 1]["displaced"] >= lines["origin", 1]["rho"]["mean"]
+    code, out, err = run("--plant", "1", "--certify", "1", "--per-source", "2", *more[2:])
+    lines = {(line["rule"], line["m"]): line for line in json.loads(out)["lines"]}
+    assert lines["passage", 0]["cacc"]["keyword"]["n"] == 3
+    assert lines["origin", 0]["cacc"] == {}
+
+
+def test_a_run_to_certify_needs_a_defence_with_certificates(run: Any) -> None:
+    code, _, err = run("--certify", "1", "--defense", "vanilla")
+    assert code == 2
+    assert "needs a defence that has certificates" in err
+
+
 def test_the_report_shows_both_or_the_measurement_alone(run: Any) -> None:
     run("--plant", "1", "--certify", "1", "--model", LIGHT, "--defense", "keyword", "--no-cache")
     assert main(["report", "eval.jsonl"]) == 0

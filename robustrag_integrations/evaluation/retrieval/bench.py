@@ -6,6 +6,7 @@ import hashlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 from robustrag_integrations.attacks.plugins import attack_of
@@ -88,12 +89,18 @@ class Bench:
             raise RetrievalError("; ".join([reason, *notes]))
         return list({job.key: job for job in found}.values()), list(dict.fromkeys(notes))
 
-    def clean_questions(self) -> Iterator[tuple[Dataset, str, list[EvalQuestion]]]:
-        """Per data set and retriever the questions with their clean retrieval, as long as the longest `top_k`."""
+    def clean_questions(self, rule: str) -> Iterator[tuple[Dataset, str, list[EvalQuestion]]]:
+        """Per data set and retriever the questions with their clean retrieval, as long as the longest `top_k`.
+
+        Args:
+            rule: what one vote is.
+        """
         for dataset, source in self._datasets():
             corpus = self._corpus(dataset, source)
             for retriever in self._spec.retrievers:
                 search, k = self._search(corpus, retriever), max(self._top_k())
+                if self._spec.per_source is not None and rule != PASSAGE:
+                    search = partial(_spread, search, self._spec.per_source, rule)
                 yield dataset, retriever, [replace(q, passages=tuple(search(q.question, k))) for q in dataset.questions]
 
     def row(self, job: Job) -> dict[str, Any]:
@@ -111,36 +118,43 @@ class Bench:
         """The clean retrieval, then one with each number of planted documents; the first m are always the same."""
         clean, question, attack = self._search(job.corpus, job.retriever), job.question, job.attack
         shown = clean(question.question, job.top_k)
-        row["clean"] = clean_digest(question.question, ((p.text, p.source) for p in shown))
-        yield self._counted(job, clean, 0, frozenset(), shown)
+        found = {rule: self._retrieved(job, clean, rule) for rule in self._spec.rules}
+        row["clean"] = {
+            rule: clean_digest(question.question, ((p.text, p.source) for p in passages))
+            for rule, passages in found.items()
+        }
+        yield self._counted(job, clean, 0, frozenset(), found)
         texts = planted_documents(
             attack.name, question, shown, max(self._spec.plant), repeat=attack.repeat, seed=attack.seed
         )
         for m in self._spec.plant:
             planted = told_apart(planted_passages(texts[:m], self._spec), PLANTED)
             search = self._searchers[job.retriever]((*self._corpora[job.corpus], *planted))
-            yield self._counted(job, search, m, frozenset(str(p.id) for p in planted), shown)
+            yield self._counted(job, search, m, frozenset(str(p.id) for p in planted), found)
 
     def _counted(
-        self, job: Job, search: Search, m: int, planted: frozenset[str], clean: Sequence[Passage]
+        self, job: Job, search: Search, m: int, planted: frozenset[str], clean: Mapping[str, Sequence[Passage]]
     ) -> dict[str, Any]:
-        spec, question = self._spec, job.question.question
-        shown = search(question, job.top_k)
+        shown = search(job.question.question, job.top_k)
         votes = []
-        for rule in spec.rules:
-            found = shown
-            if spec.per_source is not None and rule != PASSAGE:
-                found = retrieved(search, question, job.top_k, spec.per_source, rule)
+        for rule, before in clean.items():
+            found = self._retrieved(job, search, rule)
             counted = owned(found, planted, rule)
-            votes.append({"rule": rule, "groups": counted.groups, "owned": counted.owned})
+            needed = displaced(before, found, job.top_k) if self._spec.certifiable(rule) else None
+            votes.append({"rule": rule, "groups": counted.groups, "owned": counted.owned, "displaced": needed})
         return {
             "m": m,
             "planted_passages": len(planted),
             "found": len(shown),
-            "displaced": displaced(clean, shown, job.top_k),
             "votes": votes,
             "passages": [{"id": str(p.id), "planted": p.id in planted} for p in shown],
         }
+
+    def _retrieved(self, job: Job, search: Search, rule: str) -> Sequence[Passage]:
+        """What is retrieved where one vote is that of the rule."""
+        if self._spec.per_source is None or rule == PASSAGE:
+            return search(job.question.question, job.top_k)
+        return retrieved(search, job.question.question, job.top_k, self._spec.per_source, rule)
 
     def _search(self, corpus: str, retriever: str) -> Search:
         """The search over a corpus as it is without an attacker."""
@@ -219,6 +233,10 @@ class Bench:
             "measured": [],
             "error": None,
         }
+
+
+def _spread(search: Search, per_source: int, rule: str, query: str, k: int) -> list[Passage]:
+    return retrieved(search, query, k, per_source, rule)
 
 
 def _code(name: str) -> str | None:

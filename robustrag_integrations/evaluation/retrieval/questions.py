@@ -14,11 +14,12 @@ from robustrag_integrations.evaluation.retrieval.spec import RetrievalSpec
 from robustrag_integrations.evaluation.run.config import EvalConfig
 
 
-def write_questions(config: EvalConfig, folder: str | Path) -> list[dict[str, Any]]:
+def write_questions(config: EvalConfig, folder: str | Path, rule: str) -> list[dict[str, Any]]:
     """Write a file per data set and retriever.
 
     Args:
         config: as for `measure_retrieval`.
+        rule: what one vote is; with `per_source` it decides what is retrieved.
         folder: where the files go, made when it is not there.
 
     Returns:
@@ -28,8 +29,8 @@ def write_questions(config: EvalConfig, folder: str | Path) -> list[dict[str, An
         RetrievalError: a corpus or retriever cannot be used, or a file cannot be written.
     """
     made = []
-    for dataset, retriever, questions in Bench(config, config.retrieve or RetrievalSpec()).clean_questions():
-        name = re.sub(r"[^\w-]+", "-", f"{dataset.name}-{retriever}")[:100]
+    for dataset, retriever, questions in Bench(config, config.retrieve or RetrievalSpec()).clean_questions(rule):
+        name = re.sub(r"[^\w-]+", "-", f"{dataset.name}-{retriever}-by-{rule}")[:100]
         path = Path(folder) / f"{name}.jsonl"
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

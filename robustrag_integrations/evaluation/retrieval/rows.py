@@ -13,7 +13,7 @@ from typing import Any
 
 from robustrag_integrations.evaluation.run.journal import canonical
 from robustrag_integrations.evaluation.score.run_file import file_lines, json_object
-from robustrag_integrations.evaluation.score.shapes import Maybe, Null, misfit
+from robustrag_integrations.evaluation.score.shapes import Each, Maybe, Null, misfit
 
 ROW_SCHEMA = "robustrag/retrieval/1"
 HEADER_SCHEMA = "robustrag/retrieval-run/1"
@@ -28,8 +28,7 @@ _MEASURED = {
     "m": int,
     "planted_passages": int,
     "found": int,
-    "displaced": int,
-    "votes": [{"rule": str, "groups": int, "owned": int}],
+    "votes": [{"rule": str, "groups": int, "owned": int, "displaced": Null(int)}],
     "passages": [{"id": str, "planted": bool}],
 }
 ROW = {
@@ -44,7 +43,7 @@ ROW = {
     "per_source": Maybe(int),
     "sites": int,
     "corpus_size": int,
-    "clean": Null(str),
+    "clean": Null(Each(str)),
     "measured": [_MEASURED],
     "error": Null({"type": str, "message": str}),
 }
@@ -63,8 +62,8 @@ def misfit_in_row(row: Any) -> str | None:
 
 
 def _misfit_in_counts(part: Mapping[str, Any]) -> str | None:
-    counts = [part[name] for name in ("m", "planted_passages", "found", "displaced")]
-    counts += [vote[name] for vote in part["votes"] for name in ("owned", "groups")]
+    counts = [part[name] for name in ("m", "planted_passages", "found")]
+    counts += [vote[name] or 0 for vote in part["votes"] for name in ("owned", "groups", "displaced")]
     if not all(0 <= count <= MOST for count in counts):
         return f"a count is not from 0 to {MOST:,}"
     return next(

@@ -59,11 +59,19 @@ class RetrievalSpec:
             if not getattr(self, name):
                 raise ValueError(f"{name} is an empty list; give at least one value")
 
+    def certifiable(self, rule: str) -> bool:
+        """Whether a certificate of answers can cover what is retrieved where this is one vote.
+
+        The rule must need no more than a passage's source, and a planted passage must push out one clean passage: so
+        it is in the plain top k, and with one passage per vote.
+        """
+        return rule == PASSAGE or (rule in RULES and self.per_source in (None, 1))
+
     @property
     def certified_rules(self) -> tuple[str, ...]:
-        """The rules by which answers can be certified: those that need no more than a passage's source."""
+        """The rules by which answers are certified."""
         installed = find_spec("tldextract") is not None
-        return tuple(rule for rule in self.rules if rule in RULES and (rule != SITE or installed))
+        return tuple(rule for rule in self.rules if self.certifiable(rule) and (rule != SITE or installed))
 
     @classmethod
     def of(cls, given: object) -> RetrievalSpec:

@@ -41,9 +41,9 @@ class RetrievalLine:
         half: share of the questions in which the attacker owns at least half of the groups.
         short: questions for which the retriever gave fewer than `top_k` passages.
         displaced: mean k', the corrupted passages that a certificate must be against to cover the attacked retrieval:
-            at least the planted passages among the top k, whatever one vote is.
-        cacc: by setup whose votes are by this rule: certified accuracy at that k', question by question. Empty with
-            `per_source`, and without certificates of the same clean retrieval.
+            at least the planted passages in it, whatever one vote is. None where no certificate can cover it.
+        cacc: by setup whose votes are by this rule: certified accuracy at that k', question by question. Empty without
+            certificates of the same clean retrieval, and with a `per_source` above 1.
         beyond: by setup: share of these questions whose k' is more than what was certified, and which count 0.
     """
 
@@ -92,9 +92,9 @@ def summarise_retrieval(rows: Iterable[Row], certified: Sequence[Row] = ()) -> t
             continue
         for part in row["measured"]:
             for vote in part["votes"]:
-                cell = _Cell(
-                    row["clean"], vote["owned"], vote["groups"], part["displaced"], part["found"] < row["top_k"]
-                )
+                clean = (row["clean"] or {}).get(vote["rule"], "")
+                short = part["found"] < row["top_k"]
+                cell = _Cell(clean, vote["owned"], vote["groups"], vote["displaced"], short)
                 cells.setdefault((*about, vote["rule"], part["m"]), []).append(cell)
     proofs = _proofs(certified)
     return tuple(_line(about, found, failed.get(about[:-2], 0), proofs) for about, found in cells.items())
@@ -107,7 +107,7 @@ class _Cell:
     clean: str
     owned: int
     groups: int
-    displaced: int
+    displaced: int | None
     short: bool
 
 
@@ -120,7 +120,10 @@ def _line(about: tuple[Any, ...], cells: Sequence[_Cell], failed: int, proofs: _
     shares = [cell.owned / cell.groups if cell.groups else 0.0 for cell in cells]
     ranked = sorted(owned)
     scores: dict[str, list[tuple[float, bool]]] = {}
-    for cell in cells if named["per_source"] is None else ():
+    needed = [cell.displaced for cell in cells if cell.displaced is not None]
+    for cell in cells:
+        if cell.displaced is None:
+            continue
         for setup, taus in proofs.get((cell.clean, named["top_k"], named["task"], named["rule"]), {}).items():
             scores.setdefault(setup, []).append(_certified_at(taus, cell.displaced))
     return RetrievalLine(
@@ -135,7 +138,7 @@ def _line(about: tuple[Any, ...], cells: Sequence[_Cell], failed: int, proofs: _
         share=bootstrap_mean(shares, limits=RATE),
         half=bootstrap_mean([float(share >= 0.5) for share in shares], limits=RATE),
         short=sum(cell.short for cell in cells),
-        displaced=sum(cell.displaced for cell in cells) / len(cells),
+        displaced=sum(needed) / len(needed) if needed else None,
         cacc={setup: bootstrap_mean([tau for tau, _ in found], limits=RATE) for setup, found in scores.items()},
         beyond={setup: sum(b for _, b in found) / len(found) for setup, found in scores.items()},
     )

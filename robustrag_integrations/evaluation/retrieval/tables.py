@@ -46,7 +46,7 @@ def retrieval_table(lines: Sequence[RetrievalLine], width: int | None = None) ->
         ("median", lambda line: f"{line.middle:g}"),
         ("90%", lambda line: f"{line.high:g}"),
         ("worst", lambda line: str(line.worst)),
-        ("k'", lambda line: f"{line.displaced:.1f}"),
+        ("k'", lambda line: "-" if line.displaced is None else f"{line.displaced:.1f}"),
         ("votes", lambda line: f"{line.groups:.1f}"),
         ("% owned", lambda line: with_ends(line.share, 100)),
         ("% half", lambda line: with_ends(line.half, 100)),
@@ -88,7 +88,7 @@ def _cells(line: RetrievalLine, setups: Sequence[str]) -> dict[str, Any]:
     cells["per_source"] = "" if line.per_source is None else line.per_source
     cells |= interval_cells("rho", line.rho)
     cells |= {"rho median": line.middle, "rho 90%": line.high, "rho worst": line.worst, "votes": line.groups}
-    cells["displaced"] = line.displaced
+    cells["displaced"] = "" if line.displaced is None else line.displaced
     cells |= interval_cells("share owned", line.share)
     cells |= interval_cells("half owned", line.half)
     for setup in setups:
@@ -110,8 +110,8 @@ def _notes(lines: Sequence[RetrievalLine], certified: bool) -> list[str]:
         )
         if any(share for line in lines for share in line.beyond.values()):
             found.append("where k' is more than was certified, an answer counts 0; certify larger sizes to see more.")
-    if any(line.per_source is not None for line in lines):
-        found.append("certificates are of the plain top k: with a limit per source there is no cacc.")
+    if any((line.per_source or 1) > 1 for line in lines):
+        found.append("with several passages per source, certificates cover votes by passage alone.")
     short = {(line.dataset, line.retriever): line for line in lines if line.short}
     failed = {(line.dataset, line.retriever, line.attack): line for line in lines if line.failed}
     found += [

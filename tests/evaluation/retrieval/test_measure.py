@@ -45,7 +45,7 @@ def test_planted_documents_are_retrieved_and_owned(data: str) -> None:
         assert [counted[m]["passage"][0] for m in (1, 3)] == [1, 3]
         planted = [p for p in row["measured"][2]["passages"] if p["planted"]]
         assert len(planted) == 3
-        assert row["measured"][2]["displaced"] >= 3
+        assert row["measured"][2]["votes"][0]["displaced"] >= 3
 
 
 def test_a_document_of_many_pieces_has_many_votes_by_passage_and_one_by_origin(data: str) -> None:
@@ -169,7 +169,7 @@ def test_what_cannot_be_measured_is_an_error_at_the_front_door(data: str) -> Non
 
 
 def test_certifiable_questions_hold_the_clean_retrieval_of_the_retriever(data: str, tmp_path: Path) -> None:
-    [made] = write_certifiable(config(data), tmp_path / "questions")
+    [made] = write_certifiable(config(data), tmp_path / "questions", "passage")
     rows = [json.loads(line) for line in Path(made["source"]).read_text().splitlines()]
     assert len(rows) == 3
     assert all(len(row["passages"]) <= 4 for row in rows)

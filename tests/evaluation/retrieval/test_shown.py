@@ -27,8 +27,10 @@ def row(number: int, owned: dict[int, int], *, attack: str = "pia", error: Any =
             "m": m,
             "planted_passages": m,
             "found": 4,
-            "displaced": rho,
-            "votes": [{"rule": "passage", "groups": 4, "owned": rho}, {"rule": "origin", "groups": 3, "owned": 1}],
+            "votes": [
+                {"rule": "passage", "groups": 4, "owned": rho, "displaced": rho},
+                {"rule": "origin", "groups": 3, "owned": 1, "displaced": rho},
+            ],
             "passages": [{"id": f"p{i}", "planted": i < rho} for i in range(4)],
         }
         for m, rho in owned.items()
@@ -46,7 +48,9 @@ def row(number: int, owned: dict[int, int], *, attack: str = "pia", error: Any =
         "per_source": None,
         "sites": 1,
         "corpus_size": 9,
-        "clean": clean_digest(question, ((p["text"], p["source"]) for p in CLEAN)),
+        "clean": dict.fromkeys(
+            ("passage", "origin"), clean_digest(question, ((p["text"], p["source"]) for p in CLEAN))
+        ),
         "measured": measured if error is None else [],
         "error": error,
     }
@@ -83,7 +87,7 @@ def test_the_rows_are_of_the_schema() -> None:
 @pytest.mark.parametrize(("owned", "groups"), [(5, 4), (-1, 4), (1, 10**9)])
 def test_counts_that_cannot_be_are_not_read(owned: int, groups: int, tmp_path: Path) -> None:
     wrong = row(0, {1: 1})
-    wrong["measured"][0]["votes"][0] = {"rule": "passage", "groups": groups, "owned": owned}
+    wrong["measured"][0]["votes"][0] = {"rule": "passage", "groups": groups, "owned": owned, "displaced": 0}
     path = tmp_path / "run.retrieval.jsonl"
     path.write_text("\n".join([json.dumps(wrong), "[NaN]", "{", json.dumps(ROWS[0]), '{"torn']))
     assert read_retrieval(path) == [ROWS[0]]
@@ -115,8 +119,10 @@ def test_certificates_of_another_retrieval_or_of_nothing_do_not_count() -> None:
     assert all(line.cacc == {} for line in summarise_retrieval(ROWS, [other]))
     [line] = [a for a in summarise_retrieval(ROWS[:1], [undecided]) if (a.rule, a.m) == ("passage", 1)]
     assert line.cacc["keyword"].mean == 0.0
-    spread = [{**r, "per_source": 2} for r in ROWS]
-    assert all(line.cacc == {} for line in summarise_retrieval(spread, [certificate(0, {1: 1.0})]))
+    for part in (spread := row(0, {1: 1}))["measured"]:
+        part["votes"] = [{**vote, "displaced": None} for vote in part["votes"]]  # no certificate can cover it
+    [line, _] = summarise_retrieval([spread], [certificate(0, {1: 1.0})])
+    assert (line.cacc, line.displaced) == ({}, None)
 
 
 def test_the_table_says_what_was_measured_and_that_it_is_no_bound() -> None:

@@ -107,14 +107,13 @@ _MEASURED: dict[str, Any] = {
     "per_source": None,
     "sites": 1,
     "corpus_size": 9,
-    "clean": "c",
+    "clean": {"passage": "c"},
     "measured": [
         {
             "m": 1,
             "planted_passages": 1,
             "found": 1,
-            "displaced": 1,
-            "votes": [{"rule": "passage", "groups": 2, "owned": 1}],
+            "votes": [{"rule": "passage", "groups": 2, "owned": 1, "displaced": 1}],
             "passages": [{"id": "p0", "planted": True}],
         }
     ],
