@@ -44,7 +44,7 @@ from robustrag_integrations.defenses.registry import method_of
 from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.errors import QuorumError
 from robustrag_integrations.models.base import DecodingModel, repeats_of
-from robustrag_integrations.models.capabilities import Capabilities
+from robustrag_integrations.models.capabilities import Capabilities, described_together
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
 from robustrag_integrations.plans.performers import DecodingPerformer
 from robustrag_integrations.plans.requests import Plan
@@ -278,7 +278,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
             model.codec if model is not None else None,
             self.min_radius,
             self._caveats,
-            capabilities=lambda: calls.described if calls is not None else {},
+            capabilities=lambda: described_together(*(c.described for c in (calls, final) if c is not None)),
             repeats=lambda: self._repeats(calls, final),
             accept_sampling=self.accept_sampling,
             prime=self.prime,

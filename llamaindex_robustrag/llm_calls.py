@@ -24,7 +24,7 @@ from llamaindex_robustrag.parameters import parameters_sent, without_parameters,
 from llamaindex_robustrag.replies import Streamed, response_of
 from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.models.capabilities import PROBE, Capabilities, Probe, Refused
+from robustrag_integrations.models.capabilities import PROBE, Capabilities, Probe, Refused, described
 from robustrag_integrations.models.refused import SYSTEM
 from robustrag_integrations.replies.reply import Piece
 from robustrag_integrations.reply_text.reasoning import parts_of
@@ -78,6 +78,12 @@ class PlainCalls:
     def repeats(self) -> Repeats:
         """Whether the model repeats itself, as far as is known by now."""
         return llm_repeats(self._llm, self._kwargs, self.refused)
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What goes out and what the model refuses, where anything that could be left out is sent; JSON-safe."""
+        sent = self.sent(self.refused)
+        return described(sent, self.refused) if sent or self.refused else {}
 
     def sent(self, refused: Refused) -> tuple[str, ...]:
         """The parameters that go out and could be left out; a message of the system among them."""

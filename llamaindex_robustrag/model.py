@@ -20,7 +20,7 @@ from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.models.base import Response, Role, TextModel
 from robustrag_integrations.models.call_threads import CallThreads
 from robustrag_integrations.models.callable import TRANSIENT, CallableModel
-from robustrag_integrations.models.capabilities import Capabilities, described
+from robustrag_integrations.models.capabilities import Capabilities, described_together
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
 
@@ -130,9 +130,7 @@ class LlamaIndexModel(TextModel):
     @property
     def capabilities(self) -> dict[str, Any]:
         """Which parameters go out, and which the models were found to refuse; empty if there are none."""
-        sent = {name for calls in self._calls for name in calls.sent(calls.refused)}
-        refused = {name for calls in self._calls for name in calls.refused}
-        return described(sent, refused) if sent or refused else {}
+        return described_together(*(calls.described for calls in self._calls))
 
     @property
     def description(self) -> str:

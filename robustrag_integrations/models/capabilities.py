@@ -185,6 +185,12 @@ def described(sent: Collection[str], refused: Collection[str]) -> dict[str, Any]
     return {"sent": sorted(sent), "refused": sorted(refused)}
 
 
+def described_together(*known: Mapping[str, Any]) -> dict[str, Any]:
+    """What goes out to, and is refused by, any of several models."""
+    names = dict.fromkeys(name for one in known for name in one)
+    return {name: sorted({item for one in known for item in one.get(name, ())}) for name in names}
+
+
 def left_out(asked: Collection[str], refused: Refused) -> tuple[str, ...]:
     """The warning that something which was asked for is missing.
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Any
 
 from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.models.base import FinalAnswers, Response, Role, TextModel, repeats_of
+from robustrag_integrations.models.capabilities import described_together
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
 
@@ -48,6 +50,11 @@ class TwoModels(TextModel):
     def warnings(self) -> tuple[str, ...]:
         """Those of both, each once."""
         return tuple(dict.fromkeys((*self._reader.warnings, *self._writer.warnings)))
+
+    @property
+    def capabilities(self) -> Mapping[str, Any]:
+        """What goes out to either, and what either refuses."""
+        return described_together(self._reader.capabilities, self._writer.capabilities)
 
     @property
     def description(self) -> str:

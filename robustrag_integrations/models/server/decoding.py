@@ -24,6 +24,7 @@ import numpy as np
 from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.errors import ModelError, QuorumError
 from robustrag_integrations.models.base import DecodingModel, DecodingSession, Distributions, Opening, Response
+from robustrag_integrations.models.capabilities import without
 from robustrag_integrations.models.local.encoding import PromptEncoder
 from robustrag_integrations.models.server.connection import ServerError
 from robustrag_integrations.models.server.dialects import DIALECTS, Dialect
@@ -188,7 +189,10 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
                 "extra_body": {**dialect.lists(count), **self._one_token["extra_body"]},
             }
             read = functools.partial(self._read_tokens, dialect, len(ids), count)  # may have to learn all tokens' texts
-            return await self._connection.reply(request, largest_reply(request), read, at_once=0)
+            largest = largest_reply(request)
+            return await self._capabilities.acall(
+                lambda refused: self._connection.reply(without(request, refused), largest, read, at_once=0), self._probe
+            )
         except ServerError as error:
             failed = _explained(self._shown(error), error.status, count)
         except Exception as error:

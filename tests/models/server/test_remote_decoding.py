@@ -543,3 +543,20 @@ def test_a_setting_that_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None
 def test_a_tokenizer_that_is_not_there_is_named() -> None:
     with pytest.raises(ModelError, match="tokenizer="):
         RemoteDecodingModel("./no-such-folder", "http://127.0.0.1:9/v1")
+
+
+def test_a_server_that_refuses_a_temperature_and_a_seed_is_asked_without() -> None:
+    with served(top_logprobs=400, seed=3) as (server, model):
+        answer = server._reply
+
+        def strict(request: dict[str, Any]) -> Any:
+            named = [name for name in ("temperature", "seed") if name in request]
+            if named:
+                return Reply(f"Unsupported parameter: '{named[0]}'", status=400)
+            return answer({**request, "temperature": 0, "logprobs": request.get("logprobs", 1)})
+
+        server._reply = strict
+        found = answered(model)
+        assert model.capabilities["refused"] == ["seed", "temperature"]
+        assert all("temperature" not in request for request in server.requests[-10:])
+    assert (found.text, found.radius) == (local().text, local().radius)
