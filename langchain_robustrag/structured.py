@@ -13,7 +13,7 @@ from typing import Any, Literal, cast
 from langchain_core.exceptions import OutputParserException
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage
-from langchain_core.output_parsers import JsonOutputParser, StrOutputParser
+from langchain_core.output_parsers import PydanticOutputParser, StrOutputParser
 from langchain_core.output_parsers.openai_tools import JsonOutputToolsParser
 from langchain_core.prompt_values import ChatPromptValue, PromptValue, StringPromptValue
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
@@ -140,7 +140,7 @@ def refuse_structured(llm: Any, argument: str = "llm") -> None:
     if not isinstance(llm, Runnable):
         return
     for model, bound in wrapped_models(llm):
-        if _MARK in bound or isinstance(model, (JsonOutputParser, JsonOutputToolsParser)):
+        if _MARK in bound or isinstance(model, (PydanticOutputParser, JsonOutputToolsParser)):
             raise TypeError(
                 f"{argument} gives structured output, so that every group would fill in the schema, and keywords were "
                 f"its fields. Give the model itself, and the schema as output_schema=...: the final call alone is "

@@ -83,17 +83,17 @@ class ToolResults:
             return result
         try:
             if not isinstance(result, list):
-                return (yield from self._item(call, result))
+                raw = None if isinstance(call.returned, BaseMessage) else call.returned
+                return (yield from self._item(call, result, raw))
             read: list[Any] = []
             for item in result:
-                read += [(yield from self._item(call, item))]
+                read += [(yield from self._item(call, item, None))]
             return read
         except UnreadableError as error:
             return _refused(call, str(error))
 
-    def _item(self, call: ToolCall, result: Any) -> Asking:
+    def _item(self, call: ToolCall, result: Any, raw: Any) -> Asking:
         if isinstance(result, BaseMessage):
-            raw = None if isinstance(call.returned, BaseMessage) or _holds_messages(call.returned) else call.returned
             return (yield from self._message(call, result, raw))
         return (yield from self._command(call, result))
 
@@ -217,11 +217,6 @@ def _pairs(update: Any) -> tuple[list[tuple[Any, Any]] | None, Any]:
 
 def _is_messages(value: Any) -> bool:
     return any(isinstance(item, BaseMessage) for item in _listed(value))
-
-
-def _holds_messages(value: Any) -> bool:
-    """Whether a tool returned messages or commands of its own making."""
-    return any(isinstance(item, BaseMessage) or hasattr(item, "goto") for item in _listed(value))
 
 
 def _listed(value: Any) -> list[Any]:

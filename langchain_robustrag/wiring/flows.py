@@ -31,7 +31,15 @@ from langchain_robustrag.graph import RobustNode
 from langchain_robustrag.retrieval import RobustRetrievalChain
 from langchain_robustrag.runnable import RobustDocuments
 from langchain_robustrag.wiring.holdings import closure, is_library, reach
-from langchain_robustrag.wiring.kinds import is_model, is_ours, is_source, loaded, reads_queries_alone
+from langchain_robustrag.wiring.kinds import (
+    CALLABLE_NODES,
+    TOOL_NODES,
+    is_model,
+    is_ours,
+    is_source,
+    loaded,
+    reads_queries_alone,
+)
 from langchain_robustrag.wiring.words import all_words
 from robustrag_integrations.undefended import Finding
 
@@ -176,8 +184,7 @@ class Walk:
 
 def _is_other_node(function: object, value: object) -> bool:
     """Whether LangGraph's own code holds a node, which is looked at by itself."""
-    nodes = loaded(("langgraph._internal._runnable", "RunnableCallable"), ("langgraph.prebuilt.tool_node", "ToolNode"))
-    return is_library(function) and isinstance(value, nodes)
+    return is_library(function) and isinstance(value, loaded(*CALLABLE_NODES, *TOOL_NODES))
 
 
 def _sequence(walk: Walk, thing: RunnableSequence[Any, Any], given: Flow, path: str) -> Flow:

@@ -15,12 +15,11 @@ from langchain_robustrag.graph import RobustNode
 from langchain_robustrag.runnable import RobustDocuments
 from langchain_robustrag.wiring.flows import CLEAN, Flow, Walk
 from langchain_robustrag.wiring.holdings import reach
-from langchain_robustrag.wiring.kinds import is_ours, is_source, loaded
+from langchain_robustrag.wiring.kinds import CALLABLE_NODES, is_ours, is_source, loaded
 from langchain_robustrag.wiring.tools import is_tool_node, tool_node_flow
 from langchain_robustrag.wiring.words import all_words
 
 _GRAPHS = ("langgraph.pregel", "Pregel"), ("langgraph.graph.state", "StateGraph")
-_CALLABLE = ("langgraph._internal._runnable", "RunnableCallable"), ("langgraph.utils.runnable", "RunnableCallable")
 
 
 def is_graph(thing: object) -> bool:
@@ -30,7 +29,7 @@ def is_graph(thing: object) -> bool:
 
 def is_callable_node(thing: object) -> bool:
     """Whether it is LangGraph's wrapper around a function."""
-    return isinstance(thing, loaded(*_CALLABLE))
+    return isinstance(thing, loaded(*CALLABLE_NODES))
 
 
 def callable_flow(walk: Walk, thing: Any, given: Flow, path: str) -> Flow:

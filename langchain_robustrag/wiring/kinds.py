@@ -14,6 +14,11 @@ from langchain_robustrag.retrieval import RobustRetrievalChain
 from langchain_robustrag.runnable import RobustDocuments
 from langchain_robustrag.tool import RobustRetrieverTool
 
+TOOL_NODES = ("langgraph.prebuilt.tool_node", "ToolNode"), ("langchain.tools.tool_node", "_ToolNode")
+CALLABLE_NODES = (
+    ("langgraph._internal._runnable", "RunnableCallable"),
+    ("langgraph.utils.runnable", "RunnableCallable"),
+)
 _LOADERS = ("langchain_core.document_loaders.base", "BaseLoader")
 _CLIENTS = (
     ("openai", "OpenAI"),

@@ -17,7 +17,7 @@ from langchain_core.tools import BaseTool
 from langchain_robustrag.tool import RobustRetrieverTool
 from langchain_robustrag.wiring.flows import CLEAN, Flow, Walk, named
 from langchain_robustrag.wiring.holdings import closure, code_names, only_written, reach
-from langchain_robustrag.wiring.kinds import is_model, is_ours, is_source, loaded
+from langchain_robustrag.wiring.kinds import TOOL_NODES, is_model, is_ours, is_source, loaded
 
 _PURE = frozenset(
     {"math", "cmath", "statistics", "datetime", "decimal", "fractions", "numbers", "random", "secrets", "operator"}
@@ -133,7 +133,7 @@ def tool_node_flow(walk: Walk, node: Any, given: Flow, path: str) -> Flow:
 
 def is_tool_node(thing: object) -> bool:
     """Whether it is LangGraph's node of tools."""
-    return isinstance(thing, loaded(("langgraph.prebuilt.tool_node", "ToolNode")))
+    return isinstance(thing, loaded(*TOOL_NODES))
 
 
 def _functions(tool: BaseTool) -> list[Any]:

@@ -38,10 +38,10 @@ from langchain_classic.chains import RetrievalQA, create_history_aware_retriever
 from langchain_classic.chains.combine_documents import create_stuff_documents_chain
 from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, MessagesState, StateGraph
-from langgraph.prebuilt import ToolNode
 
 from langchain_robustrag.classic import RobustDocumentsChain
 from langchain_robustrag.middleware import RobustRetrievalMiddleware
+from tests.langchain.tool_nodes import ToolNode
 
 pytestmark = pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainBetaWarning")
 RETRIEVER = ListRetriever(documents=truthful())
