@@ -42,6 +42,7 @@ from robustrag_integrations.models.time_limits import astream_within, await_with
 from robustrag_integrations.plans.requests import Ask, Reply, Request
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.redaction import in_one_line, presentable, secrets_of
+from robustrag_integrations.replies.refusals import without_secrets
 from robustrag_integrations.replies.reply import Piece
 
 if TYPE_CHECKING:
@@ -203,7 +204,7 @@ class CallPerformer:
         config = _watched(self._final(), streamed.seen)
         for chunk in self._threads.stream(self.calls.timeout, asking.stream(value, config)):
             yield from streamed.pieces_of(chunk)
-        yield from streamed.end()
+        yield from map(self._safe, streamed.end())
 
     async def _apieces(self, prompt: Prompt, refused: Refused) -> AsyncGenerator[Piece, None]:
         streamed = Streamed(Seen())
@@ -219,7 +220,10 @@ class CallPerformer:
                 for piece in streamed.pieces_of(chunk):
                     yield piece
         for piece in streamed.end():
-            yield piece
+            yield self._safe(piece)
+
+    def _safe(self, piece: Piece) -> Piece:
+        return piece if isinstance(piece, str) else without_secrets(piece, self.calls.llm)
 
     @property
     def _threads(self) -> CallThreads:
@@ -283,7 +287,7 @@ class CallPerformer:
         seen = Seen()
         asking, value = self.calls.asking(prompt, refused)
         said = self._threads.call(self.calls.timeout, asking.invoke, value, _watched(config, seen))
-        return response_of(said, seen.ending)
+        return without_secrets(response_of(said, seen.ending), self.calls.llm)
 
     async def _ainvoke(self, prompt: Prompt, config: RunnableConfig, trying: AsyncRetrying | None = None) -> Response:
         trying = trying or self._async_retrying()
@@ -299,7 +303,7 @@ class CallPerformer:
         seen = Seen()
         asking, value = self.calls.asking(prompt, refused)
         said = await self._ainvoked(asking, value, _watched(config, seen))
-        return response_of(said, seen.ending)
+        return without_secrets(response_of(said, seen.ending), self.calls.llm)
 
     async def _ainvoked(self, asking: Runnable[Any, Any], value: Any, config: RunnableConfig) -> Any:
         if self.calls.synchronous:

@@ -22,6 +22,7 @@ from robustrag_integrations.models.call_threads import CallThreads
 from robustrag_integrations.models.time_limits import astream_within, await_within, checked_timeout
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.redaction import in_one_line, presentable, secrets_of
+from robustrag_integrations.replies.refusals import without_secrets
 from robustrag_integrations.replies.reply import Ending, Piece
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ class CallableModel(TextModel):
             return
         with self._slots:
             try:
-                yield from map(_checked_piece, stream_again(lambda: self._pieces(prompt), self._retrying()))
+                yield from map(self._checked_piece, stream_again(lambda: self._pieces(prompt), self._retrying()))
                 return
             except INTERRUPTS:
                 raise
@@ -168,7 +169,7 @@ class CallableModel(TextModel):
                     astream_again(lambda: self._apieces_made(prompt), self._async_retrying())
                 ) as pieces:
                     async for piece in pieces:
-                        yield _checked_piece(piece)
+                        yield self._checked_piece(piece)
                 return
             except INTERRUPTS:
                 raise
@@ -188,9 +189,32 @@ class CallableModel(TextModel):
         assert self._stream_fn is not None  # noqa: S101 - the streams took the other way
         return self._stream_fn(prompt.text)
 
+    def _checked(self, said: Any) -> Response:
+        """What a function returned, as a `Response`."""
+        if isinstance(said, str):
+            return Response(said)
+        if not isinstance(said, Response):
+            kind = type(said).__name__
+            raise ModelError(f"the model function must return a str or a Response, got {kind}: {said!r:.60}")
+        return without_secrets(said, *self._functions)
+
+    def _checked_piece(self, piece: Any) -> Piece:
+        if isinstance(piece, str):
+            return piece
+        if not isinstance(piece, Ending):
+            kind = type(piece).__name__
+            raise ModelError(
+                f"the model's stream must give pieces of type str, and an Ending last, got {kind}: {piece!r:.60}"
+            )
+        return without_secrets(piece, *self._functions)
+
+    @property
+    def _functions(self) -> tuple[Any, ...]:
+        return (self._fn, self._async_fn, self._stream_fn, self._async_stream_fn)
+
     def _secrets(self) -> tuple[str, ...]:
         """What must not be read in an error: the keys of the clients that the functions use."""
-        return secrets_of(self._fn, self._async_fn, self._stream_fn, self._async_stream_fn)
+        return secrets_of(*self._functions)
 
     def _final_failure(self, error: BaseException) -> ModelError:
         secrets = self._secrets()
@@ -204,7 +228,7 @@ class CallableModel(TextModel):
     def _respond(self, prompt: str, stopped: threading.Event) -> Response:
         trying = self._retrying(stopped, self._retry_on)
         try:
-            return _checked(trying(self._call, prompt))
+            return self._checked(trying(self._call, prompt))
         except INTERRUPTS:
             raise
         except BaseException as error:
@@ -218,7 +242,7 @@ class CallableModel(TextModel):
     async def _arespond(self, prompt: str) -> Response:
         trying = self._async_retrying(self._retry_on)
         try:
-            return _checked(await trying(self._acall, prompt))
+            return self._checked(await trying(self._acall, prompt))
         except INTERRUPTS:
             raise
         except BaseException as error:
@@ -263,28 +287,10 @@ class CallableModel(TextModel):
         return retry_policy(is_worth_it, self._attempts, self._wait, self._max_wait)
 
 
-def _checked(said: Any) -> Response:
-    """What a function returned, as a `Response`."""
-    if isinstance(said, str):
-        return Response(said)
-    if not isinstance(said, Response):
-        raise ModelError(f"the model function must return a str or a Response, got {type(said).__name__}: {said!r:.60}")
-    return said
-
-
-def _checked_piece(piece: Any) -> Piece:
-    if not isinstance(piece, (str, Ending)):
-        raise ModelError(
-            f"the model's stream must give pieces of type str, and an Ending last, got {type(piece).__name__}: "
-            f"{piece!r:.60}"
-        )
-    return piece
-
-
 def _pieces_of(response: Response) -> Iterator[Piece]:
-    if response.text is None:
+    if response.text is None and response.refusal is None:
         raise ModelError(f"the final call failed: {response.error}")
-    yield response.text
+    yield response.text or ""
     yield response
 
 

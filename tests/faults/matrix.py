@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from robustrag_integrations import ModelError, QuorumError
-from robustrag_integrations.plans.asking import LONGEST_RESPONSE
+from robustrag_integrations.replies.reading import LONGEST_RESPONSE
 from tests.faults.clients import GROUPS, Client, client_of
 from tests.faults.misbehaviour import EMPTY, FAULTS, LARGE, MANY, MOVED, NEVER, SLOW_STREAM, Fault
 from tests.helpers.openai_server import LoopbackServer, Reply, obedient_reader

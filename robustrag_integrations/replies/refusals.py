@@ -1,0 +1,18 @@
+"""The words of a refusal, which reports show, without what must not be read in them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeVar
+
+from robustrag_integrations.redaction import redacted, secrets_of
+from robustrag_integrations.replies.reply import Ending
+
+AnyEnding = TypeVar("AnyEnding", bound=Ending)
+
+
+def without_secrets(reply: AnyEnding, *clients: object) -> AnyEnding:
+    """The reply, its refusal without the keys of the clients that were refused: servers echo what they were sent."""
+    if reply.refusal is None:
+        return reply
+    return replace(reply, refusal=redacted(reply.refusal, secrets_of(*clients)))
