@@ -20,6 +20,7 @@ from robustrag_integrations.keywords import KeywordExtractor
 from robustrag_integrations.passages import GroupBy
 from robustrag_integrations.prompts import PromptSet, Task
 from robustrag_integrations.replies.reading import CutReplies
+from robustrag_integrations.votes import Below, Copies, Weights
 
 EXTRA_PROMPTS = {"keyword": "keywords", "no_retrieval": None}  # prompts of a `PromptSet`, and what they must name
 
@@ -48,7 +49,11 @@ class RobustOptions(MethodOptions, total=False):
     aggregation: str
     group_by: GroupBy | None
     group_size: int
+    copies: Copies
+    weights: Weights | None
+    min_groups: int
     min_radius: int
+    below: Below
     accept_sampling: bool
     prime: bool | int
     citation_markers: bool

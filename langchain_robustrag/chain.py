@@ -22,8 +22,9 @@ from robustrag_integrations.defenses.registry import method_of
 from robustrag_integrations.defenses.voting.options import check_choices
 from robustrag_integrations.models.base import DecodingModel
 from robustrag_integrations.models.time_limits import checked_timeout
-from robustrag_integrations.passages import GroupBy, grouping_of
+from robustrag_integrations.passages import GroupBy
 from robustrag_integrations.plans.priming import prime_from
+from robustrag_integrations.votes import Below, Copies, VoteRules, Weights
 
 
 def create_robust_documents_chain(
@@ -33,7 +34,11 @@ def create_robust_documents_chain(
     aggregation: str = "keyword",
     group_by: GroupBy | None = None,
     group_size: int = 1,
+    copies: Copies = "report",
+    weights: Weights | None = None,
+    min_groups: int = 0,
     min_radius: int = 0,
+    below: Below = "abstain",
     accept_sampling: bool = False,
     prime: bool | int = False,
     citation_markers: bool = False,
@@ -72,8 +77,13 @@ def create_robust_documents_chain(
             metadata entry (`"author"`), or a function from a `Passage` (`text`, `source`, `metadata`) to a key.
             Documents without one share a group.
         group_size: how many adjacent documents share a group, in place of `group_by`.
-        min_radius: an answer with a smaller radius is withheld; an abstention that says why takes its place. Nothing
-            is streamed before the radius is known.
+        copies: `"report"` names groups with the same text in a warning; with `"one_vote"`, of those that also answer
+            the same, one counts.
+        weights: how many votes an origin has: a mapping from its name to a whole number, or a function; 0 leaves it
+            out. The radius counts votes then. Keyword and voting.
+        min_groups: with fewer groups there is no answer; an abstention that says why takes its place.
+        min_radius: nor with a smaller radius. Nothing is streamed before the radius is known.
+        below: `"raise"` raises TooFewVotesError in place of that abstention.
         prime: ask once without passages before the groups, so that a server that caches prompts has what they begin
             with; True where that is long enough to pay, a number for the least number of characters.
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
@@ -144,9 +154,9 @@ def create_robust_documents_chain(
         "output_schema": output_schema,
     }
     checked = checked_settings(method, settings, [name for name, value in besides.items() if value is not None])
-    group_by = grouping_of(group_size, group_by)
+    rules = VoteRules(group_size, group_by, copies, weights, min_groups, min_radius, below)
+    method.load().check_rules(rules)
     check_at_least(1, max_concurrency=max_concurrency, attempts=attempts)
-    check_at_least(0, min_radius=min_radius)
     check_flag(accept_sampling=accept_sampling)
     name = document_variable_name
     if prompt is not None:
@@ -165,7 +175,7 @@ def create_robust_documents_chain(
         aggregation=aggregation,
         settings=checked,
         isolation=Isolation(group_size, group_by, document_prompt or DEFAULT_DOCUMENT_PROMPT, document_separator),
-        min_radius=min_radius,
+        rules=rules,
         accept_sampling=accept_sampling,
         prime=prime_from(prime),
         citation_markers=citation_markers,

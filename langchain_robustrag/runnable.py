@@ -50,6 +50,7 @@ from robustrag_integrations.plans.performers import DecodingPerformer
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 from robustrag_integrations.prompts import PromptSet, PromptTemplate, agreed_context
+from robustrag_integrations.votes import VoteRules
 
 REPORT_EVENT = "robustrag_report"
 
@@ -88,7 +89,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
     aggregation: str = "keyword"
     settings: Any
     isolation: SkipValidation[Isolation]
-    min_radius: int = 0
+    rules: SkipValidation[VoteRules] = Field(default_factory=VoteRules)
     accept_sampling: bool = False
     prime: int = 0
     citation_markers: bool = False
@@ -273,10 +274,9 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
             question,
             groups,
             choices,
-            self.isolation.group_by,
+            self.rules,
             (*self._caveats(), *few_documents(groups)),
             model.codec if model is not None else None,
-            self.min_radius,
             self._caveats,
             capabilities=lambda: described_together(*(c.described for c in (calls, final) if c is not None)),
             repeats=lambda: self._repeats(calls, final),

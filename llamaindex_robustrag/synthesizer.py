@@ -35,7 +35,7 @@ from llama_index.core.types import RESPONSE_TEXT_TYPE
 from llamaindex_robustrag.aggregations import method_and_settings
 from llamaindex_robustrag.caveats import conversation_caveats, decoding_caveats, few_nodes_caveats
 from llamaindex_robustrag.conversation import from_conversation, with_aside
-from llamaindex_robustrag.grouping import GroupedNodes, GroupNodesBy, check_group_by, group_nodes, group_texts
+from llamaindex_robustrag.grouping import GroupedNodes, GroupNodesBy, group_nodes, group_texts
 from llamaindex_robustrag.llm_calls import plain_llm
 from llamaindex_robustrag.local import TextModelLLM, local_model_of
 from llamaindex_robustrag.model import CallPolicy, LlamaIndexModel
@@ -46,7 +46,7 @@ from llamaindex_robustrag.streaming_flag import StreamingFlag
 from llamaindex_robustrag.supporting import supporting_nodes
 from llamaindex_robustrag.user_prompts import USER_KEYS, UserPrompts, UserTemplate, check_template
 from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.checks import check_at_least, check_flag
+from robustrag_integrations.checks import check_flag
 from robustrag_integrations.defenses.base import MethodSettings, PlanInput
 from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.display import printable
@@ -60,6 +60,7 @@ from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.plans.spending import with_spending
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 from robustrag_integrations.prompts import Prompt, PromptSet, Task
+from robustrag_integrations.votes import Below, Copies, VoteRules, Weights
 
 _log = logging.getLogger(__name__)
 _dispatcher = instrumentation.get_dispatcher(__name__)  # type: ignore[attr-defined]
@@ -91,8 +92,13 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         prompt_helper: knows what fits into the window; passages are cut within a group, never repacked across groups.
         group_by: what has one vote: `"origin"` (a file, page or source document), `"site"`, `"passage"` (each node),
             the name of a metadata entry, or a function from a `NodeWithScore` to a key.
-        min_radius: an answer with a smaller radius is withheld; an abstention that says why takes its place. Nothing
-            is streamed before the radius is known.
+        copies: `"report"` names groups with the same text in a warning; with `"one_vote"`, of those that also answer
+            the same, one counts.
+        weights: how many votes an origin has: a mapping from its name to a whole number, or a function; 0 leaves it
+            out. The radius counts votes then. Keyword and voting.
+        min_groups: with fewer groups there is no answer; an abstention that says why takes its place.
+        min_radius: nor with a smaller radius. Nothing is streamed before the radius is known.
+        below: `"raise"` raises TooFewVotesError in place of that abstention.
         prime: ask once without passages before the groups, so that a server that caches prompts has what they begin
             with; True where that is long enough to pay, a number for the least number of characters.
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
@@ -137,7 +143,11 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         callback_manager: CallbackManager | None = None,
         prompt_helper: PromptHelper | None = None,
         group_by: GroupNodesBy = "origin",
+        copies: Copies = "report",
+        weights: Weights | None = None,
+        min_groups: int = 0,
         min_radius: int = 0,
+        below: Below = "abstain",
         accept_sampling: bool = False,
         prime: bool | int = False,
         citation_markers: bool = False,
@@ -151,8 +161,6 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         retry_on: tuple[type[Exception], ...] = TRANSIENT,
         **settings: Any,
     ) -> None:
-        check_group_by(group_by)
-        check_at_least(0, min_radius=min_radius)
         check_flag(accept_sampling=accept_sampling)
         self._settings: Any  # a dataclass, one type per method
         self._method, self._settings = method_and_settings(aggregation, settings)
@@ -161,7 +169,8 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         super().__init__(llm=given, prompt_helper=prompt_helper, streaming=streaming, output_cls=output_cls)
         self._callback_manager = callback_manager or Settings.callback_manager
         self._group_by = group_by
-        self._min_radius = min_radius
+        self._rules = VoteRules(1, group_by, copies, weights, min_groups, min_radius, below)  # type: ignore[arg-type]
+        self._method.load().check_rules(self._rules)
         self._accept_sampling = accept_sampling
         self._prime = prime_from(prime)
         self._markers = citation_markers
@@ -389,10 +398,9 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             query,
             grouped.groups,
             choices if choices is not None else self._choices,
-            grouped.by,
+            self._rules,
             (*self._caveats(), *few_nodes_caveats(grouped.groups)),
             self._local.codec if self._local is not None else None,
-            self._min_radius,
             self._caveats,
             capabilities=lambda: self._model.capabilities if self._local is None else {},
             repeats=self._repeats,

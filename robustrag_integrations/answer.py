@@ -13,7 +13,7 @@ from robustrag_integrations.json_values import plain, restored
 from robustrag_integrations.usage import Spending, Usage, tokens_in_words
 from robustrag_integrations.words import loss_in_words, radius_in_words, repeats_in_words
 
-GroupStatus = Literal["supports", "partial", "left_out", "outvoted", "abstained", "failed"]
+GroupStatus = Literal["supports", "partial", "left_out", "outvoted", "abstained", "copy", "failed"]
 STATUSES: tuple[GroupStatus, ...] = get_args(GroupStatus)
 
 SCHEMA = "robustrag/answer/1"
@@ -29,8 +29,8 @@ class GroupReport:
         passage_ids: the ids of its passages, in rank order.
         origins: where its passages are from, as their metadata spells it, without repeats.
         status: `supports` the answer; says part of it (`partial`); was `left_out`, so that enough groups
-            agree with it, though the answer does not say so; was `outvoted`; `abstained`; or `failed` (counted as an
-            abstention).
+            agree with it, though the answer does not say so; was `outvoted`; `abstained`; is a `copy` of
+            another group's text with the same reply, which counts once; or `failed` (counted as an abstention).
         response: its isolated response. For decoding aggregation: the answer up to where this group would have gone
             on differently, and its own next token.
         keywords: keyword aggregation: the keywords counted for this group, sorted.
@@ -43,6 +43,8 @@ class GroupReport:
         note: why its response does not count, or not in full, where the model did not fail: it was cut, or refused.
         reasoning_chars: how many characters of reasoning came with its response; they count for nothing.
         usage: tokens of its isolated calls; what is not known is None. Reports that differ in it alone are equal.
+        votes: how many votes it has.
+        copy_of: the group that it is a copy of.
     """
 
     index: int
@@ -60,6 +62,8 @@ class GroupReport:
     note: str | None = None
     reasoning_chars: int = 0
     usage: Usage = field(default=Usage(), compare=False)
+    votes: int = 1
+    copy_of: int | None = None
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,7 @@ class RobustAnswer:
         settings: the defence's settings, JSON-safe; holds the extractor's fingerprint where one was used.
         evidence: what decided: keyword counts and threshold, vote counts, or decoding gaps; JSON-safe.
         margin_unit: what a group's `margin` counts.
+        radius_unit: what the radius counts: `groups`, or `votes` where groups have several (`VoteRules.weights`).
         reasoning_chars: how many characters of reasoning came with the replies; they count for nothing and are shown
             nowhere.
         model_calls: prompts sent to the model (text models) or rows of the decoding session (local decoding).
@@ -98,6 +103,7 @@ class RobustAnswer:
     settings: Mapping[str, Any] = field(default_factory=dict)
     evidence: Mapping[str, Any] = field(default_factory=dict)
     margin_unit: str = "groups"
+    radius_unit: str = "groups"
     model_calls: int = 0
     determinism: Determinism = UNKNOWN
     reasoning_chars: int = 0
@@ -155,12 +161,17 @@ class RobustAnswer:
         """
         return marked_text(self.text, self.citations)
 
+    @property
+    def _whole(self) -> int:
+        """All groups, or all votes, in the unit of the radius."""
+        return sum(g.votes for g in self.groups) if self.radius_unit == "votes" else len(self.groups)
+
     def explain(self) -> str:
         """A readable account for a terminal; hostile characters in responses are neutralised."""
         lines = [
             f"Question: {printable(self.query, 200)}",
             f"Answer:   {printable(self.text, 400)}",
-            f"Radius:   {self.radius}  ({radius_in_words(self.radius, len(self.groups))})",
+            f"Radius:   {self.radius}  ({radius_in_words(self.radius, self._whole, self.radius_unit)})",
             f"Defence:  {self.defense}, {len(self.groups)} groups, {self.model_calls} model calls",
             *_spending_lines(self.spending),
             *_determinism_lines(self.determinism),
@@ -203,6 +214,10 @@ def _row(group: GroupReport, unit: str) -> tuple[str, ...]:
         notes.append(group.error)
     if group.note:
         notes.append(group.note)
+    if group.copy_of is not None:
+        notes.append(f"copy of group {group.copy_of}")
+    if group.votes != 1:
+        notes.append(f"{group.votes} votes")
     if group.truncated:
         notes.append("passages cut to fit")
     return str(group.index), _names(group), group.status.replace("_", " "), group.response or "", "; ".join(notes)

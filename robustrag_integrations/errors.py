@@ -44,3 +44,15 @@ class QuorumError(ModelError):
             f"only {succeeded} of {total} groups could be asked, {needed} are needed (quorum). {listed}"
             f"{'; ...' if len(self.causes) > 5 else ''}. Lower `quorum` to answer from fewer."
         )
+
+
+class TooFewVotesError(RobustRAGError):
+    """There are fewer groups than `min_groups`, or the radius is below `min_radius`, and `below` is `"raise"`.
+
+    Attributes:
+        robustness: the report, a `RobustAnswer` that abstains.
+    """
+
+    def __init__(self, why: str, robustness: Any) -> None:
+        self.robustness = robustness
+        super().__init__(why)

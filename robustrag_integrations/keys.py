@@ -23,17 +23,19 @@ class Keys:
 
     Attributes:
         places: per item the number of its group, by first appearance. All items without a key share one group.
+        keys: per item its key, None without one.
         missing: per item why it has no key (`None`, or the name of an exception), or None if it has one.
     """
 
     places: tuple[int, ...]
+    keys: tuple[Hashable, ...]
     missing: tuple[str | None, ...]
 
 
 def keys_of(items: Iterable[T], key: Callable[[T], object]) -> Keys:
     """Compare items by a key; an item for which `key` raises, or gives something unusable, has none."""
     known: dict[Hashable, int] = {}
-    places, missing = [], []
+    places, keys, missing = [], [], []
     for item in items:
         reason = None
         try:
@@ -45,8 +47,9 @@ def keys_of(items: Iterable[T], key: Callable[[T], object]) -> Keys:
             found, reason = None, type(error).__name__
             place = known.setdefault(None, len(known))
         places.append(place)
+        keys.append(found)
         missing.append("None" if found is None and reason is None else reason)
-    return Keys(tuple(places), tuple(missing))
+    return Keys(tuple(places), tuple(keys), tuple(missing))
 
 
 def usable(key: object) -> Hashable:

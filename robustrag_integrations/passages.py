@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import ChainMap, Counter
+from collections import ChainMap
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -73,6 +73,9 @@ class PassageGroup:
         passages: in rank order.
         keyless: why these passages have no key, one word each, in the group of those without one.
         separator: the text between two passages.
+        key: what its passages have in common: the name of their origin, site or entry, or their key; None without one.
+        weight: how many votes it has (`VoteRules.weights`).
+        copy_of: the first group with the same text, where such groups have one vote (`VoteRules.copies`).
         ranks: the places (0-based) of its passages among all that were given.
     """
 
@@ -81,6 +84,9 @@ class PassageGroup:
     keyless: tuple[str, ...] = field(default=(), compare=False)
     separator: str = "\n\n"
     ranks: tuple[int, ...] = field(default=(), compare=False)
+    key: Hashable = field(default=None, compare=False)
+    weight: int = 1
+    copy_of: int | None = None
 
     @cached_property
     def text(self) -> str:
@@ -92,7 +98,7 @@ class PassageGroup:
         """Where the passages are from, as their metadata spells it, without repeats."""
         found: dict[Origin, str] = {}
         for passage in self.passages:
-            if (origin := _readable_origin(passage)) is not None:
+            if (origin := readable_origin(passage)) is not None:
                 found.setdefault(origin, origin.given)
         return tuple(found.values())
 
@@ -102,7 +108,7 @@ class PassageGroup:
         return not any(p.text.strip() for p in self.passages)
 
 
-def _readable_origin(passage: Passage) -> Origin | None:
+def readable_origin(passage: Passage) -> Origin | None:
     """The passage's origin; None, too, where its metadata fails when it is read."""
     try:
         return passage.origin
@@ -167,7 +173,12 @@ def isolate(
     if by == PASSAGE:
         runs = [items[i : i + group_size] for i in range(0, len(items), group_size)]
         return tuple(
-            PassageGroup(index, run, ranks=tuple(range(index * group_size, index * group_size + len(run))))
+            PassageGroup(
+                index,
+                run,
+                ranks=tuple(range(index * group_size, index * group_size + len(run))),
+                key=_origin_name(run),
+            )
             for index, run in enumerate(runs)
         )
     keys = passage_keys(items, by)
@@ -177,13 +188,19 @@ def isolate(
     return tuple(_keyed_group(index, items, ranks, keys) for index, ranks in enumerate(members.values()))
 
 
+def _origin_name(passages: Sequence[Passage]) -> str | None:
+    """The origin that all of these have in common."""
+    names = {origin.name if (origin := readable_origin(p)) else None for p in passages}
+    return names.pop() if len(names) == 1 else None
+
+
 def passage_keys(passages: Sequence[Passage], by: GroupBy) -> Keys:
     """Which of the passages share a group; each passage's key depends on that passage alone."""
     if by == PASSAGE:
-        return Keys(tuple(range(len(passages))), (None,) * len(passages))
+        return Keys(tuple(range(len(passages))), (None,) * len(passages), (None,) * len(passages))
     keys = keys_of(passages, _key_of(by))
     if by in (ORIGIN, SITE) and None not in keys.missing:
-        return Keys(tuple(range(len(passages))), keys.missing)
+        return Keys(tuple(range(len(passages))), keys.keys, keys.missing)
     return keys
 
 
@@ -205,7 +222,9 @@ def _key_of(by: GroupBy) -> Callable[[Passage], Hashable]:
 
 def _keyed_group(index: int, items: Sequence[Passage], ranks: Sequence[int], keys: Keys) -> PassageGroup:
     reasons = tuple(reason for rank in ranks if (reason := keys.missing[rank]) is not None)
-    return PassageGroup(index, tuple(items[rank] for rank in ranks), reasons, ranks=tuple(ranks))
+    return PassageGroup(
+        index, tuple(items[rank] for rank in ranks), reasons, ranks=tuple(ranks), key=keys.keys[ranks[0]]
+    )
 
 
 def grouping_of(group_size: int, by: GroupBy | None) -> GroupBy:
@@ -231,34 +250,3 @@ def grouping_of(group_size: int, by: GroupBy | None) -> GroupBy:
     if by == SITE:
         site_extractor()
     return by
-
-
-def grouping_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> list[str]:
-    """What a reader of the answer should know about how these groups came about; `by` is None if that is unknown."""
-    found = keyless_warnings(groups, by)
-    if by in (None, PASSAGE) and (most := max((len(g.passages) for g in groups), default=1)) > 1:
-        found.append(
-            f"groups of {most} adjacent passages: the radius is about replacing what is in a group; a passage put in "
-            "shifts which passages share one, and one such passage may change the answer. certify() counts that"
-        )
-    ids = [p.id for group in groups for p in group.passages]
-    if len(set(ids)) < len(ids):
-        found.append("some passages have the same id; they were kept apart, but reports cannot tell them apart by id")
-    return found
-
-
-def keyless_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> list[str]:
-    """How many passages have no origin or key, and why."""
-    reasons = Counter(reason for group in groups for reason in group.keyless)
-    if not reasons:
-        return []
-    total, missing = sum(len(group.passages) for group in groups), reasons.total()
-    if by in (ORIGIN, SITE) and missing == total:
-        return [
-            f"none of the {total} passages names its origin (file_path, source, url, ...), so each is a group: a text "
-            "cut into several passages has several votes, and one passage that names its origin would put the others "
-            "into one group; give each its source, or pass group_by='passage'"
-        ]
-    causes = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
-    what = f"group_by key ({causes})" if callable(by) else str(by)
-    return [f"{missing} of {total} passages have no {what}; they share one group"]

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 
-def radius_in_words(radius: int, groups: int) -> str:
-    """What a radius says about an answer from this many groups."""
+def radius_in_words(radius: int, whole: int, unit: str = "groups") -> str:
+    """What a radius says about an answer from this many groups, or from groups with this many votes."""
+    if unit == "votes":
+        if radius == 0:
+            return "no guarantee: replacing one group might change the answer"
+        return f"replacing groups with up to {radius} of {whole} votes cannot change this answer"
     if radius == 0:
         return "no guarantee: replacing one group might change the answer"
     replaced = "any one group" if radius == 1 else f"any {radius} groups"
-    return f"replacing {replaced} of the {groups} retrieved cannot change this answer"
+    return f"replacing {replaced} of the {whole} retrieved cannot change this answer"
 
 
 def repeats_in_words(model: str, why: str) -> str:

@@ -10,15 +10,8 @@ from robustrag_integrations.certification.cases import AttackMode, BenignCase, b
 from robustrag_integrations.certification.requests import Asking, Score
 from robustrag_integrations.certification.result import Certification, Estimate, PossibleResponse
 from robustrag_integrations.checks import check_at_least
-from robustrag_integrations.passages import (
-    PASSAGE,
-    GroupBy,
-    Passage,
-    as_passages,
-    grouping_of,
-    isolate,
-    keyless_warnings,
-)
+from robustrag_integrations.group_warnings import keyless_warnings
+from robustrag_integrations.passages import PASSAGE, GroupBy, Passage, as_passages, grouping_of, isolate
 
 ZERO_FOUND = "a response that scores 0 was found; the others were not examined"
 NOTHING_BENIGN = "no untouched group may be left: the attacker alone decides the answer"

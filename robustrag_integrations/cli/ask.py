@@ -122,6 +122,18 @@ def _add_retrieval(parser: argparse.ArgumentParser) -> None:
         "author",
     )
     group.add_argument(
+        "--copies",
+        choices=("report", "one_vote"),
+        default="report",
+        help="sources with the same text: report them (default), or count those that answer alike once",
+    )
+    group.add_argument(
+        "--min-groups", type=whole_number(0, 1000), default=0, metavar="N", help="abstain with fewer sources"
+    )
+    group.add_argument(
+        "--min-radius", type=whole_number(0, 1000), default=0, metavar="N", help="abstain below this radius"
+    )
+    group.add_argument(
         "--chunk-size",
         type=whole_number(50, 100_000),
         default=600,
@@ -216,8 +228,12 @@ def _defense(args: argparse.Namespace, name: str, model: TextModel) -> Defense:
         return made
     if METHODS[name].needs_probabilities and not isinstance(model, DecodingModel):
         raise UsageError(f"--defense {name} needs token probabilities, which {model.description} does not give")
-    made = METHODS[name].build(model, task=task, group_by=args.group_by, **given_thresholds(args, name))
+    made = METHODS[name].build(model, task=task, **_rules(args), **given_thresholds(args, name))
     return made
+
+
+def _rules(args: argparse.Namespace) -> dict[str, Any]:
+    return {name: getattr(args, name) for name in ("group_by", "copies", "min_groups", "min_radius")}
 
 
 def _advise(args: argparse.Namespace, answer: RobustAnswer, passages: Sequence[Passage]) -> None:

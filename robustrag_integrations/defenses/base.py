@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, overload
 
 from robustrag_integrations.answer import RobustAnswer
@@ -12,19 +12,20 @@ from robustrag_integrations.certification.cases import AttackMode
 from robustrag_integrations.certification.certify import CertificationRun
 from robustrag_integrations.certification.findings import Question
 from robustrag_integrations.certification.result import Certification
-from robustrag_integrations.checks import check_at_least, check_flag
+from robustrag_integrations.checks import check_flag
 from robustrag_integrations.defenses.registry import METHODS
 from robustrag_integrations.determinism import Promise, Repeats
 from robustrag_integrations.metrics import Metric, contains_answer, metric_name, references_of
 from robustrag_integrations.models.base import TextModel, TokenCodec, repeats_of
-from robustrag_integrations.passages import GroupBy, Passage, PassageGroup, grouping_of, isolate
+from robustrag_integrations.passages import GroupBy, Passage, PassageGroup
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
 from robustrag_integrations.plans.endings import (
-    abstaining_below,
+    too_few_groups,
     with_determinism,
     with_late_findings,
     with_markers,
     with_report_of_failure,
+    with_rules,
 )
 from robustrag_integrations.plans.performers import Performer, TextPerformer
 from robustrag_integrations.plans.priming import prime_from, primed
@@ -32,9 +33,12 @@ from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.plans.spending import with_spending
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 from robustrag_integrations.prompts import PromptSet
+from robustrag_integrations.votes import VoteRules
 
 if TYPE_CHECKING:
     from typing_extensions import TypedDict, Unpack
+
+    from robustrag_integrations.votes import VoteOptions
 
     class CertifyOptions(TypedDict, total=False):
         """The keyword arguments of `Defense.certify` besides the corruption size."""
@@ -74,10 +78,9 @@ class PlanInput:
         query: the question.
         groups: the isolated passages.
         choices: the options of a multiple-choice question; None for any other.
-        group_by: how the passages were grouped.
+        rules: how the passages were grouped and are counted.
         caveats: what is known beforehand to weaken the answer, in words; first among its warnings.
         codec: the model's tokens as text, for methods that decode.
-        min_radius: an answer with a smaller radius is withheld: an abstention takes its place.
         late_caveats: the same as known after the model was asked, in place of `caveats`.
         capabilities: what the model takes, as far as it is known after it was asked; in the answer's settings.
         repeats: whether the model repeats itself, as far as that is known after it was asked.
@@ -89,10 +92,9 @@ class PlanInput:
     query: str
     groups: tuple[PassageGroup, ...]
     choices: Sequence[str] | None = None
-    group_by: GroupBy | None = None
+    rules: VoteRules = field(default_factory=VoteRules)
     caveats: tuple[str, ...] = ()
     codec: TokenCodec | None = None
-    min_radius: int = 0
     late_caveats: Callable[[], Iterable[str]] = tuple
     capabilities: Callable[[], Mapping[str, Any]] = dict
     repeats: Callable[[], Repeats] = Repeats
@@ -102,7 +104,11 @@ class PlanInput:
 
     def __post_init__(self) -> None:
         check_query(self.query)
-        check_at_least(0, min_radius=self.min_radius)
+
+    @property
+    def group_by(self) -> GroupBy:
+        """What the passages were grouped by."""
+        return self.rules.by
 
 
 def check_query(query: str) -> None:
@@ -125,28 +131,40 @@ class Defense(ABC):
 
     Attributes:
         promise: what the method's radius fixes in a run whose model draws at random; None promises nothing then.
+        takes_weights: whether groups may have more votes than one.
+        rules: what one vote is, and how many are enough.
     """
 
     settings_type: ClassVar[type[MethodSettings]]
     promise: ClassVar[Promise | None] = None
+    takes_weights: ClassVar[bool] = False
     settings: Any  # of `settings_type`
 
     def __init__(
-        self,
-        *,
-        group_size: int = 1,
-        group_by: GroupBy | None = None,
-        min_radius: int = 0,
-        accept_sampling: bool = False,
-        prime: bool | int = False,
+        self, *, accept_sampling: bool = False, prime: bool | int = False, **rules: Unpack[VoteOptions]
     ) -> None:
-        check_at_least(0, min_radius=min_radius)
         check_flag(accept_sampling=accept_sampling)
+        self.rules = VoteRules(**rules)
+        self.check_rules(self.rules)
         self.prime = prime_from(prime)
-        self.group_size = group_size
-        self.group_by = grouping_of(group_size, group_by)
-        self.min_radius = min_radius
         self.accept_sampling = accept_sampling
+
+    @classmethod
+    def check_rules(cls, rules: VoteRules) -> None:
+        """Raise ValueError if the method cannot count votes by these rules."""
+        if rules.weights is not None and not cls.takes_weights:
+            able = " or ".join(m.class_name for m in METHODS.values() if m.load().takes_weights)
+            raise ValueError(f"{cls.__name__} does not take weights; use {able}")
+
+    @property
+    def group_by(self) -> GroupBy:
+        """What passages are grouped by."""
+        return self.rules.by
+
+    @property
+    def group_size(self) -> int:
+        """How many adjacent passages share a group."""
+        return self.rules.group_size
 
     def plan(self, query: str, passages: Iterable[str | Passage], *, choices: Sequence[str] | None = None) -> Plan:
         """The defence as a generator that yields requests and receives replies, for drivers of your own.
@@ -155,7 +173,7 @@ class Defense(ABC):
             TypeError, ValueError: the query or a passage is not text, or the query is empty.
         """
         check_query(query)
-        groups = isolate(passages, self.group_size, by=self.group_by)
+        groups = self.rules.isolate(passages)
         return self.whole_plan(self._inputs(query, groups, choices), self.settings)
 
     def answer(
@@ -343,10 +361,11 @@ class Defense(ABC):
     ) -> Question:
         """The question of a certification, checked."""
         check_query(query)
-        if self.min_radius:
+        if set_rules := self.rules.as_dict():
             raise ValueError(
-                f"min_radius={self.min_radius}: an attacker may cause an abstention, which certificates do not count; "
-                "certify the defence without min_radius"
+                f"{', '.join(f'{name}={value!r}' for name, value in set_rules.items())}: certificates are about one "
+                "vote per group, and do not count the abstentions that an attacker may cause; certify the defence "
+                f"without {' and '.join(set_rules)}"
             )
         if not callable(metric):
             raise TypeError(f"metric must be a function of (response, references), got {type(metric).__name__}")
@@ -366,9 +385,8 @@ class Defense(ABC):
             query,
             groups,
             choices,
-            self.group_by,
+            self.rules,
             self._caveats(),
-            min_radius=self.min_radius,
             late_caveats=self._caveats,
             capabilities=lambda: getattr(getattr(self, "model", None), "capabilities", {}),
             repeats=self._repeats,
@@ -395,16 +413,21 @@ class Defense(ABC):
             TypeError, ValueError: choices that are missing or invalid, or that the method does not take.
         """
         name = next((method.name for method in METHODS.values() if method.class_name == cls.__name__), cls.__name__)
+        cls.check_rules(inputs.rules)
+        groups, notes = inputs.rules.counted(inputs.groups)
+        inputs = replace(inputs, groups=groups, caveats=(*inputs.caveats, *notes))
+        if len(groups) < inputs.rules.min_groups:
+            return too_few_groups(groups, inputs.rules, inputs.query, name, settings.as_dict(), inputs.caveats)
         plan = cls.plan_of(inputs, settings)
         plan = with_spending(primed(plan, inputs.prime) if inputs.prime else plan)
         plan = with_report_of_failure(plan, inputs.query, name, settings.as_dict)
         plan = with_late_findings(plan, inputs.late_caveats, inputs.capabilities)
         plan = with_determinism(
-            abstaining_below(plan, inputs.min_radius),
+            with_rules(plan, inputs.rules),
             cls.promise,
             inputs.repeats,
             accept_sampling=inputs.accept_sampling,
-            min_radius=inputs.min_radius,
+            min_radius=inputs.rules.min_radius,
         )
         return with_markers(plan) if inputs.markers else plan
 
@@ -434,19 +457,11 @@ class TextDefense(Defense):
         self,
         model: TextModel,
         *,
-        group_size: int = 1,
-        group_by: GroupBy | None = None,
-        min_radius: int = 0,
         accept_sampling: bool = False,
         prime: bool | int = False,
+        **rules: Unpack[VoteOptions],
     ) -> None:
-        super().__init__(
-            group_size=group_size,
-            group_by=group_by,
-            min_radius=min_radius,
-            accept_sampling=accept_sampling,
-            prime=prime,
-        )
+        super().__init__(accept_sampling=accept_sampling, prime=prime, **rules)
         if not isinstance(model, TextModel):
             raise TypeError(
                 f"the model must be a CallableModel, a LocalModel or another TextModel, got {type(model).__name__}; "

@@ -117,7 +117,7 @@ class VanillaRAG(TextDefense):
         prompts: PromptSet | None = None,
         cut_replies: CutReplies | None = None,
     ) -> None:
-        super().__init__(model)
+        super().__init__(model, group_by="passage")
         self.settings = VanillaSettings.of(task=task, prompts=prompts, cut_replies=cut_replies)
 
     @staticmethod

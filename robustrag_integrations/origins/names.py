@@ -33,11 +33,13 @@ class Origin:
         name: for an address `host[:port]/path[?query]`, for a file its path with forward slashes, else the label.
         host: of an address; None for anything else.
         given: as metadata spells it.
+        is_document: whether it is a framework's id of a document, as metadata names nothing.
     """
 
     name: str
     host: str | None = None
     given: str = field(default="", compare=False)
+    is_document: bool = field(default=False, compare=False)
 
     @property
     def page(self) -> str:

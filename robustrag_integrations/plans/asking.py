@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from robustrag_integrations.answer import GroupReport
 from robustrag_integrations.display import printable
@@ -36,9 +36,13 @@ class Quorum:
         """The smallest number of successes that is enough."""
         return max(1, math.ceil(self.share * groups - 1e-9)) if groups else 0
 
-    def radius(self, responses: Sequence[Response]) -> int:
-        """How many groups an attacker can make fail before the quorum is missed and no answer comes at all."""
-        return _succeeded(responses) - self.needed(len(responses))
+    def radius(self, responses: Sequence[Response], weights: Sequence[int] | None = None) -> int:
+        """How many votes an attacker can make fail before the quorum of groups is missed and no answer comes at all."""
+        spare = _succeeded(responses) - self.needed(len(responses))
+        if weights is None:
+            return spare
+        asked = sorted(w for w, r in zip(weights, responses, strict=True) if r.text is not None)
+        return sum(asked[: spare + 1]) - 1  # the lightest are made to fail
 
     def can_be_missed(self, responses: Sequence[Response], corrupted: int) -> bool:
         """Whether no answer comes at all when this many corrupted groups, besides those that responded, fail."""
@@ -51,11 +55,13 @@ class Reading(Generic[Found]):
 
     Attributes:
         response: the response as it counts: a failure if it could not be read.
-        found: its keywords or its vote; None for an abstention or a failure.
+        found: its keywords or its vote; None for an abstention, a failure or a copy.
+        copy_of: the group with the same text that said the same before; None if there is none, or it counts by itself.
     """
 
     response: Response
     found: Found | None
+    copy_of: int | None = None
 
 
 def read_response(
@@ -119,7 +125,25 @@ def ask_groups(
         causes = {i: redacted(r.error or "no text") for i, r in enumerate(responses) if r.text is None}
         reports = tuple([report(g, r) for g, r in zip(groups, responses, strict=True)])
         raise QuorumError(_succeeded(responses), len(responses), needed, causes, reports)
-    return readings
+    return _one_vote_each(groups, readings)
+
+
+def _one_vote_each(groups: Sequence[PassageGroup], readings: Sequence[Reading[Found]]) -> list[Reading[Found]]:
+    """The readings, where a copy of an earlier group's text that says the same abstains (`VoteRules.copies`).
+
+    One that says something else counts: otherwise an attacker could silence a group by a copy of its text that the
+    model reads another way. Why the radius holds is in docs/certificates.md.
+    """
+    said: dict[tuple[int, Hashable], int] = {}
+    counted = []
+    for group, reading in zip(groups, readings, strict=True):
+        if reading.found is not None:
+            text = group.index if group.copy_of is None else group.copy_of
+            first = said.setdefault((text, cast(Hashable, reading.found)), group.index)
+            if first != group.index:
+                reading = replace(reading, found=None, copy_of=first)
+        counted.append(reading)
+    return counted
 
 
 def counted_responses(groups: Sequence[PassageGroup], replies: Sequence[Response]) -> list[Response]:
@@ -179,8 +203,10 @@ def report(group: PassageGroup, response: Response | None = None, /, **findings:
         }
         if response.text is None:
             findings = {"status": "failed", "error": printable(redacted(response.error or "failed"), 300), **findings}
+    if findings.get("copy_of") is not None:
+        findings = {"status": "copy", **findings}
     ids = tuple([p.id or "" for p in group.passages])
-    return GroupReport(group.index, ids, group.origins, ranks=group.ranks, **findings)
+    return GroupReport(group.index, ids, group.origins, ranks=group.ranks, votes=group.weight, **findings)
 
 
 def truncation_warnings(truncated: Sequence[bool]) -> list[str]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.determinism import Determinism, Promise, Repeats
 from robustrag_integrations.display import printable
-from robustrag_integrations.errors import ModelError
+from robustrag_integrations.errors import ModelError, TooFewVotesError
+from robustrag_integrations.group_warnings import grouping_warnings
+from robustrag_integrations.passages import PassageGroup
+from robustrag_integrations.plans.asking import report
 from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply
 from robustrag_integrations.prompts import ABSTENTION
+from robustrag_integrations.votes import VoteRules
 
 
 def with_late_findings(
@@ -77,25 +81,55 @@ def with_determinism(
     return replace(answer, warnings=(*answer.warnings, f"{known.caveat}; what holds of this one is in determinism"))
 
 
-def abstaining_below(plan: Plan, min_radius: int) -> Plan:
-    """The plan, with an abstention in place of an answer whose radius is below `min_radius`.
+def too_few_groups(
+    groups: Sequence[PassageGroup],
+    rules: VoteRules,
+    query: str,
+    defense: str,
+    settings: Mapping[str, Any],
+    warnings: Sequence[str],
+) -> Plan:
+    """A plan that abstains without asking anything, as there are fewer groups than `rules.min_groups`.
+
+    Raises:
+        TooFewVotesError: with `below="raise"`.
+    """
+    why = f"abstained: there are {len(groups)} groups, below min_groups={rules.min_groups}. Retrieve more sources"
+    answer = RobustAnswer(
+        text=ABSTENTION,
+        radius=0,
+        abstained=True,
+        query=query,
+        defense=defense,
+        groups=tuple(report(group) for group in groups),
+        warnings=(*warnings, *grouping_warnings(groups, rules.by), why),
+        settings={**settings, **rules.as_dict()},
+        radius_unit=rules.unit,
+    )
+    _refuse(rules, why, answer)
+    yield Emit(answer.text)
+    return answer
+
+
+def with_rules(plan: Plan, rules: VoteRules) -> Plan:
+    """The plan, with an abstention in place of an answer whose radius is below `rules.min_radius`.
 
     Nothing is shown before the radius is known: the plan's pieces are held back, and its final call is not streamed.
     The abstention has no radius of its own, since an attacker may raise that of the withheld answer; this one is in
     the evidence.
+
+    Raises:
+        TooFewVotesError: with `below="raise"`.
     """
-    return _abstaining_below(plan, min_radius) if min_radius else plan
-
-
-def _abstaining_below(plan: Plan, min_radius: int) -> Plan:
-    answer = yield from _held_back(plan)
-    settings = {**answer.settings, "min_radius": min_radius}
-    if answer.abstained:
-        answer = replace(answer, settings=settings)
-    elif answer.radius < min_radius:
+    answer = yield from (_held_back(plan) if rules.min_radius else plan)
+    answer = replace(answer, settings={**answer.settings, **rules.as_dict()}, radius_unit=rules.unit)
+    if not rules.min_radius:
+        return answer
+    if not answer.abstained and answer.radius < rules.min_radius:
         why = (
-            f"abstained: the answer's radius is {answer.radius}, below min_radius={min_radius}. Do not ask again until "
-            "it is larger: an attacker who can sway single runs then chooses which one counts. Retrieve more sources"
+            f"abstained: the answer's radius is {answer.radius}, below min_radius={rules.min_radius}. Do not ask again "
+            "until it is larger: an attacker who can sway single runs then chooses which one counts. Retrieve more "
+            "sources"
         )
         answer = replace(
             answer,
@@ -104,17 +138,22 @@ def _abstaining_below(plan: Plan, min_radius: int) -> Plan:
             abstained=True,
             choice=None,
             warnings=(*answer.warnings, why),
-            settings=settings,
             evidence={**answer.evidence, "radius": answer.radius},
         )
-    else:
+        _refuse(rules, why, answer)
+    elif not answer.abstained:
         kept = (
-            f"min_radius={min_radius}: an attacker within the radius may cause an abstention, but no other answer than "
-            "this one"
+            f"min_radius={rules.min_radius}: an attacker within the radius may cause an abstention, but no other "
+            "answer than this one"
         )
-        answer = replace(answer, warnings=(*answer.warnings, kept), settings=settings)
+        answer = replace(answer, warnings=(*answer.warnings, kept))
     yield Emit(answer.text)
     return answer
+
+
+def _refuse(rules: VoteRules, why: str, answer: RobustAnswer) -> None:
+    if rules.below == "raise":
+        raise TooFewVotesError(why.removeprefix("abstained: "), answer)
 
 
 def with_markers(plan: Plan) -> Plan:

@@ -37,8 +37,8 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> Method:
 
 @pytest.mark.parametrize("method", [*METHODS.values(), VANILLA], ids=lambda m: m.name)
 def test_an_entry_names_the_class_and_exactly_the_settings_that_it_takes(method: Method) -> None:
-    given = set(inspect.signature(method.load()).parameters) - {"model", "task", "prompts", "group_size", "group_by"}
-    given -= {"min_radius", "accept_sampling", "prime", "final_model"}
+    given = set(inspect.signature(method.load()).parameters) - {"model", "task", "prompts", "rules"}
+    given -= {"accept_sampling", "prime", "final_model"}
     assert given == {setting.name for setting in method.settings}
     taken = set(inspect.signature(method.load().settings_type.of).parameters) - {"task", "prompts"}
     assert taken == {setting.name for setting in method.settings}

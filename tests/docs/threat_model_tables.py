@@ -24,7 +24,7 @@ def keyword(agreeing: int, others: int, alpha: float, beta: int, silent: int = 0
     tally = tally_keywords([*said, *[None] * silent], threshold)
     if "paris" not in tally.retained:
         return 0
-    return keyword_radius(tally, threshold, agreeing + others + silent)
+    return keyword_radius(tally, [*said, *[None] * silent], threshold)
 
 
 def keyword_by_groups() -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from robustrag_integrations import KeywordAggregation, MajorityVoting, Passage, isolate
 from robustrag_integrations.certification.cases import benign_group_cases
-from robustrag_integrations.passages import grouping_warnings
+from robustrag_integrations.group_warnings import keyless_warnings
 from tests.helpers.hostile_keys import HOSTILE_KEYS, KEYS_WITH_NAN, USABLE_KEYS
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedModel
 
@@ -54,7 +54,7 @@ def test_equal_keys_share_a_group_and_others_do_not(make: Any) -> None:
     passages = [Passage(str(i), metadata={"author": make(i)}) for i in (1, 2, 1, 2)]
     groups = isolate(passages, by=author)
     assert [g.text for g in groups] == ["1\n\n1", "2\n\n2"]
-    assert grouping_warnings(groups, author) == []
+    assert keyless_warnings(groups, author) == []
 
 
 def test_a_function_that_fails_for_one_passage_costs_that_passage_its_key_and_is_reported() -> None:
@@ -73,7 +73,7 @@ def test_each_reason_is_counted_and_no_words_of_the_error_are_shown() -> None:
         return {"none": None, "list": []}.get(passage.text, passage.text)
 
     groups = isolate(["a", "bad", "none", "bad", "list", "a"], by=key)
-    assert grouping_warnings(groups, key) == [
+    assert keyless_warnings(groups, key) == [
         "4 of 6 passages have no group_by key (2 ValueError, 1 None, 1 TypeError); they share one group"
     ]
 
@@ -92,7 +92,7 @@ def test_a_source_that_is_no_name_is_none(make: Any) -> None:
     assert [p.source for p in passages] == ["a", None, None, None, None, None]
     groups = isolate(passages, by="source")
     assert [len(g.passages) for g in groups] == [1, 5]
-    assert grouping_warnings(groups, "source") == ["5 of 6 passages have no source; they share one group"]
+    assert keyless_warnings(groups, "source") == ["5 of 6 passages have no source; they share one group"]
     model = ScriptedModel(lambda text: "x", lambda prompt: "x")
     answer = KeywordAggregation(model, extractor=lambda text: {text}, prompts=BARE).answer("q", passages)
     assert [len(g.passage_ids) for g in answer.groups] == [1, 5]
@@ -111,12 +111,12 @@ def test_a_number_too_long_to_be_written_out_is_no_source() -> None:
 def test_groups_of_several_passages_carry_a_warning() -> None:
     model = ScriptedModel(lambda text: "x", lambda prompt: "x")
     defense = KeywordAggregation(model, extractor=lambda text: {text}, prompts=BARE, group_size=2)
-    [warning] = defense.answer("q", ["x"] * 8).warnings
+    [warning] = defense.answer("q", [f"x {i}" for i in range(8)]).warnings
     assert warning.startswith("groups of 2 adjacent passages")
     assert "may change the answer" in warning
 
 
 def test_groups_of_one_passage_and_groups_by_source_carry_none() -> None:
     passages = [Passage("x", source="a"), Passage("x", source="a"), Passage("x", source="b")]
-    assert grouping_warnings(isolate(passages, by="passage"), "passage") == []
-    assert grouping_warnings(isolate(passages, by="source"), "source") == []
+    assert keyless_warnings(isolate(passages, by="passage"), "passage") == []
+    assert keyless_warnings(isolate(passages, by="source"), "source") == []

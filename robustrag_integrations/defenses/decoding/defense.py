@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from robustrag_integrations.certification.cases import AttackMode
 from robustrag_integrations.certification.certify import CertificationRun
@@ -16,10 +17,15 @@ from robustrag_integrations.defenses.decoding.settings import DecodingSettings
 from robustrag_integrations.determinism import Promise
 from robustrag_integrations.metrics import Metric, contains_answer
 from robustrag_integrations.models.base import DecodingModel
-from robustrag_integrations.passages import GroupBy, Passage, PassageGroup
+from robustrag_integrations.passages import Passage, PassageGroup
 from robustrag_integrations.plans.performers import DecodingPerformer
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.prompts import PromptSet, Task
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from robustrag_integrations.votes import VoteOptions
 
 
 class DecodingAggregation(Defense):
@@ -38,12 +44,10 @@ class DecodingAggregation(Defense):
         task: `short_answer` (default) or `long_form`.
         prompts: your own `PromptSet`; None for the project's.
         slack: what every comparison of the radius is widened by, for float noise between runs; default 2**-10.
-        group_size: omega, adjacent passages per group.
-        group_by: what has one vote: `"origin"` (default: a file, page or document), `"site"`, `"passage"`, the name of
-            a metadata entry, or a function from Passage to a key (`isolate`).
-        min_radius: an answer with a smaller radius is withheld; an abstention that says why takes its place.
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
             `answer.determinism` still says what holds.
+        rules: what one vote is and how many are enough: `group_by`, `group_size`, `copies`, `weights`, `min_groups`,
+            `min_radius`, `below`; see `VoteRules`.
 
     Example:
         >>> defense = DecodingAggregation(LocalModel.from_pretrained("my-model"), eta=0.0)
@@ -69,14 +73,10 @@ class DecodingAggregation(Defense):
         task: Task | None = None,
         prompts: PromptSet | None = None,
         slack: float | None = None,
-        group_size: int = 1,
-        group_by: GroupBy | None = None,
-        min_radius: int = 0,
         accept_sampling: bool = False,
+        **rules: Unpack[VoteOptions],
     ) -> None:
-        super().__init__(
-            group_size=group_size, group_by=group_by, min_radius=min_radius, accept_sampling=accept_sampling
-        )
+        super().__init__(accept_sampling=accept_sampling, **rules)
         if not isinstance(model, DecodingModel):
             raise TypeError(
                 f"decoding aggregation needs next-token probabilities, which {type(model).__name__} does not give; "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,9 +26,10 @@ from robustrag_integrations.defenses.decoding.token_choice import (
     most_probable,
     step_radius,
 )
+from robustrag_integrations.group_warnings import grouping_warnings
 from robustrag_integrations.models.base import Distributions, Opening, Response, TokenCodec
 from robustrag_integrations.models.detokenizer import IncrementalDetokenizer, spelt
-from robustrag_integrations.passages import GroupBy, PassageGroup, grouping_warnings
+from robustrag_integrations.passages import GroupBy, PassageGroup
 from robustrag_integrations.plans.asking import report, truncation_warnings
 from robustrag_integrations.plans.requests import Append, Emit, OpenSession, Plan, Reply, Request, Sharpen
 from robustrag_integrations.prompts import ABSTENTION
@@ -49,6 +50,7 @@ def decoding_plan(
     undecided, noise = 0, 0.0
     failures: tuple[str | None, ...] = ()
     answering: list[int] = []
+    copies: dict[int, int | None] = {}
     truncated: tuple[bool, ...] = ()
     radius = wavering = 0
     live = [g for g in groups if not g.is_empty]
@@ -58,7 +60,8 @@ def decoding_plan(
         assert isinstance(opening, Opening)  # noqa: S101 - what drivers reply to OpenSession
         most_probable(opening.distributions.no_retrieval)  # a broken model is an error, not an abstention
         truncated, failures = opening.truncated, opening.distributions.failures
-        answering = who_answers(groups, opening.abstention, settings.gamma)
+        copies = _copies(groups, who_answers(groups, opening.abstention, settings.gamma))
+        answering = [place for place, first in copies.items() if first is None]
         radius = max(len(answering) - 1, 0)
         wavering = len(unsettled(groups, opening.abstention, settings))
         distributions = opening.distributions
@@ -89,7 +92,7 @@ def decoding_plan(
         abstained=is_abstention(final),
         query=query,
         defense="decoding",
-        groups=tuple(_reports(groups, answering, steps, text, codec, truncated, failures)),
+        groups=tuple(_reports(groups, answering, copies, steps, text, codec, truncated, failures)),
         warnings=(
             *model_warnings,
             *grouping_warnings(groups, group_by),
@@ -109,6 +112,20 @@ def decoding_plan(
         margin_unit="probability",
         model_calls=len(groups) + 1 if live else 0,
     )
+
+
+def _copies(groups: Sequence[PassageGroup], answering: Sequence[int]) -> dict[int, int | None]:
+    """Per answering group the first one with the same text to the letter, where such groups have one vote.
+
+    Their rows are the same then, as a row depends on its own group's text alone.
+    """
+    said: dict[tuple[int, str], int] = {}
+    found: dict[int, int | None] = {}
+    for place in answering:
+        group = groups[place]
+        first = said.setdefault((place if group.copy_of is None else group.copy_of, group.text), place)
+        found[place] = None if first == place else first
+    return found
 
 
 def _noted(step: DecodingStep) -> _Noted:
@@ -171,6 +188,7 @@ def _undecided_warnings(undecided: int, steps: int) -> tuple[str, ...]:
 def _reports(
     groups: Sequence[PassageGroup],
     answering: Sequence[int],
+    copies: Mapping[int, int | None],
     steps: Sequence[_Noted],
     text: IncrementalDetokenizer,
     codec: TokenCodec,
@@ -185,7 +203,7 @@ def _reports(
             yield report(group, Response(None, why, cut))
             continue
         if group.index not in answering:
-            yield report(group, truncated=cut)
+            yield report(group, truncated=cut, copy_of=copies.get(group.index))
             continue
         row = answering.index(group.index)
         departed = next((t for t, s in enumerate(steps) if s.own_tokens[row] != s.choice.token), None)

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from robustrag_integrations.checks import is_whole_number
+from robustrag_integrations.subset_sums import bits, smallest_from, subset_sums
+
+_NEVER = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -64,54 +67,91 @@ class KeywordTally:
     retained: tuple[str, ...]
 
 
-def tally_keywords(keyword_sets: Sequence[Collection[str] | None], threshold: KeywordThreshold) -> KeywordTally:
+def tally_keywords(
+    keyword_sets: Sequence[Collection[str] | None],
+    threshold: KeywordThreshold,
+    weights: Sequence[int] | None = None,
+) -> KeywordTally:
     """Count unique keywords over groups and keep the frequent ones (Algorithm 1, lines 8-13).
 
     Args:
         keyword_sets: per group the keywords of its response, None for an abstention.
         threshold: alpha and beta.
+        weights: per group how many votes it has, at least 1; None for one each.
     """
-    answering = [frozenset(keywords) for keywords in keyword_sets if keywords is not None]
-    counts = Counter(keyword for keywords in answering for keyword in keywords)
-    needed = threshold.needed(len(answering))
+    counts: Counter[str] = Counter()
+    answering = 0
+    for keywords, weight in zip(keyword_sets, weights or [1] * len(keyword_sets), strict=True):
+        if keywords is not None:
+            answering += weight
+            for keyword in frozenset(keywords):
+                counts[keyword] += weight
+    needed = threshold.needed(answering)
     retained = tuple(sorted(w for w, c in counts.items() if c >= needed))
-    return KeywordTally(dict(counts), len(answering), threshold.at(len(answering)), retained)
+    return KeywordTally(dict(counts), answering, threshold.at(answering), retained)
 
 
-def keyword_radius(tally: KeywordTally, threshold: KeywordThreshold, group_count: int) -> int:
-    """The largest r such that no replacement of any r groups changes the retained keywords.
+def keyword_radius(
+    tally: KeywordTally,
+    keyword_sets: Sequence[Collection[str] | None],
+    threshold: KeywordThreshold,
+    weights: Sequence[int] | None = None,
+) -> int:
+    """The largest r such that no replacement of groups with r votes together changes the retained keywords.
+
+    Of the replaced votes, z were of groups that had abstained; then n + z answer, since that all attackers answer is
+    their best choice: against a retained keyword mu grows with n, and for a new one c + e - mu(n + e) grows with e
+    because alpha <= 1. A retained keyword w falls if s of the votes for it are replaced and c(w) - s < mu(n + z).
+    Another one rises, with t votes of groups that answered without it, if c(w) + t + z >= mu(n + z); for a word that
+    nobody says c is 0. Each keyword meets its own worst groups. Which s, t and z there are depends on the weights: all
+    sums are looked at, once for keywords that groups of the same weights say.
 
     Args:
         tally: the observed counts.
+        keyword_sets: what they were counted from; groups that abstained can be replaced too.
         threshold: alpha and beta.
-        group_count: m, all groups; those that abstained can be replaced too.
+        weights: per group its votes; None for one each.
     """
+    votes = list(weights or [1] * len(keyword_sets))
+    if not votes:
+        return 0
     retained = frozenset(tally.retained)
-    weakest = min((tally.counts[w] for w in retained), default=2 * group_count)  # out of reach: nothing to lose
-    strongest = max((c for w, c in tally.counts.items() if w not in retained), default=0)
-    radius = 0
-    while radius < group_count and _retained_is_fixed(
-        tally.answering, weakest, strongest, threshold, group_count, radius + 1
-    ):
-        radius += 1
-    return radius
+    spoken = [i for i, keywords in enumerate(keyword_sets) if keywords is not None]
+    needs = [(z, threshold.needed(tally.answering + z)) for z in bits(_sums(votes, set(range(len(votes))) - {*spoken}))]
+    cheapest = _cheapest_rise(0, subset_sums(votes[i] for i in spoken), needs, least=1)
+    for sayers, kept in _patterns(keyword_sets, votes, retained):
+        count = sum(sayers)
+        if kept:
+            cheapest = min(cheapest, _cheapest_fall(count, subset_sums(sayers), needs))
+        else:
+            others = Counter(votes[i] for i in spoken)
+            others.subtract(sayers)
+            cheapest = min(cheapest, _cheapest_rise(count, subset_sums(others.elements()), needs))
+    return min(cheapest, sum(votes) + 1) - 1
 
 
-def _retained_is_fixed(
-    n: int, weakest: int, strongest: int, threshold: KeywordThreshold, group_count: int, r: int
-) -> bool:
-    """Whether the retained set survives every substitution(r).
+def _sums(votes: Sequence[int], places: Collection[int]) -> int:
+    return subset_sums(votes[place] for place in places)
 
-    Of the r replaced groups, s had answered. Over all such sets, the benign count of w falls at most to c(w) - s and
-    at least by s - (n - c(w)); each keyword meets its own worst set, and since all must hold for all sets, the
-    quantifiers swap and no set needs to be enumerated. Both bounds grow with c(w), so that the weakest retained keyword
-    and the strongest other one stand for all. That all r attackers answer is their best choice: against a retained
-    keyword mu grows with n, and for a new one c + e - mu(n + e) grows with e because alpha <= 1.
-    """
-    for s in range(max(0, r - (group_count - n)), min(r, n) + 1):
-        needed = threshold.needed(n - s + r)
-        if s == n or r >= needed:  # no benign group is left to answer, or the attackers alone reach the threshold
-            return False
-        if weakest - s < needed or min(strongest, n - s) + r >= needed:
-            return False
-    return True
+
+def _patterns(
+    keyword_sets: Sequence[Collection[str] | None], votes: Sequence[int], retained: Collection[str]
+) -> set[tuple[tuple[int, ...], bool]]:
+    """The weights of the groups that say a keyword, and whether it is retained; each once."""
+    sayers: dict[str, list[int]] = {}
+    for keywords, weight in zip(keyword_sets, votes, strict=True):
+        for keyword in frozenset(keywords or ()):
+            sayers.setdefault(keyword, []).append(weight)
+    return {(tuple(sorted(found)), keyword in retained) for keyword, found in sayers.items()}
+
+
+def _cheapest_fall(count: int, sums: int, needs: Sequence[tuple[int, int]]) -> int:
+    """The fewest votes whose replacement takes a retained keyword below the threshold."""
+    found = (z + s for z, needed in needs if (s := smallest_from(sums, count - needed + 1)) is not None)
+    return min((cost for cost in found if cost), default=_NEVER)
+
+
+def _cheapest_rise(count: int, sums: int, needs: Sequence[tuple[int, int]], least: int = 0) -> int:
+    """The fewest votes whose replacement takes a keyword that is not retained to the threshold."""
+    found = (z + t for z, needed in needs if (t := smallest_from(sums, max(needed - count, least) - z)) is not None)
+    return min((cost for cost in found if cost), default=_NEVER)

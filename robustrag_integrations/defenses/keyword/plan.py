@@ -13,8 +13,9 @@ from robustrag_integrations.defenses.keyword.reader import KeywordReader
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.keyword.support import Support, supports
 from robustrag_integrations.display import printable
+from robustrag_integrations.group_warnings import grouping_warnings
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.passages import GroupBy, PassageGroup, grouping_warnings
+from robustrag_integrations.passages import GroupBy, PassageGroup
 from robustrag_integrations.plans.asking import (
     Reading,
     ask_final,
@@ -45,8 +46,9 @@ def keyword_plan(
     prompts, reader = settings.isolated_prompts(query, groups), settings.reader.for_question(query)
     readings = yield from ask_groups(groups, prompts, settings.quorum, reader.keywords_of)
     responses, keyword_sets = [r.response for r in readings], [r.found for r in readings]
-    tally = tally_keywords(keyword_sets, settings.threshold)
-    radius = keyword_radius(tally, settings.threshold, len(groups))
+    weights = [g.weight for g in groups]
+    tally = tally_keywords(keyword_sets, settings.threshold, weights)
+    radius = keyword_radius(tally, keyword_sets, settings.threshold, weights)
     conflict = _conflict(keyword_sets, tally)
     if tally.retained:
         prompt = replace(settings.final_prompt(query, tally.retained), drafts=_drafts(readings, settings.task))
@@ -61,11 +63,11 @@ def keyword_plan(
     standings = supports(text, in_answer, keyword_sets, tally, settings.task)
     return RobustAnswer(
         text=text,
-        radius=max(0, min(radius, settings.quorum.radius(responses))),
+        radius=max(0, min(radius, settings.quorum.radius(responses, weights))),
         abstained=reader.abstains(text),
         query=query,
         defense="keyword",
-        groups=_reports(groups, responses, keyword_sets, standings),
+        groups=_reports(groups, readings, standings),
         warnings=(
             *model_warnings,
             *grouping_warnings(groups, group_by),
@@ -102,14 +104,14 @@ def _keywords_of_answer(
 
 def _reports(
     groups: Sequence[PassageGroup],
-    responses: Sequence[Response],
-    keyword_sets: Sequence[frozenset[str] | None],
+    readings: Sequence[Reading[frozenset[str]]],
     standings: Sequence[Support | None],
 ) -> tuple[GroupReport, ...]:
     reports = []
-    for group, response, keywords, standing in zip(groups, responses, keyword_sets, standings, strict=True):
+    for group, reading, standing in zip(groups, readings, standings, strict=True):
+        response, keywords = reading.response, reading.found
         if keywords is None or standing is None:
-            reports.append(report(group, response))
+            reports.append(report(group, response, copy_of=reading.copy_of))
             continue
         found = {"status": standing.status, "words": standing.words, "margin": standing.margin}
         reports.append(report(group, response, keywords=tuple(sorted(keywords)), **found))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from robustrag_integrations.subset_sums import bits, smallest_from, subset_sums
+
 
 @dataclass(frozen=True)
 class VoteTally:
@@ -14,28 +16,52 @@ class VoteTally:
     winner: int | None
 
 
-def tally_votes(votes: Sequence[int | None], options: int) -> VoteTally:
+def tally_votes(votes: Sequence[int | None], options: int, weights: Sequence[int] | None = None) -> VoteTally:
     """Count votes.
 
     Args:
         votes: per group the index of its option, None for an abstention.
         options: how many options there are.
+        weights: per group how many votes it has, at least 1; None for one each.
     """
     counts = [0] * options
-    for vote in votes:
+    for vote, weight in zip(votes, weights or [1] * len(votes), strict=True):
         if vote is not None:
-            counts[vote] += 1
+            counts[vote] += weight
     winner = max(range(options), key=lambda i: (counts[i], -i)) if any(counts) else None
     return VoteTally(tuple(counts), winner)
 
 
-def vote_radius(tally: VoteTally) -> int:
-    """The largest r such that no replacement of any r groups changes the winner.
+def vote_radius(
+    tally: VoteTally, votes: Sequence[int | None] | None = None, weights: Sequence[int] | None = None
+) -> int:
+    """The largest r such that no replacement of groups with r votes together changes the winner.
 
-    The worst r replaced groups all voted for the winner and now vote for its rival u: c(x) - r against c(u) + r, a tie
-    being won only when x comes before u. Options without a vote count 0.
+    With one vote per group, the worst r replaced groups all voted for the winner and now vote for its rival u:
+    c(x) - r against c(u) + r, a tie being won only when x comes before u. Options without a vote count 0.
+
+    With weights, an attacker who replaces a votes that went to the winner and b votes that went to neither takes 2a + b
+    of its lead over u. Which a and b there are depends on the groups' weights: all sums are looked at.
+
+    Args:
+        tally: the votes, counted.
+        votes: per group its option; None where every group has one vote.
+        weights: per group its votes.
     """
     if tally.winner is None:
         return 0
     winner, rivals = tally.winner, range(len(tally.counts))
-    return min((tally.counts[winner] - tally.counts[u] - (winner > u)) // 2 for u in rivals if u != winner)
+    if votes is None or weights is None:
+        return min((tally.counts[winner] - tally.counts[u] - (winner > u)) // 2 for u in rivals if u != winner)
+    return min(_cheapest(tally, votes, weights, u) for u in rivals if u != winner) - 1
+
+
+def _cheapest(tally: VoteTally, votes: Sequence[int | None], weights: Sequence[int], rival: int) -> int:
+    """The fewest votes whose replacement makes the rival win."""
+    winner = tally.winner
+    assert winner is not None  # noqa: S101 - the caller looked
+    lead = tally.counts[winner] - tally.counts[rival] + (winner < rival)  # what has to be taken
+    of_winner = subset_sums(w for w, vote in zip(weights, votes, strict=True) if vote == winner)
+    of_others = subset_sums(w for w, vote in zip(weights, votes, strict=True) if vote not in (winner, rival))
+    found = (a + b for a in bits(of_winner) if (b := smallest_from(of_others, lead - 2 * a)) is not None)
+    return min(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from robustrag_integrations.certification.certify import CertificationRun, text_run
 from robustrag_integrations.certification.findings import Question
@@ -14,10 +15,14 @@ from robustrag_integrations.defenses.voting.settings import VotingSettings
 from robustrag_integrations.determinism import Promise
 from robustrag_integrations.metrics import Metric
 from robustrag_integrations.models.base import TextModel
-from robustrag_integrations.passages import GroupBy
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.prompts import PromptSet, Task
 from robustrag_integrations.replies.reading import CutReplies
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from robustrag_integrations.votes import VoteOptions
 
 
 class MajorityVoting(TextDefense):
@@ -33,20 +38,19 @@ class MajorityVoting(TextDefense):
         quorum: share of the groups that must have been asked with success, in [0, 1]; default 0.5.
         cut_replies: what a reply does that was cut at its limit of tokens or by a content filter: `"abstain"`
             (default: unless its first line was complete by then) or `"count"` (as far as it goes, with a warning).
-        group_size: omega, adjacent passages per group.
-        group_by: what has one vote: `"origin"` (default: a file, page or document), `"site"`, `"passage"`, the name of
-            a metadata entry, or a function from Passage to a key (`isolate`).
-        min_radius: an answer with a smaller radius is withheld; an abstention that says why takes its place.
         prime: ask once without passages before the groups, so that a server that caches prompts has what they begin
             with; True where that is long enough to pay, a number for the least number of characters.
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
             `answer.determinism` still says what holds.
+        rules: what one vote is and how many are enough: `group_by`, `group_size`, `copies`, `weights`, `min_groups`,
+            `min_radius`, `below`; see `VoteRules`.
 
     Example:
         >>> answer = MajorityVoting(model).answer("Capital of France?", passages, choices=["Lyon", "Paris"])
         >>> answer.text, answer.choice, answer.radius
     """
 
+    takes_weights = True
     settings_type = VotingSettings
     settings: VotingSettings
     promise = Promise("the option that won this run")
@@ -59,20 +63,11 @@ class MajorityVoting(TextDefense):
         prompts: PromptSet | None = None,
         quorum: float | None = None,
         cut_replies: CutReplies | None = None,
-        group_size: int = 1,
-        group_by: GroupBy | None = None,
-        min_radius: int = 0,
         accept_sampling: bool = False,
         prime: bool | int = False,
+        **rules: Unpack[VoteOptions],
     ) -> None:
-        super().__init__(
-            model,
-            group_size=group_size,
-            group_by=group_by,
-            min_radius=min_radius,
-            accept_sampling=accept_sampling,
-            prime=prime,
-        )
+        super().__init__(model, accept_sampling=accept_sampling, prime=prime, **rules)
         self.settings = VotingSettings.of(task=task, prompts=prompts, quorum=quorum, cut_replies=cut_replies)
 
     @staticmethod

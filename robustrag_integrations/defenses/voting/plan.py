@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from robustrag_integrations.answer import GroupReport, RobustAnswer
 from robustrag_integrations.defenses.voting.counting import VoteTally, tally_votes, vote_radius
 from robustrag_integrations.defenses.voting.settings import VotingSettings
-from robustrag_integrations.models.base import Response
-from robustrag_integrations.passages import GroupBy, PassageGroup, grouping_warnings
-from robustrag_integrations.plans.asking import ask_groups, report, truncation_warnings
+from robustrag_integrations.group_warnings import grouping_warnings
+from robustrag_integrations.passages import GroupBy, PassageGroup
+from robustrag_integrations.plans.asking import Reading, ask_groups, report, truncation_warnings
 from robustrag_integrations.plans.requests import Emit, Plan
 from robustrag_integrations.prompts import ABSTENTION
 from robustrag_integrations.replies.reading import reply_warnings
@@ -28,16 +28,17 @@ def voting_plan(
     prompts = settings.isolated_prompts(query, groups, choices)
     readings = yield from ask_groups(groups, prompts, settings.quorum, lambda r: settings.vote_of(r, choices))
     responses, votes = [r.response for r in readings], [r.found for r in readings]
-    tally = tally_votes(votes, len(choices))
+    weights = [g.weight for g in groups]
+    tally = tally_votes(votes, len(choices), weights)
     text = ABSTENTION if tally.winner is None else choices[tally.winner]
     yield Emit(text)
     return RobustAnswer(
         text=text,
-        radius=max(0, min(vote_radius(tally), settings.quorum.radius(responses))),
+        radius=max(0, min(vote_radius(tally, votes, weights), settings.quorum.radius(responses, weights))),
         abstained=tally.winner is None,
         query=query,
         defense="voting",
-        groups=tuple(_report(g, r, v, tally, text) for g, r, v in zip(groups, responses, votes, strict=True)),
+        groups=tuple(_report(g, r, tally, text) for g, r in zip(groups, readings, strict=True)),
         choice=tally.winner,
         warnings=(
             *model_warnings,
@@ -53,9 +54,10 @@ def voting_plan(
     )
 
 
-def _report(group: PassageGroup, response: Response, vote: int | None, tally: VoteTally, text: str) -> GroupReport:
+def _report(group: PassageGroup, reading: Reading[int], tally: VoteTally, text: str) -> GroupReport:
+    response, vote = reading.response, reading.found
     if vote is None or tally.winner is None:
-        return report(group, response)
+        return report(group, response, copy_of=reading.copy_of)
     if vote == tally.winner:
         return report(group, response, status="supports", choice=vote, words=(text,))
     margin = float(tally.counts[tally.winner] - tally.counts[vote])

@@ -22,9 +22,9 @@ from robustrag_integrations.evaluation.run.sections import Section, shown
 from robustrag_integrations.evaluation.score.rows import AttackSpec
 from robustrag_integrations.models.named import NamedModel
 from robustrag_integrations.models.repeat_probe import read_summary
-from robustrag_integrations.passages import PASSAGE, grouping_of
 from robustrag_integrations.prompts import Task, check_exemplars
 from robustrag_integrations.usage import Prices, prices_of
+from robustrag_integrations.votes import VoteRules
 
 MODES = ("injection", "modification")
 RANKS = ("first", "middle", "last", "random", "sweep")
@@ -33,6 +33,9 @@ LAYOUTS = ("paper-table1", "paper-table2", "group-size", "top-k", "corruption", 
 
 NO_RAG = "no-rag"  # a baseline of evaluations alone: the model without passages
 TASK_OF: Mapping[str, Task] = {"qa": "short_answer", "mc": "multiple_choice", "long": "long_form"}
+
+
+RULES = ("group_size", "group_by", "copies", "min_groups", "min_radius")  # of `VoteRules`, for any method
 
 
 def defense_names() -> tuple[str, ...]:
@@ -46,7 +49,7 @@ def settings_known(defense: str) -> tuple[str, ...]:
     own = (s.name for s in method.settings if s.is_number or s.is_choice)
     if defense == NO_RAG:
         return tuple(own)
-    return (*own, "exemplars") if method is VANILLA else (*own, "group_size", "group_by", "exemplars")
+    return (*own, "exemplars") if method is VANILLA else (*own, *RULES, "exemplars")
 
 
 def tasks_known(defense: str) -> tuple[str, ...]:
@@ -295,10 +298,8 @@ def _check_setting(item: Section, name: str, key: str, value: Any) -> None:
     try:
         if key == "exemplars":
             check_exemplars(value)
-        elif key == "group_size":
-            grouping_of(value, PASSAGE)
-        elif key == "group_by":
-            grouping_of(1, value)
+        elif key in RULES:
+            VoteRules(**{key: value})
         else:
             METHODS.get(name, VANILLA).settings_of({key: value})
     except (ValueError, TypeError) as error:

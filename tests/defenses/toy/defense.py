@@ -10,7 +10,6 @@ from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.defenses.base import PlanInput, TextDefense, refuse_choices
 from robustrag_integrations.determinism import Promise
 from robustrag_integrations.models.base import TextModel
-from robustrag_integrations.passages import GroupBy
 from robustrag_integrations.plans.asking import Quorum, ask_groups, read_response, report
 from robustrag_integrations.plans.requests import Emit, Plan
 from robustrag_integrations.prompts import ABSTENTION, PromptSet, Task, prompts_for
@@ -41,10 +40,16 @@ class Unanimity(TextDefense):
     promise = Promise("the answer of this run")
 
     def __init__(
-        self, model: TextModel, *, group_size: int = 1, group_by: GroupBy | None = None, **settings: Any
+        self,
+        model: TextModel,
+        *,
+        task: Task | None = None,
+        prompts: PromptSet | None = None,
+        at_least: int | None = None,
+        **rules: Any,
     ) -> None:
-        super().__init__(model, group_size=group_size, group_by=group_by)
-        self.settings = UnanimitySettings.of(**settings)
+        super().__init__(model, **rules)
+        self.settings = UnanimitySettings.of(task=task, prompts=prompts, at_least=at_least)
 
     @staticmethod
     def plan_of(inputs: PlanInput, settings: UnanimitySettings) -> Plan:
