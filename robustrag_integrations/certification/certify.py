@@ -77,6 +77,7 @@ def text_run(
     Raises:
         ValueError: the model samples.
     """
+    refuse_sampling(model)
     doubts = repeat_warnings(model)
     certifier = TextCertifier(model, metric, question.references)
     numerics = partial(numerics_of, model)
@@ -91,7 +92,7 @@ def text_run(
         (*model.warnings, *doubts, *precision_warnings(numerics())),
         certifier.profile,
         certifier.metric,
-        partial(repeat_warnings, model),  # a model may turn out to refuse temperature 0 when it is first asked
+        partial(refuse_sampling, model),  # a model may turn out to refuse temperature 0 when it is first asked
     )
 
 
@@ -102,19 +103,19 @@ def numerics_of(model: TextModel | DecodingModel) -> dict[str, Any]:
 
 
 def repeat_warnings(model: TextModel | DecodingModel) -> tuple[str, ...]:
-    """What a model that may not repeat itself means for a certificate.
-
-    Raises:
-        ValueError: the model samples.
-    """
+    """What a model that may not repeat itself means for a certificate."""
     repeats = repeats_of(model)
-    if repeats.model == "samples":
+    return (f"{repeats.caveat}; the certificate is about the replies seen",) if repeats.in_doubt else ()
+
+
+def refuse_sampling(model: TextModel) -> None:
+    """Raise ValueError if the model samples."""
+    if (repeats := repeats_of(model)).model == "samples":
         raise ValueError(
             f"{repeats.caveat}, so that no certificate would hold; certify with a model at temperature 0, declared by "
             "samples=False. What holds for one that samples: answer.determinism, and expected certified accuracy in "
             "robustrag eval"
         )
-    return (f"{repeats.caveat}; the certificate is about the replies seen",) if repeats.in_doubt else ()
 
 
 def precision_warnings(numerics: Mapping[str, Any]) -> tuple[str, ...]:
