@@ -24,8 +24,8 @@ def table(questions: int = QUESTIONS) -> str:
     """Means per question, as Markdown."""
     model = LocalModel.bundled()
     lines = ["| method | calls | rounds | tokens in | tokens out |", "|---|---:|---:|---:|---:|"]
-    for method in (VANILLA, *METHODS.values()):
-        lines.append(_row(method.name, list(_spent(method, model, questions))))
+    methods = (VANILLA, *METHODS.values())
+    lines += [_row(method.name, list(_spent(method, model, questions))) for method in methods]
     return "\n".join(lines)
 
 

@@ -275,3 +275,17 @@ def test_a_local_model_is_loaded_without_noise(docs: Path, tmp_path: Path, capfd
     assert json.loads(out)["answer"]["defense"] == defense
     assert err == ""
     assert code in (0, 3)
+
+
+def test_prices_say_what_an_answer_cost_and_what_is_not_known(command, docs: Path) -> None:
+    told = {"prompt_tokens": 1000, "completion_tokens": 10, "prompt_tokens_details": {"cached_tokens": 400}}
+    for usage, shown in ((told, "Cost:"), (None, "Cost: not known")):
+        with LoopbackServer(lambda prompt, usage=usage: Reply("Anna Lind", usage=usage)) as server:
+            where = ("--docs", docs, "--model", "openai:m", "--base-url", server.url)
+            text = command("ask", "Who runs the mill?", *where, "--prices", "2,10,1")
+            data = command("ask", "Who runs the mill?", *where, "--prices", "2,10,1", "--json").data
+        assert shown in text.out
+        calls = data["answer"]["spending"]["calls"]
+        assert data["cost"] == (None if usage is None else pytest.approx(calls * (1200 + 400 + 100) / 1e6))
+    for wrong in ("2", "2,x", "1,2,3,4", "-1,2", "nan,1"):
+        assert command("ask", "q", "--docs", docs, "--prices", wrong).code == 2

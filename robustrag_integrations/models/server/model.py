@@ -19,7 +19,8 @@ from robustrag_integrations.models.capabilities import (
     sent_parameters,
     without,
 )
-from robustrag_integrations.models.server.connection import Connection
+from robustrag_integrations.models.refused import REFUSING
+from robustrag_integrations.models.server.connection import Connection, ServerError
 from robustrag_integrations.models.server.replies import Fingerprints, StreamEnd, parsed, response_of
 from robustrag_integrations.models.server.sizes import largest_event, largest_reply, largest_stream
 from robustrag_integrations.prompts import Prompt
@@ -107,6 +108,7 @@ class OpenAIModel(CallableModel):
         self._seed = seed
         self._system = system
         self._fingerprints = Fingerprints()
+        self._streams_tell = True
         self._capabilities = Capabilities()
         self._probe = Probe(self._sent, self._aprobe)
 
@@ -180,16 +182,31 @@ class OpenAIModel(CallableModel):
 
     async def _apieces(self, prompt: str) -> AsyncIterator[Piece]:
         end = StreamEnd()
-        request = self._request(prompt)
-        largest = largest_stream(request), largest_event(request)
-        chunks = self._capabilities.astream(
-            lambda refused: self._connection.events(without(request, refused), *largest), self._probe
-        )
-        async for chunk in chunks:
+        async for chunk in self._chunks(self._request(prompt)):
             self._fingerprints.note(chunk)
             if piece := end.piece_of(chunk):
                 yield piece
         yield end.ending()
+
+    async def _chunks(self, request: Mapping[str, Any]) -> AsyncIterator[Any]:
+        """The events of a stream, with the tokens that it took, where the server can tell them."""
+        if self._streams_tell:
+            try:
+                async for chunk in self._events({**request, "stream_options": {"include_usage": True}}):
+                    yield chunk
+                return
+            except ServerError as error:  # of the request: nothing was streamed yet
+                if error.status not in REFUSING or "stream_options" not in str(error):
+                    raise
+            self._streams_tell = False
+        async for chunk in self._events(request):
+            yield chunk
+
+    def _events(self, request: Mapping[str, Any]) -> AsyncIterator[Any]:
+        largest = largest_stream(request), largest_event(request)
+        return self._capabilities.astream(
+            lambda refused: self._connection.events(without(request, refused), *largest), self._probe
+        )
 
 
 def _common_fields(
