@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import FunctionType
 from typing import Any, TypeAlias
 
 from langchain_core.language_models import BaseLanguageModel
@@ -43,6 +44,7 @@ from langchain_robustrag.wiring.kinds import (
 from langchain_robustrag.wiring.words import all_words
 from robustrag_integrations.undefended import Finding
 
+_PLAIN_MODEL = "give a plain model; if it isolates documents itself, pass it in trusted="
 CHAIN = "create_robust_documents_chain(llm, prompt)"
 
 
@@ -120,7 +122,14 @@ class Walk:
             return self._ours(thing, given, path)
         for fits, rule in self.rules:
             if fits(thing):
-                return rule(self, thing, given, path)
+                found = rule(self, thing, given, path)
+                if not _overrides(thing):
+                    return found
+                if not isinstance(thing, BaseLanguageModel):
+                    return found.joined(self.mixed(thing, given, path))
+                if source := self.mixed(thing, CLEAN, path).source:
+                    self.report("mixed", path, thing, f"the model retrieves text itself (from {source})", _PLAIN_MODEL)
+                return found
         if is_source(thing):
             return Flow(named(path, thing))
         if isinstance(thing, Runnable):
@@ -145,27 +154,34 @@ class Walk:
 
     def mixed(self, thing: Any, given: Flow, path: str) -> Flow:
         """A function, or an object of a kind that is not known: what it holds decides."""
-        sources, models, ours, out = [], [], [], CLEAN
+        sources: list[tuple[str, object]] = []
+        models: list[tuple[str, object]] = []
+        ours: list[object] = []
         read = given.whole or mentioned(thing, given)
         for at, value in reach(thing, self.trusted):
             here = f"{path}{at}"
-            if is_ours(value):
-                ours.append(value)
-                self.flow(value, CLEAN, here)
-            elif is_source(value):
+            if is_source(value):
                 sources.append((here, value))
-                if isinstance(value, BaseRetriever):
-                    _retriever(self, value, CLEAN, here)
+                self.parts(value, here)
             elif is_model(value):
                 models.append((here, value))
-            elif isinstance(value, Runnable) and not isinstance(value, BaseTool) and not _is_other_node(thing, value):
-                gave = self.flow(value, Flow(keys=given.keys), here)
+            elif isinstance(value, BaseTool) and not is_ours(value):
+                if not is_library(thing) and "bind_tools" not in all_words(thing)[0]:
+                    gave = self.apart().flow(value, CLEAN, here)
+                    sources += [(here, value)] if gave.source else []
+            elif isinstance(value, Runnable) and not _is_other_node(thing, value):
+                gave = self.flow(value, Flow(keys={} if is_ours(value) else given.keys), here)
+                if gave.whole or mentioned(thing, gave):
+                    sources.append((here, value))
+                if is_ours(value):
+                    ours.append(value)
+                    continue
                 trial = self.apart()
                 trial.flow(value, Flow("what it is given"), here)
                 if trial.found:
                     models.append((here, value))
-                if gave.source and not is_ours(value):
-                    sources.append((here, value))
+            elif is_ours(value):
+                ours.append(value)
         raw = named(*sources[0]) if sources else read
         if raw and models:
             at, model = models[0]
@@ -177,9 +193,18 @@ class Walk:
                 f"answer with {CHAIN} there; if it isolates documents itself, pass it in trusted=",
             )
             return CLEAN
-        if ours and sources:
+        if ours and all(not is_ours(value) for _, value in sources):
             return CLEAN
-        return Flow(raw) if raw else out
+        return Flow(raw)
+
+
+def _overrides(thing: object) -> bool:
+    """Whether it is a step of a known kind that does something else than its kind does."""
+    if isinstance(thing, (BaseRetriever, BaseTool)):
+        return False
+    names = ("_generate", "_agenerate", "_stream", "_astream", "_call", "_acall", "format_prompt", "format_messages")
+    methods = (getattr(type(thing), name, None) for name in ("invoke", "ainvoke", "transform", *names))
+    return any(isinstance(method, FunctionType) and not is_library(method) for method in methods)
 
 
 def _is_other_node(function: object, value: object) -> bool:
@@ -346,7 +371,7 @@ def _robust_documents(walk: Walk, thing: RobustDocuments, given: Flow, path: str
     for name in ("llm", "final_llm"):
         model = getattr(thing, name)
         if model is not None and not is_model(model) and walk.flow(model, CLEAN, f"{path}.{name}").source:
-            walk.report("mixed", f"{path}.{name}", model, "the model retrieves text itself", "give a plain model")
+            walk.report("mixed", f"{path}.{name}", model, "the model retrieves text itself", _PLAIN_MODEL)
     return Flow(keys={"robustness": named(path, thing)}) if thing.return_robustness else CLEAN
 
 

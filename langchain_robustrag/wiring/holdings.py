@@ -6,9 +6,11 @@ import builtins
 import functools
 import inspect
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from pathlib import Path
-from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
 from langchain_core.language_models import BaseLanguageModel
@@ -22,6 +24,13 @@ _MOST = 20_000  # objects that are looked at from one place
 _LIBRARIES = ("langchain", "langchain_core", "langchain_classic", "langgraph", "langsmith", "langchain_robustrag")
 _NOT_OPENED = ("numpy", "torch", "transformers", "pydantic", "pydantic_core", "httpx", *_LIBRARIES)
 _WRITES = ("add_", "aadd_", "delete", "adelete", "upsert", "count", "embeddings")  # no method that gives texts
+_CALLED = frozenset(
+    {"invoke", "ainvoke", "stream", "astream", "transform", "atransform", "batch", "abatch", "_call", "_acall"}
+    | {"_generate", "_agenerate", "_stream", "_astream", "format_prompt", "format_messages", "format"}
+)  # what is called of a Runnable
+_BY_NAME = frozenset(
+    {"getattr", "vars", "globals", "locals", "__dict__", "attrgetter", "methodcaller", "import_module"}
+)
 _PLAIN = (str, bytes, bytearray, int, float, complex, bool, type(None), CodeType)
 
 
@@ -30,7 +39,8 @@ def reach(value: object, trusted: Callable[[object], bool]) -> Iterator[tuple[st
 
     These themselves are not opened.
     """
-    waiting: list[tuple[str, object, frozenset[str]]] = [("", value, frozenset())]
+    called = _CALLED if isinstance(value, Runnable) else frozenset[str]()
+    waiting: list[tuple[str, object, frozenset[str]]] = [("", value, called)]
     seen: set[tuple[int, frozenset[str]]] = set()
     keep: list[object] = []
     while waiting and len(seen) < _MOST:
@@ -59,6 +69,8 @@ def code_names(function: object) -> tuple[frozenset[str], frozenset[str]]:
                 words.add(constant)
             elif isinstance(constant, CodeType):
                 waiting.append(constant)
+    if names & _BY_NAME:  # what is named may then be looked up by a word
+        names |= {word for word in words if word.isidentifier()}
     return frozenset(names), frozenset(words)
 
 
@@ -118,6 +130,10 @@ def _opened(item: Any, names: frozenset[str]) -> Iterator[tuple[str, object, fro
         yield from ((f".{name}", getattr(item, name), names) for name in names if _has(item, name))
     elif isinstance(item, type):
         yield from _class_holds(item, names)
+    elif isinstance(item, ContextVar):
+        yield "", item.get(None), names
+    elif hasattr(item, "__wrapped__"):
+        yield "", item.__wrapped__, names
     elif _is_opened(item):
         yield from ((f".{name}", value, names) for name, value in _attributes(item).items())
         yield from _class_holds(type(item), names)
@@ -156,6 +172,7 @@ def _class_holds(cls: type, names: frozenset[str]) -> Iterator[tuple[str, object
     for name in {"__init__", "__call__", *names}:
         found = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
         found = getattr(found, "__func__", getattr(found, "fget", found))
+        found = found.func if isinstance(found, functools.cached_property) else found
         if isinstance(found, FunctionType):
             if not is_library(found):
                 yield f".{name}", found, names
@@ -165,6 +182,8 @@ def _class_holds(cls: type, names: frozenset[str]) -> Iterator[tuple[str, object
 
 def _is_opened(item: object) -> bool:
     root = type(item).__module__.partition(".")[0]
+    if isinstance(item, (SimpleNamespace, threading.local)):
+        return True
     if root in sys.stdlib_module_names or root == "builtins":
         return False
     return root not in ("numpy", "torch", "transformers", "pydantic_core", "httpx", "langsmith")

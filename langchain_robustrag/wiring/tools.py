@@ -7,15 +7,16 @@ import dis
 import inspect
 import typing
 from collections.abc import Callable, Iterator
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, Literal
 
 from langchain_core.documents import Document
+from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 
 from langchain_robustrag.tool import RobustRetrieverTool
-from langchain_robustrag.wiring.flows import CLEAN, Flow, Walk, named
+from langchain_robustrag.wiring.flows import CLEAN, Flow, Walk, mentioned, named
 from langchain_robustrag.wiring.holdings import closure, code_names, only_written, reach
 from langchain_robustrag.wiring.kinds import TOOL_NODES, is_model, is_ours, is_source, loaded
 
@@ -49,19 +50,25 @@ def judged(walk: Walk, tool: BaseTool, path: str) -> tuple[Verdict, str]:
     functions = _functions(tool)
     if walk.trusted(tool) or any(walk.trusted(f) for f in functions) or type(tool) is RobustRetrieverTool:
         return "safe", ""
-    ours, sources = False, []
+    if functions and all(_returns_no_text(f) for f in functions):
+        return "safe", ""
+    code = functions or _methods(tool)
+    ours, given_away, sources = False, False, []
     for at, value in reach(functions if functions else [dict(vars(tool)), _methods(tool)], walk.trusted):
-        if is_ours(value):
-            ours = True
-        elif is_source(value):
-            sources.append(named(f"{path}{at}", value))
-        elif isinstance(value, BaseTool):
-            if value is not tool and judged(walk, value, f"{path}{at}")[0] != "safe":
-                sources.append(named(f"{path}{at}", value))
-        elif isinstance(value, Runnable) and (found := walk.flow(value, CLEAN, f"{path}{at}").source):
-            sources.append(found)
+        here = f"{path}{at}"
+        if is_source(value):
+            sources.append(named(here, value))
+        elif isinstance(value, BaseTool) and not is_ours(value):
+            if value is not tool and judged(walk, value, here)[0] != "safe":
+                sources.append(named(here, value))
+        elif isinstance(value, Runnable):
+            gave = walk.flow(value, CLEAN, here)
+            if gave.whole or any(mentioned(f, gave) for f in code):
+                given_away = given_away or is_ours(value)
+                sources.append(named(here, value))
+        ours = ours or is_ours(value)
     if sources:
-        return ("safe", "") if ours else ("retrieves", sources[0])
+        return ("safe", "") if ours and not given_away else ("retrieves", sources[0])
     if functions and all(_self_contained(f, walk.trusted, frozenset()) for f in functions):
         return "safe", ""
     return "unknown", named(path, tool)
@@ -149,10 +156,8 @@ def _self_contained(function: Any, trusted: Callable[[object], bool], seen: froz
     """Whether a function can return nothing but what its own code and its arguments say."""
     if trusted(function) or id(function) in seen:
         return True
-    if isinstance(function, MethodType) or not isinstance(function, FunctionType):
+    if not isinstance(function, FunctionType):
         return False
-    if _returns_no_text(function):
-        return True
     defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
     held = [*_globals(function), *defaults, *closure(function).values()]
     seen = seen | {id(function)}
@@ -164,7 +169,7 @@ def _self_contained(function: Any, trusted: Callable[[object], bool], seen: froz
 def _harmless(value: Any, trusted: Callable[[object], bool], seen: frozenset[int]) -> bool:
     if trusted(value) or isinstance(value, _NUMBERS) or is_ours(value) or is_model(value):
         return True
-    if value is Document:
+    if isinstance(value, type) and issubclass(value, (Document, BaseMessage, *loaded(("langgraph.types", "Command")))):
         return True
     if isinstance(value, str):
         return len(value) <= _LONGEST
@@ -184,7 +189,7 @@ def _harmless(value: Any, trusted: Callable[[object], bool], seen: frozenset[int
     return module.partition(".")[0] in _PURE
 
 
-def _returns_no_text(function: FunctionType) -> bool:
+def _returns_no_text(function: Any) -> bool:
     try:
         hint = typing.get_type_hints(function).get("return", inspect.Parameter.empty)
     except Exception:

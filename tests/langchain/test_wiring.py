@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import sys
 from operator import itemgetter
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +15,14 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import RunnableBranch, RunnableLambda, RunnableParallel, RunnablePassthrough
+from langchain_core.runnables import (
+    Runnable,
+    RunnableBranch,
+    RunnableLambda,
+    RunnableParallel,
+    RunnablePassthrough,
+    RunnableSequence,
+)
 from langchain_core.tools import BaseTool, StructuredTool, create_retriever_tool, tool
 from langchain_core.vectorstores import InMemoryVectorStore
 from typing_extensions import TypedDict
@@ -33,7 +42,12 @@ from tests.langchain.test_agents import GullibleAgent
 pytest.importorskip("langchain.agents", reason="needs langchain 1.x")
 pytest.importorskip("langchain_classic", reason="needs langchain-classic")
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware, dynamic_prompt
+from langchain.agents.middleware import (
+    AgentMiddleware,
+    SummarizationMiddleware,
+    TodoListMiddleware,
+    dynamic_prompt,
+)
 from langchain_classic.chains import RetrievalQA, create_history_aware_retriever, create_retrieval_chain
 from langchain_classic.chains.combine_documents import create_stuff_documents_chain
 from langgraph.func import entrypoint, task
@@ -84,7 +98,44 @@ def helper(query: str) -> str:
     return SERVICE.lookup(query)
 
 
+SPACE = SimpleNamespace(retriever=RETRIEVER)
+HERE = sys.modules[__name__]
+
+
+class OwnRunnable(Runnable[str, Any]):
+    """Retrieves and asks by itself."""
+
+    def invoke(self, input: str, config: Any = None, **kwargs: Any) -> Any:
+        return LLM.invoke(joined(RETRIEVER.invoke(input)))
+
+
+class OwnModel(Reader):
+    """A model that looks things up before it answers."""
+
+    def _generate(self, messages: Any, *args: Any, **kwargs: Any) -> Any:
+        return super()._generate([*messages, *RETRIEVER.invoke("q")], *args, **kwargs)
+
+
+class OwnSequence(RunnableSequence[Any, Any]):
+    """Does something else than its steps."""
+
+    def invoke(self, input: Any, config: Any = None, **kwargs: Any) -> Any:
+        return LLM.invoke(joined(RETRIEVER.invoke(input)))
+
+
+@functools.lru_cache
+def cached() -> BaseRetriever:
+    return SPACE.retriever  # type: ignore[no-any-return]
+
+
 CHAINS: dict[str, Any] = {
+    "namespace": RunnableLambda(lambda q: joined(SPACE.retriever.invoke(q))) | LLM,
+    "by a word": RunnableLambda(lambda q: getattr(HERE, "RETRIEVER").invoke(q)) | joined | LLM,  # noqa: B009
+    "cached": RunnableLambda(lambda q: cached().invoke(q)) | joined | LLM,
+    "own runnable": OwnRunnable(),
+    "own model": PROMPT | OwnModel(),
+    "own sequence": OwnSequence(RunnableLambda(str), RunnableLambda(str)),
+    "a tool called": RunnableLambda(lambda q: LLM.invoke(SEARCH.invoke(q))),
     "lcel": {"context": RETRIEVER | joined, "input": RunnablePassthrough()} | PROMPT | LLM | StrOutputParser(),
     "assign": RunnablePassthrough.assign(context=itemgetter("input") | RETRIEVER) | PROMPT | LLM,
     "stuff": create_retrieval_chain(RETRIEVER, create_stuff_documents_chain(LLM, PROMPT)),
@@ -219,6 +270,27 @@ def answers(query: str) -> str:
     return str(ROBUST.invoke({"context": RETRIEVER.invoke(query), "input": query}))
 
 
+RAG = create_robust_retrieval_chain(RETRIEVER, LLM)
+
+
+@tool
+def rag_answer(query: str) -> str:
+    """Answer robustly."""
+    return str(RAG.invoke({"input": query})["answer"])
+
+
+@tool
+def rag_context(query: str) -> str:
+    """Give away what was retrieved."""
+    return joined(RAG.invoke({"input": query})["context"])
+
+
+@tool
+def count(query: str) -> int:
+    """Count."""
+    return len(STORE.similarity_search(query))
+
+
 class ToolClass(BaseTool):
     name: str = "search"
     description: str = "Searches."
@@ -236,11 +308,12 @@ RAW_TOOLS: dict[str, Any] = {
     "helper": indirect,
     "fetch": fetch,
     "file": reads_files,
+    "context of ours": rag_context,
     "class": ToolClass(service=SERVICE),
     "callable object": StructuredTool.from_function(Lazy().__call__, name="search", description="S."),
     "of a chain": (RETRIEVER | joined).as_tool(name="search", description="S.", arg_types={"query": str}),
 }
-FINE_TOOLS: list[Any] = [ROBUST_SEARCH, add, greet, remember, answers]
+FINE_TOOLS: list[Any] = [ROBUST_SEARCH, add, greet, remember, answers, rag_answer, count]
 
 
 @pytest.mark.parametrize("name", RAW_TOOLS)
@@ -263,6 +336,14 @@ def test_the_middleware_covers_the_tools_that_it_names(name: str) -> None:
     for options in ({"tools": [tool]}, {"strict": True}, {"trusted": [tool]}):
         middleware: Any = RobustRetrievalMiddleware(LLM, **options)  # type: ignore[arg-type]
         assert_defended(create_agent(GullibleAgent(), [tool], middleware=[middleware]))
+
+
+def test_middleware_of_langchain_passes() -> None:
+    tools: list[Any] = [SummarizationMiddleware(LLM), TodoListMiddleware()]
+    for middleware in tools:
+        assert_defended(create_agent(GullibleAgent(), [ROBUST_SEARCH], middleware=[middleware]))
+        ours: Any = RobustRetrievalMiddleware(LLM)
+        assert_defended(create_agent(GullibleAgent(), [SEARCH], middleware=[middleware, ours]))
 
 
 def test_what_passes_the_middleware_is_listed_before_and_after_it_passed() -> None:
