@@ -16,9 +16,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
-from langchain_core.runnables import Runnable, RunnableConfig, RunnablePassthrough
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, RunnablePassthrough
 from langchain_core.runnables.config import ContextThreadPoolExecutor, merge_configs, patch_config
 
+from langchain_robustrag.cache_marks import marked, wants_marks
 from langchain_robustrag.configured import parameters_sent, without_parameters
 from langchain_robustrag.language_models import is_synchronous, repeats_of_runnable, retries_itself
 from langchain_robustrag.limits import CallLimit
@@ -65,6 +66,7 @@ class ModelCalls:
         capabilities: what it was found to refuse.
         attempts: tries in all where the server says that it is busy. A model that tries again by itself is left to it.
         structured: the schema of its answers; None for text.
+        marks_from: from how many shared characters on an API that wants marks is told what to cache; 0 for never.
         synchronous: whether its asynchronous calls are not implemented.
     """
 
@@ -74,6 +76,7 @@ class ModelCalls:
     capabilities: Capabilities = field(default_factory=Capabilities)
     attempts: int = 3
     structured: Structured | None = None
+    marks_from: int = 0
     synchronous: bool = field(init=False)
     policy: Mapping[str, Any] = field(init=False)
 
@@ -86,6 +89,9 @@ class ModelCalls:
         llm = without_parameters(self.llm, refused)
         if self.structured is not None:
             llm = self.structured.around(llm)
+        shared = prompt.shared if self.marks_from and prompt.context is not None else 0
+        if shared and shared >= self.marks_from and wants_marks(self.llm):
+            llm = RunnableLambda(lambda asked: marked(asked, shared), name="cache_marks") | llm
         if isinstance(prompt, FilledPrompt):
             return prompt.template | llm, dict(prompt.values)
         return RunnablePassthrough() | llm, prompt.text

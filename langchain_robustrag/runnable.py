@@ -306,7 +306,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         if len(self._models) > _MOST_MODELS:
             self._models.clear()
         known = self._models.setdefault(model_name(llm), Capabilities())
-        return ModelCalls(llm, self._limit, self.timeout, known, self.attempts)
+        return ModelCalls(llm, self._limit, self.timeout, known, self.attempts, marks_from=self.prime)
 
     def _shown(self, answer: RobustAnswer) -> str:
         return answer.marked_text if self.citation_markers else answer.text
