@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from robustrag_integrations.cli.exits import UsageError
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.models.named import NamedModel, check_name
@@ -10,20 +12,24 @@ from robustrag_integrations.models.providers import takes
 __all__ = ["check_name", "load_model", "named_model", "note_probe"]
 
 
-def load_model(name: str, base_url: str | None = None, *, max_context_tokens: int = 512) -> TextModel:
+def load_model(
+    name: str, base_url: str | None = None, *, max_context_tokens: int = 512, max_concurrency: int | None = None
+) -> TextModel:
     """The model of a name that `check_name` has passed.
 
     Args:
         name: a model's name, as `PROVIDERS` has them.
         base_url: the server of a served model.
         max_context_tokens: how many tokens of passages a group may have; local models only.
+        max_concurrency: how many calls may be under way; None for the model's default. Local models run batches.
 
     Raises:
         UsageError: `base_url` with a model that has no server, or one that is not an address.
         ModelError: the model cannot be loaded, or has no key.
         ImportError: an extra is missing.
     """
-    return named_model(name, base_url, max_context_tokens).load()
+    named = named_model(name, base_url, max_context_tokens)
+    return replace(named, max_concurrency=max_concurrency if takes(name, "max_concurrency") else None).load()
 
 
 def note_probe(model: TextModel, path: str | None) -> None:

@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.output:
         _check_writable(args.output)
-    model = load_model(args.model, args.base_url)
+    model = load_model(args.model, args.base_url, max_concurrency=args.load + 1)
     with CallBar() as bar:
         found = probe_repeats(
             model, args.prompt, repeats=args.repeats, load=args.load, seed=args.seed, on_progress=bar.show

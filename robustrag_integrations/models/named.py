@@ -22,6 +22,7 @@ class NamedModel:
         base_url: the server of a served model.
         max_context_tokens: how many tokens of passages a group may have; local models only, None for their default.
         max_new_tokens: the longest text; local and served models only, None for their default.
+        max_concurrency: how many calls may be under way; not for local models, None for the default of the others.
 
     Raises:
         ValueError: there is no such model, or a setting does not go with it; the message says what does.
@@ -31,6 +32,7 @@ class NamedModel:
     base_url: str | None = None
     max_context_tokens: int | None = None
     max_new_tokens: int | None = None
+    max_concurrency: int | None = None
 
     def __post_init__(self) -> None:
         if problem := check_name(self.name):

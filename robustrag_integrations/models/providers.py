@@ -19,7 +19,7 @@ from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.plugins import load_object, see_working_folder
 
-SETTINGS = ("base_url", "max_context_tokens", "max_new_tokens")
+SETTINGS = ("base_url", "max_context_tokens", "max_new_tokens", "max_concurrency")
 
 _WHOLE_FILE = 1 << 28  # bytes; of larger files the fingerprint takes size, time and both ends
 
@@ -214,8 +214,8 @@ def _load_function(name: str, settings: Mapping[str, Any]) -> TextModel:
     if not callable(found):
         raise ModelError(f"the model 'python:{name}' is a {type(found).__name__}; it must be a function or a TextModel")
     if inspect.iscoroutinefunction(found):
-        return CallableModel(async_fn=found, name=f"python:{name}")
-    return CallableModel(found, name=f"python:{name}")
+        return CallableModel(async_fn=found, name=f"python:{name}", **settings)
+    return CallableModel(found, name=f"python:{name}", **settings)
 
 
 def _function_parts(name: str, _: Mapping[str, Any]) -> Iterator[bytes]:
@@ -239,7 +239,7 @@ def _not_an_object(name: str) -> str | None:
     return f"'python:{name}' must be python:MODULE:OBJECT, as in python:my_models:answer"
 
 
-_OF_SERVERS = frozenset({"base_url", "max_new_tokens"})
+_OF_SERVERS = frozenset({"base_url", "max_new_tokens", "max_concurrency"})
 _OF_TRANSFORMERS = frozenset({"max_context_tokens", "max_new_tokens"})
 
 PROVIDERS: tuple[Provider, ...] = (
@@ -277,7 +277,7 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider(
         "python:MODULE:FUNCTION",
         "a function from prompt to text",
-        frozenset(),
+        frozenset({"max_concurrency"}),
         gives_probabilities=True,
         in_process=False,
         load=_load_function,

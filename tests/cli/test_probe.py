@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli import probed
 from tests.helpers.openai_server import LoopbackServer
 
 QUICK = ("--repeats", 3, "--load", 2)
@@ -104,3 +105,8 @@ def test_a_finding_stands_in_the_rows_and_the_table_of_eval(command, tmp_path: P
     assert (refused.code, "samples, so that no certificate would hold" in refused.err) == (2, True)
     other = command(*asked, STEADY, "--probe", found)
     assert (other.code, "no such model is evaluated here" in other.err) == (2, True)
+
+
+def test_prompt_and_load_are_under_way_at_the_same_time(command) -> None:
+    assert command("probe", "--model", "python:tests.cli.probed:together", "--repeats", 2, "--load", 20).code == 0
+    assert probed.most_at_once == 21
