@@ -63,6 +63,8 @@ class Destinations:
             elif isinstance(parent, ast.Call):
                 if (found := self._argument(parent, node)) is not None:
                     return found
+            elif isinstance(parent, (ast.For, ast.AsyncFor)):
+                return "written" if self._is_unread(parent.target) else "read"
             elif isinstance(parent, ast.comprehension):
                 return "written" if self._counts(parent) else "read"
             elif isinstance(parent, ast.IfExp) and parent.test is not node:
@@ -118,6 +120,10 @@ class Destinations:
                 made = self._value_of(value.func) if isinstance(value, ast.Call) else self._value_of(value)
                 return self._robust(made) or self._robust(type(made))
         return False
+
+    def _is_unread(self, target: ast.AST) -> bool:
+        """Whether a loop's variable is never read, so that the loop counts."""
+        return isinstance(target, ast.Name) and not self._source.loads(target.id)
 
     def _counts(self, loop: ast.comprehension) -> bool:
         """Whether a comprehension gives the same constant for each element, as in `sum(1 for _ in ids)`."""

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from llamaindex_robustrag.chat_engines import RobustCondensePlusContextChatEngine, RobustContextChatEngine
 from llamaindex_robustrag.query_engine import RobustRAGQueryEngine
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer, get_robust_response_synthesizer
-from llamaindex_robustrag.wiring.bound import Bound, bound_of, with_self
+from llamaindex_robustrag.wiring.bound import Bound, bound_of, parameters, with_self
 from llamaindex_robustrag.wiring.holding import held_by, holds_nothing, methods_of
 from llamaindex_robustrag.wiring.identity import function_in, is_a, of_library
 from llamaindex_robustrag.wiring.sources import INNER, READS, is_source, is_source_class
@@ -18,7 +18,7 @@ from llamaindex_robustrag.wiring.uses import Unseen, Use, cells, uses_of
 from llamaindex_robustrag.wiring.walk import ENGINE, Place, Steps, Visit, Walk
 from robustrag_integrations.undefended import Finding
 
-_ROBUST = (
+_ROBUST: tuple[type, ...] = (
     RobustRAGSynthesizer,
     RobustRAGQueryEngine,
     RobustContextChatEngine,
@@ -131,11 +131,9 @@ def _reads(walk: Walk, use: Use) -> bool:
 
 
 def _isolates(thing: object) -> bool:
-    """Whether something is a class of this project that isolates what it is given, or one of its constructors."""
+    """Whether something is a class of this project that isolates what it is given, its constructor, or its method."""
     if is_a(thing, Bound):
-        if thing.function is get_robust_response_synthesizer:
-            return True
-        return any(is_a(value, type) and _isolates(value) for value in thing.given.values())
-    if thing is get_robust_response_synthesizer:
-        return True
-    return is_a(thing, type) and issubclass(thing, _ROBUST) and thing.__module__.startswith("llamaindex_robustrag.")
+        names = parameters(thing.function)
+        owner = thing.given.get(names[0]) if names and names[0] in ("self", "cls") else thing.function
+        return _isolates(owner) or any(type(owner) is kind for kind in _ROBUST)
+    return thing is get_robust_response_synthesizer or any(thing is kind for kind in _ROBUST)

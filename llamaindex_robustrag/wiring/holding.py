@@ -8,7 +8,6 @@ import weakref
 from collections import deque
 from collections.abc import Iterator
 from contextvars import ContextVar
-from enum import Enum
 from functools import partial
 from logging import Logger
 from types import CodeType, FrameType, ModuleType
@@ -24,6 +23,7 @@ from llamaindex_robustrag.wiring.identity import (
     attributes,
     function_in,
     is_a,
+    is_installed,
     is_library_file,
     is_named,
     of_library,
@@ -42,8 +42,6 @@ _ATOMS: tuple[type, ...] = (
     bytearray,
     range,
     slice,
-    Enum,
-    ModuleType,
     CodeType,
 )
 _BYSTANDERS: tuple[type, ...] = (CallbackManager, BaseCallbackHandler, Dispatcher, Logger, BaseEmbedding, FrameType)
@@ -53,7 +51,9 @@ _LISTS: tuple[type, ...] = (list, tuple, set, frozenset, deque)
 
 def holds_nothing(thing: object) -> bool:
     """Whether there is nothing to look into."""
-    return is_a(thing, (*_ATOMS, *_BYSTANDERS))
+    if is_a(thing, ModuleType):
+        return is_library_file(getattr(thing, "__file__", None) or "") or is_installed(thing.__name__)
+    return type(thing) in _ATOMS or is_a(thing, _BYSTANDERS)
 
 
 def held_by(thing: Any) -> Iterator[tuple[str, object]]:
@@ -86,12 +86,13 @@ def methods_of(kind: type) -> Iterator[tuple[str, object]]:
     for base in kind.__mro__:
         if users_class(base):
             for name, value in base.__dict__.items():
-                if not (name.startswith("__") and name not in ("__call__", "__getattr__", "__init__", "__new__")):
+                if not name.startswith("__") or function_in(value) is not None:
                     yield name, value
 
 
 def users_class(kind: type) -> bool:
-    """Whether the user wrote a class: by the files of its functions, or of its module if it has none."""
-    if functions := [f for f in map(function_in, kind.__dict__.values()) if f is not None]:
-        return any(not of_library(f.__code__) for f in functions)
-    return not is_library_file(getattr(sys.modules.get(kind.__module__), "__file__", None) or "<frozen >")
+    """Whether the user wrote a class, by the files of its functions and of its module."""
+    if any(f is not None and not of_library(f.__code__) for f in map(function_in, kind.__dict__.values())):
+        return True
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None) or "<frozen >"
+    return not is_library_file(file) and not is_installed(kind.__module__)

@@ -47,6 +47,13 @@ def is_library_file(file: str) -> bool:
     return file.startswith(_STDLIB) and not file.startswith(_SITE)
 
 
+def is_installed(module: str) -> bool:
+    """Whether a module is of an installed package that does not know LlamaIndex, or of the standard library."""
+    package = module.split(".")[0]
+    file = getattr(sys.modules.get(package), "__file__", None) or ""
+    return package in sys.stdlib_module_names or (file.startswith(_SITE) and not _knows_llama_index(package))
+
+
 def of_library(code: CodeType) -> bool:
     """Whether code is a library's, by the file it is from; an installed package's if it does not know LlamaIndex."""
     file = code.co_filename

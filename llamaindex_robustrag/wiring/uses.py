@@ -177,7 +177,7 @@ class _Reading:
         value = self._known.get(name.id, _MISSING)
         while found is not node and not self._stops(value):
             attribute = self._source.parents[found]
-            value = member(value, _attribute_of(attribute))
+            value = _taken(value, attribute)
             found = attribute
         return found
 
@@ -185,12 +185,13 @@ class _Reading:
         """The last object that is known of a chain of attributes, the whole chain, and what is left of it."""
         rest: list[str] = []
         while (parent := self._source.parents.get(node)) is not None and _is_attribute(parent, node):
-            name = _attribute_of(parent)
             found = None
             if not rest and value is not _MISSING and value is not None and not self._stops(value):
-                found = member(value, name)
+                found = _taken(value, parent)
+            if found is None and isinstance(parent, ast.Subscript):
+                break
             if found is None:
-                rest.append(name)
+                rest.append(_attribute_of(parent))
             else:
                 value = found
             node = parent
@@ -200,7 +201,7 @@ class _Reading:
         """What an expression is, if that is known."""
         start = node
         while not isinstance(start, ast.Name):
-            if isinstance(start, ast.Attribute):
+            if isinstance(start, (ast.Attribute, ast.Subscript)):
                 start = start.value
             elif isinstance(start, ast.Call) and _is_attribute(start, start.args[0] if start.args else None):
                 start = start.args[0]
@@ -209,7 +210,7 @@ class _Reading:
         value = self._known.get(start.id, _MISSING)
         while start is not node and value is not None and value is not _MISSING:
             start = self._source.parents[start]
-            value = member(value, _attribute_of(start))
+            value = _taken(value, start)
         return None if value is _MISSING else value
 
     def _called(self, function: Bound, call: ast.Call) -> Bound:
@@ -263,7 +264,9 @@ class _Reading:
 
 
 def _is_attribute(parent: ast.AST, node: ast.AST | None) -> bool:
-    """Whether a node reads an attribute of another: `x.name`, or `getattr(x, "name")`."""
+    """Whether a node reads an attribute of another: `x.name`, `x["name"]`, or `getattr(x, "name")`."""
+    if isinstance(parent, ast.Subscript):
+        return parent.value is node and isinstance(parent.slice, ast.Constant) and isinstance(parent.ctx, ast.Load)
     if isinstance(parent, ast.Attribute):
         return isinstance(parent.ctx, ast.Load)
     return (
@@ -291,6 +294,14 @@ def _root_of(node: ast.AST) -> str | None:
 
 def _assigns(node: ast.Assign, name: str) -> bool:
     return any(isinstance(target, ast.Name) and target.id == name for target in node.targets)
+
+
+def _taken(value: object, node: ast.AST) -> object | None:
+    """What an attribute or item of an object is; None if it cannot be known without running code."""
+    if isinstance(node, ast.Subscript):
+        key = node.slice.value if isinstance(node.slice, ast.Constant) else _MISSING
+        return value.get(key) if type(value) is dict and type(key) in (str, int) else None
+    return member(value, _attribute_of(node))
 
 
 def _attribute_of(node: ast.AST) -> str:

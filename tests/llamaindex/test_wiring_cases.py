@@ -41,6 +41,7 @@ from tests.llamaindex.fakes import FactReader, WordEmbedding, index_of, truthful
 resource = pytest.importorskip("llama_index.core.workflow.resource")
 INDEX = index_of(truthful(3))
 RETRIEVER = INDEX.as_retriever()
+SYNTHESIZER = RobustRAGSynthesizer(FactReader())
 ROBUST = RobustRAGQueryEngine.from_args(RETRIEVER, llm=FactReader())
 
 
@@ -156,6 +157,7 @@ class Defended(Workflow):
         made = RobustRAGQueryEngine.from_args(INDEX.as_retriever(similarity_top_k=3), llm=FactReader())
         other = INDEX.as_query_engine(response_synthesizer=RobustRAGSynthesizer(FactReader()))
         said = [await one.aquery(event.question) for one in (self._engine, made, other)]
+        said.append(SYNTHESIZER.synthesize(event.question, await RETRIEVER.aretrieve(event.question)))
         return StopEvent(result=str(said))
 
 
@@ -281,6 +283,23 @@ def counts_in_words() -> str:
     return f"There are {len(docs)} documents, {sum(1 for _ in INDEX.ref_doc_info)} of them whole"
 
 
+def counts_in_a_loop() -> int:
+    """Count."""
+    number = 0
+    for _ in INDEXES["main"].docstore.docs:
+        number += 1
+    return number
+
+
+def inserts_into_one_of_many(text: str) -> str:
+    """Insert."""
+    INDEXES["main"].insert(Document(text=text))
+    return "saved"
+
+
+INDEXES = {"main": INDEX}
+
+
 def counts_matches(question: str) -> str:
     """Count."""
     return f"{len(RETRIEVER.retrieve(question))} nodes"
@@ -322,6 +341,8 @@ class Notes:
         counts,
         counts_in_words,
         counts_matches,
+        counts_in_a_loop,
+        inserts_into_one_of_many,
         Notes(INDEX).add,
         lambda text: INDEX.insert(Document(text=text)),
     ],

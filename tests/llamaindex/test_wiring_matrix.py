@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import enum
 import functools
+import itertools
+import queue
 import types
 import weakref
 from collections import OrderedDict, deque, namedtuple
@@ -204,6 +207,65 @@ def by_context_variable(thing: Any) -> Any:
 
 def by_weak_reference(thing: Any) -> Any:
     return _behind(weakref.ref(thing))
+
+
+def by_enumeration(thing: Any) -> Any:
+    return _behind(enum.Enum("Held", {"HELD": ("held", thing)}))
+
+
+def by_module(thing: Any) -> Any:
+    module: Any = types.ModuleType("held")
+    module.held = thing
+    return _behind(module)
+
+
+def by_descriptor(thing: Any) -> Any:
+    class Gives:
+        def __get__(self, owner: Any, kind: Any = None) -> Any:
+            return thing
+
+    class Holding:
+        held = Gives()
+
+    return _behind(Holding())
+
+
+def by_attribute_of_a_text(thing: Any) -> Any:
+    class Text(str):
+        """With more than characters."""
+
+    text: Any = Text("held")
+    text.held = thing
+    return _behind(text)
+
+
+def by_queue(thing: Any) -> Any:
+    waiting: Any = queue.Queue()
+    waiting.put(thing)
+    return _behind(waiting)
+
+
+def by_iterator(thing: Any) -> Any:
+    return _behind(itertools.cycle([(one for one in [thing])]))
+
+
+def by_registry(thing: Any) -> Any:
+    registry = {"a": {"held": thing}}
+
+    def act(question: str) -> str:
+        """Act."""
+        return str(registry["a"]["held"].act(question))
+
+    return act
+
+
+def by_class_of_class(thing: Any) -> Any:
+    class Kind(type):
+        def act(cls, question: str) -> str:
+            """Act."""
+            return str(thing.act(question))
+
+    return Kind("Holding", (), {}).act
 
 
 def by_cycle(thing: Any) -> Any:
