@@ -28,7 +28,8 @@ Every request is tried once.
 
 - A group whose request fails has abstained: the answer stays, with the radius that the other groups give it. If fewer
   than half of the groups could be asked (the quorum), a `QuorumError` names what happened to each.
-- A failed final call is an error, never half an answer.
+- A failed final call is an error, never half an answer. So is one that was cut at its limit of tokens or by a content
+  filter, which servers say with HTTP 200; a group whose reply was cut abstains ([what a reply is](replies.md)).
 - **Time.** A client waits for a server that hangs or trickles until its time limit, {PATIENCE:g} s here.
   `timeout` is the limit of one try, from connecting to the last byte; in `OpenAIModel` it includes reading the reply.
   A whole answer may take the isolated calls and the final call, each with its retries and the waits between them, and
