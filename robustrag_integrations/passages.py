@@ -53,7 +53,7 @@ class Passage:
         """
         found = self.named(FIELDS)
         return (
-            Origin(self.document_id, given=self.document_id)
+            Origin(self.document_id, given=self.document_id, is_document=True)
             if found is None and self.document_id is not None
             else found
         )

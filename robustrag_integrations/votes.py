@@ -71,6 +71,11 @@ class VoteRules:
         for name, allowed in (("copies", Copies), ("below", Below)):
             if (given := getattr(self, name)) not in get_args(allowed):
                 raise ValueError(f"{name}={given!r}: use {' or '.join(map(repr, get_args(allowed)))}")
+        if self.weights is not None and self.copies == "one_vote":
+            raise ValueError(
+                "weights and copies='one_vote' exclude each other: a copy with another weight would take the place "
+                "of one that an attacker replaces; give copies the weight 0 instead"
+            )
         if isinstance(self.weights, Mapping):
             named = {self._name(key): _checked(votes, key) for key, votes in self.weights.items()}
             object.__setattr__(self, "weights", named)

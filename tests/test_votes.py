@@ -354,6 +354,7 @@ def test_certificates_are_about_one_vote_per_group(rules: dict[str, Any]) -> Non
     [
         ({"copies": "two"}, "copies='two': use 'report' or 'one_vote'"),
         ({"below": "shrug"}, "below='shrug': use 'abstain' or 'raise'"),
+        ({"copies": "one_vote", "weights": {"a": 2}}, "weights and copies='one_vote' exclude each other"),
         ({"min_groups": -1}, "min_groups=-1"),
         ({"min_groups": 1.5}, "min_groups=1.5"),
         ({"min_radius": True}, "min_radius=True"),

@@ -107,7 +107,7 @@ def _facts(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
     )
     evidence = answer["evidence"]
     pairs = [
-        ("Radius", f"{answer['radius']}: {radius_in_words(answer['radius'], len(answer['groups']))}"),
+        ("Radius", f"{answer['radius']}: {radius_in_words(answer['radius'], _whole(answer), _unit(answer))}"),
         ("Defence", one_line(answer["defense"], 60) + (f" ({settings})" if settings else "")),
         ("Model calls", str(answer["model_calls"])),
         *_tokens(answer.get("spending") or {}),
@@ -119,6 +119,17 @@ def _facts(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
         if found["scope"] != "every_run":
             pairs.append(("Holds", one_line(found["promise"], 600)))
     return pairs
+
+
+def _unit(answer: Mapping[str, Any]) -> str:
+    """What the radius counts; reports of rows may lack it."""
+    return str(answer.get("radius_unit", "groups"))
+
+
+def _whole(answer: Mapping[str, Any]) -> int:
+    """All groups, or all votes, in the unit of the radius."""
+    groups = answer["groups"]
+    return sum(g.get("votes", 1) for g in groups) if _unit(answer) == "votes" else len(groups)
 
 
 def _tokens(spending: Mapping[str, Any]) -> list[tuple[str, str]]:

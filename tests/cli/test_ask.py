@@ -289,3 +289,45 @@ def test_prices_say_what_an_answer_cost_and_what_is_not_known(command, docs: Pat
         assert data["cost"] == (None if usage is None else pytest.approx(calls * (1200 + 400 + 100) / 1e6))
     for wrong in ("2", "2,x", "1,2,3,4", "-1,2", "nan,1"):
         assert command("ask", "q", "--docs", docs, "--prices", wrong).code == 2
+
+
+# What one vote is
+
+
+def test_rows_have_the_origin_that_they_name(ask, tmp_path: Path) -> None:
+    urls = ["x.com/a?u=1", "x.com/a#2", "http://x.com/a"]
+    rows = [{"text": f"{LIE}{u}", "url": u} for u in urls]
+    rows += [{"text": f"The mill is run by Anna Lind, says {n}.", "link": f"https://{n}.example"} for n in range(3)]
+    (tmp_path / "d.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    answer = ask(QUESTION, "--docs", tmp_path / "d.jsonl", "--json").data["answer"]
+    assert len(answer["groups"]) == 5
+    assert any("are the page x.com/a with other queries" in w for w in answer["warnings"])
+
+
+def test_rows_are_grouped_by_any_of_their_entries(ask, tmp_path: Path) -> None:
+    rows = [{"text": f"{LIE}{n}", "source": str(n), "author": "Eve"} for n in range(5)]
+    rows += [{"text": f"The mill is run by Anna Lind {n}.", "source": f"a{n}", "author": f"A{n}"} for n in range(3)]
+    (tmp_path / "d.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    grouped = ask(QUESTION, "--docs", tmp_path / "d.jsonl", "--group-by", "author", "--json").data["answer"]
+    assert grouped["text"].casefold() == "anna lind"
+    assert len(grouped["groups"]) == 4
+
+
+def test_too_few_sources_are_an_abstention_that_says_why(ask, tmp_path: Path) -> None:
+    (tmp_path / "long.txt").write_text("\n\n".join(f"{LIE}{n} " * 15 for n in range(9)))
+    alone = ask(QUESTION, "--docs", tmp_path, "--json")
+    assert any("which decides alone" in w for w in alone.data["answer"]["warnings"])
+    withheld = ask(QUESTION, "--docs", tmp_path, "--min-groups", 3, "--json")
+    assert withheld.code == 3
+    assert any("below min_groups=3" in w for w in withheld.data["answer"]["warnings"])
+    assert ask(QUESTION, "--docs", tmp_path, "--min-radius", 1).code == 3
+
+
+def test_copies_count_once_if_asked_for(ask, tmp_path: Path) -> None:
+    for n in range(5):
+        (tmp_path / f"mirror{n}.txt").write_text(LIE)
+    for n in range(3):
+        (tmp_path / f"note{n}.txt").write_text(f"The mill is run by Anna Lind. Note {n}.")
+    once = ask(QUESTION, "--docs", tmp_path, "--copies", "one_vote", "--json").data["answer"]
+    assert once["text"].casefold() == "anna lind"
+    assert [g["status"] for g in once["groups"]].count("copy") == 4
