@@ -31,6 +31,8 @@ class MethodOptions(TypedDict, total=False):
     task: Task
     alpha: float | Fraction
     beta: int
+    share: float | Fraction
+    min_support: int
     extractor: KeywordExtractor
     min_words: int
     abstention: Callable[[str], bool] | Sequence[str]

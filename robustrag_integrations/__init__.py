@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.answer import GroupReport, RobustAnswer
+from robustrag_integrations.defenses.consensus.defense import ConsensusAggregation
 from robustrag_integrations.defenses.keyword.defense import KeywordAggregation
 from robustrag_integrations.defenses.vanilla import VanillaRAG
 from robustrag_integrations.defenses.voting.defense import MajorityVoting
@@ -36,6 +37,7 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent until th
 __all__ = [
     "CallableModel",
     "Certification",
+    "ConsensusAggregation",
     "DecodingAggregation",
     "Ending",
     "GroupReport",

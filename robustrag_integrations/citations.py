@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from robustrag_integrations.normalise import plain_words
+from robustrag_integrations.mentions import mentions
 
 _MARKER = re.compile(r"[ \t]?(?:\[\^?\d{1,4}(?:[ \t]?[,–-][ \t]?\d{1,4})*\]|【\d{1,4}[^【】\n]{0,40}】)")
 _MOST_PHRASES = 50
@@ -47,7 +47,7 @@ def marked_text(text: str, citations: Sequence[Citation]) -> str:
     for citation in citations:
         for phrase in citation.words:
             if phrase not in phrases and len(phrases) < _MOST_PHRASES:
-                phrases[phrase] = _end_of_last_mention(phrase, text)
+                phrases[phrase] = max((end for _, end in mentions(phrase, text)), default=-1)
         ends = {phrases.get(phrase, -1) for phrase in citation.words}
         for end in {e for e in ends if e >= 0} or {len(text.rstrip())}:
             numbers.setdefault(end, []).append(citation.number)
@@ -56,15 +56,3 @@ def marked_text(text: str, citations: Sequence[Citation]) -> str:
         parts += [text[done:end], " " if end else "", *(f"[{number}]" for number in numbers[end])]
         done = end
     return "".join([*parts, text[done:], _MARKER.sub("", rest)])
-
-
-def _end_of_last_mention(phrase: str, text: str) -> int:
-    """Where the last mention of a phrase in the text ends, whatever stands between its words; -1 if there is none."""
-    words = [re.escape(word) for word in plain_words(phrase).split()]
-    if not words:
-        return -1
-    joined = r"[\W_]{1,8}".join(words)
-    found = [m.end() for m in re.finditer(rf"(?<!\w){joined}(?!\w)", text, re.I)]
-    if not found and not phrase.isascii():  # words of scripts that leave no space between them
-        found = [m.end() for m in re.finditer(joined, text, re.I)]
-    return found[-1] if found else -1

@@ -196,6 +196,22 @@ VOTING = Method(
     settings=(Setting("quorum", 0.5, float, "share of groups that must have been asked with success"), _CUT_REPLIES),
 )
 
+CONSENSUS = Method(
+    name="consensus",
+    summary="one round: what most of the strongest support says, in the groups' own words; any model",
+    tasks=("short_answer",),
+    needs="text",
+    defense="robustrag_integrations.defenses.consensus.defense:ConsensusAggregation",
+    settings=(
+        Setting("share", 0.5, float, "share of the strongest keyword's groups that must agree", threshold=True),
+        Setting("min_support", 2, int, "number of groups that must say the strongest keyword", threshold=True),
+        Setting("extractor", None, object, "from one response to its set of keywords"),
+        Setting("quorum", 0.5, float, "share of groups that must have been asked with success"),
+        Setting("abstention", None, object, "from one response to whether it abstains, or phrases that do"),
+        _CUT_REPLIES,
+    ),
+)
+
 VANILLA = Method(
     name="vanilla",
     summary="no defence: one prompt with all passages, to compare with",
@@ -205,7 +221,7 @@ VANILLA = Method(
     settings=(_CUT_REPLIES,),
 )
 
-METHODS: dict[str, Method] = {method.name: method for method in (KEYWORD, DECODING, VOTING)}
+METHODS: dict[str, Method] = {method.name: method for method in (KEYWORD, DECODING, VOTING, CONSENSUS)}
 
 
 def method_of(name: object) -> Method:

@@ -1,7 +1,8 @@
 """The long run of the brute-force soundness check, in shards: `python -m tests.certification.soundness_long --help`.
 
-Five million attacks by default, spread over keyword, voting and decoding worlds. Each shard has a seed of its own and
-becomes a line of the log, so that a run that was stopped goes on where it was. Fails at the first violation.
+Five million attacks by default, spread over keyword, voting, decoding and consensus worlds. Each shard has a seed of
+its own and becomes a line of the log, so that a run that was stopped goes on where it was. Fails at the first
+violation.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.helpers.brute_force import Cell, Count, Tally, attack_certificates
-from tests.helpers.worlds import decoding_world, keyword_world, voting_world
+from tests.helpers.worlds import consensus_world, decoding_world, keyword_world, voting_world
 
-MAKERS = {"keyword": keyword_world, "voting": voting_world, "decoding": decoding_world}
-SHARES = {"keyword": 0.4, "voting": 0.5, "decoding": 0.1}
+MAKERS = {"keyword": keyword_world, "voting": voting_world, "decoding": decoding_world, "consensus": consensus_world}
+SHARES = {"keyword": 0.35, "voting": 0.45, "decoding": 0.1, "consensus": 0.1}
 SHARD = 10_000  # attacks; a shard ends with the world that reaches them
 ROOT = Path(__file__).parents[2]
 

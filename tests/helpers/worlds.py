@@ -18,12 +18,15 @@ from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.certification import Certification
 from robustrag_integrations.certification.certify import CertificationRun, text_run
 from robustrag_integrations.certification.findings import Question
+from robustrag_integrations.defenses.agreement.reader import KeywordReader
+from robustrag_integrations.defenses.consensus.certificate import consensus_certification_plan
+from robustrag_integrations.defenses.consensus.plan import consensus_plan
+from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.defenses.decoding.certifier import decoding_run
 from robustrag_integrations.defenses.decoding.plan import decoding_plan
 from robustrag_integrations.defenses.decoding.settings import DecodingSettings
 from robustrag_integrations.defenses.keyword.certificate import keyword_certification_plan
 from robustrag_integrations.defenses.keyword.plan import keyword_plan
-from robustrag_integrations.defenses.keyword.reader import KeywordReader
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.voting.certificate import voting_certification_plan
 from robustrag_integrations.defenses.voting.plan import voting_plan
@@ -214,6 +217,47 @@ def keyword_world(rng: random.Random, *, agreeing: bool = False) -> World:
             return None
 
     return World(**setting, references=references, certify=certify, answer=answer, moves=KEYWORD_MOVES)
+
+
+CONSENSUS_MOVES = ["a", "b", "a b", "b a", "a x b", "A", "c", "x", "a x", "x a", "b c x", "I don't know", "", None]
+
+
+def consensus_world(rng: random.Random, *, agreeing: bool = False) -> World:
+    """Consensus aggregation over words, said in several orders and cases; `agreeing`: most groups say the same."""
+    setting = _setting(rng, agreeing)
+    replies = ["a b"] * (50 if agreeing else 5) + ["a"] * 3
+    replies += ["b a", "a x b", "A", "b", "c", "b c", "right", "I don't know", None, ""]
+    said = Memo(lambda _: rng.choice(replies))
+    settings = ConsensusSettings.of(
+        share=rng.choice([0.5, 0.6, 0.7]),
+        min_support=rng.choice([1, 2, 2, 3]),
+        extractor=folded_words,
+        prompts=BARE,
+        quorum=rng.choice([0.0, 0.3, 0.5, 0.7]),
+    )
+    quick: Any = _Quick(settings)
+    quick.reader = _QuickReader(settings.reader)
+    references = ("a",)
+
+    def certify() -> tuple[Certification, ...]:
+        model = ScriptedModel(said.__getitem__)
+        question = _question(setting, references)
+        plan = consensus_certification_plan(question, settings, same_batches=rng.random() < 0.3)
+        return text_run("consensus", question, plan, model, setting["metric"], {}).run()
+
+    def answer(groups: Sequence[PassageGroup], evil: dict[str, object]) -> RobustAnswer | None:
+        try:
+            return driven(consensus_plan("q", groups, quick), text_performer(evil, said, {}))
+        except ModelError:
+            return None
+
+    return World(**setting, references=references, certify=certify, answer=answer, moves=CONSENSUS_MOVES)
+
+
+def folded_words(text: str) -> set[str]:
+    """An extractor: the words of a response, case-folded, and neighbours as phrases."""
+    words = text.casefold().split()
+    return {*words, *(f"{a} {b}" for a, b in itertools.pairwise(words))}
 
 
 CHOICES = ["right", "left", "up"]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from robustrag_integrations.checks import is_whole_number
+from robustrag_integrations.defenses.agreement.tally import KeywordTally
 from robustrag_integrations.subset_sums import bits, smallest_from, subset_sums
 
 _NEVER = 1 << 62
@@ -48,23 +49,6 @@ class KeywordThreshold:
     def needed(self, n: int) -> int:
         """The smallest count that reaches mu(n), exactly: counts are whole numbers, so c >= mu means c >= needed."""
         return min(-(-self.alpha.numerator * n // self.alpha.denominator), self.beta)
-
-
-@dataclass(frozen=True)
-class KeywordTally:
-    """Keyword counts over the answering groups.
-
-    Attributes:
-        counts: c(w), how many responses contain keyword w.
-        answering: n, how many groups did not abstain.
-        mu: the threshold min(alpha * n, beta).
-        retained: the keywords with c(w) >= mu, sorted.
-    """
-
-    counts: dict[str, int]
-    answering: int
-    mu: Fraction
-    retained: tuple[str, ...]
 
 
 def tally_keywords(

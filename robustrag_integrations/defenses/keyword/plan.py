@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from robustrag_integrations.answer import GroupReport, RobustAnswer
-from robustrag_integrations.defenses.keyword.counting import KeywordTally, keyword_radius, tally_keywords
-from robustrag_integrations.defenses.keyword.reader import KeywordReader
+from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.defenses.agreement.reader import KeywordReader
+from robustrag_integrations.defenses.agreement.reports import keyword_reports
+from robustrag_integrations.defenses.agreement.support import Support, supports
+from robustrag_integrations.defenses.agreement.tally import KeywordTally
+from robustrag_integrations.defenses.keyword.counting import keyword_radius, tally_keywords
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
-from robustrag_integrations.defenses.keyword.support import Support, supports
 from robustrag_integrations.display import printable
 from robustrag_integrations.group_warnings import grouping_warnings
 from robustrag_integrations.models.base import Response
@@ -21,7 +23,6 @@ from robustrag_integrations.plans.asking import (
     ask_final,
     ask_groups,
     naming_groups,
-    report,
     truncation_warnings,
 )
 from robustrag_integrations.plans.requests import Emit, Plan
@@ -67,7 +68,7 @@ def keyword_plan(
         abstained=reader.abstains(text),
         query=query,
         defense="keyword",
-        groups=_reports(groups, readings, standings),
+        groups=keyword_reports(groups, readings, standings),
         warnings=(
             *model_warnings,
             *grouping_warnings(groups, group_by),
@@ -100,22 +101,6 @@ def _keywords_of_answer(
     same = (r.found for r in readings if r.response.text is not None and r.response.text.strip() == text)
     found = next(same, None)
     return found or reader.keywords_of(Response(text)).found or frozenset()
-
-
-def _reports(
-    groups: Sequence[PassageGroup],
-    readings: Sequence[Reading[frozenset[str]]],
-    standings: Sequence[Support | None],
-) -> tuple[GroupReport, ...]:
-    reports = []
-    for group, reading, standing in zip(groups, readings, standings, strict=True):
-        response, keywords = reading.response, reading.found
-        if keywords is None or standing is None:
-            reports.append(report(group, response, copy_of=reading.copy_of))
-            continue
-        found = {"status": standing.status, "words": standing.words, "margin": standing.margin}
-        reports.append(report(group, response, keywords=tuple(sorted(keywords)), **found))
-    return tuple(reports)
 
 
 def _threshold_warnings(tally: KeywordTally) -> list[str]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from robustrag_integrations.defenses.agreement.reader import KeywordReader
 from robustrag_integrations.defenses.keyword.counting import KeywordThreshold
-from robustrag_integrations.defenses.keyword.reader import KeywordReader
 from robustrag_integrations.defenses.registry import KEYWORD
 from robustrag_integrations.keywords import KeywordExtractor
 from robustrag_integrations.passages import PassageGroup

@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from robustrag_integrations.defenses.keyword.counting import KeywordTally
+from robustrag_integrations.defenses.agreement.tally import KeywordTally
 from robustrag_integrations.keywords.closed_classes import NAME_LINKS
 from robustrag_integrations.normalise import plain_words
 from robustrag_integrations.prompts import Task
@@ -94,7 +94,7 @@ class _Answer:
     def agreement(self, said: frozenset[str], tally: KeywordTally) -> Support | None:
         """How a group agrees with the answer; None if it does not."""
         own, shared = self._own(said), said & self.shown
-        stated = self.keys & said
+        stated = frozenset(key for key in self.keys if key in said or _within_a_phrase(key, said))
         parts = frozenset(w for w in shared if any(_runs_in(w, key) for key in self.keys))
         words = tuple(sorted(stated or _longest(parts)))
         enough = bool(stated) if self.one_is_enough else bool(stated) and stated == self.keys
@@ -182,6 +182,13 @@ def _longest(keywords: Collection[str]) -> frozenset[str]:
 
 def _runs_in(keyword: str, phrase: str) -> bool:
     return f" {keyword} " in f" {phrase} "
+
+
+def _within_a_phrase(key: str, said: frozenset[str]) -> bool:
+    """Whether a group says a key phrase with more words around it, each of them a keyword: not "not" and the like."""
+    around = [w.split() for w in said if w != key and _runs_in(key, w)]
+    own = frozenset(key.split())
+    return any(all(word in said or word in own for word in words) for words in around)
 
 
 def _words(*phrases: str) -> frozenset[str]:

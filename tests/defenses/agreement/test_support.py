@@ -8,8 +8,8 @@ import pytest
 
 from robustrag_integrations import CallableModel, KeywordAggregation
 from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.defenses.agreement.support import supports
 from robustrag_integrations.defenses.keyword.counting import KeywordThreshold, tally_keywords
-from robustrag_integrations.defenses.keyword.support import supports
 
 
 def answer_of(final: str, replies: Sequence[str], **settings: object) -> RobustAnswer:
@@ -34,6 +34,7 @@ def answer_of(final: str, replies: Sequence[str], **settings: object) -> RobustA
         ("copper and tin", "copper and tin", {"gold and tin": "partial", "tin, copper": "supports"}),
         ("Dawes & Hartley", "Dawes & Hartley", {"Dawes and Hartley": "supports", "Dawes and Smith": "outvoted"}),
         ("9 million euros", "9 million euros", {"9 billion euros": "outvoted"}),
+        ("Karl Gross", "Karl Gross", {"Mr. Karl Gross": "supports", "It was not Karl Gross.": "outvoted"}),
         ("北京", "北京", {"答案是北京市": "supports", "上海": "outvoted"}),
         ("no", "No.", {"yes": "outvoted"}),
         ("It is effective.", "It is effective.", {"It is not effective.": "outvoted"}),

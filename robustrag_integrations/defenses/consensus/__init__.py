@@ -1,0 +1,1 @@
+"""Consensus: one round of calls, an answer made of what most of the strongest support says."""

@@ -1,0 +1,110 @@
+"""Consensus aggregation: the front door."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from robustrag_integrations.certification.certify import CertificationRun, text_run
+from robustrag_integrations.certification.findings import Question
+from robustrag_integrations.defenses.base import PlanInput, TextDefense, refuse_choices
+from robustrag_integrations.defenses.consensus.certificate import consensus_certification_plan
+from robustrag_integrations.defenses.consensus.plan import consensus_plan
+from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
+from robustrag_integrations.determinism import Promise
+from robustrag_integrations.keywords import KeywordExtractor
+from robustrag_integrations.metrics import Metric
+from robustrag_integrations.models.base import TextModel
+from robustrag_integrations.plans.requests import Plan
+from robustrag_integrations.prompts import PromptSet, Task
+from robustrag_integrations.replies.reading import CutReplies
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from robustrag_integrations.votes import VoteOptions
+
+
+class ConsensusAggregation(TextDefense):
+    """Short answers from one round of calls: what most of the strongest support says, in the groups' own words.
+
+    The keywords of each isolated response are counted. The strongest, and those that more than `share` of its groups
+    say with it, make the answer: shown as the part of a response that holds them all, in the wording that most share,
+    or as a list where the groups word it differently. There is no second call and no threshold to guess: a plurality
+    falls when as many lie as agree.
+
+    Guarantee: replacing the content of any `answer.radius` groups leaves the text as it is; that of this run, if the
+    model samples (`answer.determinism`).
+
+    Args:
+        model: what is asked, once per group.
+        share: a keyword is in the answer if more than this share of the strongest keyword's groups say it, too; in
+            [0.5, 1), default 0.5.
+        min_support: how many groups must say the strongest keyword; below, the answer is an abstention; default 2.
+        extractor: a response to its keywords; None for the shipped one.
+        task: `short_answer`, the only one.
+        prompts: your own `PromptSet`; None for the project's.
+        quorum: share of the groups that must have been asked with success, in [0, 1]; default 0.5.
+        abstention: a function from a response to whether it abstains, or phrases that do, besides what
+            `is_abstention` recognises; None for `is_abstention`. One that raises over a response costs its group.
+        cut_replies: what a reply does that was cut at its limit of tokens or by a content filter: `"abstain"`
+            (default: unless its answer was complete by then) or `"count"` (as far as it goes, with a warning).
+        prime: ask once without passages before the groups, so that a server that caches prompts has what they begin
+            with; True where that is long enough to pay, a number for the least number of characters.
+        accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
+            `answer.determinism` still says what holds.
+        rules: what one vote is and how many are enough: `group_by`, `group_size`, `copies`, `weights`, `min_groups`,
+            `min_radius`, `below`; see `VoteRules`.
+
+    Example:
+        >>> answer = ConsensusAggregation(model).answer("Who won?", passages)
+        >>> answer.text, answer.radius
+    """
+
+    takes_weights = True
+    settings_type = ConsensusSettings
+    settings: ConsensusSettings
+    promise = Promise("the answer of this run")
+
+    def __init__(
+        self,
+        model: TextModel,
+        *,
+        share: float | Fraction | None = None,
+        min_support: int | None = None,
+        extractor: KeywordExtractor | None = None,
+        task: Task | None = None,
+        prompts: PromptSet | None = None,
+        quorum: float | None = None,
+        abstention: Callable[[str], bool] | Sequence[str] | None = None,
+        cut_replies: CutReplies | None = None,
+        accept_sampling: bool = False,
+        prime: bool | int = False,
+        **rules: Unpack[VoteOptions],
+    ) -> None:
+        super().__init__(model, accept_sampling=accept_sampling, prime=prime, **rules)
+        self.settings = ConsensusSettings.of(
+            share=share,
+            min_support=min_support,
+            extractor=extractor,
+            task=task,
+            prompts=prompts,
+            quorum=quorum,
+            abstention=abstention,
+            cut_replies=cut_replies,
+        )
+
+    @staticmethod
+    def plan_of(inputs: PlanInput, settings: ConsensusSettings) -> Plan:
+        """One round of calls."""
+        refuse_choices(inputs.choices, ConsensusAggregation)
+        return consensus_plan(
+            inputs.query, inputs.groups, settings, group_by=inputs.group_by, model_warnings=inputs.caveats
+        )
+
+    def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:
+        """What can be said next to corrupted groups, on this defence's model and settings."""
+        refuse_choices(choices, type(self))
+        plan = consensus_certification_plan(question, self.settings, same_batches=self.model.shares_batches)
+        return text_run("consensus", question, plan, self.model, metric, self.settings.as_dict())

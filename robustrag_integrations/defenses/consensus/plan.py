@@ -1,0 +1,174 @@
+"""The plan of consensus aggregation: one round of isolated calls, no final one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.defenses.agreement.reports import keyword_reports
+from robustrag_integrations.defenses.agreement.support import supports
+from robustrag_integrations.defenses.agreement.tally import KeywordTally
+from robustrag_integrations.defenses.consensus.counting import (
+    Wording,
+    agreed_keywords,
+    counts_of,
+    shown_text,
+)
+from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
+from robustrag_integrations.defenses.consensus.wording import phrases_of, wording_of
+from robustrag_integrations.display import printable
+from robustrag_integrations.group_warnings import grouping_warnings
+from robustrag_integrations.passages import GroupBy, PassageGroup
+from robustrag_integrations.plans.asking import Reading, ask_groups, truncation_warnings
+from robustrag_integrations.plans.requests import Emit, Plan
+from robustrag_integrations.prompts import ABSTENTION
+from robustrag_integrations.replies.reading import reply_warnings
+
+if TYPE_CHECKING:
+    from robustrag_integrations.defenses.consensus.radius import ConsensusRadius
+
+_EVIDENCE_KEYWORDS = 200
+
+
+def consensus_plan(
+    query: str,
+    groups: Sequence[PassageGroup],
+    settings: ConsensusSettings,
+    *,
+    group_by: GroupBy | None = None,
+    model_warnings: Sequence[str] = (),
+) -> Plan:
+    """Ask every group alone; the answer is what most of the strongest support says, in words that most share."""
+    prompts, reader = settings.isolated_prompts(query, groups), settings.reader.for_question(query)
+    readings = yield from ask_groups(groups, prompts, settings.quorum, reader.keywords_of)
+    responses = [reading.response for reading in readings]
+    weights = [group.weight for group in groups]
+    found = Consensus.of(readings, settings, weights)
+    text = found.text or ABSTENTION
+    yield Emit(text)
+    standings = supports(text, found.agreed, [reading.found for reading in readings], found.tally)
+    radius = found.radius().radius()
+    return RobustAnswer(
+        text=text,
+        radius=max(0, min(radius, settings.quorum.radius(responses, weights))),
+        abstained=not found.text,
+        query=query,
+        defense="consensus",
+        groups=keyword_reports(groups, readings, standings),
+        warnings=(
+            *model_warnings,
+            *grouping_warnings(groups, group_by),
+            *_warnings(found),
+            *truncation_warnings([r.truncated for r in responses]),
+            *reply_warnings(responses),
+        ),
+        settings=settings.as_dict(),
+        evidence=found.evidence,
+        model_calls=len(groups),
+        reasoning_chars=sum(r.reasoning_chars for r in responses),
+    )
+
+
+@dataclass(frozen=True)
+class Consensus:
+    """What was agreed on. A group with several votes counts as several groups that say the same.
+
+    Attributes:
+        keyword_sets: per vote its keywords; None for an abstention or a failure.
+        counts: c(w), how many groups say keyword w.
+        agreed: the keywords that make the answer.
+        phrases: those that do not run within another one.
+        wordings: how each vote words them.
+        settings: the settings.
+    """
+
+    keyword_sets: tuple[frozenset[str] | None, ...]
+    counts: dict[str, int]
+    agreed: frozenset[str]
+    phrases: tuple[str, ...]
+    wordings: tuple[Wording, ...]
+    settings: ConsensusSettings
+
+    @classmethod
+    def of(
+        cls,
+        readings: Sequence[Reading[frozenset[str]]],
+        settings: ConsensusSettings,
+        weights: Sequence[int] | None = None,
+    ) -> Consensus:
+        """From the groups' readings, and how many votes each has (None: one)."""
+        votes = [i for i, weight in enumerate(weights or [1] * len(readings)) for _ in range(weight)]
+        sets = tuple(readings[i].found for i in votes)
+        agreed = agreed_keywords(sets, settings.rule)
+        worded = [wording_of(reading.response.text, reading.found, agreed) for reading in readings]
+        wordings = tuple(worded[i] for i in votes)
+        return cls(sets, dict(counts_of(sets)), agreed, phrases_of(agreed), wordings, settings)
+
+    @property
+    def strongest(self) -> int:
+        """How many groups say the keyword that most of them say."""
+        return max(self.counts.values(), default=0)
+
+    @property
+    def text(self) -> str:
+        """The answer; empty where nothing was agreed on."""
+        return shown_text(self.phrases, self.wordings, self.strongest).text
+
+    @property
+    def tally(self) -> KeywordTally:
+        """The counts, as reports read them: the smallest count that was enough, and what reached it."""
+        share = self.settings.rule.share
+        needed = max(int(share * self.strongest) + 1, self.settings.rule.min_support)
+        answering = sum(said is not None for said in self.keyword_sets)
+        return KeywordTally(self.counts, answering, Fraction(needed), tuple(sorted(self.agreed)))
+
+    def radius(self) -> ConsensusRadius:
+        """What proves how many groups could have said something else."""
+        from robustrag_integrations.defenses.consensus.radius import ConsensusRadius
+
+        return ConsensusRadius(self.keyword_sets, self.agreed, self.phrases, self.wordings, self.settings.rule)
+
+    @property
+    def evidence(self) -> dict[str, Any]:
+        """Counts of the most frequent keywords; a hostile response may hold tens of thousands of its own."""
+        ranked = sorted(self.counts.items(), key=lambda item: (-item[1], item[0]))
+        return {
+            "counts": dict(ranked[: max(_EVIDENCE_KEYWORDS, len(self.agreed))]),
+            "distinct_keywords": len(ranked),
+            "threshold": float(self.tally.mu),
+            "retained": sorted(self.agreed),
+            "answering": self.tally.answering,
+        }
+
+
+def _warnings(found: Consensus) -> list[str]:
+    said = []
+    answering = found.tally.answering
+    if unread := sum(keywords is not None and not keywords for keywords in found.keyword_sets):
+        said.append(
+            f"the extractor found no keyword in the responses of {unread} of {answering} answering groups, which count "
+            "for nothing; pass extractor= with one that reads their language"
+        )
+    if answering and not found.agreed:
+        best = min(found.counts.items(), key=lambda item: (-item[1], item[0]), default=None)
+        shown = f"; the most frequent keyword is {printable(best[0], 40)!r} with {best[1]}" if best else ""
+        said.append(
+            f"no keyword is said by min_support={found.settings.rule.min_support} groups{shown}; retrieve more sources"
+        )
+    if rival := _rival(found):
+        said.append(
+            f"the groups contradict each other: {printable(rival, 40)!r} is said by {found.counts[rival]} groups that "
+            "say nothing of the answer"
+        )
+    return said
+
+
+def _rival(found: Consensus) -> str | None:
+    """The strongest keyword of groups that say nothing of the answer, where it would be enough for an answer."""
+    others = [said for said in found.keyword_sets if said and not said & found.agreed]
+    counts = counts_of(others)
+    enough = [w for w, count in counts.items() if count >= found.settings.rule.min_support and found.agreed]
+    return min(enough, key=lambda w: (-counts[w], -len(w), w), default=None)

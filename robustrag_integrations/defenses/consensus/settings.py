@@ -1,0 +1,96 @@
+"""The settings of consensus aggregation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from robustrag_integrations.checks import is_whole_number
+from robustrag_integrations.defenses.agreement.reader import KeywordReader
+from robustrag_integrations.defenses.consensus.counting import ConsensusRule
+from robustrag_integrations.defenses.registry import CONSENSUS
+from robustrag_integrations.keywords import KeywordExtractor
+from robustrag_integrations.passages import PassageGroup
+from robustrag_integrations.plans.asking import Quorum
+from robustrag_integrations.prompts import Prompt, PromptSet, Task, prompts_for
+from robustrag_integrations.replies.reading import CutReplies
+
+
+@dataclass(frozen=True)
+class ConsensusSettings:
+    """Everything that decides a consensus apart from the model.
+
+    Attributes:
+        rule: which keywords make the answer.
+        reader: a response to its keywords.
+        prompts: what the model is asked.
+        quorum: how many groups must have been asked with success.
+    """
+
+    rule: ConsensusRule
+    reader: KeywordReader
+    prompts: PromptSet
+    quorum: Quorum
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        share: float | Fraction | None = None,
+        min_support: int | None = None,
+        extractor: KeywordExtractor | None = None,
+        task: Task | None = None,
+        prompts: PromptSet | None = None,
+        quorum: float | None = None,
+        abstention: Callable[[str], bool] | Sequence[str] | None = None,
+        cut_replies: CutReplies | None = None,
+    ) -> ConsensusSettings:
+        """From user arguments; see `ConsensusAggregation` for their meaning. None stands for the default.
+
+        Raises:
+            ValueError, TypeError: an invalid argument; the message names it and the fix.
+        """
+        return cls(
+            ConsensusRule(
+                _share_of(CONSENSUS.value("share", share)), _support_of(CONSENSUS.value("min_support", min_support))
+            ),
+            KeywordReader.of(extractor, 1, abstention, CONSENSUS.value("cut_replies", cut_replies)),
+            prompts or prompts_for(CONSENSUS.check_task(task)),
+            Quorum(CONSENSUS.value("quorum", quorum)),
+        )
+
+    def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:
+        """One prompt per group."""
+        return [self.prompts.isolated.render(context=g.text, query=query) for g in groups]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The settings, JSON-safe, as answers and certificates name them."""
+        return {
+            "share": str(self.rule.share),
+            "min_support": self.rule.min_support,
+            "task": "short_answer",
+            "quorum": self.quorum.share,
+            **self.reader.as_dict(),
+        }
+
+
+def _share_of(given: float | Fraction) -> Fraction:
+    """The decimal number that was written, exactly."""
+    try:
+        share = given if isinstance(given, Fraction) else Fraction(str(given))
+    except (ValueError, ZeroDivisionError):
+        raise ValueError(f"share={given!r} must be a number in [0.5, 1)") from None
+    if not Fraction(1, 2) <= share < 1:
+        raise ValueError(
+            f"share={given!r} must lie in [0.5, 1): what more than this share of the strongest keyword's groups say "
+            "makes the answer"
+        )
+    return share
+
+
+def _support_of(given: int) -> int:
+    if not is_whole_number(given, 1):
+        raise ValueError(f"min_support={given!r} must be a whole number of at least 1: how many groups must agree")
+    return given

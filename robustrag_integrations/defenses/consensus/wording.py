@@ -1,0 +1,58 @@
+"""How each group words what was agreed on, read off its own response."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from robustrag_integrations.defenses.consensus.counting import Wording
+from robustrag_integrations.mentions import mentions
+
+_MOST_PHRASES = 40
+_LONGEST_WINDOW = 200  # characters
+
+
+def phrases_of(agreed: Collection[str]) -> tuple[str, ...]:
+    """The agreed phrases that do not run within another one, in the order of a list; it is a function of them alone."""
+    longest = [w for w in agreed if not any(w != other and _runs_in(w, other) for other in agreed)]
+    return tuple(sorted(longest)[:_MOST_PHRASES])
+
+
+def _runs_in(phrase: str, other: str) -> bool:
+    if f" {phrase} " in f" {other} ":
+        return True
+    return not phrase.isascii() and " " not in other and phrase in other
+
+
+def wording_of(text: str | None, keywords: Collection[str] | None, agreed: Collection[str]) -> Wording:
+    """One group's wording.
+
+    Args:
+        text: its response; None if it failed.
+        keywords: its keywords; None if it abstained.
+        agreed: what was agreed on.
+    """
+    if text is None or keywords is None:
+        return Wording()
+    phrases = phrases_of(agreed)
+    found = {p: places for p in phrases if p in keywords and (places := mentions(p, text))}
+    forms = {phrase: _written(text, *places[0]) for phrase, places in found.items()}
+    says_all = bool(found) and frozenset(agreed) <= frozenset(keywords)
+    return Wording(_window(text, list(found.values())) if says_all else None, forms)
+
+
+def _window(text: str, places: Sequence[Sequence[tuple[int, int]]]) -> str | None:
+    """The shortest part of the text with a mention of each phrase, the first among equals; None if it is long."""
+    marks = sorted((start, end, phrase) for phrase, spans in enumerate(places) for start, end in spans)
+    best: tuple[int, int] | None = None
+    last: dict[int, tuple[int, int]] = {}
+    for start, end, phrase in marks:
+        last[phrase] = (start, end)
+        if len(last) == len(places):
+            begin, stop = min(s for s, _ in last.values()), max(e for _, e in last.values())
+            if best is None or stop - begin < best[1] - best[0]:
+                best = (begin, stop)
+    return _written(text, *best) if best is not None and best[1] - best[0] <= _LONGEST_WINDOW else None
+
+
+def _written(text: str, start: int, end: int) -> str:
+    return " ".join(text[start:end].split())
