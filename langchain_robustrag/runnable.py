@@ -30,7 +30,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SkipValidation
 
 from langchain_robustrag.aggregations import documents_of
 from langchain_robustrag.calls import CallPerformer, ModelCalls, RunManager, child_config
-from langchain_robustrag.configured import configured, model_name
+from langchain_robustrag.configured import configured, drawable, model_name
 from langchain_robustrag.documents import Isolation, few_documents
 from langchain_robustrag.language_models import has_pipeline
 from langchain_robustrag.limits import CallLimit
@@ -377,9 +377,9 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         )
         if isinstance(self.llm, DecodingModel):
             return (self.prompt | aggregate | self.output_parser).get_graph(config)
-        asked = self.prompt | self.llm | aggregate
+        asked = self.prompt | drawable(self.llm) | aggregate
         if self._asks_finally:
-            asked = asked | (self.keyword_prompt or self.prompt) | (self.final_llm or self.llm)
+            asked = asked | (self.keyword_prompt or self.prompt) | drawable(self.final_llm or self.llm)
         graph: Graph = (asked | self.output_parser).get_graph(config)
         return graph
 

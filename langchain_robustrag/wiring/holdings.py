@@ -132,8 +132,8 @@ def _opened(item: Any, names: frozenset[str]) -> Iterator[tuple[str, object, fro
         yield from _class_holds(item, names)
     elif isinstance(item, ContextVar):
         yield "", item.get(None), names
-    elif hasattr(item, "__wrapped__"):
-        yield "", item.__wrapped__, names
+    elif (wrapped := inspect.getattr_static(item, "__wrapped__", None)) is not None:  # some raise when they are asked
+        yield "", wrapped, names
     elif _is_opened(item):
         yield from ((f".{name}", value, names) for name, value in _attributes(item).items())
         yield from _class_holds(type(item), names)

@@ -13,7 +13,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import ConfigurableField, RunnableConfig, RunnableLambda
 from pydantic import PrivateAttr
 
-from langchain_robustrag import create_robust_documents_chain
+from langchain_robustrag import create_robust_documents_chain, find_undefended
 from robustrag_integrations import QuorumError
 from robustrag_integrations.models.capabilities import PROBE
 from tests.helpers.openai_server import LoopbackServer
@@ -227,6 +227,15 @@ def test_init_chat_model_without_any_model_says_what_to_do() -> None:
     chain = create_robust_documents_chain(chat_models.init_chat_model(temperature=0), PROMPT)
     with pytest.raises(ValueError, match="the config names none"):
         chain.invoke(GIVEN)
+
+
+def test_a_chain_whose_model_the_config_chooses_can_be_looked_at() -> None:
+    chat_models = pytest.importorskip("langchain.chat_models")
+    chain = create_robust_documents_chain(chat_models.init_chat_model(temperature=0), PROMPT)
+    assert "PromptInput" in chain.get_graph().draw_mermaid()
+    assert chain.config_specs == []
+    assert chain.get_input_jsonschema()["required"] == ["context", "input"]
+    assert find_undefended(chain) == []
 
 
 def test_models_of_a_config_are_remembered_apart() -> None:

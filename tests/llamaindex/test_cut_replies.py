@@ -12,9 +12,15 @@ from robustrag_integrations.errors import ModelError
 from tests.helpers.openai_server import LoopbackServer, Reply
 from tests.llamaindex.fakes import AsyncFactReader
 from tests.llamaindex.test_refused_parameters import STYLES, report
-from tests.llamaindex.test_replies import TEXTS, TRACE, winner
 
+TRACE = "If absent, reply I don't know. Hans Wolf is not said to have won."
+TEXTS = [*(f"Note {n}: Karl Gross won the election." for n in range(9)), "Hans Wolf won the election."]
 VOTING: dict[str, Any] = {"aggregation": "voting", "choices": ["Karl Gross", "Hans Wolf"]}
+
+
+def winner(prompt: str) -> str:
+    """Whom a passage, or the keywords, call the winner."""
+    return "Hans Wolf" if "Hans Wolf won" in prompt else "Karl Gross"
 
 
 class ThinkingAloud(AsyncFactReader):

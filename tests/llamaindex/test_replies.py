@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from llama_index.core.base.llms import types
 from llama_index.core.base.llms.types import (
     ChatMessage,
     ChatResponse,
@@ -18,8 +19,6 @@ from llama_index.core.base.llms.types import (
     CitationBlock,
     CompletionResponse,
     TextBlock,
-    ThinkingBlock,
-    ToolCallBlock,
 )
 from llama_index.core.llms.callbacks import llm_chat_callback
 from llama_index.core.types import BaseOutputParser
@@ -28,10 +27,13 @@ from llamaindex_robustrag import RobustRAGSynthesizer
 from llamaindex_robustrag.replies import Streamed, ending_of, response_of
 from robustrag_integrations.replies.reply import Ending, Usage
 from tests.llamaindex.fakes import FactReader
+from tests.llamaindex.test_cut_replies import TEXTS, TRACE, winner
 from tests.llamaindex.test_refused_parameters import STYLES, report
 
-TRACE = "If absent, reply I don't know. Hans Wolf is not said to have won."
-TEXTS = [*(f"Note {n}: Karl Gross won the election." for n in range(9)), "Hans Wolf won the election."]
+if not hasattr(types, "ToolCallBlock"):
+    pytest.skip("this version of llama-index-core has no blocks of thinking", allow_module_level=True)
+ThinkingBlock, ToolCallBlock = types.ThinkingBlock, types.ToolCallBlock
+
 THINKING = ThinkingBlock(content=TRACE)
 CITED = CitationBlock(cited_content="Hans Wolf", source="s", title="t", additional_location_info={})
 CALL = ToolCallBlock(tool_name="vote", tool_kwargs={"for": "Hans Wolf"})
@@ -184,11 +186,6 @@ class Blocks(FactReader):
                 yield part
 
         return parts()
-
-
-def winner(prompt: str) -> str:
-    """Whom a passage, or the keywords, call the winner."""
-    return "Hans Wolf" if "Hans Wolf won" in prompt else "Karl Gross"
 
 
 @pytest.mark.parametrize("style", STYLES)
