@@ -66,7 +66,7 @@ async def test_keyword_aggregation_through_huggingface(reader: HuggingFaceLLM, s
     text, report = await answer(synthesizer, style)
     assert "tarsk" in text.casefold()
     assert [g["status"] for g in report["groups"]][:5] == ["supports"] * 5
-    assert report["warnings"] == []
+    assert all("hold the same text" in warning for warning in report["warnings"])
 
 
 @pytest.mark.parametrize("style", STYLES)
