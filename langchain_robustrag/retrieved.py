@@ -20,6 +20,7 @@ MOST_DOCUMENTS = 10_000
 _MOST_PARTS = 200_000  # that are looked at in one result
 _DEEPEST = 50
 _LONGEST_JSON = 5_000_000  # characters
+_MOST_WRAPPED = 3  # JSON texts inside of JSON texts
 _TEXT_KEYS = ("page_content", "content", "text", "snippet", "body", "raw_content", "markdown", "summary")
 _SOURCE_KEYS = ("source", "url", "link", "href", "uri")
 _TEXT_BLOCKS = ("text", "output_text")
@@ -58,7 +59,22 @@ def records_in(value: Any) -> list[Document]:
     return [r for part in _parts(value) if isinstance(part, Mapping) and (r := _record(part)) is not None]
 
 
-def parsed_json(text: str) -> Any:
+def parsed_texts(value: Any, depth: int = 0) -> list[Any]:
+    """What the JSON texts in a value say, JSON texts inside of JSON texts included.
+
+    Raises:
+        UnreadableError: the value is too deep or too large.
+    """
+    found = [parsed for part in _parts(value) if isinstance(part, str) and (parsed := _parsed(part)) is not None]
+    inner = (
+        [text for parsed in found for text in parsed_texts(parsed, depth + 1)]
+        if found and depth < _MOST_WRAPPED
+        else []
+    )
+    return found + inner
+
+
+def _parsed(text: str) -> Any:
     """What a JSON text says; None if it is not the text of an object or a list."""
     if len(text) > _LONGEST_JSON or not text.lstrip().startswith(("{", "[")):
         return None

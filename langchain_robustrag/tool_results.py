@@ -12,7 +12,7 @@ from langchain_core.messages import BaseMessage, RemoveMessage, ToolMessage
 from langchain_core.messages.utils import convert_to_messages
 from langchain_core.tools.retriever import RetrieverInput
 
-from langchain_robustrag.retrieved import UnreadableError, documents_in, parsed_json, records_in, text_of
+from langchain_robustrag.retrieved import UnreadableError, documents_in, parsed_texts, records_in, text_of
 from langchain_robustrag.tool import RobustRetrieverTool, content_and_artifact, unread
 from robustrag_integrations.determinism import UNKNOWN
 from robustrag_integrations.display import printable
@@ -157,11 +157,10 @@ class ToolResults:
             for place in places:
                 if found := reader(place):
                     return found, False
-        texts = [message.content] if isinstance(message.content, str) else [text_of([b]) or "" for b in content or ()]
-        parsed = [value for text in texts if (value := parsed_json(str(text))) is not None]
+        parsed = parsed_texts([message.content, raw])
         for reader in readers:
             if found := reader(parsed):
-                return ([Document("\n\n".join(map(str, texts)))] if self.one_group else found), True
+                return ([Document(text_of(message.content) or "")] if self.one_group else found), True
         return [], False
 
     def _answered(self, call: ToolCall, message: BaseMessage, documents: list[Document], *, from_text: bool) -> Asking:

@@ -24,7 +24,7 @@ from langchain_core.tools import (
 from pydantic import BaseModel, PrivateAttr
 
 from langchain_robustrag import create_robust_retriever_tool
-from langchain_robustrag.retrieved import UnreadableError, documents_in, parsed_json, records_in
+from langchain_robustrag.retrieved import UnreadableError, documents_in, parsed_texts, records_in
 from tests.langchain.fakes import QUESTION, ListRetriever, Reader, planted, truthful
 from tests.langchain.test_agents import QUESTION_MESSAGES, GullibleAgent, last_tool_message, run
 
@@ -85,6 +85,9 @@ TEXTS = {
     "json": json.dumps([as_dict(d) for d in DOCUMENTS]),
     "json dict": json.dumps({"documents": [as_dict(d) for d in DOCUMENTS]}, indent=1),
     "lc json": dumps(DOCUMENTS),
+    "json in a dict": {"result": json.dumps([as_dict(d) for d in DOCUMENTS])},
+    "json in json": json.dumps({"result": json.dumps({"documents": [as_dict(d) for d in DOCUMENTS]})}),
+    "json in a list": [json.dumps([as_dict(d) for d in DOCUMENTS])],
     "json block": [{"type": "text", "text": json.dumps([as_dict(d) for d in DOCUMENTS])}],
 }
 NAMED = pytest.mark.parametrize("named", [False, True], ids=["unnamed", "named"])
@@ -368,7 +371,7 @@ class TestDocumentsIn:
 
     @pytest.mark.parametrize("text", ["[" * 100_000, "{broken", "7", "", "null", '"text"'])
     def test_text_that_is_no_json_of_a_list_is_nothing(self, text: str) -> None:
-        assert parsed_json(text) is None
+        assert parsed_texts(text) == []
 
     @pytest.mark.parametrize("value", [None, 3, "text", b"bytes", object(), Document, [], {"a": [1, "b", None]}])
     def test_other_things_hold_none(self, value: Any) -> None:
