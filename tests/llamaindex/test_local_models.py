@@ -66,7 +66,8 @@ async def test_keyword_aggregation_through_huggingface(reader: HuggingFaceLLM, s
     text, report = await answer(synthesizer, style)
     assert "tarsk" in text.casefold()
     assert [g["status"] for g in report["groups"]][:5] == ["supports"] * 5
-    assert all("hold the same text" in warning for warning in report["warnings"])
+    about_documents = ("hold the same text", "told apart by document ids")
+    assert [w for w in report["warnings"] if not any(part in w for part in about_documents)] == []
 
 
 @pytest.mark.parametrize("style", STYLES)

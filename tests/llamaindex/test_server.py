@@ -52,7 +52,8 @@ async def test_answers_come_from_the_server_in_every_style(poisoned: VectorStore
     report = response.metadata["robustrag"]
     assert [g["error"] for g in report["groups"]] == [None] * 6
     assert [g["status"] for g in report["groups"]].count("supports") >= 5
-    assert all("hold the same text" in warning for warning in report["warnings"])
+    about_documents = ("hold the same text", "told apart by document ids")
+    assert [w for w in report["warnings"] if not any(part in w for part in about_documents)] == []
 
 
 async def test_a_chat_engine_talks_to_the_server(poisoned: VectorStoreIndex, served: Any) -> None:
