@@ -6,7 +6,7 @@ INSTALL := .ci/install
 # $(call tests,PYTHON,ARGUMENTS): all at once, then what failed once more and alone, as clocks matter to some.
 tests = $(1) -m pytest -q -n auto --dist worksteal $(2) || $(1) -m pytest -q --last-failed $(2)
 
-.PHONY: demo check test test-lowest lint clean
+.PHONY: demo check test test-lowest test-llama lint clean
 
 demo: .venv/.demo
 	@$(BIN)/robustrag demo
@@ -50,6 +50,11 @@ test-lowest:
 .venv-mlx/.ready: Makefile
 	$(INSTALL) .venv-mlx 'mlx[cpu]==0.32.4' mlx-lm==0.32.2 && touch $@ || \
 		echo "mlx-lm could not be installed: the tests that ask its server will be skipped" >&2
+
+# Some 5 to 20 minutes, as llama.cpp is built from source; not in CI.
+test-llama: .venv/.dev
+	$(INSTALL) .venv-llama 'llama-cpp-python[server]==0.3.36' gguf==0.19.0
+	.venv/bin/python -m pytest -q tests/models/server/test_real_servers.py -k llama
 
 clean:
 	rm -rf .venv .venv-*

@@ -1,6 +1,7 @@
-"""Real model servers on loopback, for the time of a test: `transformers serve` and mlx-lm.
+"""Real model servers on loopback, for the time of a test: `transformers serve`, mlx-lm and llama-cpp-python.
 
-mlx-lm has an environment of its own, `.venv-mlx`, made by `make test`; ROBUSTRAG_TEST_MLX names another interpreter.
+The latter two have environments of their own: `.venv-mlx` (made by `make test`) and `.venv-llama` (made by
+`make test-llama`, which builds it from source). ROBUSTRAG_TEST_MLX and ROBUSTRAG_TEST_LLAMA name other interpreters.
 """
 
 from __future__ import annotations
@@ -59,6 +60,18 @@ def mlx_server(reader_folder: Path, tmp_path_factory: pytest.TempPathFactory) ->
     python = _interpreter("ROBUSTRAG_TEST_MLX", ".venv-mlx", "mlx-lm is not installed: make .venv-mlx/.ready")
     options = ["-m", "mlx_lm", "server", "--model", str(reader_folder), "--prompt-cache-size", "0"]
     with _server(python, options, tmp_path_factory.mktemp("mlx")) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def llama_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of llama-cpp-python's server with the bundled reader as GGUF."""
+    python = _interpreter("ROBUSTRAG_TEST_LLAMA", ".venv-llama", "llama-cpp-python is not installed: make test-llama")
+    scratch = tmp_path_factory.mktemp("llama")
+    converted = scratch / "reader.gguf"
+    subprocess.run([python, ROOT / "training" / "reader" / "to_gguf.py", "--out", converted], check=True, cwd=ROOT)
+    options = ["-m", "llama_cpp.server", "--model", str(converted), "--logits_all", "true", "--n_ctx", "2048"]
+    with _server(python, options, scratch, health="/v1/models") as address:
         yield address
 
 

@@ -245,7 +245,7 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
 
     async def _learns_from(self, error: ServerError) -> bool:
         """Whether the server took offence at the dialect, and another one is known now."""
-        if self._dialect is not DIALECTS[0] or error.status not in _REFUSED:
+        if self._dialect is not DIALECTS[0] or not _is_refusal(error.status, str(error)):
             return False
         await self._learn()
         return self._dialect is not DIALECTS[0]
@@ -402,12 +402,17 @@ def _number(found: Abstention | ModelError | None) -> float:
     return found.probability if isinstance(found, Abstention) else math.nan
 
 
+def _is_refusal(status: int | None, words: str) -> bool:
+    """Whether a server will not do what was asked; llama-cpp-python says so with the status 500."""
+    return status in _REFUSED or (status == 500 and "validation error" in words)
+
+
 def _explained(error: ModelError, status: int | None, count: int) -> ModelError:
     """A refusal with what decoding aggregation needs of a server."""
     words = str(error)
     if status in (404, 405, 501):
         return _Refused(f"{words}. Decoding aggregation needs the completions API (/v1/completions), not chat alone")
-    if status in (400, 422):
+    if _is_refusal(status, words):
         if "logprob" in words.casefold():
             return _Refused(
                 f"{words}. {count} log-probabilities per token were asked for: lower top_logprobs, or raise the "

@@ -73,6 +73,11 @@ def token_list(reply: Mapping[str, Any], wanted: int, vocabulary: Vocabulary) ->
     logprobs = choice.get("logprobs")
     chat_style = is_chat_style(reply)
     usage = usage_of(reply.get("usage"))
+    if choice.get("finish_reason") == "stop" and choice.get("text") == "" and _is_empty(logprobs):
+        raise ModelError(
+            "the server gives no log-probabilities where the most probable token ends the text (llama-cpp-python does "
+            "not), so that no answer can be decoded to its end"
+        )
     found = _content(logprobs) if chat_style else _top(logprobs)
     listed: dict[int, float] = {}
     dropped = 0
@@ -111,6 +116,11 @@ def is_chat_style(reply: Mapping[str, Any]) -> bool:
     """Whether the log-probabilities stand where chats have them."""
     logprobs = choice_of(reply).get("logprobs")
     return isinstance(logprobs, dict) and isinstance(logprobs.get("content"), list)
+
+
+def _is_empty(logprobs: Any) -> bool:
+    """Whether there is a list of lists, and nothing in it."""
+    return isinstance(logprobs, dict) and logprobs.get("top_logprobs") == []
 
 
 def _top(logprobs: Any) -> list[tuple[Any, Any]]:
