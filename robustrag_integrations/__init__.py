@@ -16,7 +16,7 @@ from robustrag_integrations.defenses.consensus.defense import ConsensusAggregati
 from robustrag_integrations.defenses.keyword.defense import KeywordAggregation
 from robustrag_integrations.defenses.vanilla import VanillaRAG
 from robustrag_integrations.defenses.voting.defense import MajorityVoting
-from robustrag_integrations.errors import ModelError, QuorumError, RobustRAGError
+from robustrag_integrations.errors import ModelError, QuorumError, RobustRAGError, TooFewVotesError
 from robustrag_integrations.keywords import KeywordExtractor, SpacyKeywordExtractor
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.models.callable import CallableModel
@@ -56,6 +56,7 @@ __all__ = [
     "RobustAnswer",
     "RobustRAGError",
     "SpacyKeywordExtractor",
+    "TooFewVotesError",
     "Usage",
     "VanillaRAG",
     "__version__",

@@ -51,6 +51,9 @@ def test_yaml_toml_and_json_say_the_same(tmp_path) -> None:
         ({"defenses": [{"name": "keyword", "eta": 1}]}, "defenses.eta: unknown key of the defence 'keyword'"),
         ({"defenses": [{"name": "decoding", "gamma": "x"}]}, "defenses.gamma: gamma='x' must be a probability"),
         ({"defenses": [{"name": "voting", "group_size": 0}]}, "group_size=0 must be a whole number"),
+        ({"defenses": [{"name": "voting", "group_by": ""}]}, "the name of a metadata entry"),
+        ({"defenses": [{"name": "voting", "copies": "two"}]}, "use 'report' or 'one_vote'"),
+        ({"defenses": [{"name": "voting", "min_groups": -1}]}, "min_groups=-1"),
         (
             {"defenses": [{"name": "vanilla", "exemplars": 5}]},
             "exemplars=5 must be true, false or a number",
