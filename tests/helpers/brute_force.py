@@ -72,7 +72,7 @@ def retrievals(world: World, size: int, rng: random.Random, count: int) -> Itera
     seen: set[tuple[tuple[str, str | None], ...]] = set()
     for _ in range(4 * count):
         listed = _retrieval(world, size, rng)
-        key = tuple((p.text, p.source if world.group_by else None) for p in listed)
+        key = tuple((p.text, p.source if world.group_by == "source" else None) for p in listed)
         if key not in seen:
             seen.add(key)
             yield listed
@@ -117,7 +117,7 @@ def attack_certificates(world: World, rng: random.Random, tally: Tally, placemen
     """Certify a world, then attack each certificate."""
     tally.worlds += 1
     for cert in world.certify():
-        cell = (cert.defense, world.attack, world.group_by or str(world.group_size), cert.corruption_size)
+        cell = (cert.defense, world.attack, world.kind, cert.corruption_size)
         count = tally.cells.setdefault(cell, Count())
         count.certificates += 1
         count.open += cert.unbounded
@@ -152,9 +152,7 @@ def attack_radius(world: World, rng: random.Random, tally: Tally, largest: int, 
         return
     tally.worlds += 1
     for r in range(1, min(seen.radius + 1, largest, len(groups)) + 1):
-        count = tally.cells.setdefault(
-            (seen.defense, "substitution", world.group_by or str(world.group_size), r), Count()
-        )
+        count = tally.cells.setdefault((seen.defense, "substitution", world.kind, r), Count())
         attempts = substitutions(groups, r, world.moves, rng, most)
         count.certificates += 1
         if r > seen.radius:

@@ -74,6 +74,11 @@ class World:
     answer: Callable[[Sequence[PassageGroup], dict[str, object]], RobustAnswer | None]
     moves: list[object]
 
+    @property
+    def kind(self) -> str:
+        """What has one vote: a source, or so many passages."""
+        return "source" if self.group_by == "source" else str(self.group_size)
+
     def score(self, text: str | None) -> float:
         return 0.0 if text is None else float(self.metric(text, self.references))
 
@@ -87,7 +92,7 @@ def _setting(rng: random.Random, agreeing: bool) -> dict:
         "attack": rng.choice(["injection", "modification"]),
         "limit": count if rng.random() < 0.7 else count + rng.choice([1, 2, 4]),
         "group_size": 1 if by_source or (agreeing and rng.random() < 0.8) else rng.choice([1, 1, 2, 3]),
-        "group_by": "source" if by_source else None,
+        "group_by": "source" if by_source else "passage",
         "metric": rng.choice([graded, graded, contains_answer]),
     }
 

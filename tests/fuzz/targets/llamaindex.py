@@ -8,7 +8,8 @@ from llama_index.core.schema import MetadataMode, NodeRelationship, NodeWithScor
 from pydantic import BaseModel
 
 from llamaindex_robustrag.grouping import group_nodes
-from llamaindex_robustrag.responses import parsed
+from llamaindex_robustrag.responses import Abstained, structured
+from robustrag_integrations.answer import RobustAnswer
 from tests.fuzz.hostile import json_line, name, text, value
 from tests.fuzz.source import Source
 from tests.fuzz.target import Target
@@ -45,9 +46,11 @@ class _Answer(BaseModel):
 
 
 def structures(source: Source) -> None:
-    """A structured answer is of its class, or is taken for words."""
-    found = parsed(json_line(source, {"text": "Paris", "score": 3}), _Answer)
-    assert found is None or isinstance(found, _Answer)
+    """A structured answer is of its class, an abstention, or is taken for words."""
+    said = json_line(source, {"text": "Paris", "score": 3})
+    answer = RobustAnswer(text=said, radius=0, abstained=source.below(4) == 0, query="q", defense="keyword")
+    found = structured(answer, _Answer)
+    assert isinstance(found, Abstained) if answer.abstained else found is None or isinstance(found, _Answer)
 
 
 TARGETS = (Target("llamaindex-nodes", nodes, 2), Target("llamaindex-structures", structures, 4))
