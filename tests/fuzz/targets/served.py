@@ -138,8 +138,8 @@ def token_lists(source: Source) -> None:
     except ModelError:
         return
     assert all(0 <= p <= 1 for p in found.listed.values())
-    assert 0 <= found.unlisted <= 1 + 1e-4
-    assert sum(found.listed.values()) <= 1 + 1e-2
+    assert sum(found.listed.values()) <= 1 + 0.05 + 1e-9  # as much as half precision may add
+    assert 0 <= found.unlisted <= 1 + 2 * 0.05 + 1e-4  # and a gap between two of them twice that
 
 
 TARGETS = (
