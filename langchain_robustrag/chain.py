@@ -70,8 +70,8 @@ def create_robust_documents_chain(
         prompt: asked about every group alone, and with keyword aggregation once more at the end, with the agreed
             keywords in the place of the documents; must name `context`. It is trusted, passages are only values in it.
             None for the project's own.
-        aggregation: the method: `keyword` (any model), `decoding` (needs next-token probabilities) or `voting`
-            (multiple choice).
+        aggregation: the method: `keyword` (any model), `consensus` (any model, short answers from one round of calls),
+            `decoding` (needs next-token probabilities) or `voting` (multiple choice).
         group_by: what has one vote: `"origin"` (default: one file or page, as `metadata` says under `file_path`,
             `source`, `url`, ...), `"site"` (one registrable domain), `"passage"` (each document), any other name of a
             metadata entry (`"author"`), or a function from a `Passage` (`text`, `source`, `metadata`) to a key.
@@ -114,15 +114,17 @@ def create_robust_documents_chain(
         document_prompt: how a document is shown; metadata that a document lacks is left blank.
         document_separator: between two documents of one group.
         document_variable_name: under which name documents come in, and the prompt wants them.
-        settings: those of the method. All but voting: `task` (`short_answer` or `long_form`). Keyword: `alpha` (share
-            of the answering groups that must say a keyword, 0.3), `beta` (number of groups that is enough in any case,
-            3), `extractor` (a function from one response to its set of keywords), `min_words` (keywords of fewer words
-            do not count), `abstention` (a function from one response to whether it abstains, or phrases that do).
-            Keyword and voting: `quorum` (share of the groups that must have been asked with success, 0.5) and
-            `cut_replies` (what a reply that was cut does: `"abstain"`, or `"count"` with a warning). Decoding:
-            `gamma` (a group as sure as this that it does not know is left out, 0.99), `eta` (a lead up
-            to this lets the model speak from its own knowledge, 0), `max_new_tokens` (the longest answer), `stop`
-            (strings that end the answer), `slack` (what the radius is narrowed by for float noise).
+        settings: those of the method. Keyword and decoding: `task` (`short_answer` or `long_form`). Keyword: `alpha`
+            (share of the answering groups that must say a keyword, 0.3), `beta` (number of groups that is enough in any
+            case, 3), `extractor` (a function from one response to its set of keywords), `min_words` (keywords of fewer
+            words do not count), `abstention` (a function from one response to whether it abstains, or phrases that do).
+            Consensus: `share` (what part of the strongest keyword's groups must say a keyword, 0.5), `min_support`
+            (groups that must say the strongest, 2), `extractor`, `abstention`. All but decoding: `quorum` (share of the
+            groups that must have been asked with success, 0.5) and `cut_replies` (what a reply that was cut does:
+            `"abstain"`, or `"count"` with a warning). Decoding: `gamma` (a group as sure as this that it does not know
+            is left out, 0.99), `eta` (a lead up to this lets the model speak from its own knowledge, 0),
+            `max_new_tokens` (the longest answer), `stop` (strings that end the answer), `slack` (what the radius is
+            narrowed by for float noise).
 
     Returns:
         A Runnable from a dict to the answer.

@@ -79,7 +79,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
     Args:
         llm: asked once per group and once at the end; a `StructuredLLM` gives structure to the final answer alone. A
             `LocalModel` of the core is accepted, too. None: `Settings.llm`.
-        aggregation: `"keyword"`, `"decoding"`, `"voting"`, or finished settings of the core.
+        aggregation: `"keyword"`, `"consensus"`, `"decoding"`, `"voting"`, or finished settings of the core.
         streaming: whether `query` gives a `StreamingResponse`. Aggregated text alone is streamed.
         text_qa_template: your own prompt, of any kind that LlamaIndex has (text, messages, selector,
             `RichPromptTemplate`), with `{context_str}` and `{query_str}`. It is asked about every group, and with
@@ -115,7 +115,8 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         attempts: tries of one call in all.
         retry_on: exceptions worth another try.
         settings: those of the aggregation: `alpha`, `beta`, `extractor`, `min_words`, `quorum`, `abstention`,
-            `cut_replies` for `"keyword"`, `gamma`, `eta`, `max_new_tokens`, `stop`, `slack` for `"decoding"`, `quorum`
+            `cut_replies` for `"keyword"`, `share`, `min_support`, `extractor`, `quorum`, `abstention`, `cut_replies`
+            for `"consensus"`, `gamma`, `eta`, `max_new_tokens`, `stop`, `slack` for `"decoding"`, `quorum`
             and `cut_replies` for `"voting"`; `prompts` and `task` for all.
 
     Raises:

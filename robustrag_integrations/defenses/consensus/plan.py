@@ -138,7 +138,6 @@ class Consensus:
         return {
             "counts": dict(ranked[: max(_EVIDENCE_KEYWORDS, len(self.agreed))]),
             "distinct_keywords": len(ranked),
-            "threshold": float(self.tally.mu),
             "retained": sorted(self.agreed),
             "answering": self.tally.answering,
         }
