@@ -13,8 +13,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from robustrag_integrations.defenses.agreement.denials import denies, names_longer
 from robustrag_integrations.defenses.agreement.tally import KeywordTally
-from robustrag_integrations.keywords.closed_classes import NAME_LINKS
+from robustrag_integrations.keywords.closed_classes import FUNCTION_WORDS, NAME_LINKS
 from robustrag_integrations.normalise import plain_words
 from robustrag_integrations.prompts import Task
 
@@ -22,6 +23,7 @@ _SHORT_ANSWER = 4  # words
 _LONGEST_QUANTITY = 4  # words
 _SHORTEST_BASE = 3  # characters
 _PARTS = re.compile(r"[,;:()\[\]\n、，；：。]")
+_INITIALS = re.compile(r"(?<!\S)[^\W\d_](?: [^\W\d_])+(?!\S)")
 _OPENING = "\"'“„«‘([{¿¡*_#"
 
 Standing = Literal["supports", "partial", "left_out", "outvoted"]
@@ -49,13 +51,14 @@ def supports(
     keyword_sets: Sequence[frozenset[str] | None],
     tally: KeywordTally,
     task: Task = "short_answer",
+    replies: Sequence[str | None] = (),
 ) -> list[Support | None]:
     """Where each group stands; None for one that abstained or failed.
 
     What an answer says are its key phrases: those of its agreed keywords that are names or numbers (capitalised within
     it, or with a digit), else all of them; of phrases within phrases the longest. A group supports the answer if it
     says all of them, or some of them and nothing of its own. In a long answer (`long_form`), which no group says
-    in full, one is enough.
+    in full, one is enough. A group that denies a key phrase says a part of the answer at most.
 
     Args:
         answer: the answer's text.
@@ -63,16 +66,21 @@ def supports(
         keyword_sets: per group the keywords of its response.
         tally: what was counted and retained.
         task: `short_answer` or `long_form`.
+        replies: per group the text of its response, which shows what is a name and what is denied.
     """
     shown = frozenset(in_answer) & frozenset(tally.retained)
     keys = _key_phrases(answer, shown)
-    view = _Answer(shown, keys, _words(plain_words(answer), *in_answer), task == "long_form")
-    agreeing = [None if said is None else view.agreement(said, tally) for said in keyword_sets]
+    view = _Answer(answer, shown, keys, _words(plain_words(answer), *in_answer), task == "long_form")
+    texts = [reply or "" for reply in replies] or [""] * len(keyword_sets)
+    agreeing = [
+        None if said is None else view.agreement(said, text, tally)
+        for said, text in zip(keyword_sets, texts, strict=True)
+    ]
     others = [said for said, found in zip(keyword_sets, agreeing, strict=True) if said is not None and found is None]
     missed = _agreed_among(others, tally) - view.shown
     return [
-        None if said is None else found or view.disagreement(said, missed, tally)
-        for said, found in zip(keyword_sets, agreeing, strict=True)
+        None if said is None else found or view.disagreement(said, text, missed, tally)
+        for said, text, found in zip(keyword_sets, texts, agreeing, strict=True)
     ]
 
 
@@ -84,17 +92,43 @@ def _agreed_among(keyword_sets: Sequence[frozenset[str]], tally: KeywordTally) -
 
 @dataclass(frozen=True)
 class _Answer:
-    """The answer's agreed keywords, the key phrases among them, and all words of its text."""
+    """The answer, its agreed keywords, the key phrases among them, and all words of its text."""
 
+    text: str
     shown: frozenset[str]
     keys: frozenset[str]
     words: frozenset[str]
     one_is_enough: bool
 
-    def agreement(self, said: frozenset[str], tally: KeywordTally) -> Support | None:
+    def agreement(self, said: frozenset[str], reply: str, tally: KeywordTally) -> Support | None:
         """How a group agrees with the answer; None if it does not."""
-        own, shared = self._own(said), said & self.shown
-        stated = frozenset(key for key in self.keys if key in said or _within_a_phrase(key, said))
+        found = self._in_keywords(said, reply, tally)
+        if found is None or not self._is_otherwise(said, reply, found.words, tally):
+            return found
+        return Support("partial")
+
+    def _is_otherwise(self, said: frozenset[str], reply: str, words: tuple[str, ...], tally: KeywordTally) -> bool:
+        """Whether a reply denies what it shares with the answer, or names or counts something else by it."""
+        if any(denies(reply, word) and not denies(self.text, word) for word in words):
+            return True
+        known = self.words | _words(*tally.retained)
+        if any(self._counts_otherwise(word, said, tally) for word in words if _has_digit(word)):
+            return True
+        names = [word for word in words if word in self.keys and word.isalpha()]
+        return any(names_longer(reply, name, known) for name in names)
+
+    def _counts_otherwise(self, number: str, said: frozenset[str], tally: KeywordTally) -> bool:
+        """Whether a number belongs to something in the answer, and to something else in a reply: room 12, floor 12."""
+        here = {w for w in self.shown if w != number and _runs_in(number, w) and len(w.split()) == 2}
+        there = {w for w in said.difference(tally.retained) if w != number and _runs_in(number, w)}
+        return bool(here and there) and not here & said
+
+    def _in_keywords(self, said: frozenset[str], reply: str, tally: KeywordTally) -> Support | None:
+        """The same, by keywords alone."""
+        own, shared = self._own(said, reply), said & self.shown
+        stated = frozenset(
+            key for key in self.keys if key in said or _within_a_phrase(key, said) or _by_initials(key, reply)
+        )
         parts = frozenset(w for w in shared if any(_runs_in(w, key) for key in self.keys))
         words = tuple(sorted(stated or _longest(parts)))
         enough = bool(stated) if self.one_is_enough else bool(stated) and stated == self.keys
@@ -104,18 +138,36 @@ class _Answer:
             return Support("partial", words)
         return None
 
-    def disagreement(self, said: frozenset[str], missed: frozenset[str], tally: KeywordTally) -> Support:
+    def disagreement(self, said: frozenset[str], reply: str, missed: frozenset[str], tally: KeywordTally) -> Support:
         """Where a group stands that says something else; `missed` is what such groups agree on."""
         if said & missed:
             return Support("left_out")
         retained = frozenset(tally.retained)
-        lost = self._own(said) - retained or said - retained
+        lost = self._own(said, reply) - retained or said - retained
         return Support("outvoted", (), float(_votes_missing(lost, tally)))
 
-    def _own(self, said: frozenset[str]) -> frozenset[str]:
-        """The group's keywords with a word that the answer does not hold."""
-        content = frozenset(w for w in said if len(w.split()) == 1)
-        return frozenset(w for w in said if not all(map(self._holds, w.split())) and not _is_sentence(w, content))
+    def _own(self, said: frozenset[str], reply: str) -> frozenset[str]:
+        """The group's keywords with a word that the answer does not hold, or with words of several of its names."""
+        content, capitalised = frozenset(w for w in said if len(w.split()) == 1), _capitalised(reply)
+        return frozenset(w for w in said if self._is_own(w, content, capitalised))
+
+    def _is_own(self, keyword: str, content: frozenset[str], capitalised: frozenset[str]) -> bool:
+        words = keyword.split()
+        lacking = [word for word in words if not self._holds(word)]
+        if not lacking:
+            return len(words) > 1 and self._mixes(keyword)
+        if not _is_sentence(keyword, content):
+            return True
+        telling = any(len(word.strip(".")) == 1 or word not in FUNCTION_WORDS for word in lacking)
+        return telling and _is_specific(keyword, capitalised)  # World War I, 10 miles
+
+    def _mixes(self, keyword: str) -> bool:
+        """Whether it joins parts of key phrases and says none: "Jane Lee" of Jane Smith and Bob Lee."""
+        if any(_runs_in(key, keyword) or _runs_in(keyword, key) for key in self.keys):
+            return False
+        homes = [frozenset(key for key in self.keys if _runs_in(word, key)) for word in keyword.split()]
+        named = [home for home in homes if home]
+        return len(named) > 1 and not frozenset.intersection(*named)
 
     def _holds(self, word: str) -> bool:
         """Whether the answer holds a word, or one that it is the base form of ("time" of "times")."""
@@ -145,7 +197,7 @@ def _is_specific(keyword: str, capitalised: frozenset[str]) -> bool:
     words = keyword.split()
     if _has_digit(words[0]) and len(words) <= _LONGEST_QUANTITY:
         return True
-    strong = [word in capitalised or _has_digit(word) for word in words]
+    strong = [word.rstrip(".") in capitalised or _has_digit(word) for word in words]
     return strong[0] and strong[-1] and all(s or w in NAME_LINKS for s, w in zip(strong, words, strict=True))
 
 
@@ -181,7 +233,12 @@ def _longest(keywords: Collection[str]) -> frozenset[str]:
 
 
 def _runs_in(keyword: str, phrase: str) -> bool:
-    return f" {keyword} " in f" {phrase} "
+    return f" {keyword} " in f" {phrase} " or f" {_undotted(keyword)} " in f" {_undotted(phrase)} "
+
+
+def _undotted(keyword: str) -> str:
+    """A keyword without the points of initials: both "george w" and "bush" run in "george w. bush"."""
+    return " ".join(word.rstrip(".") or word for word in keyword.split())
 
 
 def _within_a_phrase(key: str, said: frozenset[str]) -> bool:
@@ -189,6 +246,13 @@ def _within_a_phrase(key: str, said: frozenset[str]) -> bool:
     around = [w.split() for w in said if w != key and _runs_in(key, w)]
     own = frozenset(key.split())
     return any(all(word in said or word in own for word in words) for words in around)
+
+
+def _by_initials(key: str, reply: str) -> bool:
+    """Whether a reply says a name with initials, however either writes them: J. K., J.K., JK."""
+    joined = _INITIALS.sub(lambda found: found[0].replace(" ", ""), plain_words(reply))
+    wanted = _INITIALS.sub(lambda found: found[0].replace(" ", ""), plain_words(key))
+    return (joined, wanted) != (plain_words(reply), key) and _runs_in(wanted, joined)
 
 
 def _words(*phrases: str) -> frozenset[str]:

@@ -49,7 +49,9 @@ def consensus_plan(
     found = Consensus.of(readings, settings, weights)
     text = found.text or ABSTENTION
     yield Emit(text)
-    standings = supports(text, found.agreed, [reading.found for reading in readings], found.tally)
+    keyword_sets = [reading.found for reading in readings]
+    replies = [response.text for response in responses]
+    standings = supports(text, found.agreed, keyword_sets, found.tally, replies=replies)
     radius = found.radius().radius()
     return RobustAnswer(
         text=text,

@@ -61,7 +61,7 @@ def keyword_plan(
         yield Emit(ABSTENTION)
     text = final.text or ABSTENTION
     in_answer = _keywords_of_answer(text, reader, readings)
-    standings = supports(text, in_answer, keyword_sets, tally, settings.task)
+    standings = supports(text, in_answer, keyword_sets, tally, settings.task, [r.text for r in responses])
     return RobustAnswer(
         text=text,
         radius=max(0, min(radius, settings.quorum.radius(responses, weights))),

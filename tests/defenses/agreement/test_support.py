@@ -8,6 +8,7 @@ import pytest
 
 from robustrag_integrations import CallableModel, KeywordAggregation
 from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.defenses.agreement.denials import denies, names_longer
 from robustrag_integrations.defenses.agreement.support import supports
 from robustrag_integrations.defenses.keyword.counting import KeywordThreshold, tally_keywords
 
@@ -37,6 +38,23 @@ def answer_of(final: str, replies: Sequence[str], **settings: object) -> RobustA
         ("Karl Gross", "Karl Gross", {"Mr. Karl Gross": "supports", "It was not Karl Gross.": "outvoted"}),
         ("北京", "北京", {"答案是北京市": "supports", "上海": "outvoted"}),
         ("no", "No.", {"yes": "outvoted"}),
+        ("World War II", "World War II", {"World War I": "outvoted"}),
+        ("10 km", "10 km", {"10 miles": "outvoted"}),
+        ("$5 million", "$5 million", {"$5 billion": "outvoted"}),
+        ("room 12", "room 12", {"floor 12": "partial", "12": "supports"}),
+        ("George W. Bush", "George W. Bush", {"George H. W. Bush": "partial", "Bush": "supports"}),
+        ("J. K. Rowling", "J. K. Rowling", {"J.K. Rowling": "supports", "JK Rowling": "supports"}),
+        ("the U.S.", "the U.S.", {"the US": "supports", "the UK": "outvoted"}),
+        ("Jane Smith and Bob Lee", "Jane Smith and Bob Lee", {"Jane Lee and Bob Smith": "partial"}),
+        ("Guinea", "Guinea", {"Guinea-Bissau": "partial", "Equatorial Guinea": "partial", "in Guinea": "supports"}),
+        ("Lucy", "Lucy", {"Lucy's brother": "partial", "Lucy Liu": "partial", "It is Lucy": "supports"}),
+        ("C", "C", {"C++": "outvoted"}),
+        ("Berlin", "Berlin", {"Munich, not Berlin": "outvoted", "Berlin is not the answer, Munich is": "partial"}),
+        ("Berlin", "Berlin", {"Berlin, not Munich": "supports", "Nicht Berlin": "partial"}),
+        ("Mount Everest", "Mount Everest", {"Mount Everest is wrong; it is K2": "partial"}),
+        ("Paris est la capitale.", "Paris est la capitale.", {"Ce n'est pas Paris": "partial", "Paris": "supports"}),
+        ("東京", "東京", {"東京ではない": "partial", "東京です": "supports"}),
+        ("서울", "서울", {"서울이 아니다": "partial"}),
         ("It is effective.", "It is effective.", {"It is not effective.": "outvoted"}),
     ],
 )
@@ -114,3 +132,19 @@ def test_an_abstention_function_that_fails_over_the_final_answer_costs_no_answer
 
     answer = answer_of("Rome", ["Paris"] * 5, abstention=fails)
     assert (answer.text, answer.abstained) == ("Rome", False)
+
+
+def test_a_reply_that_denies_what_the_answer_says_is_not_cited_even_where_nobody_else_supports() -> None:
+    answer = answer_of("Paris", ["It is not the city of Paris."] * 5)
+    assert answer.citations == ()
+
+
+def test_an_answer_that_denies_is_supported_by_those_who_deny() -> None:
+    answer = answer_of("Berlin is not the capital.", ["Berlin is not the capital."] * 5)
+    assert {g.status for g in answer.groups} == {"supports"}
+
+
+@pytest.mark.parametrize("text", ["Berlin " * 20_000, "not " * 50_000 + "Berlin", "a b " * 50_000, "B-" * 90_000])
+def test_long_replies_are_looked_through_in_no_time(text: str) -> None:
+    assert denies(text, "berlin") in (True, False)
+    assert names_longer(text, "berlin", ()) in (True, False)
