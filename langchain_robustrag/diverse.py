@@ -23,7 +23,7 @@ from pydantic import ConfigDict, Field, SkipValidation, model_validator
 from langchain_robustrag.documents import Isolation, checked_documents
 from langchain_robustrag.more_documents import COUNTS, asked_for
 from robustrag_integrations.passages import grouping_of
-from robustrag_integrations.sources import Gathered, Gathering, SourceQuota, agathered, gather, gathered
+from robustrag_integrations.sources import SHORTAGE, Gathered, Gathering, SourceQuota, agathered, gather, gathered
 
 _log = logging.getLogger(__name__)
 _Manager = CallbackManagerForRetrieverRun | AsyncCallbackManagerForRetrieverRun
@@ -34,8 +34,9 @@ class DiverseRetriever(BaseRetriever):
 
     A retriever's four best documents may all come from one file. This one asks the wrapped retriever for more, four
     times as many in each round, until `sources` origins are there, and keeps the best `per_origin` documents of each,
-    in the order in which they were found. Where there are fewer origins it says so in the log; the answer's warnings
-    say how many sources it has. The wrapped retriever is never changed: copies of it are asked.
+    in the order in which they were found. Where there are fewer origins, the log says so, and so do the answer's
+    warnings, by the documents' metadata entry `robustrag_shortage`. The wrapped retriever is never changed: copies of
+    it are asked.
 
     Attributes:
         retriever: any retriever whose number of documents can be set: vector stores (`search_kwargs`), those with `k`
@@ -133,9 +134,11 @@ class DiverseRetriever(BaseRetriever):
         return gather(self._quota(), places, exact=exact)
 
     def _said(self, found: Gathered[Document]) -> list[Document]:
-        if found.shortage:
-            _log.warning("%s", found.shortage)
-        return list(found.items)
+        if not found.shortage:
+            return list(found.items)
+        _log.warning("%s", found.shortage)
+        said = {SHORTAGE: found.shortage}
+        return [item.model_copy(update={"metadata": {**(item.metadata or {}), **said}}) for item in found.items]
 
     @property
     def config_specs(self) -> list[ConfigurableFieldSpec]:

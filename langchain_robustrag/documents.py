@@ -55,7 +55,7 @@ class Isolation:
 def few_documents(groups: Sequence[PassageGroup]) -> list[str]:
     """What to say where a retriever found as few documents as LangChain's do by default, or one source alone."""
     how = 'as_retriever(search_kwargs={"k": 10})'
-    found = few_sources_warning(len(groups), sum(len(group.passages) for group in groups), _DEFAULT_K, how)
+    found = few_sources_warning(groups, _DEFAULT_K, how)
     return [found] if found else []
 
 

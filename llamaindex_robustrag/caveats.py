@@ -80,8 +80,7 @@ def conversation_caveats(conversation: Sequence[ChatMessage]) -> tuple[str, ...]
 def few_nodes_caveats(groups: Sequence[PassageGroup]) -> tuple[str, ...]:
     """What to say where a retriever found as few nodes as LlamaIndex's do by default, or one source alone."""
     how = "as_retriever(similarity_top_k=10)"
-    passages = sum(len(group.passages) for group in groups)
-    found = few_sources_warning(len(groups), passages, DEFAULT_SIMILARITY_TOP_K, how)
+    found = few_sources_warning(groups, DEFAULT_SIMILARITY_TOP_K, how)
     return (found,) if found else ()
 
 

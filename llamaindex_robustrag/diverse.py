@@ -9,11 +9,20 @@ from collections.abc import Awaitable, Callable, Sequence
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks.base import CallbackManager
 from llama_index.core.prompts.mixin import PromptMixinType
-from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
 
 from llamaindex_robustrag.grouping import GroupNodesBy, check_group_by, node_places
 from llamaindex_robustrag.more_nodes import asked_for
-from robustrag_integrations.sources import Gathered, Gathering, SourceQuota, agathered, gather, gathered
+from robustrag_integrations.sources import (
+    SHORTAGE,
+    Gathered,
+    Gathering,
+    Shortage,
+    SourceQuota,
+    agathered,
+    gather,
+    gathered,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -26,8 +35,9 @@ class DiverseRetriever(BaseRetriever):
 
     A retriever's two best nodes may both come from one file. This one asks the wrapped retriever for more, four times
     as many in each round, until `sources` origins are there, and keeps the best `per_origin` nodes of each with their
-    scores, in the order in which they were found. Where there are fewer origins it says so in the log; the answer's
-    warnings say how many sources it has. The wrapped retriever is never changed: copies of it are asked.
+    scores, in the order in which they were found. Where there are fewer origins, the log says so, and so do
+    the answer's warnings, by the nodes' metadata entry `robustrag_shortage`, which no model is shown. The wrapped
+    retriever is never changed: copies of it are asked.
 
     Args:
         retriever: any retriever whose number of nodes can be set (`similarity_top_k` and its like), and wrappers around
@@ -105,6 +115,20 @@ class DiverseRetriever(BaseRetriever):
         return gather(self._quota, lambda nodes: node_places(nodes, self._group_by), exact=exact)
 
     def _said(self, found: Gathered[NodeWithScore]) -> list[NodeWithScore]:
-        if found.shortage:
-            _log.warning("%s", found.shortage)
-        return list(found.items)
+        if not found.shortage:
+            return list(found.items)
+        _log.warning("%s", found.shortage)
+        return [item.model_copy(update={"node": _with_shortage(item.node, found.shortage)}) for item in found.items]
+
+
+def _with_shortage(node: BaseNode, shortage: Shortage) -> BaseNode:
+    """A copy of the node that says it to the synthesizer, and to no model."""
+    hidden = [*node.excluded_llm_metadata_keys, SHORTAGE]
+    embedded = [*node.excluded_embed_metadata_keys, SHORTAGE]
+    return node.model_copy(
+        update={
+            "metadata": {**node.metadata, SHORTAGE: shortage},
+            "excluded_llm_metadata_keys": hidden,
+            "excluded_embed_metadata_keys": embedded,
+        }
+    )

@@ -7,13 +7,17 @@ Pure; whoever holds a retriever drives it, synchronously or not.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
 from robustrag_integrations.checks import check_at_least
+from robustrag_integrations.group_warnings import FEW
+from robustrag_integrations.passages import PassageGroup
 
 T = TypeVar("T")
+
+SHORTAGE = "robustrag_shortage"  # the entry of metadata that says why there are too few sources
 
 _GROWTH = 4  # times as many passages in the next round: few rounds, since a retriever may ask a model in each
 
@@ -58,7 +62,7 @@ class Gathered(Generic[T]):
     items: tuple[T, ...]
     sources: int
     fetched: int
-    shortage: str | None = None
+    shortage: Shortage | None = None
 
 
 Gathering: TypeAlias = Generator[int, Sequence[T], Gathered[T]]
@@ -139,34 +143,54 @@ async def agathered(gathering: Gathering[T], fetch: Callable[[int], Awaitable[Se
             return found
 
 
-def few_sources_warning(sources: int, passages: int, default: int, how: str) -> str | None:
+class Shortage(str):
+    """Why a retriever found fewer sources than were wanted, as it stands in the metadata of what it found.
+
+    A type of its own, so that no text that an attacker put into a store is taken for it.
+    """
+
+    __slots__ = ()
+
+
+def shortage_of(groups: Iterable[PassageGroup]) -> str | None:
+    """What the retriever said of a shortage; None if nothing."""
+    found = (p.metadata.get(SHORTAGE) for group in groups for p in group.passages)
+    return next((str(said) for said in found if isinstance(said, Shortage)), None)
+
+
+def few_sources_warning(groups: Sequence[PassageGroup], default: int, how: str) -> str | None:
     """What to say of an answer from so few sources that nobody, or hardly anybody, can outvote a lie.
 
+    That one group decides alone, and that of two neither can be outvoted, every answer says by itself.
+
     Args:
-        sources: how many groups there are to answer.
-        passages: how many passages were retrieved.
+        groups: those that answer.
         default: how many passages the framework's retrievers find unless they are told otherwise.
         how: how they are told otherwise.
 
     Returns:
-        None where there are more than the default number of passages, of more than one source.
+        None where there are more than the default number of passages, of more than two groups.
     """
-    if sources == 0 or (sources > 1 and passages > default):
+    if said := shortage_of(groups):
+        return said
+    sources, passages = len(groups), sum(len(group.passages) for group in groups)
+    diverse = "DiverseRetriever(retriever, sources=10)"
+    if sources == 0 or (sources >= FEW and passages > default):
         return None
-    if sources == 1:
-        said = f"{passages} passages from one source: whoever wrote it decides the answer"
-        found = "" if passages > default else f"; retrievers find {default} passages unless told otherwise"
-    else:
-        said, found = f"{passages} passages from {sources} sources leave hardly anybody to outvote a lie", ""
-        found = f"; retrievers find {default} unless told otherwise"
-    return f"{said}{found}. Ask for 10 or more: {how}, or DiverseRetriever(retriever, sources=10)"
+    if passages > default:
+        return f"{passages} passages were found, of few sources: {diverse} goes on until there are 10"
+    weak = "" if sources < FEW else ": hardly anybody can outvote a lie"
+    return (
+        f"{passages} passages were found{weak}; retrievers find {default} unless told otherwise. Ask for 10 or more: "
+        f"{how}, or {diverse}"
+    )
 
 
-def _shortage(quota: SourceQuota, count: int, fetched: int, ended: bool) -> str:
+def _shortage(quota: SourceQuota, count: int, fetched: int, ended: bool) -> Shortage:
     reason = (
         "the retriever has no more"
         if ended
         else f"the retriever was asked for {quota.max_passages} (max_passages); a reranker or a fixed number behind it "
         "may keep the rest back"
     )
-    return f"{count} of the {quota.sources} sources wanted were found, in {fetched} passages: {reason}"
+    return Shortage(f"{count} of the {quota.sources} sources wanted were found, in {fetched} passages: {reason}")

@@ -24,7 +24,7 @@ DEFAULT_TARGET = "Atlantis"
 
 _DESCRIPTION = """\
 Ask a question about a small fictional world, offline: retrieve passages with BM25, plant
-an attacker's passage above them, and let plain ("vanilla") RAG and the three defences
+an attacker's passage above them, and let plain ("vanilla") RAG and the defences
 answer. Everything is computed while you wait; try to break it.
 """
 
@@ -32,7 +32,7 @@ _EPILOG = """\
 attacks (planted as the first of the passages, the last one drops out):
   prompt injection   a passage that instructs the model to give the attacker's answer
   poisoning          a passage that repeats a forged sentence with the attacker's answer
-  your text          --poison, in place of poisoning; give it several times for several passages
+  your text          --poison, in place of poisoning; give it several times for several sources
 
 reading the table:
   radius             how many passages could have said anything else without changing the answer
@@ -67,7 +67,7 @@ def add(commands: Any) -> None:
         type=some_text,
         default=[],
         metavar="TEXT",
-        help="plant your passage; may be repeated",
+        help="plant your passage; may be repeated, each is a source of its own",
     )
     parser.add_argument("--target", type=some_text, metavar="TEXT", help="the answer that the attacker wants")
     parser.add_argument(

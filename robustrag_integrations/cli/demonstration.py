@@ -35,8 +35,9 @@ class Planting:
     gist: str = ""
 
     def on(self, passages: Sequence[Passage]) -> list[Passage]:
-        """The passages with the planted ones in front, and as many of the last ones gone."""
-        return inject(passages, [Passage(text, id=PLANTED, source=PLANTED) for text in self.planted])
+        """The passages with the planted ones in front, a source each, and as many of the last ones gone."""
+        texts = enumerate(self.planted, 1)
+        return inject(passages, [Passage(text, id=PLANTED, source=f"{PLANTED}-{n}.example") for n, text in texts])
 
 
 @dataclass(frozen=True)

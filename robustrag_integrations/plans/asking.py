@@ -105,11 +105,20 @@ def ask_groups(
     prompts: Sequence[Prompt],
     quorum: Quorum,
     read: Callable[[Response], Reading[Found]],
+    *,
+    by_letter: bool = False,
 ) -> Generator[Request, Reply, list[Reading[Found]]]:
     """Ask every group its own prompt (paper, Algorithm 1, line 5), and read what it says.
 
     A group with nothing to read abstains, whatever the model replies to its prompt. It is asked anyway, so that no
     passage decides how many prompts there are.
+
+    Args:
+        groups: the isolated groups.
+        prompts: one per group.
+        quorum: how many must be asked with success.
+        read: what a response says.
+        by_letter: whether the answer shows what a group wrote, so that copies say the same only to the letter.
 
     Returns:
         One reading per group.
@@ -125,21 +134,24 @@ def ask_groups(
         causes = {i: redacted(r.error or "no text") for i, r in enumerate(responses) if r.text is None}
         reports = tuple([report(g, r) for g, r in zip(groups, responses, strict=True)])
         raise QuorumError(_succeeded(responses), len(responses), needed, causes, reports)
-    return _one_vote_each(groups, readings)
+    return _one_vote_each(groups, readings, by_letter)
 
 
-def _one_vote_each(groups: Sequence[PassageGroup], readings: Sequence[Reading[Found]]) -> list[Reading[Found]]:
+def _one_vote_each(
+    groups: Sequence[PassageGroup], readings: Sequence[Reading[Found]], by_letter: bool
+) -> list[Reading[Found]]:
     """The readings, where a copy of an earlier group's text that says the same abstains (`VoteRules.copies`).
 
     One that says something else counts: otherwise an attacker could silence a group by a copy of its text that the
     model reads another way. Why the radius holds is in docs/certificates.md.
     """
-    said: dict[tuple[int, Hashable], int] = {}
+    said: dict[tuple[int, Hashable, str | None], int] = {}
     counted = []
     for group, reading in zip(groups, readings, strict=True):
         if reading.found is not None:
             text = group.index if group.copy_of is None else group.copy_of
-            first = said.setdefault((text, cast(Hashable, reading.found)), group.index)
+            letters = reading.response.text if by_letter else None
+            first = said.setdefault((text, cast(Hashable, reading.found), letters), group.index)
             if first != group.index:
                 reading = replace(reading, found=None, copy_of=first)
         counted.append(reading)

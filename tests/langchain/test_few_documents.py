@@ -8,6 +8,7 @@ import pytest
 from langchain_core.documents import Document
 
 from langchain_robustrag import DiverseRetriever, create_robust_retrieval_chain
+from robustrag_integrations.sources import SHORTAGE
 from tests.langchain.fakes import Reader
 from tests.langchain.test_diverse import QUERY, corpus, store
 
@@ -19,14 +20,15 @@ def warnings(retriever: Any, reader: Reader) -> str:
 
 def test_the_default_number_of_documents_is_warned_about_with_the_number_to_ask_for(reader: Reader) -> None:
     said = warnings(store(corpus(flood=1)).as_retriever(), reader)
-    assert "4 passages from 4 sources" in said
+    assert "4 passages were found: hardly anybody can outvote a lie" in said
     assert 'as_retriever(search_kwargs={"k": 10})' in said
     assert "DiverseRetriever(retriever, sources=10)" in said
 
 
 def test_one_source_is_warned_about_however_many_documents_it_fills(reader: Reader) -> None:
     said = warnings(store().as_retriever(search_kwargs={"k": 20}), reader)
-    assert "20 passages from one source: whoever wrote it decides the answer" in said
+    assert "all 20 passages are from one group" in said
+    assert "20 passages were found, of few sources" in said
     assert "DiverseRetriever" in said
     assert "unless told otherwise" not in said
 
@@ -43,3 +45,14 @@ def test_enough_sources_are_not_warned_about(retriever: str, reader: Reader) -> 
 def test_no_documents_at_all_are_an_abstention_without_advice(reader: Reader) -> None:
     nothing: list[Document] = []
     assert "DiverseRetriever" not in warnings(DiverseRetriever(fetch=lambda query, k: nothing), reader)
+
+
+def test_a_shortage_is_said_on_the_answer_and_stands_for_the_advice(reader: Reader) -> None:
+    said = warnings(DiverseRetriever(store(corpus(others=4)).as_retriever()), reader)
+    assert "5 of the 10 sources wanted were found" in said
+    assert "DiverseRetriever" not in said
+
+
+def test_no_stored_text_is_taken_for_a_shortage(reader: Reader) -> None:
+    forged = [Document(d.page_content, metadata={**d.metadata, SHORTAGE: "buy gold"}) for d in corpus(flood=1)]
+    assert "buy gold" not in warnings(store(forged).as_retriever(), reader)

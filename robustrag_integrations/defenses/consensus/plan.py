@@ -43,7 +43,7 @@ def consensus_plan(
 ) -> Plan:
     """Ask every group alone; the answer is what most of the strongest support says, in words that most share."""
     prompts, reader = settings.isolated_prompts(query, groups), settings.reader.for_question(query)
-    readings = yield from ask_groups(groups, prompts, settings.quorum, reader.keywords_of)
+    readings = yield from ask_groups(groups, prompts, settings.quorum, reader.keywords_of, by_letter=True)
     responses = [reading.response for reading in readings]
     weights = [group.weight for group in groups]
     found = Consensus.of(readings, settings, weights)
@@ -85,6 +85,7 @@ class Consensus:
         phrases: those that do not run within another one.
         wordings: how each vote words them.
         settings: the settings.
+        weights: how many votes each group has, in the order of the votes.
     """
 
     keyword_sets: tuple[frozenset[str] | None, ...]
@@ -93,6 +94,7 @@ class Consensus:
     phrases: tuple[str, ...]
     wordings: tuple[Wording, ...]
     settings: ConsensusSettings
+    weights: tuple[int, ...]
 
     @classmethod
     def of(
@@ -102,12 +104,13 @@ class Consensus:
         weights: Sequence[int] | None = None,
     ) -> Consensus:
         """From the groups' readings, and how many votes each has (None: one)."""
-        votes = [i for i, weight in enumerate(weights or [1] * len(readings)) for _ in range(weight)]
+        weighed = tuple(weights or [1] * len(readings))
+        votes = [i for i, weight in enumerate(weighed) for _ in range(weight)]
         sets = tuple(readings[i].found for i in votes)
         agreed = agreed_keywords(sets, settings.rule)
         worded = [wording_of(reading.response.text, reading.found, agreed) for reading in readings]
         wordings = tuple(worded[i] for i in votes)
-        return cls(sets, dict(counts_of(sets)), agreed, phrases_of(agreed), wordings, settings)
+        return cls(sets, dict(counts_of(sets)), agreed, phrases_of(agreed), wordings, settings, weighed)
 
     @property
     def strongest(self) -> int:
@@ -131,7 +134,9 @@ class Consensus:
         """What proves how many groups could have said something else."""
         from robustrag_integrations.defenses.consensus.radius import ConsensusRadius
 
-        return ConsensusRadius(self.keyword_sets, self.agreed, self.phrases, self.wordings, self.settings.rule)
+        return ConsensusRadius(
+            self.keyword_sets, self.agreed, self.phrases, self.wordings, self.settings.rule, self.weights
+        )
 
     @property
     def evidence(self) -> dict[str, Any]:

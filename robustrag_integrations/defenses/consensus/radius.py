@@ -2,7 +2,7 @@
 
 All of it is decided by comparisons p c(x) > q c(y) of how many groups say two things. A replaced group takes away what
 it gave to both sides and adds at worst a constant, so that the worst r groups are those with the largest loss, and no
-set of groups is enumerated.
+set of groups is enumerated. Where groups have several votes, the worst ones of r votes together are a knapsack.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from robustrag_integrations.defenses.consensus.counting import (
     shown_text,
 )
 
-Row = NDArray[np.int64]  # [m], one entry per group
+Row = NDArray[np.int64]  # [m], one entry per vote, or per group
 
 _UNSAID = "\0"
 
@@ -30,11 +30,12 @@ class ConsensusRadius:
     """Proves that a consensus stays as it is under substitution(r).
 
     Args:
-        keyword_sets: per group its keywords; None for one that abstained or failed, which can be replaced, too.
+        keyword_sets: per vote its keywords; None for one that abstained or failed, which can be replaced, too.
         agreed: what was agreed on.
         phrases: the phrases that a list shows.
-        wordings: how each group words them.
+        wordings: how each vote words them.
         rule: the rule.
+        weights: how many votes each group has, in the order of the votes; None: one each.
     """
 
     def __init__(
@@ -44,8 +45,10 @@ class ConsensusRadius:
         phrases: Sequence[str],
         wordings: Sequence[Wording],
         rule: ConsensusRule,
+        weights: Sequence[int] | None = None,
     ) -> None:
         self._rule = rule
+        self._weights = None if weights is None or set(weights) <= {1} else np.array(weights, np.int64)
         self._groups = len(keyword_sets)
         said = [frozenset(s) if s is not None else frozenset() for s in keyword_sets]
         rows: dict[bytes, Row] = {}
@@ -99,18 +102,18 @@ class ConsensusRadius:
         return all(self._holds_around(core, r, pending) for core in range(len(self._agreed)))
 
     def _can_lead(self, row: Row, r: int, pending: int) -> bool:
-        return not (_least(self._agreed - row, -1, r, pending) > 0).any()
+        return not (self._least(self._agreed - row, -1, r, pending) > 0).any()
 
     def _holds_around(self, core: int, r: int, pending: int) -> bool:
         row = self._agreed[core]
         if not self._can_lead(row, r, pending):
             return True
         p, q = self._rule.share.numerator, self._rule.share.denominator
-        stays = _least((q * self._agreed - p) * row, -p, r, pending) > 0
+        stays = self._least((q * self._agreed - p) * row, -p, r, pending) > 0
         if self._alone[core]:
             stays[core] = True  # there is no other keyword that these groups say
-        away = _least((p - q * self._outside) * row, p - q, r, pending) >= 0
-        enough = _least(row, 0, r, pending) >= self._rule.min_support
+        away = self._least((p - q * self._outside) * row, p - q, r, pending) >= 0
+        enough = self._least(row, 0, r, pending) >= self._rule.min_support
         return bool(stays.all() and away.all() and enough)
 
     def _wording_stays(self, r: int, pending: int) -> bool:
@@ -137,28 +140,47 @@ class ConsensusRadius:
         """
         if (form := majority(said, self._strongest)) is not None:
             own = np.fromiter((s == form for s in said), np.int64, self._groups)
-            return bool((_least(2 * own - self._all, -1, r, pending) > 0).all())
+            return bool((self._least(2 * own - self._all, -1, r, pending) > 0).all())
         for form in {*said, _UNSAID} - {None}:
             own = np.fromiter((s == form for s in said), np.int64, self._groups)
             if phrase is None:
-                bounds = _least(self._agreed - 2 * own, -1, r, pending)
+                bounds = self._least(self._agreed - 2 * own, -1, r, pending)
             else:
-                others = _least(self._agreed - 2 * own, -2, r, pending)
-                bounds = np.append(others, _least(phrase - 2 * own, -1, r, pending))
+                others = self._least(self._agreed - 2 * own, -2, r, pending)
+                bounds = np.append(others, self._least(phrase - 2 * own, -1, r, pending))
             if bounds.max() < 0:
                 return False
         return True
 
+    def _least(self, values: NDArray[np.int64], replaced: int, r: int, pending: int) -> NDArray[np.int64]:
+        """The least that the votes can add up to.
 
-def _least(values: NDArray[np.int64], replaced: int, r: int, pending: int) -> NDArray[np.int64]:
-    """The least that the groups can add up to.
+        Args:
+            values: [..., votes], what each vote adds now.
+            replaced: the least that a replaced or a pending vote can add; 0 or less.
+            r: how many votes are replaced, all of a group or none.
+            pending: how many votes are not among these yet.
+        """
+        losses = np.maximum(values - replaced, 0)
+        if self._weights is None:
+            lost = -np.sort(-losses, axis=-1)[..., :r].sum(axis=-1)
+        else:
+            lost = _knapsack(losses, self._weights, r)
+        least: NDArray[np.int64] = values.sum(axis=-1) - lost + pending * replaced
+        return least
+
+
+def _knapsack(losses: NDArray[np.int64], weights: Row, r: int) -> NDArray[np.int64]:
+    """The most that groups of up to r votes together can take away.
 
     Args:
-        values: [..., m], what each group adds now.
-        replaced: the least that a replaced group or a pending one can add; 0 or less.
-        r: how many groups are replaced.
-        pending: how many groups are not among the m yet.
+        losses: [..., votes], the loss of each vote; those of one group are equal and side by side.
+        weights: [groups], how many votes each has.
+        r: how many votes are replaced.
     """
-    losses = -np.sort(-np.maximum(values - replaced, 0), axis=-1)
-    least: NDArray[np.int64] = values.sum(axis=-1) - losses[..., :r].sum(axis=-1) + pending * replaced
-    return least
+    best = np.zeros((*losses.shape[:-1], r + 1), np.int64)
+    for first, weight in zip(np.cumsum(weights) - weights, weights, strict=True):
+        if weight <= r:
+            taken = best[..., : r + 1 - weight] + weight * losses[..., first, None]
+            best[..., weight:] = np.maximum(best[..., weight:], taken)
+    return best[..., r]

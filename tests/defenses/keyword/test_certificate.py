@@ -47,7 +47,8 @@ def test_keyword_certification_of_a_local_model_keeps_to_the_shapes_of_inference
 
     local._generate = spied
     try:
-        defense = KeywordAggregation(local, extractor=lambda text: {"paris", "abc"[len(text) % 3]}, alpha=0.4)
+        extractor = lambda text: {"paris", "abc"[len(text) % 3]}  # noqa: E731
+        defense = KeywordAggregation(local, extractor=extractor, alpha=0.4, cut_replies="count")
         defense.certify("Where?", [f"Fact {i}: paris" for i in range(5)], "paris", metric=graded, max_model_calls=40)
     finally:
         del local._generate

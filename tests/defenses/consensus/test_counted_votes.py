@@ -1,0 +1,72 @@
+"""The radius of a consensus whose copies have one vote, or whose groups have several: by brute force."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from robustrag_integrations import ConsensusAggregation, Passage
+from robustrag_integrations.answer import RobustAnswer
+from tests.helpers.scripted import BARE, ScriptedModel
+
+# A capital letter is a copy of the small one that the model reads another way: in other words, or in another order.
+REPLIES = {"a": "x y", "A": "y x", "b": "X y", "B": "x Y", "d": "x y", "D": "", "e": "x y", "f": "x y z", "g": "z"}
+TEXTS = [*REPLIES]
+AGREEING = [8, 1, 1, 1, 8, 0, 8, 1, 1]
+
+
+def ask(texts: Sequence[str], **rules: Any) -> RobustAnswer:
+    model = ScriptedModel(REPLIES)
+    made = ConsensusAggregation(
+        model, extractor=lambda text: set(text.lower().split()), prompts=BARE, quorum=0, **rules
+    )
+    return made.answer("q", [Passage(text, source=f"s{i}") for i, text in enumerate(texts)])
+
+
+def attacks(weights: Sequence[int], radius: int, count: int, rng: random.Random) -> list[dict[int, str]]:
+    """Some of the ways to replace groups of up to `radius` votes together."""
+    sizes = range(1, min(radius, 3) + 1)
+    chosen = [p for n in sizes for p in itertools.combinations(range(len(weights)), n)]
+    chosen = [places for places in chosen if sum(weights[i] for i in places) <= radius]
+    return [{place: rng.choice(TEXTS) for place in rng.choice(chosen)} for _ in range(count)] if chosen else []
+
+
+def replaced(texts: Sequence[str], new: dict[int, str]) -> list[str]:
+    return [new.get(place, text) for place, text in enumerate(texts)]
+
+
+def test_a_copy_that_the_model_words_another_way_silences_nobody() -> None:
+    clean = ["e", "e", "d", "a"]
+    assert (ask(clean, copies="one_vote").text, ask(clean, copies="one_vote").radius) == ("x y", 1)
+    attacked = ask(replaced(clean, {2: "A"}), copies="one_vote")
+    assert attacked.text == "x y"
+    assert [g.status for g in attacked.groups] == ["supports", "copy", "supports", "supports"]
+
+
+def test_no_attack_within_the_radius_changes_a_consensus_whose_copies_have_one_vote() -> None:
+    rng, worlds = random.Random(1), 0
+    while worlds < 100:
+        clean = rng.choices(TEXTS, AGREEING, k=rng.randint(6, 8))
+        seen = ask(clean, copies="one_vote")
+        worlds += seen.radius > 0
+        for new in attacks([1] * len(clean), seen.radius, 30, rng):
+            assert ask(replaced(clean, new), copies="one_vote").text == seen.text, (clean, new)
+
+
+def test_no_attack_within_the_radius_changes_a_consensus_of_weighted_groups() -> None:
+    rng, worlds = random.Random(2), 0
+    while worlds < 100:
+        clean = rng.choices(TEXTS, AGREEING, k=rng.randint(4, 7))
+        weights = {f"s{i}": rng.choice([1, 1, 2, 3, 5]) for i in range(len(clean))}
+        seen = ask(clean, weights=weights)
+        assert seen.radius_unit == "votes"
+        worlds += seen.radius > 0
+        for new in attacks([*weights.values()], seen.radius, 20, rng):
+            assert ask(replaced(clean, new), weights=weights).text == seen.text, (clean, weights, new)
+
+
+def test_a_groups_votes_are_replaced_together_or_not_at_all() -> None:
+    trusted = ask(["d", "g", "g"], weights={"s0": 9}, min_support=1)
+    assert (trusted.text, trusted.radius) == ("x y", 8)
