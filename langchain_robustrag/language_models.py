@@ -15,6 +15,7 @@ from langchain_core.runnables.base import RunnableBindingBase, coerce_to_runnabl
 from langchain_core.runnables.retry import RunnableRetry
 from pydantic import BaseModel
 
+from langchain_robustrag.before_parsers import before_parsers
 from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.models.base import DecodingModel, TextModel
 
@@ -33,7 +34,7 @@ def as_runnable(llm: Any) -> Runnable[Any, Any]:
             f"llm is a {type(llm).__name__}, which LangChain cannot call; use it with aggregation='decoding', or give "
             "a LangChain model (a local one through langchain_huggingface.HuggingFacePipeline)"
         )
-    runnable: Runnable[Any, Any] = rebuilt(coerce_to_runnable(llm), _answer_only)
+    runnable: Runnable[Any, Any] = rebuilt(rebuilt(coerce_to_runnable(llm), _answer_only), before_parsers)
     return runnable
 
 

@@ -107,9 +107,11 @@ def reply_warnings(responses: Sequence[Response]) -> list[str]:
     if refused:
         found.append(f"the model refused to answer {refused} of {len(responses)} groups; these abstain")
     if lost:
+        filtered = all(note == _WHY["content_filter"] for note in lost)
+        fix = "Let" if filtered else "Raise max_tokens, turn reasoning off, or let"
         found.append(
-            f"the replies of {len(lost)} of {len(responses)} groups are incomplete ({lost[0]}); these abstain. Raise "
-            "max_tokens, turn reasoning off, or let cut replies count with cut_replies='count'"
+            f"the replies of {len(lost)} of {len(responses)} groups are incomplete ({lost[0]}); these abstain. {fix} "
+            "cut replies count with cut_replies='count'"
         )
     if kept:
         found.append(f"the replies of {len(kept)} of {len(responses)} groups are incomplete ({kept[0]})")

@@ -46,7 +46,7 @@ def answer_text(reply: str) -> str:
     if "{" not in text:
         return text
     found = _json_answer(text)
-    return text if found is None else found
+    return text if found is None else parts_of(found).answer  # JSON's escapes may hide a mark
 
 
 def complete_form(text: str) -> str | None:

@@ -8,6 +8,9 @@ attributes or HTML escapes, and the channels of Harmony (gpt-oss) and Gemma. The
   into the prompt. So does Harmony's channel `final`.
 - Reasoning that is never closed is unfinished. So is a reply that ends in the middle of a mark.
 
+Letters and signs that only look like those of a mark (fullwidth, mathematical, Cyrillic, Greek) are taken for them, and
+invisible characters inside of a mark for nothing.
+
 Everything here is a function of one reply and linear in its length.
 """
 
@@ -17,38 +20,59 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
+from robustrag_integrations.reply_text.lookalikes import HIDDEN, INVISIBLE, plain
+
 _NAMES = (
     "thinking", "think", "thoughts", "thought", "thought_process", "reasoning", "reasoning_content", "reason",
     "analysis", "scratchpad", "reflection", "inner_monologue", "internal_monologue", "inner_thoughts",
 )  # fmt: skip
-_NAME = "|".join(sorted(_NAMES, key=len, reverse=True))
-_BRACKETED = "thinking|think|thoughts|thought|reasoning"
+
+
+def _any(*words: str) -> str:
+    """A pattern of any of these words, with invisible characters between their letters."""
+    return "|".join(f"{HIDDEN}".join(map(re.escape, word)) for word in sorted(words, key=len, reverse=True))
+
+
+_NAME = _any(*_NAMES)
+_BRACKETED = _any("thinking", "think", "thoughts", "thought", "reasoning")
+_GAP = rf"[\s{INVISIBLE}]{{0,5}}"
+_LESS = rf"(?:<|&lt;|&#60;|&#x3c;){_GAP}"
+_MORE = r"(?:>|&gt;|&#62;|&#x3e;)"
+_BAR = rf"\|?{_GAP}"
+_ALONE = rf"{HIDDEN}(?![:.-]?\w)"  # not the beginning of another word, such as <think-tank>
+_EDGE = _any("begin", "start", "end", "stop")
 _MARK = re.compile(
     # <think>, < THINK >, <think type="x">, &lt;think&gt;, <seed:think>, <|think|>, <antthinking>
-    rf"(?:<|&lt;|＜)\s{{0,4}}[|｜]?\s{{0,4}}(?:[a-z]{{1,12}}:|ant)?(?P<opening>{_NAME})(?![\w:.-])"
-    rf"(?:[^<>＜＞&\n]{{0,200}}?(?P<alone>/?)(?:>|&gt;|＞))?"
-    rf"|(?:<|&lt;|＜)\s{{0,4}}[|｜]?\s{{0,4}}[/\\]\s{{0,4}}[|｜]?\s{{0,4}}(?:[a-z]{{1,12}}:|ant)?"
-    rf"(?P<closing>{_NAME})(?![\w:.-])(?:\s{{0,4}}[|｜]?\s{{0,4}}(?:>|&gt;|＞))?"
+    rf"{_LESS}{_BAR}{_BAR}(?:[a-z]{{1,12}}:|ant)?(?P<opening>{_NAME}){_ALONE}"
+    rf"(?:[^<>&\n]{{0,200}}?(?P<alone>/?){_GAP}{_MORE})?"
+    rf"|{_LESS}{_BAR}[/\\]{_GAP}{_BAR}(?:[a-z]{{1,12}}:|ant)?(?P<closing>{_NAME}){_ALONE}(?:{_GAP}{_BAR}{_MORE})?"
     # <|begin_of_thought|>, <|END_THINKING|>, <|thinking_end|>
-    rf"|<[|｜]?\s{{0,4}}(?P<edge>begin|start|end|stop)[_▁-](?:of[_▁-])?(?P<edged>{_NAME})\s{{0,4}}[|｜]?>"
-    rf"|<[|｜]?\s{{0,4}}(?P<sided>{_NAME})[_▁-](?P<side>begin|start|end|stop)\s{{0,4}}[|｜]?>"
+    rf"|{_LESS}{_BAR}(?P<edge>{_EDGE}){HIDDEN}[_▁-]{HIDDEN}(?:{_any('of')}{HIDDEN}[_▁-]{HIDDEN})?(?P<edged>{_NAME})"
+    rf"(?:{_GAP}{_BAR}{_MORE})?"
+    rf"|{_LESS}{_BAR}(?P<sided>{_NAME}){HIDDEN}[_▁-]{HIDDEN}(?P<side>{_EDGE}){_ALONE}(?:{_GAP}{_BAR}{_MORE})?"
     # [THINK], but not the link [reasoning](...)
-    rf"|\[\s{{0,4}}(?P<bslash>/?)\s{{0,4}}(?P<bracketed>{_BRACKETED})\s{{0,4}}\](?!\()"
-    rf"|◁\s{{0,4}}(?P<kslash>/?)\s{{0,4}}(?P<pointed>{_NAME})(?![\w:.-])(?:\s{{0,4}}[▷>])?"
+    rf"|\[{_GAP}(?P<bslash>/?){_GAP}(?P<bracketed>{_BRACKETED}){_GAP}\](?!\()"
+    rf"|◁{_GAP}(?P<kslash>/?){_GAP}(?P<pointed>{_NAME})(?:{_GAP}[▷>])?"
     # Harmony and Gemma
-    r"|<\|channel\|>\s{0,4}(?P<channel>final|analysis|commentary|[a-z]{0,20})"
+    rf"|{_LESS}\|{_GAP}{_any('channel')}{_GAP}\|{_GAP}>?{_GAP}(?P<channel>{_any('final')}|[a-z]{{0,20}})"
     r"(?:[^<]{0,200}(?:<\|constrain\|>[^<]{0,100})?<\|message\|>)?"
-    r"|(?P<gemma><\|channel>\s{0,4}[a-z]{0,20})|(?P<gemma_end><channel\|>)"
-    r"|(?P<unused><unused94>(?:thought)?)|(?P<unused_end><unused95>)"
-    r"|(?P<control><\|(?:start|end|return|call|message|constrain)\|>(?:(?<=<\|start\|>)(?:assistant|system|user))?)"
+    rf"|(?P<gemma>{_LESS}\|{_GAP}{_any('channel')}{_GAP}>?{_GAP}[a-z]{{0,20}})"
+    rf"|(?P<gemma_end>{_LESS}{_any('channel')}{_GAP}\|{_GAP}>?)"
+    rf"|(?P<unused>{_LESS}{_any('unused94')}{_GAP}(?!\w)>?(?:thought)?)"
+    rf"|(?P<unused_end>{_LESS}{_any('unused95')}{_GAP}(?!\w)>?)"
+    rf"|(?P<control>{_LESS}\|{_GAP}(?:{_any('start', 'end', 'return', 'call', 'message', 'constrain')}){_GAP}\|{_GAP}>?"
+    r"(?:(?<=<\|start\|>)(?:assistant|system|user))?)"
     # Harmony with its special tokens left out: "analysisThe user asks ...assistantfinalParis"
     r"|(?P<bare_final>assistantfinal)",
     re.IGNORECASE,
 )
 _BARE_ANALYSIS = re.compile(r"\s*analysis(?=[A-Z])")
 _BEGUN = re.compile(
-    r"(?:<|＜|&(?:l(?:t;?)?)?|◁|\[)[\s|｜/\\]{0,20}(?P<word>[\w:|｜▁-]{0,60})[\s|｜]{0,8}\Z", re.IGNORECASE
+    rf"(?:<|&(?:l(?:t;?)?|#(?:x?[36]?[0c]?;?)?)?|◁|\[)[\s|/\\{INVISIBLE}]{{0,20}}(?P<word>[\w:|▁{INVISIBLE}-]{{0,60}})"
+    rf"[\s|{INVISIBLE}]{{0,8}}\Z",
+    re.IGNORECASE,
 )
+_INVISIBLE = re.compile(f"[{INVISIBLE}]")
 _LONGEST_BEGUN = 100  # characters of a mark that has begun
 _WORDS = (
     *_NAMES, "begin_of_thought", "end_of_thought", "start_thinking", "end_thinking", "stop_thinking",
@@ -85,7 +109,7 @@ def parts_of(reply: str) -> Parts:
     bare = False
     if match := _BARE_ANALYSIS.match(reply):
         opened, depth, done, bare = ["channel"], Counter(channel=1), match.end(), True
-    for match in _MARK.finditer(reply, done):
+    for match in _MARK.finditer(plain(reply), done):
         kind, does = _meaning(match)
         if kind == "bare" and not bare:
             continue
@@ -115,7 +139,7 @@ def parts_of(reply: str) -> Parts:
 
 def may_have_marks(text: str) -> bool:
     """Whether a text has a character that marks begin with; most replies have none."""
-    return any(c in text for c in "<＜◁[&") or _BARE_ANALYSIS.match(text) is not None
+    return any(c in plain(text) for c in "<◁[&") or _BARE_ANALYSIS.match(text) is not None
 
 
 def clear_of_marks(text: str, *, at_start: bool) -> tuple[int, bool]:
@@ -125,6 +149,7 @@ def clear_of_marks(text: str, *, at_start: bool) -> tuple[int, bool]:
         text: what is there so far.
         at_start: whether nothing but white space stands before it in the reply.
     """
+    text = plain(text)
     if at_start:
         begins = text.lstrip()
         if _BARE_ANALYSIS.match(text) or "analysis".startswith(begins):
@@ -132,7 +157,7 @@ def clear_of_marks(text: str, *, at_start: bool) -> tuple[int, bool]:
     for match in _MARK.finditer(text):
         if match["bare_final"] is None:
             return match.start(), match.end() < len(text)  # at the very end it may yet turn out to be another word
-    begun = _BEGUN.search(text, max(0, len(text) - _LONGEST_BEGUN))
+    begun = _begun(text)
     return (begun.start() if begun else len(text)), False
 
 
@@ -143,10 +168,10 @@ def _meaning(match: re.Match[str]) -> tuple[str, str]:
     if tag := match["bracketed"] or match["pointed"]:
         return _kind(tag), "closes" if match["bslash"] or match["kslash"] else "opens"
     if tag := match["edged"] or match["sided"]:
-        edge = (match["edge"] or match["side"]).lower()
+        edge = _seen(match["edge"] or match["side"])
         return _kind(tag), "closes" if edge in _ENDS else "opens"
     if match["channel"] is not None:
-        return "channel", "ends all" if match["channel"].lower() == "final" else "opens"
+        return "channel", "ends all" if _seen(match["channel"]) == "final" else "opens"
     if match["bare_final"]:
         return "bare", "ends all"
     for name in ("gemma", "unused"):
@@ -159,19 +184,28 @@ def _meaning(match: re.Match[str]) -> tuple[str, str]:
 
 def _kind(tag: str) -> str:
     """Which tags close each other: `<think>` is often closed by `</thinking>`, `<reasoning>` by its own kind."""
-    name = tag.lower()
+    name = _seen(tag)
     return "think" if name in _THINKS else name
+
+
+def _seen(word: str) -> str:
+    """A word of a mark without what is not seen of it."""
+    return _INVISIBLE.sub("", word).lower()
 
 
 def _unfinished_mark(text: str) -> re.Match[str] | None:
     """The mark that a text ends in the middle of."""
-    begun = _BEGUN.search(text, max(0, len(text) - _LONGEST_BEGUN))
+    begun = _begun(text)
     if begun is None:
         return None
-    word = begun["word"].lower().lstrip("|｜").rpartition(":")[2]
-    return begun if len(word) >= 2 and any(name.startswith(word.rstrip("|｜")) for name in _WORDS) else None
+    word = _seen(begun["word"]).lstrip("|").rpartition(":")[2]
+    return begun if len(word) >= 2 and any(name.startswith(word.rstrip("|")) for name in _WORDS) else None
+
+
+def _begun(text: str) -> re.Match[str] | None:
+    return _BEGUN.search(plain(text), max(0, len(text) - _LONGEST_BEGUN))
 
 
 def _apart(text: str) -> str:
     """A piece of an answer before a mark, such that the piece behind it cannot make a new mark with it."""
-    return f"{text}…" if _BEGUN.search(text, max(0, len(text) - _LONGEST_BEGUN)) else text
+    return f"{text}…" if _begun(text) else text

@@ -117,6 +117,12 @@ def test_what_is_no_whole_answer_abstains_with_its_reason(reply: Response, note:
     assert (voted.groups[0].status, voted.groups[0].note) == ("abstained", note)
 
 
+@pytest.mark.parametrize(("finish", "told"), [("length", True), ("content_filter", False)])
+def test_more_tokens_are_advised_where_they_would_help(finish: Any, told: bool) -> None:
+    answer = KeywordAggregation(model("Karl Gross", Response("Karl Gro", finish=finish))).answer("Who?", PASSAGES)
+    assert any("max_tokens" in warning for warning in answer.warnings) is told
+
+
 def test_cut_replies_may_count() -> None:
     cut = Response("Karl Gro", finish="length")
     assert KeywordAggregation(model("x", cut), cut_replies="count").answer("Who?", PASSAGES).groups[0].keywords

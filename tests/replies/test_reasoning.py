@@ -11,6 +11,7 @@ import pytest
 
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.replies.streams import Shown
+from robustrag_integrations.reply_text import answer_text
 from robustrag_integrations.reply_text.reasoning import parts_of
 
 SECRET = "zsecret"
@@ -44,6 +45,13 @@ BLOCKS = [
     f"<think>a<think>{SECRET}</think>b {SECRET}</think>",
     f"<reasoning>a <think> {SECRET}</reasoning>",
     f"<think>{SECRET}</think>\n<think>{SECRET}</think>",
+    f"&#60;think&#62;{SECRET}&#x3c;/think&#x3e;",
+    f"＜ｔｈｉｎｋ＞{SECRET}＜／ｔｈｉｎｋ＞",
+    f"﹤THINK﹥{SECRET}⟨/THINK⟩",
+    f"<th\u0456nk>{SECRET}</r\u0435asoning></th\u0456nk>",
+    f"<\U0001d42d\U0001d421\U0001d422\U0001d427\U0001d424>{SECRET}</think>",
+    f"<th\u200bink>{SECRET}<\ufeff/think\u00ad>",
+    f"<| \u200b thin\u2060king |>{SECRET}</ \u200bthinking>",
     f"{SECRET}</think>",
     f"{SECRET}\n</THINKING>",
     f"{SECRET}[/THINK]",
@@ -128,6 +136,16 @@ def test_reasoning_that_is_cut_anywhere_is_unfinished(block: str) -> None:
 @pytest.mark.parametrize("text", ["Karl Gross <think>", "Karl <thi", "Karl </thinki", "Karl ◁/th", "a <|channel|>fin"])
 def test_a_reply_that_ends_in_a_mark_is_unfinished(text: str) -> None:
     assert parts_of(text).unfinished
+
+
+def test_a_mark_that_json_escapes_is_read_once_it_is_unescaped() -> None:
+    reply = f'{{"answer": "\\u003cthink\\u003e{SECRET}\\u003c/think\\u003e Karl Gross"}}'
+    assert answer_text(reply).strip() == "Karl Gross"
+
+
+def test_what_the_text_itself_has_of_foreign_letters_stays() -> None:
+    text = "Мэр — Карл Гросс (＜2 года), ﷽ 👩\u200d👧 <b>та\u200cк</b>"
+    assert parts_of(f"<think>{SECRET}</think>{text}").answer == text
 
 
 def test_a_removed_block_leaves_no_new_mark() -> None:
