@@ -56,6 +56,8 @@ class RobustOptions(MethodOptions, total=False):
     min_groups: int
     min_radius: int
     below: Below
+    stop_when_decided: bool
+    wave_size: int | None
     accept_sampling: bool
     prime: bool | int
     citation_markers: bool

@@ -10,19 +10,20 @@ import asyncio
 import concurrent.futures
 import sys
 import threading
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
+from langchain_core.callbacks import AsyncCallbackManagerForChainRun, BaseCallbackHandler, CallbackManagerForChainRun
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, RunnablePassthrough
-from langchain_core.runnables.config import ContextThreadPoolExecutor, merge_configs, patch_config
+from langchain_core.runnables.config import merge_configs, patch_config
 
 from langchain_robustrag.cache_marks import marked, wants_marks
 from langchain_robustrag.configured import parameters_sent, without_parameters
 from langchain_robustrag.language_models import is_synchronous, repeats_of_runnable, retries_itself
 from langchain_robustrag.limits import CallLimit
+from langchain_robustrag.open_runs import OpenRuns
 from langchain_robustrag.prompts import FilledPrompt
 from langchain_robustrag.quiet import quieted
 from langchain_robustrag.replies import Seen, Streamed, response_of
@@ -39,6 +40,7 @@ from robustrag_integrations.models.busy import (
 )
 from robustrag_integrations.models.call_threads import CallThreads
 from robustrag_integrations.models.capabilities import PROBE, Capabilities, Probe, Refused, described
+from robustrag_integrations.models.gathering import Turn, agather, gather
 from robustrag_integrations.models.time_limits import astream_within, await_within
 from robustrag_integrations.plans.requests import Ask, Reply, Request
 from robustrag_integrations.prompts import Prompt
@@ -142,7 +144,7 @@ class CallPerformer:
                 return [self._invoke(request.prompts[0], self._final(shown=request.shown))]
         if request.prime:  # it holds no slot, since it may be given up while it hangs
             return [self._invoke(request.prompts[0], self._aside("prime"))]
-        return self._ask_groups(request.prompts)
+        return self._ask_groups(request)
 
     async def aperform(self, request: Request) -> Reply:
         """Perform one request without blocking the event loop; cancelling it cancels the calls."""
@@ -155,7 +157,7 @@ class CallPerformer:
                 return [await self._ainvoke(request.prompts[0], self._final(shown=request.shown))]
         if request.prime:
             return [await self._ainvoke(request.prompts[0], self._aside("prime"))]
-        return await self._aask_groups(request.prompts)
+        return await self._aask_groups(request)
 
     def stream_final(self, prompt: Prompt) -> Iterator[Piece]:
         """The final answer in pieces, then how it ended. It holds no slot, since its reader may be slow."""
@@ -235,64 +237,60 @@ class CallPerformer:
     def _threads(self) -> CallThreads:
         return self.calls.limit.threads
 
-    def _ask_groups(self, prompts: Sequence[Prompt]) -> list[Response]:
+    def _ask_groups(self, request: Ask) -> list[Response]:
         """Ask all groups at once. Not with `batch`: that returns interrupts as if they were answers."""
-        stopped = threading.Event()
+        prompts = request.prompts
         workers = self.calls.limit.lowered(self.config.get("max_concurrency"))
-        pool = ContextThreadPoolExecutor(max_workers=min(len(prompts), workers), thread_name_prefix="robustrag")
-        try:
-            asked = [pool.submit(self._ask_group, index, prompt, stopped) for index, prompt in enumerate(prompts)]
-            concurrent.futures.wait(asked, return_when=concurrent.futures.FIRST_EXCEPTION)
-            for call in asked:
-                if call.done():
-                    call.result()
-            return [call.result() for call in asked]
-        finally:
-            stopped.set()
-            pool.shutdown(wait=False, cancel_futures=True)
+        return gather(lambda i, turn: self._ask_group(i, prompts[i], turn), len(prompts), workers, request.until)
 
-    def _ask_group(self, index: int, prompt: Prompt, stopped: threading.Event) -> Response:
+    def _ask_group(self, index: int, prompt: Prompt, turn: Turn) -> Response:
         with self.calls.limit.slot(self.config.get("max_concurrency")):
-            if stopped.is_set():
-                return Response(None, error="not asked")
-            trying = self._retrying(stopped)
+            turn.begin()
+            trying = self._retrying(turn.stopped)
             try:
-                return self._invoke(prompt, self._group(index), trying)
+                return self._invoke(prompt, self._group(index), trying, turn.given_up)
             except Exception as error:
                 return self._failed(error, trying)
 
-    async def _aask_groups(self, prompts: Sequence[Prompt]) -> list[Response]:
-        asked = [asyncio.ensure_future(self._aask_group(index, prompt)) for index, prompt in enumerate(prompts)]
-        try:
-            return list(await asyncio.gather(*asked))
-        except BaseException:
-            for call in asked:
-                call.cancel()
-            await asyncio.gather(*asked, return_exceptions=True)
-            raise
+    async def _aask_groups(self, request: Ask) -> list[Response]:
+        prompts = request.prompts
+        return await agather(lambda i, turn: self._aask_group(i, prompts[i], turn), len(prompts), request.until)
 
-    async def _aask_group(self, index: int, prompt: Prompt) -> Response:
+    async def _aask_group(self, index: int, prompt: Prompt, turn: Turn) -> Response:
         async with self.calls.limit.aslot(self.config.get("max_concurrency")):
+            turn.begin()
             trying = self._async_retrying()
             try:
                 return await self._ainvoke(prompt, self._group(index), trying)
             except Exception as error:
                 return self._failed(error, trying)
 
-    def _invoke(self, prompt: Prompt, config: RunnableConfig, trying: Retrying | None = None) -> Response:
+    def _invoke(
+        self,
+        prompt: Prompt,
+        config: RunnableConfig,
+        trying: Retrying | None = None,
+        given_up: concurrent.futures.Future[None] | None = None,
+    ) -> Response:
         trying = trying or self._retrying()
         try:
-            return self.calls.capabilities.call(lambda r: trying(self._ask, prompt, config, r), self._probe)
+            return self.calls.capabilities.call(lambda r: trying(self._ask, prompt, config, r, given_up), self._probe)
         except INTERRUPTS:
             raise
         except BaseException as error:
             failed = self._shown(error)
         raise failed
 
-    def _ask(self, prompt: Prompt, config: RunnableConfig, refused: Refused) -> Response:
+    def _ask(
+        self,
+        prompt: Prompt,
+        config: RunnableConfig,
+        refused: Refused,
+        given_up: concurrent.futures.Future[None] | None = None,
+    ) -> Response:
         seen = Seen()
         asking, value = self.calls.asking(prompt, refused)
-        said = self._threads.call(self.calls.timeout, asking.invoke, value, _watched(config, seen))
+        said = self._threads.call(self.calls.timeout, asking.invoke, value, _watched(config, seen), given_up=given_up)
         return without_secrets(response_of(said, seen.ending), self.calls.llm)
 
     async def _ainvoke(self, prompt: Prompt, config: RunnableConfig, trying: AsyncRetrying | None = None) -> Response:
@@ -312,9 +310,14 @@ class CallPerformer:
         return without_secrets(response_of(said, seen.ending), self.calls.llm)
 
     async def _ainvoked(self, asking: Runnable[Any, Any], value: Any, config: RunnableConfig) -> Any:
-        if self.calls.synchronous:
+        if self.calls.synchronous:  # a call that is given up closes its runs when it ends
             return await self._threads.acall(self.calls.timeout, asking.invoke, value, config)
-        return await await_within(self.calls.timeout, asking.ainvoke(value, config))
+        runs = OpenRuns(config)
+        try:
+            return await await_within(self.calls.timeout, asking.ainvoke(value, _watched(config, runs)))
+        except BaseException as error:
+            await runs.close(error)
+            raise
 
     @property
     def _probe(self) -> Probe[Any]:
@@ -380,7 +383,7 @@ class CallPerformer:
         return quieted(merge_configs(child, {"run_name": "final", "tags": [NOSTREAM]}))
 
 
-def _watched(config: RunnableConfig, seen: Seen) -> RunnableConfig:
+def _watched(config: RunnableConfig, seen: BaseCallbackHandler) -> RunnableConfig:
     return merge_configs(config, {"callbacks": [seen]})
 
 

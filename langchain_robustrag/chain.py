@@ -39,6 +39,8 @@ def create_robust_documents_chain(
     min_groups: int = 0,
     min_radius: int = 0,
     below: Below = "abstain",
+    stop_when_decided: bool = False,
+    wave_size: int | None = None,
     accept_sampling: bool = False,
     prime: bool | int = False,
     citation_markers: bool = False,
@@ -84,6 +86,9 @@ def create_robust_documents_chain(
         min_groups: with fewer groups there is no answer; an abstention that says why takes its place.
         min_radius: nor with a smaller radius. Nothing is streamed before the radius is known.
         below: `"raise"` raises TooFewVotesError in place of that abstention.
+        stop_when_decided: groups that have not answered are not waited for once nothing they could say changes the
+            answer, nor takes its radius below `min_radius`; their calls are cancelled. Consensus and voting.
+        wave_size: with it, how many groups are asked at once, and more only if these did not decide; None: all.
         prime: ask once without passages before the groups, so that a server that caches prompts has what they begin
             with; True where that is long enough to pay, a number for the least number of characters.
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
@@ -156,7 +161,9 @@ def create_robust_documents_chain(
         "output_schema": output_schema,
     }
     checked = checked_settings(method, settings, [name for name, value in besides.items() if value is not None])
-    rules = VoteRules(group_size, group_by, copies, weights, min_groups, min_radius, below)
+    rules = VoteRules(
+        group_size, group_by, copies, weights, min_groups, min_radius, below, stop_when_decided, wave_size
+    )
     method.load().check_rules(rules)
     check_at_least(1, max_concurrency=max_concurrency, attempts=attempts)
     check_flag(accept_sampling=accept_sampling)

@@ -17,7 +17,7 @@ from llamaindex_robustrag.fitting import Fitter
 from llamaindex_robustrag.llm_calls import PlainCalls, StructuredCalls
 from llamaindex_robustrag.parameters import retries_itself
 from robustrag_integrations.determinism import Repeats
-from robustrag_integrations.models.base import Response, Role, TextModel
+from robustrag_integrations.models.base import Response, Role, TextModel, Until
 from robustrag_integrations.models.call_threads import CallThreads
 from robustrag_integrations.models.callable import TRANSIENT, CallableModel
 from robustrag_integrations.models.capabilities import Capabilities, described_together
@@ -148,6 +148,16 @@ class LlamaIndexModel(TextModel):
         fitted = await asyncio.to_thread(self._fitted, prompts)
         return _marked(await self._for(role).agenerate([p for p, _ in fitted], role), fitted)
 
+    def generate_until(self, prompts: Sequence[Prompt], role: Role, until: Until) -> list[Response]:
+        """`generate`, until the replies are enough."""
+        fitted = self._fitted(prompts)
+        return _marked(self._for(role).generate_until([p for p, _ in fitted], role, until), fitted)
+
+    async def agenerate_until(self, prompts: Sequence[Prompt], role: Role, until: Until) -> list[Response]:
+        """`generate_until` without blocking the event loop; the other calls are cancelled."""
+        fitted = await asyncio.to_thread(self._fitted, prompts)
+        return _marked(await self._for(role).agenerate_until([p for p, _ in fitted], role, until), fitted)
+
     def stream(self, prompt: Prompt) -> Iterator[Piece]:
         """The final answer in pieces; a structured one comes as one piece of JSON."""
         return self._final.stream(prompt)
@@ -164,4 +174,4 @@ class LlamaIndexModel(TextModel):
 
 
 def _marked(responses: Sequence[Response], fitted: Sequence[tuple[Prompt, bool]]) -> list[Response]:
-    return [replace(r, truncated=cut) for r, (_, cut) in zip(responses, fitted, strict=True)]
+    return [replace(r, truncated=cut and r.unheard is None) for r, (_, cut) in zip(responses, fitted, strict=True)]

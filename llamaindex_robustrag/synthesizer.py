@@ -99,6 +99,9 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         min_groups: with fewer groups there is no answer; an abstention that says why takes its place.
         min_radius: nor with a smaller radius. Nothing is streamed before the radius is known.
         below: `"raise"` raises TooFewVotesError in place of that abstention.
+        stop_when_decided: groups that have not answered are not waited for once nothing they could say changes the
+            answer, nor takes its radius below `min_radius`; their calls are cancelled. Consensus and voting.
+        wave_size: with it, how many groups are asked at once, and more only if these did not decide; None: all.
         prime: ask once without passages before the groups, so that a server that caches prompts has what they begin
             with; True where that is long enough to pay, a number for the least number of characters.
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
@@ -149,6 +152,8 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         min_groups: int = 0,
         min_radius: int = 0,
         below: Below = "abstain",
+        stop_when_decided: bool = False,
+        wave_size: int | None = None,
         accept_sampling: bool = False,
         prime: bool | int = False,
         citation_markers: bool = False,
@@ -170,7 +175,17 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         super().__init__(llm=given, prompt_helper=prompt_helper, streaming=streaming, output_cls=output_cls)
         self._callback_manager = callback_manager or Settings.callback_manager
         self._group_by = group_by
-        self._rules = VoteRules(1, group_by, copies, weights, min_groups, min_radius, below)  # type: ignore[arg-type]
+        self._rules = VoteRules(
+            1,
+            group_by,  # type: ignore[arg-type]
+            copies,
+            weights,
+            min_groups,
+            min_radius,
+            below,
+            stop_when_decided,
+            wave_size,
+        )
         self._method.load().check_rules(self._rules)
         self._accept_sampling = accept_sampling
         self._prime = prime_from(prime)

@@ -13,7 +13,7 @@ from robustrag_integrations.json_values import plain, restored
 from robustrag_integrations.usage import Spending, Usage, tokens_in_words
 from robustrag_integrations.words import loss_in_words, radius_in_words, repeats_in_words
 
-GroupStatus = Literal["supports", "partial", "left_out", "outvoted", "abstained", "copy", "failed"]
+GroupStatus = Literal["supports", "partial", "left_out", "outvoted", "abstained", "copy", "failed", "not_asked"]
 STATUSES: tuple[GroupStatus, ...] = get_args(GroupStatus)
 
 SCHEMA = "robustrag/answer/1"
@@ -30,7 +30,8 @@ class GroupReport:
         origins: where its passages are from, as their metadata spells it, without repeats.
         status: `supports` the answer; says part of it (`partial`); was `left_out`, so that enough groups
             agree with it, though the answer does not say so; was `outvoted`; `abstained`; is a `copy` of
-            another group's text with the same reply, which counts once; or `failed` (counted as an abstention).
+            another group's text with the same reply, which counts once; `failed` (counted as an abstention); or was
+            `not_asked`, or cancelled, as the other groups had decided the answer (`stop_when_decided`).
         response: its isolated response. For decoding aggregation: the answer up to where this group would have gone
             on differently, and its own next token.
         keywords: keyword aggregation: the keywords counted for this group, sorted.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from robustrag_integrations.checks import check_at_least, is_whole_number
+from robustrag_integrations.checks import check_at_least, check_flag, is_whole_number
 from robustrag_integrations.copies import first_of_same
 from robustrag_integrations.display import printable
 from robustrag_integrations.origins.names import origin_named
@@ -25,12 +25,16 @@ if TYPE_CHECKING:
         min_groups: int
         min_radius: int
         below: Below
+        stop_when_decided: bool
+        wave_size: int | None
 
 
 Copies = Literal["report", "one_vote"]
 Below = Literal["abstain", "raise"]
 Weights = Mapping[str, int] | Callable[[Any], int]
 
+HASTE = ("stop_when_decided", "wave_size")  # fields that change no text
+_LIMITS = ("min_groups", "min_radius")
 MOST_VOTES = 100  # of one origin; more leave nothing to the others
 
 
@@ -50,6 +54,9 @@ class VoteRules:
         min_groups: with fewer groups there is no answer.
         min_radius: nor with a smaller radius. Nothing is streamed before the radius is known.
         below: in place of such an answer `"abstain"`, with a warning that says why, or `"raise"` TooFewVotesError.
+        stop_when_decided: groups that have not answered are not waited for once nothing they could say changes the
+            answer, nor takes its radius below `min_radius`. The text stays the same; the radius is what is proved then.
+        wave_size: with it, how many groups are asked at once, and the next ones only if that did not decide; None: all.
 
     Raises:
         ValueError, TypeError: an invalid field; the message names it and the fix.
@@ -63,11 +70,18 @@ class VoteRules:
     min_groups: int = 0
     min_radius: int = 0
     below: Below = "abstain"
+    stop_when_decided: bool = False
+    wave_size: int | None = None
     by: GroupBy = field(init=False, default="origin")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by", grouping_of(self.group_size, self.group_by))
         check_at_least(0, min_groups=self.min_groups, min_radius=self.min_radius)
+        check_flag(stop_when_decided=self.stop_when_decided)
+        if self.wave_size is not None:
+            check_at_least(1, wave_size=self.wave_size)
+            if not self.stop_when_decided:
+                raise ValueError(f"wave_size={self.wave_size!r} needs stop_when_decided=True: all waves are asked else")
         for name, allowed in (("copies", Copies), ("below", Below)):
             if (given := getattr(self, name)) not in get_args(allowed):
                 raise ValueError(f"{name}={given!r}: use {' or '.join(map(repr, get_args(allowed)))}")
@@ -121,7 +135,7 @@ class VoteRules:
             found["copies"] = self.copies
         if self.weights is not None:
             found["weights"] = dict(self.weights) if isinstance(self.weights, Mapping) else "function"
-        return found | {n: v for n in ("min_groups", "min_radius") if (v := getattr(self, n))}
+        return found | {n: v for n in (*_LIMITS, *HASTE) if (v := getattr(self, n))}
 
     def _votes(self, key: Hashable) -> int:
         if isinstance(self.weights, Mapping):

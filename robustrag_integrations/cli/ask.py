@@ -30,6 +30,7 @@ from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.models.base import DecodingModel, TextModel
 from robustrag_integrations.passages import ORIGIN, PASSAGE, Passage
 from robustrag_integrations.usage import cost_in_words, prices_of
+from robustrag_integrations.votes import HASTE, VoteRules
 
 _DESCRIPTION = """\
 Read documents, retrieve the passages that fit a question, ask the model about each
@@ -134,6 +135,17 @@ def _add_retrieval(parser: argparse.ArgumentParser) -> None:
         "--min-radius", type=whole_number(0, 1000), default=0, metavar="N", help="abstain below this radius"
     )
     group.add_argument(
+        "--stop-when-decided",
+        action="store_true",
+        help="consensus, voting: ask no longer than the answer, and --min-radius, can still change",
+    )
+    group.add_argument(
+        "--wave-size",
+        type=whole_number(1, 1000),
+        metavar="N",
+        help="with --stop-when-decided: how many sources are asked at once (default all)",
+    )
+    group.add_argument(
         "--chunk-size",
         type=whole_number(50, 100_000),
         default=600,
@@ -146,6 +158,7 @@ def run(args: argparse.Namespace) -> int:
     """Answer the question; see the module's help text."""
     name = _defense_name(args)
     check_thresholds(args, name)
+    _check_haste(args, name)
     if args.choices:
         _check_choices(args.choices)
     progress = Progress()
@@ -232,8 +245,20 @@ def _defense(args: argparse.Namespace, name: str, model: TextModel) -> Defense:
     return made
 
 
+def _check_haste(args: argparse.Namespace, name: str) -> None:
+    """Raise UsageError if the defence cannot stop early, before anything is read."""
+    given = {setting: value for setting in HASTE if (value := getattr(args, setting))}
+    if given and name == VANILLA.name:
+        raise UsageError(f"--{next(iter(given)).replace('_', '-')} does nothing for --defense {name}; leave it out")
+    if given:
+        try:
+            METHODS[name].load().check_rules(VoteRules(**given))
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+
+
 def _rules(args: argparse.Namespace) -> dict[str, Any]:
-    return {name: getattr(args, name) for name in ("group_by", "copies", "min_groups", "min_radius")}
+    return {name: getattr(args, name) for name in ("group_by", "copies", "min_groups", "min_radius", *HASTE)}
 
 
 def _advise(args: argparse.Namespace, answer: RobustAnswer, passages: Sequence[Passage]) -> None:

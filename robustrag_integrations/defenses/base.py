@@ -13,7 +13,7 @@ from robustrag_integrations.certification.certify import CertificationRun
 from robustrag_integrations.certification.findings import Question
 from robustrag_integrations.certification.result import Certification
 from robustrag_integrations.checks import check_flag
-from robustrag_integrations.defenses.registry import METHODS
+from robustrag_integrations.defenses.registry import METHODS, methods_that
 from robustrag_integrations.determinism import Promise, Repeats
 from robustrag_integrations.metrics import Metric, contains_answer, metric_name, references_of
 from robustrag_integrations.models.base import TextModel, TokenCodec, repeats_of
@@ -33,7 +33,7 @@ from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.plans.spending import with_spending
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 from robustrag_integrations.prompts import PromptSet
-from robustrag_integrations.votes import VoteRules
+from robustrag_integrations.votes import HASTE, VoteRules
 
 if TYPE_CHECKING:
     from typing_extensions import TypedDict, Unpack
@@ -132,12 +132,14 @@ class Defense(ABC):
     Attributes:
         promise: what the method's radius fixes in a run whose model draws at random; None promises nothing then.
         takes_weights: whether groups may have more votes than one.
+        decides_early: whether it can prove an answer before all groups have said something.
         rules: what one vote is, and how many are enough.
     """
 
     settings_type: ClassVar[type[MethodSettings]]
     promise: ClassVar[Promise | None] = None
     takes_weights: ClassVar[bool] = False
+    decides_early: ClassVar[bool] = False
     settings: Any  # of `settings_type`
 
     def __init__(
@@ -153,8 +155,11 @@ class Defense(ABC):
     def check_rules(cls, rules: VoteRules) -> None:
         """Raise ValueError if the method cannot count votes by these rules."""
         if rules.weights is not None and not cls.takes_weights:
-            able = " or ".join(m.class_name for m in METHODS.values() if m.load().takes_weights)
+            able = " or ".join(m.class_name for m in methods_that("takes_weights"))
             raise ValueError(f"{cls.__name__} does not take weights; use {able}")
+        if rules.stop_when_decided and not cls.decides_early:
+            able = " or ".join(f"{m.class_name} (aggregation={m.name!r})" for m in methods_that("decides_early"))
+            raise ValueError(f"{cls.__name__} needs what all groups say; stop_when_decided is for {able}")
 
     @property
     def group_by(self) -> GroupBy:
@@ -361,7 +366,7 @@ class Defense(ABC):
     ) -> Question:
         """The question of a certification, checked."""
         check_query(query)
-        if set_rules := self.rules.as_dict():
+        if set_rules := {name: value for name, value in self.rules.as_dict().items() if name not in HASTE}:
             raise ValueError(
                 f"{', '.join(f'{name}={value!r}' for name, value in set_rules.items())}: certificates are about one "
                 "vote per group, and do not count the abstentions that an attacker may cause; certify the defence "

@@ -224,6 +224,11 @@ VANILLA = Method(
 METHODS: dict[str, Method] = {method.name: method for method in (KEYWORD, DECODING, VOTING, CONSENSUS)}
 
 
+def methods_that(trait: str) -> tuple[Method, ...]:
+    """The methods whose front door has this trait (`takes_weights`, `decides_early`); loads all of them."""
+    return tuple(method for method in METHODS.values() if getattr(method.load(), trait))
+
+
 def method_of(name: object) -> Method:
     """The method of this name.
 

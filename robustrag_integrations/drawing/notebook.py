@@ -70,6 +70,7 @@ INLINE: Mapping[str, str] = {
     "outvoted": "border-color:#c98a1b;background:linear-gradient(to top,#c98a1b 40%,transparent 40%);",
     "abstained": "border-color:rgba(128,128,128,.6);",
     "copy": "border-color:rgba(128,128,128,.6);border-style:dotted;",
+    "not_asked": "border-color:rgba(128,128,128,.3);border-style:dotted;",
     "failed": "border-color:#d8553f;",
     "note": "display:block;opacity:.7;font-size:.92em;list-style:none;",
     "cut": "opacity:.7;font-size:.92em;margin:2px 0;",

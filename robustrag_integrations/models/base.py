@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Role = Literal["isolated", "final"]
+Unheard = Literal["not_asked", "cancelled"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,8 @@ class Response(Ending):
         abstains: whether it counts as an abstention whatever its text says.
         note: what keeps it from counting, or from counting in full, in one line, for reports.
         aloud: whether there was reasoning in its text. Models leave these last three to `replies.reading`.
+        unheard: why there is neither text nor failure: the call was not made (`not_asked`), or was under way and given
+            up (`cancelled`), as the other replies were enough.
     """
 
     text: str | None
@@ -38,6 +42,7 @@ class Response(Ending):
     abstains: bool = False
     note: str | None = None
     aloud: bool = False
+    unheard: Unheard | None = None
 
     @classmethod
     def of(cls, text: str | None, ending: Ending, *, error: str | None = None, truncated: bool = False) -> Response:
@@ -51,6 +56,31 @@ class Response(Ending):
             reasoning_chars=ending.reasoning_chars,
             usage=ending.usage,
         )
+
+
+@dataclass(frozen=True)
+class Until:
+    """When the replies that are in are enough.
+
+    Attributes:
+        enough: a function of one reply per prompt, where `not_asked()` stands for those that are not in.
+        wave_size: how many prompts are asked at once, and the next ones only if these were not enough; None: all.
+    """
+
+    enough: Callable[[Sequence[Response]], bool]
+    wave_size: int | None = None
+
+    def waves(self, count: int) -> list[slice]:
+        """The waves of so many prompts."""
+        size = self.wave_size or count
+        return [slice(start, start + size) for start in range(0, count, size)] if count else []
+
+
+def not_asked(*, cancelled: bool = False) -> Response:
+    """In place of a reply that was not waited for; `cancelled` if the call had gone out."""
+    if cancelled:
+        return Response(None, error="cancelled, as the answer was decided", unheard="cancelled")
+    return Response(None, error="not asked, as the answer was decided", unheard="not_asked")
 
 
 class TextModel(ABC):
@@ -71,6 +101,30 @@ class TextModel(ABC):
     @abstractmethod
     async def agenerate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
         """`generate` without blocking the event loop; cancelling it cancels the calls."""
+
+    def generate_until(self, prompts: Sequence[Prompt], role: Role, until: Until) -> list[Response]:
+        """`generate`, which may end as soon as the replies that are in are enough.
+
+        Models that answer prompts together, such as this one, wait for all of a wave.
+
+        Returns:
+            One reply per prompt, `not_asked()` among them.
+        """
+        replies = [not_asked()] * len(prompts)
+        for wave in until.waves(len(prompts)):
+            replies[wave] = self.generate(prompts[wave], role)
+            if until.enough(replies):
+                break
+        return replies
+
+    async def agenerate_until(self, prompts: Sequence[Prompt], role: Role, until: Until) -> list[Response]:
+        """`generate_until` without blocking the event loop."""
+        replies = [not_asked()] * len(prompts)
+        for wave in until.waves(len(prompts)):
+            replies[wave] = await self.agenerate(prompts[wave], role)
+            if await asyncio.to_thread(until.enough, replies):
+                break
+        return replies
 
     @abstractmethod
     def stream(self, prompt: Prompt) -> Iterator[Piece]:

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator
-from concurrent.futures import Future, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from contextlib import suppress
 from contextvars import copy_context
 from typing import Any, TypeVar
@@ -53,20 +53,29 @@ class CallThreads:
             self._left = {thread for thread in self._left if thread.is_alive()}
             return len(self._left)
 
-    def call(self, timeout: float | None, fn: Callable[..., Result], *args: Any) -> Result:
-        """Call a function, and give it up after `timeout` seconds; without a limit it is called in this thread.
+    def call(
+        self, timeout: float | None, fn: Callable[..., Result], *args: Any, given_up: Future[None] | None = None
+    ) -> Result:
+        """Call a function, and give it up after `timeout` seconds or once `given_up` is done.
+
+        With neither, it is called in this thread.
 
         Raises:
             TimeoutError: the time is over, or too many calls that were given up still run.
+            CancelledError: the call was given up before its time was over.
         """
-        if timeout is None:
+        if timeout is None and given_up is None:
             return fn(*args)
         done: Future[Result] = Future()
         thread = self._start(_call, done, fn, args)
-        if not wait([done], timeout).done:
-            self._give_up(thread)
-            raise TimeoutError(f"no answer within {timeout:g} s")
-        return done.result()
+        ends: list[Future[Any]] = [done] if given_up is None else [done, given_up]
+        wait(ends, timeout, FIRST_COMPLETED)
+        if done.done():
+            return done.result()
+        self._give_up(thread)
+        if given_up is not None and given_up.done():
+            raise CancelledError
+        raise TimeoutError(f"no answer within {timeout:g} s")
 
     async def acall(self, timeout: float | None, fn: Callable[..., Result], *args: Any) -> Result:
         """`call` without blocking the event loop; the call is given up when the caller is cancelled, too."""

@@ -16,9 +16,10 @@ from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.errors import INTERRUPTS, ModelError
 from robustrag_integrations.forks import renew_in_children
-from robustrag_integrations.models.base import Response, Role, TextModel
+from robustrag_integrations.models.base import Response, Role, TextModel, Until
 from robustrag_integrations.models.busy import astream_again, gave_up, is_busy, retry_policy, stream_again
 from robustrag_integrations.models.call_threads import CallThreads
+from robustrag_integrations.models.gathering import Turn, agather, gather
 from robustrag_integrations.models.time_limits import astream_within, await_within, checked_timeout
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.redaction import in_one_line, presentable, secrets_of
@@ -122,25 +123,21 @@ class CallableModel(TextModel):
         """Call the function on all prompts at once, `max_concurrency` at a time."""
         if self._fn is None:
             return _run_in_own_loop(self.agenerate(prompts, role))
-        stopped = threading.Event()
-        pool = ThreadPoolExecutor(min(len(prompts), self._max_concurrency) or 1, thread_name_prefix="robustrag")
-        try:
-            calls = [pool.submit(copy_context().run, self._respond, p.text, stopped) for p in prompts]
-            return [call.result() for call in calls]
-        finally:
-            stopped.set()
-            pool.shutdown(wait=False, cancel_futures=True)
+        return self._gather(prompts)
 
     async def agenerate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
         """Await all prompts at once, `max_concurrency` at a time."""
-        tasks = [asyncio.ensure_future(self._arespond(p.text)) for p in prompts]
-        try:
-            return list(await asyncio.gather(*tasks))
-        except BaseException:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            raise
+        return await self._agather(prompts)
+
+    def generate_until(self, prompts: Sequence[Prompt], role: Role, until: Until) -> list[Response]:
+        """`generate` until the replies are enough; calls that are under way then are given up, as after a `timeout`."""
+        if self._fn is None:
+            return _run_in_own_loop(self.agenerate_until(prompts, role, until))
+        return self._gather(prompts, until)
+
+    async def agenerate_until(self, prompts: Sequence[Prompt], role: Role, until: Until) -> list[Response]:
+        """`agenerate` until the replies are enough; the other calls are cancelled."""
+        return await self._agather(prompts, until)
 
     def stream(self, prompt: Prompt) -> Iterator[Piece]:
         """The answer in pieces where a streaming function was given, else in one."""
@@ -225,24 +222,31 @@ class CallableModel(TextModel):
         failure.__cause__ = shown
         return failure
 
-    def _respond(self, prompt: str, stopped: threading.Event) -> Response:
-        trying = self._retrying(stopped, self._retry_on)
+    def _gather(self, prompts: Sequence[Prompt], until: Until | None = None) -> list[Response]:
+        return gather(lambda i, turn: self._respond(prompts[i].text, turn), len(prompts), self._max_concurrency, until)
+
+    async def _agather(self, prompts: Sequence[Prompt], until: Until | None = None) -> list[Response]:
+        return await agather(lambda i, turn: self._arespond(prompts[i].text, turn), len(prompts), until)
+
+    def _respond(self, prompt: str, turn: Turn) -> Response:
+        trying = self._retrying(turn.stopped, self._retry_on)
         try:
-            return self._checked(trying(self._call, prompt))
+            return self._checked(trying(self._call, prompt, turn))
         except INTERRUPTS:
             raise
         except BaseException as error:
             return self._failed(error, trying)
 
-    def _call(self, prompt: str) -> str | Response:
+    def _call(self, prompt: str, turn: Turn) -> str | Response:
         assert self._fn is not None  # noqa: S101 - generate() took the other way
         with self._slots:
-            return self._threads.call(self._timeout, self._fn, prompt)
+            turn.begin()
+            return self._threads.call(self._timeout, self._fn, prompt, given_up=turn.given_up)
 
-    async def _arespond(self, prompt: str) -> Response:
+    async def _arespond(self, prompt: str, turn: Turn) -> Response:
         trying = self._async_retrying(self._retry_on)
         try:
-            return self._checked(await trying(self._acall, prompt))
+            return self._checked(await trying(self._acall, prompt, turn))
         except INTERRUPTS:
             raise
         except BaseException as error:
@@ -252,8 +256,9 @@ class CallableModel(TextModel):
         words = in_one_line(error, self._secrets())
         return Response(None, error=gave_up(words, trying.statistics.get("attempt_number", 1)))
 
-    async def _acall(self, prompt: str) -> str | Response:
+    async def _acall(self, prompt: str, turn: Turn) -> str | Response:
         async with self._async_slots():
+            turn.begin()
             if self._async_fn is not None:
                 return await await_within(self._timeout, self._async_fn(prompt))
             assert self._fn is not None  # noqa: S101 - the constructor wants one of the two

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
 from robustrag_integrations.determinism import Repeats
-from robustrag_integrations.models.base import FinalAnswers, Response, Role, TextModel, repeats_of
+from robustrag_integrations.models.base import FinalAnswers, Response, Role, TextModel, Until, repeats_of
 from robustrag_integrations.models.capabilities import described_together
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
@@ -33,6 +33,14 @@ class TwoModels(TextModel):
     async def agenerate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
         """`generate` without blocking the event loop."""
         return await self._for(role).agenerate(prompts, role)
+
+    def generate_until(self, prompts: Sequence[Prompt], role: Role, until: Until) -> list[Response]:
+        """Answer independent prompts with the model of their role, until their replies are enough."""
+        return self._for(role).generate_until(prompts, role, until)
+
+    async def agenerate_until(self, prompts: Sequence[Prompt], role: Role, until: Until) -> list[Response]:
+        """`generate_until` without blocking the event loop."""
+        return await self._for(role).agenerate_until(prompts, role, until)
 
     def stream(self, prompt: Prompt) -> Iterator[Piece]:
         """The final prompt's answer in pieces."""

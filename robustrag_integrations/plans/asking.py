@@ -6,18 +6,20 @@ import math
 from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Generic, TypeVar, cast
 
 from robustrag_integrations.answer import GroupReport
 from robustrag_integrations.display import printable
 from robustrag_integrations.errors import INTERRUPTS, ModelError, QuorumError
-from robustrag_integrations.models.base import Response
+from robustrag_integrations.models.base import Response, Until
 from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.requests import Ask, Emit, Reply, Request, responses_of
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.redaction import in_one_line, redacted
 from robustrag_integrations.replies.reading import CutReplies, counted, final_answer
 from robustrag_integrations.reply_text.reasoning import parts_of
+from robustrag_integrations.votes import VoteRules
 
 Found = TypeVar("Found")
 
@@ -39,7 +41,7 @@ class Quorum:
     def radius(self, responses: Sequence[Response], weights: Sequence[int] | None = None) -> int:
         """How many votes an attacker can make fail before the quorum of groups is missed and no answer comes at all."""
         spare = _succeeded(responses) - self.needed(len(responses))
-        if weights is None:
+        if weights is None or spare < 0:
             return spare
         asked = sorted(w for w, r in zip(weights, responses, strict=True) if r.text is not None)
         return sum(asked[: spare + 1]) - 1  # the lightest are made to fail
@@ -57,11 +59,33 @@ class Reading(Generic[Found]):
         response: the response as it counts: a failure if it could not be read.
         found: its keywords or its vote; None for an abstention, a failure or a copy.
         copy_of: the group with the same text that said the same before; None if there is none, or it counts by itself.
+        is_open: whether it may still say anything: it was not waited for, or it may be a copy of a group that was not.
     """
 
     response: Response
     found: Found | None
     copy_of: int | None = None
+    is_open: bool = False
+
+
+@dataclass(frozen=True)
+class Early(Generic[Found]):
+    """When the groups that have not answered need not be waited for.
+
+    Attributes:
+        radius: of the answer that these readings give, where open ones may say anything; -1 if they may change it.
+        least: from which radius on nobody is waited for.
+        wave_size: how many groups are asked at once; None for all.
+    """
+
+    radius: Callable[[Sequence[Reading[Found]]], int]
+    least: int = 0
+    wave_size: int | None = None
+
+    @classmethod
+    def of(cls, rules: VoteRules, radius: Callable[[Sequence[Reading[Found]]], int]) -> Early[Found] | None:
+        """As the rules say; None if all groups are waited for."""
+        return cls(radius, rules.min_radius, rules.wave_size) if rules.stop_when_decided else None
 
 
 def read_response(
@@ -105,6 +129,7 @@ def ask_groups(
     prompts: Sequence[Prompt],
     quorum: Quorum,
     read: Callable[[Response], Reading[Found]],
+    early: Early[Found] | None = None,
     *,
     by_letter: bool = False,
 ) -> Generator[Request, Reply, list[Reading[Found]]]:
@@ -116,8 +141,9 @@ def ask_groups(
     Args:
         groups: the isolated groups.
         prompts: one per group.
-        quorum: how many must be asked with success.
+        quorum: how many must be asked with success; of those that were not waited for, none was.
         read: what a response says.
+        early: when to stop before all have answered; None for never.
         by_letter: whether the answer shows what a group wrote, so that copies say the same only to the letter.
 
     Returns:
@@ -126,10 +152,27 @@ def ask_groups(
     Raises:
         QuorumError: too many groups failed.
     """
-    replies = responses_of((yield Ask(tuple(prompts), "isolated"))) if prompts else ()
-    readings = read_responses(counted_responses(groups, replies), read)
+    needed, read = quorum.needed(len(groups)), cache(read)
+
+    def readings_of(replies: Sequence[Response]) -> list[Reading[Found]]:
+        return read_responses(counted_responses(groups, replies), read)
+
+    if not prompts:
+        replies: Sequence[Response] = ()
+    elif early is None:
+        replies = responses_of((yield Ask(tuple(prompts), "isolated")))
+    else:
+
+        def decided(heard: Sequence[Response]) -> bool:
+            if _succeeded(heard) < needed:
+                return False
+            readings = readings_of(heard)
+            enough = _succeeded([reading.response for reading in readings]) >= needed
+            return enough and early.radius(_one_vote_each(groups, readings, by_letter)) >= early.least
+
+        replies = responses_of((yield Ask(tuple(prompts), "isolated", until=Until(decided, early.wave_size))))
+    readings = readings_of(replies)
     responses = [reading.response for reading in readings]
-    needed = quorum.needed(len(responses))
     if _succeeded(responses) < needed:
         causes = {i: redacted(r.error or "no text") for i, r in enumerate(responses) if r.text is None}
         reports = tuple([report(g, r) for g, r in zip(groups, responses, strict=True)])
@@ -146,10 +189,17 @@ def _one_vote_each(
     model reads another way. Why the radius holds is in docs/certificates.md.
     """
     said: dict[tuple[int, Hashable, str | None], int] = {}
+    missing: dict[int, int] = {}  # text -> the group with it that was not waited for
     counted = []
     for group, reading in zip(groups, readings, strict=True):
-        if reading.found is not None:
-            text = group.index if group.copy_of is None else group.copy_of
+        text = group.index if group.copy_of is None else group.copy_of
+        if reading.response.unheard is not None:
+            missing.setdefault(text, group.index)
+            reading = replace(reading, is_open=True)
+        elif text in missing:
+            note = f"it does not count: group {missing[text]} has the same text, and was not waited for"
+            reading = Reading(replace(reading.response, note=note), None, is_open=True)
+        elif reading.found is not None:
             letters = reading.response.text if by_letter else None
             first = said.setdefault((text, cast(Hashable, reading.found), letters), group.index)
             if first != group.index:
@@ -160,7 +210,34 @@ def _one_vote_each(
 
 def counted_responses(groups: Sequence[PassageGroup], replies: Sequence[Response]) -> list[Response]:
     """The replies as they count: an abstention for a group with nothing to read."""
-    return [Response("") if g.is_empty else r for g, r in zip(groups, replies, strict=True)]
+    return [Response("") if g.is_empty and not r.unheard else r for g, r in zip(groups, replies, strict=True)]
+
+
+def votes_counted(groups: Sequence[PassageGroup], readings: Sequence[Reading[Found]]) -> tuple[list[int], int]:
+    """How many votes each group has, none for one that may still say anything, and how many votes these have."""
+    votes = [0 if reading.is_open else group.weight for group, reading in zip(groups, readings, strict=True)]
+    return votes, sum(group.weight for group in groups) - sum(votes)
+
+
+def calls_made(readings: Sequence[Reading[Found]]) -> int:
+    """How many groups were asked, those that were cancelled among them."""
+    return sum(reading.response.unheard != "not_asked" for reading in readings)
+
+
+def early_evidence(readings: Sequence[Reading[Found]], early: Early[Found] | None) -> dict[str, Any]:
+    """After how many replies it was decided, where the rest need not be waited for."""
+    return {} if early is None else {"decided_after": sum(reading.response.unheard is None for reading in readings)}
+
+
+def early_warnings(readings: Sequence[Reading[Found]]) -> list[str]:
+    """Says that not all groups were waited for, and what that means."""
+    heard = sum(reading.response.unheard is None for reading in readings)
+    if heard == len(readings):
+        return []
+    return [
+        f"decided after {heard} of {len(readings)} groups: the text is the one that all would have given, whatever the "
+        "others say; the radius is what was proved by then, and may depend on who answered first"
+    ]
 
 
 @contextmanager
@@ -213,7 +290,9 @@ def report(group: PassageGroup, response: Response | None = None, /, **findings:
             "reasoning_chars": response.reasoning_chars,
             **findings,
         }
-        if response.text is None:
+        if response.unheard is not None:
+            findings = {**findings, "status": "not_asked", "note": response.error}
+        elif response.text is None:
             findings = {"status": "failed", "error": printable(redacted(response.error or "failed"), 300), **findings}
     if findings.get("copy_of") is not None:
         findings = {"status": "copy", **findings}

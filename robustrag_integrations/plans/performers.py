@@ -44,11 +44,19 @@ class TextPerformer:
 
     def __call__(self, request: Request) -> Reply:
         """Perform one request."""
-        return self._model.generate(request.prompts, request.role) if isinstance(request, Ask) else None
+        if not isinstance(request, Ask):
+            return None
+        if request.until is not None:
+            return self._model.generate_until(request.prompts, request.role, request.until)
+        return self._model.generate(request.prompts, request.role)
 
     async def aperform(self, request: Request) -> Reply:
         """Perform one request without blocking the event loop."""
-        return await self._model.agenerate(request.prompts, request.role) if isinstance(request, Ask) else None
+        if not isinstance(request, Ask):
+            return None
+        if request.until is not None:
+            return await self._model.agenerate_until(request.prompts, request.role, request.until)
+        return await self._model.agenerate(request.prompts, request.role)
 
     def stream_final(self, prompt: Prompt) -> Iterator[Piece]:
         """The final answer in pieces."""

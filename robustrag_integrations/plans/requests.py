@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.errors import ModelError
-from robustrag_integrations.models.base import Distributions, Opening, Response, Role
+from robustrag_integrations.models.base import Distributions, Opening, Response, Role, Until
 from robustrag_integrations.prompts import Prompt
 
 
@@ -23,7 +23,8 @@ class Ask:
 
     `isolated`: one prompt per group, to be run concurrently, never shown to the user. `final`: a single prompt whose
     answer is the user's, and may be streamed if it is `shown` as it is; `whole`, once all of it is there.
-    `prime`: the reply is dropped, and the call given up where it takes long.
+    `prime`: the reply is dropped, and the call given up where it takes long. `until`: when
+    replies that are not in need not be waited for; they are `not_asked()` then.
     """
 
     prompts: tuple[Prompt, ...]
@@ -31,6 +32,7 @@ class Ask:
     shown: bool = True
     whole: bool = False
     prime: bool = False
+    until: Until | None = None
 
 
 @dataclass(frozen=True)

@@ -43,12 +43,12 @@ class _Book:
             return
         self._rounds += 1
         if isinstance(request, Ask):
-            usages = [response.usage for response in responses_of(reply)]
+            usages = {i: r.usage for i, r in enumerate(responses_of(reply)) if r.unheard != "not_asked"}
             if request.role == "isolated" and not request.prime:
-                for group, usage in enumerate(usages):
+                for group, usage in usages.items():
                     self._groups.setdefault(group, []).append(usage)
             else:
-                self._shared += usages
+                self._shared += usages.values()
         elif isinstance(reply, (Opening, Distributions)):
             self._session = reply.distributions if isinstance(reply, Opening) else reply
 

@@ -5,16 +5,18 @@ A stream that was read to its end leaves its report in `report`, as data.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from robustrag_integrations import KeywordAggregation, OpenAIModel
+from robustrag_integrations import OpenAIModel
+from robustrag_integrations.defenses.registry import METHODS
 
 QUESTION = "Who runs the mill?"
 GROUPS = 7
+KEYWORDS: Mapping[str, Any] = {"aggregation": "keyword"}
 
 
 def phrase(response: str) -> set[str]:
@@ -28,10 +30,13 @@ PASSAGES = [f"The mill is run by Anna Lind. Note {n}." for n in range(GROUPS)]
 class CoreClient:
     """The core's own model."""
 
-    def __init__(self, url: str, timeout: float, attempts: int = 1, key: str = "none") -> None:
+    def __init__(
+        self, url: str, timeout: float, attempts: int = 1, key: str = "none", rules: Mapping[str, Any] = KEYWORDS
+    ) -> None:
         self.report: dict[str, Any] | None = None
         self._model = OpenAIModel("m", url, key, attempts=attempts, timeout=timeout)
-        self._defense = KeywordAggregation(self._model, extractor=phrase)
+        method, rules = METHODS[rules["aggregation"]], {n: v for n, v in rules.items() if n != "aggregation"}
+        self._defense = method.build(self._model, extractor=phrase, **rules)
 
     def ask(self) -> dict[str, Any]:
         return self._defense.answer(QUESTION, PASSAGES).to_dict()
@@ -60,7 +65,9 @@ class CoreClient:
 class LangChainClient:
     """`ChatOpenAI` in a robust documents chain."""
 
-    def __init__(self, url: str, timeout: float, attempts: int = 1, key: str = "none") -> None:
+    def __init__(
+        self, url: str, timeout: float, attempts: int = 1, key: str = "none", rules: Mapping[str, Any] = KEYWORDS
+    ) -> None:
         pytest.importorskip("langchain_openai", reason="needs langchain-openai")
         from langchain_core.documents import Document
         from langchain_openai import ChatOpenAI
@@ -81,7 +88,7 @@ class LangChainClient:
             stream_usage=False,
         )
         self._chain = create_robust_documents_chain(
-            llm, extractor=phrase, timeout=timeout, attempts=1, return_robustness=True
+            llm, extractor=phrase, timeout=timeout, attempts=1, return_robustness=True, **rules
         )
         self._given = {"input": QUESTION, "context": [Document(p) for p in PASSAGES]}
 
@@ -115,7 +122,9 @@ class LangChainClient:
 class LlamaIndexClient:
     """`OpenAILike` in a robust synthesizer."""
 
-    def __init__(self, url: str, timeout: float, attempts: int = 1, key: str = "none") -> None:
+    def __init__(
+        self, url: str, timeout: float, attempts: int = 1, key: str = "none", rules: Mapping[str, Any] = KEYWORDS
+    ) -> None:
         pytest.importorskip("llama_index.llms.openai_like", reason="needs llama-index-llms-openai-like")
         from llama_index.core.schema import NodeWithScore, TextNode
         from llama_index.llms.openai_like import OpenAILike
@@ -136,7 +145,13 @@ class LlamaIndexClient:
             http_client=self._http,
             async_http_client=self._ahttp,
         )
-        settings: dict[str, Any] = {"group_by": "passage", "timeout": timeout, "attempts": 1, "extractor": phrase}
+        settings: dict[str, Any] = {
+            "group_by": "passage",
+            "timeout": timeout,
+            "attempts": 1,
+            "extractor": phrase,
+            **rules,
+        }
         self._whole = RobustRAGSynthesizer(llm=llm, **settings)
         self._streaming = RobustRAGSynthesizer(llm=llm, streaming=True, **settings)
         self._nodes = [NodeWithScore(node=TextNode(text=p, id_=str(n)), score=1.0) for n, p in enumerate(PASSAGES)]
@@ -182,8 +197,15 @@ CLIENTS: dict[str, Callable[..., Client]] = {
 
 
 @contextmanager
-def client_of(kind: str, url: str, timeout: float = 600.0, attempts: int = 1, key: str = "none") -> Iterator[Client]:
-    client = CLIENTS[kind](url, timeout, attempts, key)
+def client_of(
+    kind: str,
+    url: str,
+    timeout: float = 600.0,
+    attempts: int = 1,
+    key: str = "none",
+    rules: Mapping[str, Any] = KEYWORDS,
+) -> Iterator[Client]:
+    client = CLIENTS[kind](url, timeout, attempts, key, rules)
     try:
         yield client
     finally:

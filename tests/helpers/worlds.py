@@ -37,6 +37,7 @@ from robustrag_integrations.models.base import Distributions, Opening, Response
 from robustrag_integrations.passages import Passage, PassageGroup
 from robustrag_integrations.plans.requests import Append, Ask, OpenSession, Plan, Reply, Request
 from robustrag_integrations.prompts import Prompt
+from robustrag_integrations.votes import VoteRules
 from tests.helpers.scripted import (
     BARE,
     BARE_CHOICES,
@@ -252,7 +253,7 @@ def consensus_world(rng: random.Random, *, agreeing: bool = False) -> World:
 
     def answer(groups: Sequence[PassageGroup], evil: dict[str, object]) -> RobustAnswer | None:
         try:
-            return driven(consensus_plan("q", groups, quick), text_performer(evil, said, {}))
+            return driven(consensus_plan("q", groups, quick, rules=VoteRules()), text_performer(evil, said, {}))
         except ModelError:
             return None
 
@@ -285,7 +286,7 @@ def voting_world(rng: random.Random, *, agreeing: bool = False) -> World:
 
     def answer(groups: Sequence[PassageGroup], evil: dict[str, object]) -> RobustAnswer | None:
         try:
-            return driven(voting_plan("q", groups, order, quick), text_performer(evil, said, {}))
+            return driven(voting_plan("q", groups, order, quick, rules=VoteRules()), text_performer(evil, said, {}))
         except ModelError:
             return None
 

@@ -55,7 +55,7 @@ class ConsensusAggregation(TextDefense):
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
             `answer.determinism` still says what holds.
         rules: what one vote is and how many are enough: `group_by`, `group_size`, `copies`, `weights`, `min_groups`,
-            `min_radius`, `below`; see `VoteRules`.
+            `min_radius`, `below`; and whether all are waited for: `stop_when_decided`, `wave_size`; see `VoteRules`.
 
     Example:
         >>> answer = ConsensusAggregation(model).answer("Who won?", passages)
@@ -63,6 +63,7 @@ class ConsensusAggregation(TextDefense):
     """
 
     takes_weights = True
+    decides_early = True
     settings_type = ConsensusSettings
     settings: ConsensusSettings
     promise = Promise("the answer of this run")
@@ -99,9 +100,7 @@ class ConsensusAggregation(TextDefense):
     def plan_of(inputs: PlanInput, settings: ConsensusSettings) -> Plan:
         """One round of calls."""
         refuse_choices(inputs.choices, ConsensusAggregation)
-        return consensus_plan(
-            inputs.query, inputs.groups, settings, group_by=inputs.group_by, model_warnings=inputs.caveats
-        )
+        return consensus_plan(inputs.query, inputs.groups, settings, rules=inputs.rules, model_warnings=inputs.caveats)
 
     def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:
         """What can be said next to corrupted groups, on this defence's model and settings."""

@@ -21,11 +21,21 @@ from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.defenses.consensus.wording import phrases_of, wording_of
 from robustrag_integrations.display import printable
 from robustrag_integrations.group_warnings import grouping_warnings
-from robustrag_integrations.passages import GroupBy, PassageGroup
-from robustrag_integrations.plans.asking import Reading, ask_groups, truncation_warnings
+from robustrag_integrations.passages import PassageGroup
+from robustrag_integrations.plans.asking import (
+    Early,
+    Reading,
+    ask_groups,
+    calls_made,
+    early_evidence,
+    early_warnings,
+    truncation_warnings,
+    votes_counted,
+)
 from robustrag_integrations.plans.requests import Emit, Plan
 from robustrag_integrations.prompts import ABSTENTION
 from robustrag_integrations.replies.reading import reply_warnings
+from robustrag_integrations.votes import VoteRules
 
 if TYPE_CHECKING:
     from robustrag_integrations.defenses.consensus.radius import ConsensusRadius
@@ -38,38 +48,44 @@ def consensus_plan(
     groups: Sequence[PassageGroup],
     settings: ConsensusSettings,
     *,
-    group_by: GroupBy | None = None,
+    rules: VoteRules,
     model_warnings: Sequence[str] = (),
 ) -> Plan:
     """Ask every group alone; the answer is what most of the strongest support says, in words that most share."""
+
+    def radius_of(readings: Sequence[Reading[frozenset[str]]]) -> int:
+        votes, pending = votes_counted(groups, readings)
+        proved = Consensus.of(readings, settings, votes).radius().radius(pending)
+        return min(proved, settings.quorum.radius([r.response for r in readings], [g.weight for g in groups]))
+
     prompts, reader = settings.isolated_prompts(query, groups), settings.reader.for_question(query)
-    readings = yield from ask_groups(groups, prompts, settings.quorum, reader.keywords_of, by_letter=True)
+    early = Early.of(rules, radius_of)
+    readings = yield from ask_groups(groups, prompts, settings.quorum, reader.keywords_of, early, by_letter=True)
     responses = [reading.response for reading in readings]
-    weights = [group.weight for group in groups]
-    found = Consensus.of(readings, settings, weights)
+    found = Consensus.of(readings, settings, votes_counted(groups, readings)[0])
     text = found.text or ABSTENTION
     yield Emit(text)
     keyword_sets = [reading.found for reading in readings]
     replies = [response.text for response in responses]
     standings = supports(text, found.agreed, keyword_sets, found.tally, replies=replies)
-    radius = found.radius().radius()
     return RobustAnswer(
         text=text,
-        radius=max(0, min(radius, settings.quorum.radius(responses, weights))),
+        radius=max(0, radius_of(readings)),
         abstained=not found.text,
         query=query,
         defense="consensus",
         groups=keyword_reports(groups, readings, standings),
         warnings=(
             *model_warnings,
-            *grouping_warnings(groups, group_by),
+            *grouping_warnings(groups, rules.by),
+            *early_warnings(readings),
             *_warnings(found),
             *truncation_warnings([r.truncated for r in responses]),
             *reply_warnings(responses),
         ),
         settings=settings.as_dict(),
-        evidence=found.evidence,
-        model_calls=len(groups),
+        evidence={**found.evidence, **early_evidence(readings, early)},
+        model_calls=calls_made(readings),
         reasoning_chars=sum(r.reasoning_chars for r in responses),
     )
 
@@ -85,7 +101,7 @@ class Consensus:
         phrases: those that do not run within another one.
         wordings: how each vote words them.
         settings: the settings.
-        weights: how many votes each group has, in the order of the votes.
+        weights: how many votes each group has that has any, in the order of the votes.
     """
 
     keyword_sets: tuple[frozenset[str] | None, ...]
@@ -110,7 +126,9 @@ class Consensus:
         agreed = agreed_keywords(sets, settings.rule)
         worded = [wording_of(reading.response.text, reading.found, agreed) for reading in readings]
         wordings = tuple(worded[i] for i in votes)
-        return cls(sets, dict(counts_of(sets)), agreed, phrases_of(agreed), wordings, settings, weighed)
+        return cls(
+            sets, dict(counts_of(sets)), agreed, phrases_of(agreed), wordings, settings, tuple(filter(None, weighed))
+        )
 
     @property
     def strongest(self) -> int:

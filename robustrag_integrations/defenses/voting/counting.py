@@ -33,7 +33,10 @@ def tally_votes(votes: Sequence[int | None], options: int, weights: Sequence[int
 
 
 def vote_radius(
-    tally: VoteTally, votes: Sequence[int | None] | None = None, weights: Sequence[int] | None = None
+    tally: VoteTally,
+    votes: Sequence[int | None] | None = None,
+    weights: Sequence[int] | None = None,
+    pending: int = 0,
 ) -> int:
     """The largest r such that no replacement of groups with r votes together changes the winner.
 
@@ -46,21 +49,23 @@ def vote_radius(
     Args:
         tally: the votes, counted.
         votes: per group its option; None where every group has one vote.
-        weights: per group its votes.
+        weights: per group its votes; 0 for one that does not count.
+        pending: how many more votes there are, not counted yet, which may go anywhere; below 0 if they may decide.
     """
     if tally.winner is None:
-        return 0
+        return -1 if pending else 0
     winner, rivals = tally.winner, range(len(tally.counts))
     if votes is None or weights is None:
-        return min((tally.counts[winner] - tally.counts[u] - (winner > u)) // 2 for u in rivals if u != winner)
-    return min(_cheapest(tally, votes, weights, u) for u in rivals if u != winner) - 1
+        leads = [tally.counts[winner] - tally.counts[u] - pending - (winner > u) for u in rivals if u != winner]
+        return min(leads) // 2
+    return min(_cheapest(tally, votes, weights, u, pending) for u in rivals if u != winner) - 1
 
 
-def _cheapest(tally: VoteTally, votes: Sequence[int | None], weights: Sequence[int], rival: int) -> int:
+def _cheapest(tally: VoteTally, votes: Sequence[int | None], weights: Sequence[int], rival: int, pending: int) -> int:
     """The fewest votes whose replacement makes the rival win."""
     winner = tally.winner
     assert winner is not None  # noqa: S101 - the caller looked
-    lead = tally.counts[winner] - tally.counts[rival] + (winner < rival)  # what has to be taken
+    lead = tally.counts[winner] - tally.counts[rival] + (winner < rival) - pending  # what has to be taken
     of_winner = subset_sums(w for w, vote in zip(weights, votes, strict=True) if vote == winner)
     of_others = subset_sums(w for w, vote in zip(weights, votes, strict=True) if vote not in (winner, rival))
     found = (a + b for a in bits(of_winner) if (b := smallest_from(of_others, lead - 2 * a)) is not None)

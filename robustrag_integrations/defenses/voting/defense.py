@@ -43,7 +43,7 @@ class MajorityVoting(TextDefense):
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
             `answer.determinism` still says what holds.
         rules: what one vote is and how many are enough: `group_by`, `group_size`, `copies`, `weights`, `min_groups`,
-            `min_radius`, `below`; see `VoteRules`.
+            `min_radius`, `below`; and whether all are waited for: `stop_when_decided`, `wave_size`; see `VoteRules`.
 
     Example:
         >>> answer = MajorityVoting(model).answer("Capital of France?", passages, choices=["Lyon", "Paris"])
@@ -51,6 +51,7 @@ class MajorityVoting(TextDefense):
     """
 
     takes_weights = True
+    decides_early = True
     settings_type = VotingSettings
     settings: VotingSettings
     promise = Promise("the option that won this run")
@@ -75,7 +76,7 @@ class MajorityVoting(TextDefense):
         """One vote per group."""
         options = check_choices(inputs.choices)
         return voting_plan(
-            inputs.query, inputs.groups, options, settings, group_by=inputs.group_by, model_warnings=inputs.caveats
+            inputs.query, inputs.groups, options, settings, rules=inputs.rules, model_warnings=inputs.caveats
         )
 
     def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:

@@ -8,11 +8,22 @@ from robustrag_integrations.answer import GroupReport, RobustAnswer
 from robustrag_integrations.defenses.voting.counting import VoteTally, tally_votes, vote_radius
 from robustrag_integrations.defenses.voting.settings import VotingSettings
 from robustrag_integrations.group_warnings import grouping_warnings
-from robustrag_integrations.passages import GroupBy, PassageGroup
-from robustrag_integrations.plans.asking import Reading, ask_groups, report, truncation_warnings
+from robustrag_integrations.passages import PassageGroup
+from robustrag_integrations.plans.asking import (
+    Early,
+    Reading,
+    ask_groups,
+    calls_made,
+    early_evidence,
+    early_warnings,
+    report,
+    truncation_warnings,
+    votes_counted,
+)
 from robustrag_integrations.plans.requests import Emit, Plan
 from robustrag_integrations.prompts import ABSTENTION
 from robustrag_integrations.replies.reading import reply_warnings
+from robustrag_integrations.votes import VoteRules
 
 
 def voting_plan(
@@ -21,20 +32,25 @@ def voting_plan(
     choices: Sequence[str],
     settings: VotingSettings,
     *,
-    group_by: GroupBy | None = None,
+    rules: VoteRules,
     model_warnings: Sequence[str] = (),
 ) -> Plan:
     """Ask every group alone which option it chooses; the option with most votes wins, the first among equals."""
-    prompts = settings.isolated_prompts(query, groups, choices)
-    readings = yield from ask_groups(groups, prompts, settings.quorum, lambda r: settings.vote_of(r, choices))
+
+    def radius_of(readings: Sequence[Reading[int]]) -> int:
+        votes, (weights, pending) = [r.found for r in readings], votes_counted(groups, readings)
+        proved = vote_radius(tally_votes(votes, len(choices), weights), votes, weights, pending)
+        return min(proved, settings.quorum.radius([r.response for r in readings], [g.weight for g in groups]))
+
+    prompts, early = settings.isolated_prompts(query, groups, choices), Early.of(rules, radius_of)
+    readings = yield from ask_groups(groups, prompts, settings.quorum, lambda r: settings.vote_of(r, choices), early)
     responses, votes = [r.response for r in readings], [r.found for r in readings]
-    weights = [g.weight for g in groups]
-    tally = tally_votes(votes, len(choices), weights)
+    tally = tally_votes(votes, len(choices), [g.weight for g in groups])
     text = ABSTENTION if tally.winner is None else choices[tally.winner]
     yield Emit(text)
     return RobustAnswer(
         text=text,
-        radius=max(0, min(vote_radius(tally, votes, weights), settings.quorum.radius(responses, weights))),
+        radius=max(0, radius_of(readings)),
         abstained=tally.winner is None,
         query=query,
         defense="voting",
@@ -42,14 +58,18 @@ def voting_plan(
         choice=tally.winner,
         warnings=(
             *model_warnings,
-            *grouping_warnings(groups, group_by),
+            *grouping_warnings(groups, rules.by),
+            *early_warnings(readings),
             *truncation_warnings([r.truncated for r in responses]),
             *reply_warnings(responses),
         ),
         settings=settings.as_dict(),
-        evidence={"counts": {c: tally.counts[i] for i, c in enumerate(choices)}},
+        evidence={
+            "counts": {c: tally.counts[i] for i, c in enumerate(choices)},
+            **early_evidence(readings, early),
+        },
         margin_unit="votes",
-        model_calls=len(groups),
+        model_calls=calls_made(readings),
         reasoning_chars=sum(r.reasoning_chars for r in responses),
     )
 

@@ -24,7 +24,7 @@ from robustrag_integrations.models.named import NamedModel
 from robustrag_integrations.models.repeat_probe import read_summary
 from robustrag_integrations.prompts import Task, check_exemplars
 from robustrag_integrations.usage import Prices, prices_of
-from robustrag_integrations.votes import VoteRules
+from robustrag_integrations.votes import HASTE, VoteRules
 
 MODES = ("injection", "modification")
 RANKS = ("first", "middle", "last", "random", "sweep")
@@ -35,7 +35,7 @@ NO_RAG = "no-rag"  # a baseline of evaluations alone: the model without passages
 TASK_OF: Mapping[str, Task] = {"qa": "short_answer", "mc": "multiple_choice", "long": "long_form"}
 
 
-RULES = ("group_size", "group_by", "copies", "min_groups", "min_radius")  # of `VoteRules`, for any method
+RULES = ("group_size", "group_by", "copies", "min_groups", "min_radius", *HASTE)  # of `VoteRules`, for any method
 
 
 def defense_names() -> tuple[str, ...]:
@@ -289,6 +289,8 @@ def _defense(item: Section) -> DefenseSpec:
     for key, values in settings.items():
         for value in values:
             _check_setting(item, name, key, value)
+    if settings.get("wave_size", (None,)) != (None,) and not all(settings.get("stop_when_decided", (False,))):
+        raise item.wrong("needs stop_when_decided: true; all waves are asked else", "wave_size")
     tasks = item.names("tasks", possible) if "tasks" in item else ()
     return DefenseSpec(name, settings, tasks or possible, item.optional("label", lambda: item.text("label")))
 
@@ -299,7 +301,8 @@ def _check_setting(item: Section, name: str, key: str, value: Any) -> None:
         if key == "exemplars":
             check_exemplars(value)
         elif key in RULES:
-            VoteRules(**{key: value})
+            along = {"stop_when_decided": True} if key == "wave_size" else {}
+            METHODS[name].load().check_rules(VoteRules(**{**along, key: value}))
         else:
             METHODS.get(name, VANILLA).settings_of({key: value})
     except (ValueError, TypeError) as error:

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeVar
 
 from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.determinism import Repeats
-from robustrag_integrations.models.base import Response, Role
+from robustrag_integrations.models.base import Response, Role, Until
 from robustrag_integrations.models.callable import CallableModel
 from robustrag_integrations.models.capabilities import (
     PROBE,
@@ -143,6 +143,10 @@ class OpenAIModel(CallableModel):
     def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
         """Ask all prompts at once, `max_concurrency` at a time over all threads; an interrupt cancels the requests."""
         return self._connection.loop.run(self.agenerate(prompts, role))
+
+    def generate_until(self, prompts: Sequence[Prompt], role: Role, until: Until) -> list[Response]:
+        """`generate` until the replies are enough; the other requests are cancelled."""
+        return self._connection.loop.run(self.agenerate_until(prompts, role, until))
 
     def stream(self, prompt: Prompt) -> Iterator[Piece]:
         """The answer in pieces; closing the iterator hangs up."""

@@ -1,0 +1,158 @@
+"""Many calls at once, which end when all replies are in, or as soon as those that are in are enough."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
+from contextvars import copy_context
+
+from robustrag_integrations.models.base import Response, Until, not_asked
+
+_PATIENCE = 1.0  # seconds for cancelled tasks to end; one that does not is left alone
+_SHORTEST_WAVE, _LONGEST_WAVE = 1.0, 30.0  # seconds after which the next wave goes out, though some are missing
+
+
+class Turn:
+    """One call of several.
+
+    Args:
+        stopped: set when nobody waits for the calls any more.
+        given_up: done at the same time; None where calls are waited for in any case.
+    """
+
+    def __init__(self, stopped: threading.Event, given_up: Future[None] | None) -> None:
+        self.stopped, self.given_up = stopped, given_up
+        self.begun = False
+
+    def begin(self) -> None:
+        """The call goes out now.
+
+        Raises:
+            CancelledError: nobody waits for it any more.
+        """
+        if self.stopped.is_set():
+            raise CancelledError
+        self.begun = True
+
+
+class _Waves:
+    """When which calls go out: a wave once the one before is in, or keeps everybody waiting.
+
+    A few slow calls must not hold up the next wave, whatever they are waiting for: it goes out when three times as long
+    has passed as the fastest reply took.
+    """
+
+    def __init__(self, count: int, until: Until | None) -> None:
+        self._left = (until or Until(lambda _: False)).waves(count)
+        self._count = count
+        self._began = 0.0
+        self._fastest: float | None = None
+
+    @property
+    def left(self) -> bool:
+        """Whether there are calls that have not gone out."""
+        return bool(self._left)
+
+    def heard(self) -> None:
+        """A reply is in."""
+        if self._fastest is None:
+            self._fastest = time.monotonic() - self._began
+
+    def patience(self) -> float | None:
+        """How many seconds to wait for the next reply; None where no wave is left."""
+        if not self._left:
+            return None
+        longest = _LONGEST_WAVE if self._fastest is None else max(_SHORTEST_WAVE, 3 * self._fastest)
+        return max(0.0, self._began + longest - time.monotonic())
+
+    def due(self, *, waiting: bool) -> range:
+        """The calls that go out now."""
+        if not self._left or (waiting and self.patience()):
+            return range(0)
+        self._began, self._fastest = time.monotonic(), None
+        return range(self._count)[self._left.pop(0)]
+
+
+def gather(
+    ask: Callable[[int, Turn], Response], count: int, workers: int, until: Until | None = None
+) -> list[Response]:
+    """Make calls in threads.
+
+    Args:
+        ask: makes the call of this number, and says `Turn.begin` when it goes out.
+        count: how many calls there are.
+        workers: how many may be under way.
+        until: when the replies that are in are enough: the other calls are then given up (`Turn.given_up`), or not
+            made. None: all are waited for.
+    """
+    stopped, given_up = threading.Event(), Future[None]()
+    waves, turns = _Waves(count, until), [Turn(stopped, given_up if until else None) for _ in range(count)]
+    pool = ThreadPoolExecutor(min(count, workers) or 1, thread_name_prefix="robustrag")
+    calls: list[Future[Response]] = []
+    waiting: set[Future[Response]] = set()
+    try:
+        while waves.left or waiting:
+            out = [pool.submit(copy_context().run, ask, i, turns[i]) for i in waves.due(waiting=bool(waiting))]
+            calls += out
+            done, waiting = wait(waiting.union(out), waves.patience(), FIRST_COMPLETED)
+            for call in done:
+                call.result()
+                waves.heard()
+            if done and until and (waves.left or waiting) and until.enough(_heard(calls, turns)):
+                break
+        return _heard(calls, turns)
+    finally:
+        stopped.set()
+        given_up.set_result(None)
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+async def agather(
+    ask: Callable[[int, Turn], Awaitable[Response]], count: int, until: Until | None = None
+) -> list[Response]:
+    """`gather` in an event loop, all calls of a wave at once; those that are not waited for are cancelled."""
+    waves, turns = _Waves(count, until), [Turn(threading.Event(), None) for _ in range(count)]
+    calls: list[asyncio.Future[Response]] = []
+    waiting: set[asyncio.Future[Response]] = set()
+    try:
+        while waves.left or waiting:
+            out = [asyncio.ensure_future(ask(i, turns[i])) for i in waves.due(waiting=bool(waiting))]
+            calls += out
+            done, waiting = await asyncio.wait(
+                waiting.union(out), timeout=waves.patience(), return_when=asyncio.FIRST_COMPLETED
+            )
+            for call in done:
+                call.result()
+                waves.heard()
+            if done and until and (waves.left or waiting):
+                heard = _heard(calls, turns)
+                if await asyncio.to_thread(until.enough, heard):
+                    break
+        return _heard(calls, turns)
+    finally:
+        await _cancelled([call for call in calls if not call.done()])
+
+
+def _heard(calls: Sequence[Future[Response] | asyncio.Future[Response]], turns: Sequence[Turn]) -> list[Response]:
+    """The replies that are in, and what became of the other calls."""
+    return [
+        calls[i].result() if i < len(calls) and calls[i].done() else not_asked(cancelled=turn.begun)
+        for i, turn in enumerate(turns)
+    ]
+
+
+async def _cancelled(calls: Sequence[asyncio.Future[Response]]) -> None:
+    for call in calls:
+        call.add_done_callback(_seen)
+        call.cancel()
+    if calls:
+        await asyncio.wait(calls, timeout=_PATIENCE)
+
+
+def _seen(call: asyncio.Future[Response]) -> None:
+    """What a call that nobody waits for ended in is no news."""
+    if not call.cancelled():
+        call.exception()

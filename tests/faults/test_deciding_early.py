@@ -1,0 +1,84 @@
+"""A passage that makes the model think for ten minutes does not hold up what the other groups have decided."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+from tests.faults.clients import CLIENTS, GROUPS, client_of
+from tests.faults.matrix import closing, on_groups, pieces
+from tests.faults.misbehaviour import FAULTS
+from tests.helpers.leaks import nothing_left
+from tests.helpers.openai_server import LoopbackServer, Reply, obedient_reader
+
+pytest.importorskip("openai", reason="needs the extra openai")
+pytestmark = pytest.mark.usefixtures("no_server_settings")
+
+EARLY = {"aggregation": "consensus", "stop_when_decided": True}
+LIMIT = 8.0  # seconds; the groups' own replies take milliseconds, the slow one never comes
+
+
+def told(client: Any, style: str) -> dict[str, Any]:
+    """The report of one answer, asked in this style."""
+    if style == "asked":
+        return client.ask()
+    if style == "awaited":
+        return asyncio.run(closing(client, client.aask()))
+    said = "".join(client.stream()) if style == "streamed" else asyncio.run(closing(client, pieces(client)))
+    assert said == "Anna Lind"
+    return client.report
+
+
+@pytest.mark.parametrize("fault", ["hang for ever", "slow loris, body"])
+@pytest.mark.parametrize("style", ["asked", "awaited", "streamed", "streamed asynchronously"])
+@pytest.mark.parametrize("kind", CLIENTS)
+def test_a_group_that_never_comes_to_an_end_is_not_waited_for(kind: str, style: str, fault: str) -> None:
+    behaviour = on_groups(FAULTS[fault].whole, range(1))
+    with nothing_left(), LoopbackServer(behaviour) as server, client_of(kind, server.url, rules=EARLY) as client:
+        began = time.monotonic()
+        report = told(client, style)
+        assert time.monotonic() - began < LIMIT
+    assert report["text"] == "Anna Lind"
+    states = [group["status"] for group in report["groups"]]
+    assert states[0] == "not_asked"
+    assert set(states[1:]) <= {"supports", "not_asked"}
+    assert report["evidence"]["decided_after"] == states.count("supports") < GROUPS
+    assert len(server.requests) <= report["model_calls"] <= GROUPS
+
+
+@pytest.mark.parametrize("style", ["asked", "awaited"])
+@pytest.mark.parametrize("kind", CLIENTS)
+def test_waves_ask_no_more_than_they_need(kind: str, style: str) -> None:
+    rules = {**EARLY, "wave_size": 5}
+    with nothing_left(), LoopbackServer(obedient_reader) as server, client_of(kind, server.url, rules=rules) as client:
+        report = told(client, style)
+    assert report["text"] == "Anna Lind"
+    assert len(server.requests) <= report["model_calls"] == report["spending"]["calls"] <= 5
+    notes = [group["note"] for group in report["groups"] if group["status"] == "not_asked"]
+    assert notes[-2:] == ["not asked, as the answer was decided"] * 2
+
+
+@pytest.mark.parametrize("style", ["asked", "awaited"])
+@pytest.mark.parametrize("kind", CLIENTS)
+def test_a_slow_group_does_not_hold_up_the_next_wave(kind: str, style: str) -> None:
+    behaviour = on_groups(FAULTS["hang for ever"].whole, range(1))
+    rules = {**EARLY, "wave_size": 4}
+    with nothing_left(), LoopbackServer(behaviour) as server, client_of(kind, server.url, rules=rules) as client:
+        began = time.monotonic()
+        report = told(client, style)
+        assert time.monotonic() - began < LIMIT
+    assert report["text"] == "Anna Lind"
+    assert report["groups"][0]["note"] == "cancelled, as the answer was decided"
+
+
+@pytest.mark.parametrize("kind", CLIENTS)
+def test_groups_that_say_otherwise_are_all_heard(kind: str) -> None:
+    """Two of seven: nothing is decided until as many have answered as all orders need."""
+    behaviour = on_groups(Reply("Eve Moor"), range(2))
+    with nothing_left(), LoopbackServer(behaviour) as server, client_of(kind, server.url, rules=EARLY) as client:
+        report = told(client, "asked")
+    assert report["text"] == "Anna Lind"
+    assert len(server.requests) == GROUPS
