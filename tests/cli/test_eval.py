@@ -14,6 +14,7 @@ from robustrag_integrations.cli import main, output
 from robustrag_integrations.cli.exits import EXIT_FAILURE, EXIT_USAGE
 from robustrag_integrations.evaluation.run.config import load_config, read_config
 from tests.evaluation.worlds import LIGHT, write_paper_layout, write_questions
+from tests.helpers.openai_server import LoopbackServer, Reply
 
 
 @pytest.fixture
@@ -90,6 +91,32 @@ def test_data_instead_of_a_table(run) -> None:
     shown = json.loads(out)
     assert shown["schema"] == "robustrag/eval-summary/1"
     assert {line["setup"] for line in shown["lines"]} == {"vanilla", "voting"}
+
+
+def test_prices_say_what_a_question_cost_in_table_spreadsheet_data_and_page(run) -> None:
+    usage = {"prompt_tokens": 1000, "completion_tokens": 10, "prompt_tokens_details": {"cached_tokens": 400}}
+    with LoopbackServer(lambda prompt: Reply("A", usage=usage)) as server:
+        where = ("--base-url", server.url, "--attack", "none", "--output", "run.jsonl")
+        asked = lambda *more: run(*where, *more, model="openai:m")  # noqa: E731
+        _, without, _ = asked("--json")
+        code, table, _ = asked("--prices", "2,10,1", "--csv", "run.csv")
+        _, data, _ = asked("--prices", "2,10,1", "--json")
+    assert code == 0
+    of_one_call = (600 * 2 + 400 * 1 + 10 * 10) / 1e6
+    lines = {line["setup"]: line for line in json.loads(data)["lines"]}
+    assert lines["vanilla"]["money"] == pytest.approx(of_one_call)
+    assert lines["voting"]["money"] == pytest.approx(of_one_call * lines["voting"]["model_calls"])
+    assert {line["money"] for line in json.loads(without)["lines"]} == {None}
+    assert [name in table for name in ("tokens in", "cached", "cost", "0.0017")] == [True] * 4
+    sheet = next(csv.DictReader(Path("run.csv").read_text().splitlines()))
+    assert [float(sheet[name]) for name in ("prompt_tokens", "cached_tokens", "completion_tokens", "money")] == [
+        1000, 400, 10, pytest.approx(of_one_call)
+    ]  # fmt: skip
+    assert main(["report", "run.jsonl", "--output", "run.html"]) == 0
+    page = Path("run.html").read_text()
+    heads = ("Tokens in", "Cached", "Tokens out", "Cost")
+    assert [f">{head}</th>" in page for head in heads] == [True] * 4
+    assert "0.0017</td>" in page
 
 
 def test_what_show_config_prints_is_a_config(run, tmp_path) -> None:
