@@ -46,6 +46,14 @@ test-lowest:
 	$(INSTALL) .venv-llamaindex $(LOWEST) llama-index-core==0.13.0
 	$(call tests,.venv-llamaindex/bin/python,tests/llamaindex)
 
+# Every snippet and every example with what its install line names, and nothing else (tests/installs).
+test-installs:
+	rm -rf .venv-installs
+	$(INSTALL) .venv-installs/environments/none pip
+	.venv-tools/bin/python -m pip download --quiet -c constraints.txt -d .venv-installs/wheels torch
+	.venv-tools/bin/python -m pip wheel --quiet --no-deps -w .venv-installs/wheels .
+	$(PYTHON) -m tests.installs
+
 # A model server that the tests ask; without it those tests are skipped.
 .venv-mlx/.ready: Makefile
 	$(INSTALL) .venv-mlx 'mlx[cpu]==0.32.4' mlx-lm==0.32.2 && touch $@ || \

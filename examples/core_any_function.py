@@ -1,6 +1,8 @@
 """Keyword aggregation over any function from prompt to text: a planted passage is outvoted, and the answer says so.
 
 The function here is a toy that copies a name out of its prompt; put a call to your own model in its place.
+
+    pip install robustrag-integrations
 """
 
 import re

@@ -1,4 +1,7 @@
-"""Decoding aggregation on a local model, streamed token by token: the shipped reader, offline."""
+"""Decoding aggregation on a local model, streamed token by token: the shipped reader, offline.
+
+pip install 'robustrag-integrations[local]'
+"""
 
 from robustrag_integrations import DecodingAggregation, LocalModel, VanillaRAG
 

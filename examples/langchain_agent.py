@@ -1,8 +1,9 @@
 """An agent that a planted document tries to talk into calling a tool.
 
+    pip install 'robustrag-integrations[langchain-agents,local]' langchain-huggingface
     python examples/langchain_agent.py
 
-Needs langchain and langchain-huggingface; runs offline. The agent's model is a script that believes whatever a tool
+Runs offline. The agent's model is a script that believes whatever a tool
 returns, the worst case of an agent: if a search result asks for a tool call, it makes it. What keeps the order from it
 is not its good judgement but that it never sees a document.
 """

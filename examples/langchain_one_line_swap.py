@@ -1,8 +1,9 @@
 """One changed line: the same retrieval chain, with and without a defence, while somebody plants a document.
 
+    pip install 'robustrag-integrations[langchain-classic,local]' langchain-huggingface
     python examples/langchain_one_line_swap.py
 
-Needs langchain-classic (for `create_retrieval_chain`) and langchain-huggingface; runs offline. With every answer goes a
+Runs offline. With every answer goes a
 report, here taken from the custom event: radius 0 says that one lying document may have decided.
 """
 

@@ -1,8 +1,9 @@
 """Streaming: the aggregated answer token by token, nothing of what single documents said, and the report at the end.
 
+    pip install 'robustrag-integrations[langchain,local]' langchain-huggingface
     python examples/langchain_streaming.py
 
-Needs langchain-huggingface; runs offline.
+Runs offline.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""A LlamaIndex chat engine over documents one of which is planted. Offline, on the shipped reader."""
+"""A LlamaIndex chat engine over documents one of which is planted. Offline, on the shipped reader.
+
+pip install 'robustrag-integrations[llamaindex,local]'
+"""
 
 import asyncio
 

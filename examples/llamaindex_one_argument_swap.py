@@ -1,4 +1,7 @@
-"""LlamaIndex, defended by one argument: the same index, asked with and without it. Offline, on the shipped reader."""
+"""LlamaIndex, defended by one argument: the same index, asked with and without it. Offline, on the shipped reader.
+
+pip install 'robustrag-integrations[llamaindex,local]'
+"""
 
 from llama_index.core import Document, SummaryIndex
 

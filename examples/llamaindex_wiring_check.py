@@ -1,4 +1,7 @@
-"""Where can retrieved text reach a model without isolation? A check for test suites and start-up; it calls no model."""
+"""Where can retrieved text reach a model without isolation? A check for test suites and start-up; it calls no model.
+
+pip install 'robustrag-integrations[llamaindex]'
+"""
 
 from llama_index.core import Document, MockEmbedding, VectorStoreIndex
 from llama_index.core.llms import MockLLM

@@ -1,6 +1,8 @@
 """What a notebook shows of an answer and of its certificate, written to a page to open in any browser.
 
 In a notebook no file is needed: an answer or a certificate as the last line of a cell draws itself.
+
+    pip install robustrag-integrations
 """
 
 import sys

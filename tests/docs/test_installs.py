@@ -1,0 +1,71 @@
+"""Pages and examples say what to install; `make test-installs` runs them with that and nothing else."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.docs.pages import ROOT
+from tests.installs.pages import CODE, RUN, Snippet, examples, extras, installed, programs, snippets
+
+GUIDES = sorted(p.relative_to(ROOT).as_posix() for p in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+EXTRAS = set(
+    re.findall(
+        r"^([a-z-]+) = \[",
+        (ROOT / "pyproject.toml").read_text().split("[project.optional-dependencies]")[1].split("\n[")[0],
+        re.MULTILINE,
+    )
+)
+# Commands that are not about this package: its repository's own, and those that start a server.
+OTHERS = {"make", "git", "VLLM_BATCH_INVARIANT=1", "python", "mlx_lm.server"}
+
+
+@pytest.mark.parametrize("page", GUIDES)
+def test_every_snippet_stands_under_an_install_line(page: str) -> None:
+    for snippet in snippets(page):
+        if snippet.language != "python" and all(w[0] in OTHERS for w in snippet.commands):
+            continue
+        assert any(n.startswith("robustrag-integrations") for n in snippet.needs), f"{page}, line {snippet.line}"
+
+
+@pytest.mark.parametrize("page", GUIDES)
+def test_every_extra_that_a_page_names_exists(page: str) -> None:
+    named = re.findall(r"robustrag-integrations\[([a-z,-]+)\]", (ROOT / page).read_text(encoding="utf-8"))
+    assert {extra for several in named for extra in several.split(",")} <= EXTRAS
+
+
+@pytest.mark.parametrize("path", examples(), ids=lambda path: path.name)
+def test_every_example_names_its_extra(path) -> None:
+    assert any(n.startswith("robustrag-integrations") for n in examples()[path])
+    assert extras(examples()[path]) <= EXTRAS
+
+
+def test_no_language_is_overlooked() -> None:
+    fences = {lang for page in RUN for lang in re.findall(r"^```(\w+)", (ROOT / page).read_text(), re.MULTILINE)}
+    assert fences <= {*CODE, "text"}
+    assert programs()
+
+
+def test_the_gate_runs_them() -> None:
+    assert "\nmake test-installs\n" in (ROOT / ".ci" / "run").read_text()
+    assert re.search(
+        r"^test-installs:\n(\t.*\n)*\t\$\(PYTHON\) -m tests.installs\n", (ROOT / "Makefile").read_text(), re.M
+    )
+
+
+def test_an_install_line_may_be_a_command_or_a_comment() -> None:
+    assert installed("$ pip install 'robustrag-integrations[cli,local]'  # both\n$ robustrag demo") == (
+        "robustrag-integrations[cli,local]",
+    )
+    assert installed("# pip install 'robustrag-integrations[otel]' opentelemetry-sdk\nimport x") == (
+        "robustrag-integrations[otel]",
+        "opentelemetry-sdk",
+    )
+    assert installed("print('pip install x')") == ()
+    assert extras(("robustrag-integrations[cli,local]", "other[x]")) == {"cli", "local"}
+
+
+def test_commands_are_read_as_a_shell_does() -> None:
+    text = '$ pip install x\n$ robustrag ask "Who won?" \\\n    --docs news/   # comment\n'
+    assert Snippet("", 1, "console", text, ()).commands == [["robustrag", "ask", "Who won?", "--docs", "news/"]]
