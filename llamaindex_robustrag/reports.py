@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncGenerator, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, SupportsIndex
 
+from llama_index.core import instrumentation
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.instrumentation.events import BaseEvent
 from llama_index.core.schema import NodeWithScore
 
 from robustrag_integrations.answer import SCHEMA, RobustAnswer
+from robustrag_integrations.display import printable
+from robustrag_integrations.errors import ModelError
 
+_dispatcher = instrumentation.get_dispatcher(__name__)  # type: ignore[attr-defined]
 REPORT = "robustrag"
 _DEEPEST = 12  # responses within responses
 _CARRIERS = (
     "metadata",
     "response",
+    "response_gen",
     "raw_output",
     "tool_output",
     "tool_calls",
@@ -128,6 +134,38 @@ class AnswerText(str):
         return AnswerText.of, (str(self), self.report)
 
 
+class AnswerPieces(Generator[str, None, None]):
+    """A streamed answer, for engines that keep the stream alone."""
+
+    def __init__(self, pieces: Generator[str, None, None], report: Report) -> None:
+        self._pieces = pieces
+        self.report = report
+
+    def send(self, value: None) -> str:
+        """The next piece."""
+        return self._pieces.send(value)
+
+    def throw(self, *error: Any) -> str:
+        """Raise an error where the stream stands."""
+        return self._pieces.throw(*error)
+
+
+class AsyncAnswerPieces(AsyncGenerator[str, None]):
+    """`AnswerPieces` for an event loop."""
+
+    def __init__(self, pieces: AsyncGenerator[str, None], report: Report) -> None:
+        self._pieces = pieces
+        self.report = report
+
+    async def asend(self, value: None) -> str:
+        """The next piece."""
+        return await self._pieces.asend(value)
+
+    async def athrow(self, *error: Any) -> str:
+        """Raise an error where the stream stands."""
+        return await self._pieces.athrow(*error)
+
+
 class RobustAnswerEvent(BaseEvent):
     """An answer was given, or could not be: sent for each, through LlamaIndex's instrumentation.
 
@@ -145,17 +183,37 @@ class RobustAnswerEvent(BaseEvent):
         return "RobustAnswerEvent"
 
 
+def answer_sent(answer: RobustAnswer) -> None:
+    """Tell whoever listens to LlamaIndex's events of an answer."""
+    _dispatcher.event(RobustAnswerEvent(report=answer.to_dict()))
+
+
+@contextmanager
+def failures_sent() -> Iterator[None]:
+    """Tell them of what fails in here, as far as there is a report; the error carries it as `robustness`."""
+    try:
+        yield
+    except ModelError as error:
+        if error.robustness is not None:
+            _dispatcher.event(RobustAnswerEvent(report=error.robustness.to_dict(), error=printable(str(error), 500)))
+        raise
+
+
 def robust_answers(response: object) -> list[RobustAnswer]:
     """Every robust answer behind a response, outermost first.
 
     It looks into responses of query and chat engines, routers, sub-questions, steps and agents, tool outputs, metadata,
-    source nodes, lists of these, and errors that carry a report.
+    source nodes, streams, lists of these, and errors that carry a report. Sub-questions and steps keep the source nodes
+    alone of what they ask: of an answer without any, the `RobustAnswerEvent` has the report.
 
     Args:
         response: what an engine or agent gave, or an error that it raised.
     """
     found = {id(answer): answer for answer in _answers(response, set(), 0)}
     return list(found.values())
+
+
+_REPORTED = (ResponseMetadata, ReportedNode, AnswerText, AnswerPieces, AsyncAnswerPieces)
 
 
 def robust_answer(response: object) -> RobustAnswer | None:
@@ -170,7 +228,7 @@ def _answers(thing: Any, seen: set[int], depth: int) -> Iterator[RobustAnswer]:
     if isinstance(thing, RobustAnswer):
         yield thing
         return
-    report = getattr(thing, "report", None) if isinstance(thing, (ResponseMetadata, ReportedNode, AnswerText)) else None
+    report = getattr(thing, "report", None) if isinstance(thing, _REPORTED) else None
     if report is not None and report.answer is not None:
         yield report.answer
     if isinstance(thing, str):

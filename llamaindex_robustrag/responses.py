@@ -7,6 +7,7 @@ from typing import Literal
 
 from llama_index.core.bridge.pydantic import BaseModel, ValidationError
 
+from llamaindex_robustrag.reports import failures_sent
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 
@@ -55,7 +56,7 @@ async def aat_once(text: str, done: Callable[[], object]) -> AsyncGenerator[str,
 
 
 def _pieces(first: str | None, stream: AnswerStream, done: OnAnswer) -> Generator[str, None, None]:
-    with stream:
+    with failures_sent(), stream:
         if first is not None:
             yield first
         yield from stream
@@ -64,11 +65,12 @@ def _pieces(first: str | None, stream: AnswerStream, done: OnAnswer) -> Generato
 
 async def _apieces(first: str | None, stream: AsyncAnswerStream, done: OnAnswer) -> AsyncGenerator[str, None]:
     async with stream:
-        if first is not None:
-            yield first
-        async for piece in stream:
-            yield piece
-        done(stream.answer)
+        with failures_sent():
+            if first is not None:
+                yield first
+            async for piece in stream:
+                yield piece
+            done(stream.answer)
 
 
 def structured(answer: RobustAnswer, output_cls: type[BaseModel] | None) -> BaseModel | None:

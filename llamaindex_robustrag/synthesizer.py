@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar, cast
@@ -40,7 +39,16 @@ from llamaindex_robustrag.llm_calls import plain_llm
 from llamaindex_robustrag.local import TextModelLLM, local_model_of
 from llamaindex_robustrag.model import CallPolicy, LlamaIndexModel
 from llamaindex_robustrag.prompt_templates import prompts_dict, with_prompts
-from llamaindex_robustrag.reports import AnswerText, Report, ReportedNode, ResponseMetadata, RobustAnswerEvent
+from llamaindex_robustrag.reports import (
+    AnswerPieces,
+    AnswerText,
+    AsyncAnswerPieces,
+    Report,
+    ReportedNode,
+    ResponseMetadata,
+    answer_sent,
+    failures_sent,
+)
 from llamaindex_robustrag.responses import aat_once, astarted, at_once, started, structured
 from llamaindex_robustrag.streaming_flag import StreamingFlag
 from llamaindex_robustrag.supporting import supporting_nodes
@@ -49,8 +57,6 @@ from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.checks import check_flag
 from robustrag_integrations.defenses.base import MethodSettings, PlanInput
 from robustrag_integrations.determinism import Repeats
-from robustrag_integrations.display import printable
-from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import DecodingModel, TextModel, repeats_of
 from robustrag_integrations.models.callable import TRANSIENT
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
@@ -239,6 +245,11 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         return self._structure
 
     @property
+    def supporting_only(self) -> bool:
+        """Whether the nodes alone are shown that support the answer."""
+        return self._supporting_only
+
+    @property
     def takes_asides(self) -> bool:
         """Whether it can be asked something without documents: it gives text, and asks a model for it."""
         return self._structure is None and self._local is None
@@ -315,7 +326,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         streaming = self.streams
         response: RESPONSE_TYPE
         _dispatcher.event(SynthesizeStartEvent(query=query))
-        with self._callback_manager.event(CBEventType.SYNTHESIZE, payload=_payload(query)) as event, _failures_sent():
+        with self._callback_manager.event(CBEventType.SYNTHESIZE, payload=_payload(query)) as event, failures_sent():
             plan = self._plan(_text(query), group_nodes(nodes, self._group_by), **response_kwargs)
             if streaming:
                 shown, metadata, done = self._streamed(nodes, additional_source_nodes)
@@ -338,7 +349,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         streaming = self.streams
         response: RESPONSE_TYPE
         _dispatcher.event(SynthesizeStartEvent(query=query))
-        with self._callback_manager.event(CBEventType.SYNTHESIZE, payload=_payload(query)) as event, _failures_sent():
+        with self._callback_manager.event(CBEventType.SYNTHESIZE, payload=_payload(query)) as event, failures_sent():
             plan = self._plan(_text(query), group_nodes(nodes, self._group_by), **response_kwargs)
             if streaming:
                 shown, metadata, done = self._streamed(nodes, additional_source_nodes)
@@ -352,20 +363,22 @@ class RobustRAGSynthesizer(BaseSynthesizer):
 
     def get_response(self, query_str: str, text_chunks: Sequence[str], **response_kwargs: Any) -> RESPONSE_TEXT_TYPE:
         """Answer from bare texts, each a group of its own. `robust_answer` of the text gives the report."""
-        with _failures_sent():
+        with failures_sent():
             plan = self._plan(query_str, group_texts(text_chunks), **response_kwargs)
             if self.streams:
-                return self._pieces(plan, _sent)
+                report = Report()
+                return AnswerPieces(self._pieces(plan, partial(_completed, report)), report)
             return self._text_of(run(plan, self._performer()))
 
     async def aget_response(
         self, query_str: str, text_chunks: Sequence[str], **response_kwargs: Any
     ) -> RESPONSE_TEXT_TYPE:
         """`get_response` without blocking the event loop."""
-        with _failures_sent():
+        with failures_sent():
             plan = self._plan(query_str, group_texts(text_chunks), **response_kwargs)
             if self.streams:
-                return await self._apieces(plan, _sent)
+                report = Report()
+                return AsyncAnswerPieces(await self._apieces(plan, partial(_completed, report)), report)
             return self._text_of(await arun(plan, self._performer().aperform))
 
     def _get_prompts(self) -> dict[str, BasePromptTemplate]:
@@ -476,18 +489,20 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         metadata = self._metadata(shown, report)
 
         def done(answer: RobustAnswer) -> None:
-            report.answer = answer
-            if self._supporting_only:
+            if from_conversation(answer):
+                shown.clear()
+                metadata.clear()
+            elif self._supporting_only:
                 shown[:] = supporting_nodes(answer, sources)
                 metadata.update(self._metadata(shown, report))
-            _sent(answer)
+            _completed(report, answer)
 
         return shown, metadata, done
 
     def _whole(
         self, answer: RobustAnswer, nodes: Sequence[NodeWithScore], others: Sequence[NodeWithScore] | None
     ) -> Response | PydanticResponse:
-        _sent(answer)
+        answer_sent(answer)
         report = Report(answer)
         sources = [] if from_conversation(answer) else self._sources(nodes, others, report)
         if self._supporting_only:
@@ -498,7 +513,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         return Response(self._shown(answer), sources, metadata)
 
     def _text_of(self, answer: RobustAnswer) -> BaseModel | str:
-        _sent(answer)
+        answer_sent(answer)
         return structured(answer, self._structure) or AnswerText.of(self._shown(answer), Report(answer))
 
     def _written(self, answer: RobustAnswer) -> str:
@@ -543,20 +558,10 @@ def _llm_of(llm: LLM | TextModel | None) -> LLM:
         raise ValueError("no language model: pass llm=, or set Settings.llm") from error
 
 
-def _sent(answer: RobustAnswer) -> None:
-    """Tell whoever listens to LlamaIndex's events."""
-    _dispatcher.event(RobustAnswerEvent(report=answer.to_dict()))
-
-
-@contextmanager
-def _failures_sent() -> Iterator[None]:
-    """Tell them of what failed, too, as far as there is a report; the error carries it as `robustness`."""
-    try:
-        yield
-    except ModelError as error:
-        if error.robustness is not None:
-            _dispatcher.event(RobustAnswerEvent(report=error.robustness.to_dict(), error=printable(str(error), 500)))
-        raise
+def _completed(report: Report, answer: RobustAnswer) -> None:
+    """What becomes of a streamed answer when its last piece is out."""
+    report.answer = answer
+    answer_sent(answer)
 
 
 def _text(query: QueryType) -> str:

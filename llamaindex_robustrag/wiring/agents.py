@@ -15,6 +15,7 @@ from robustrag_integrations.undefended import Finding
 
 AGENT = "an agent"
 WORKFLOW = "a workflow"
+_STEPS = ("_step_config", "__step_config")  # what the decorator of steps leaves, of all versions
 _MACHINERY = frozenset({"_dispatcher", "_runtime", "_serializer"})  # shared by all workflows of a process
 
 
@@ -89,9 +90,8 @@ def workflow(walk: Walk, thing: Workflow, place: Place) -> Steps:
         if code is None:
             yield Visit(value, step)
         else:
-            yield Visit(
-                with_self(code, thing), Place(step.path, WORKFLOW, step.compares, hasattr(code, "_step_config"))
-            )
+            entry = any(name in code.__dict__ for name in _STEPS)
+            yield Visit(with_self(code, thing), Place(step.path, WORKFLOW, step.compares, entry))
 
 
 def unknown(walk: Walk, thing: object, place: Place) -> Steps:

@@ -17,15 +17,18 @@ class Bound:
     Attributes:
         function: the function.
         given: arguments by parameter name, `self` among them; defaults included.
+        result: where all that becomes of its result is known, and no text of it is read: the methods that write to it;
+            None where its result may be read.
     """
 
     function: FunctionType
     given: Mapping[str, object] = field(default_factory=dict)
+    result: frozenset[str] | None = None
 
     @property
     def key(self) -> tuple[object, ...]:
         """The same for the same function with the same arguments."""
-        return (id(self.function), *sorted((name, id(value)) for name, value in self.given.items()))
+        return (id(self.function), self.result, *sorted((name, id(value)) for name, value in self.given.items()))
 
 
 def bound_of(thing: object) -> Bound | None:

@@ -27,6 +27,7 @@ class Destinations:
         value_of: what an expression is before the function runs, as far as that is known; None if it is not.
         takes: whether a call's argument is bound to a parameter of a function that is looked into by itself.
         robust: whether something is a class of this project that isolates what it is given, or makes such a thing.
+        result: the `result` of the function's `Bound`.
     """
 
     def __init__(
@@ -35,12 +36,15 @@ class Destinations:
         value_of: Callable[[ast.AST], Any],
         takes: Callable[[ast.Call, ast.AST], bool],
         robust: Callable[[object], bool],
+        result: frozenset[str] | None,
     ) -> None:
         self._source = source
         self._value_of = value_of
         self._takes = takes
         self._robust = robust
+        self._result = result
         self._followed: set[str] = set()
+        self._writing: set[str] = set()
 
     def of(self, node: ast.AST, kind: type | None, attribute: str = "") -> Destination:
         """Where an expression goes.
@@ -50,10 +54,20 @@ class Destinations:
             kind: the class of the source that it starts from; None if only LlamaIndex knows.
             attribute: the last attribute that the expression reads.
         """
+        self._followed.clear()
+        self._writing.clear()
+        return self._of(node, kind, attribute)
+
+    def writing(self, node: ast.AST) -> frozenset[str] | None:
+        """The methods that write to what an expression gives, where no text of it is read; None where it may be."""
+        return frozenset(self._writing) if self.of(node, None) == "written" else None
+
+    def _of(self, node: ast.AST, kind: type | None, attribute: str = "") -> Destination:
         while (parent := self._source.parents.get(node)) is not None:
             if isinstance(parent, ast.Attribute):
                 attribute = parent.attr
                 if writes_only(kind, attribute):
+                    self._writing.add(attribute)
                     return "written"
             elif isinstance(parent, ast.Call) and parent.func is node:
                 if attribute in ENGINE_MAKERS and self._is_robust_engine(parent):
@@ -69,14 +83,29 @@ class Destinations:
                 return "written" if self._counts(parent) else "read"
             elif isinstance(parent, ast.IfExp) and parent.test is not node:
                 pass
-            elif isinstance(parent, (ast.Expr, ast.Compare, ast.Assert)) or _tests(parent, node):
+            elif isinstance(parent, (ast.Expr, ast.Compare)) or _tests(parent, node):
                 return "written"
             elif isinstance(parent, (ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.withitem)):
                 return self._variable(parent, node, kind)
+            elif isinstance(parent, ast.Return) and not self._is_inner(parent):
+                return self._returned(kind)
             else:
                 return "read"
             node = parent
-        return "read"
+        return self._returned(kind) if isinstance(node, ast.expr) else "read"  # a lambda's body
+
+    def _returned(self, kind: type | None) -> Destination:
+        if self._result is None or not all(writes_only(kind, method) for method in self._result):
+            return "read"
+        self._writing |= self._result
+        return "written"
+
+    def _is_inner(self, node: ast.AST | None) -> bool:
+        """Whether a statement is a function's that is written inside of this one."""
+        while (node := self._source.parents.get(node) if node is not None else None) is not None:
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                return True
+        return False
 
     def _argument(self, call: ast.Call, node: ast.AST) -> Destination | None:
         """Where an argument of a call goes; None if the call's result holds it."""
@@ -107,9 +136,9 @@ class Destinations:
                 return "read"
             if target.id not in self._followed:
                 self._followed.add(target.id)
-                found += [self.of(load, kind) for load in self._source.loads(target.id)]
+                found += [self._of(load, kind) for load in self._source.loads(target.id)]
         if isinstance(assignment, ast.NamedExpr):
-            found.append(self.of(assignment, kind))
+            found.append(self._of(assignment, kind))
         order: tuple[Destination, ...] = ("read", "isolated", "passed")
         return next((one for one in order if one in found), "written")
 
@@ -137,7 +166,7 @@ def _makes(owner: object) -> bool:
 
 
 def _tests(parent: ast.AST, node: ast.AST) -> bool:
-    if isinstance(parent, (ast.If, ast.While, ast.IfExp)):
+    if isinstance(parent, (ast.If, ast.While, ast.IfExp, ast.Assert)):
         return parent.test is node
     return isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.schema import BaseNode
 from pydantic import BaseModel
 
@@ -12,8 +13,8 @@ from llamaindex_robustrag.query_engine import RobustRAGQueryEngine
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer, get_robust_response_synthesizer
 from llamaindex_robustrag.wiring.bound import Bound, bound_of, parameters, with_self
 from llamaindex_robustrag.wiring.holding import held_by, holds_nothing, methods_of
-from llamaindex_robustrag.wiring.identity import function_in, is_a, of_library
-from llamaindex_robustrag.wiring.sources import INNER, READS, is_source, is_source_class
+from llamaindex_robustrag.wiring.identity import changes, function_in, is_a, of_library
+from llamaindex_robustrag.wiring.sources import INNER, READS, is_source, is_source_class, writes_only
 from llamaindex_robustrag.wiring.uses import Unseen, Use, cells, uses_of
 from llamaindex_robustrag.wiring.walk import ENGINE, Place, Steps, Visit, Walk
 from robustrag_integrations.undefended import Finding
@@ -84,6 +85,8 @@ def _flat(annotation: Any, depth: int = 0) -> list[object]:
 def _function(walk: Walk, bound: Bound, place: Place) -> Steps:
     function = bound.function
     yield from (Visit(value, place.at(f".{name}")) for name, value in function.__dict__.items())
+    if _only_writes(bound):
+        return
     if of_library(function.__code__):
         yield from (Visit(value, place.at(f":{name}")) for name, value in [*cells(function), *bound.given.items()])
         return
@@ -96,6 +99,14 @@ def _function(walk: Walk, bound: Bound, place: Place) -> Steps:
     if place.reader and unseen and not known:
         first = unseen[0]
         yield exposed(function.__qualname__[-80:], place.at(f":{first.name}"), f"{first.why}, so it cannot be checked")
+
+
+def _only_writes(bound: Bound) -> bool:
+    """Whether it is a method of LlamaIndex that puts texts in, and nobody reads what it returns."""
+    owner = bound.given.get("self")
+    if is_a(owner, IngestionPipeline):
+        return bound.result is not None and not changes(owner, IngestionPipeline)
+    return is_source(owner) and writes_only(type(owner), bound.function.__name__)
 
 
 def _use(walk: Walk, use: Use, place: Place) -> Steps:

@@ -13,6 +13,7 @@ from logging import Logger
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
+import numpy
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.callbacks.base import CallbackManager
 from llama_index.core.callbacks.base_handler import BaseCallbackHandler
@@ -59,13 +60,16 @@ def holds_nothing(thing: object) -> bool:
 def held_by(thing: Any) -> Iterator[tuple[str, object]]:
     """What an object that is neither a function nor a class holds, with how to get there."""
     if is_a(thing, dict):
-        for key, value in dict.items(thing):
+        for key, value in list(dict.items(thing)):  # the program may change it while it is looked at
             name = repr(key) if type(key) in (str, int) else type(key).__name__
             yield f"[{name:.60}]", value
             yield f"[{name:.60}]", key
     elif is_a(thing, _LISTS):
         base: Any = next(kind for kind in _LISTS if is_a(thing, kind))
-        yield from ((f"[{at}]", value) for at, value in enumerate(base.__iter__(thing)))
+        yield from ((f"[{at}]", value) for at, value in enumerate(list(base.__iter__(thing))))
+    elif is_a(thing, numpy.ndarray):
+        if thing.dtype.hasobject:
+            yield from ((f"[{at}]", value) for at, value in enumerate(numpy.ndarray.flatten(thing).tolist()))
     elif is_a(thing, weakref.ref):
         yield "()", weakref.ref.__call__(thing)
     elif is_a(thing, ContextVar):

@@ -49,14 +49,13 @@ from llama_index.core.retrievers import (
 )
 
 from llamaindex_robustrag.diverse import DiverseRetriever
-from llamaindex_robustrag.wiring.identity import changes, is_named
+from llamaindex_robustrag.wiring.identity import changes, is_named, is_trusted
 from llamaindex_robustrag.wiring.walk import Place, Steps, Walk
 from robustrag_integrations.undefended import Finding
 
 # They give each document's nodes as they are, and no document decides about another's.
 APART: tuple[type, ...] = (
     AutoMergingRetriever,
-    DiverseRetriever,
     DocumentSummaryIndexEmbeddingRetriever,
     EmptyIndexRetriever,
     KeywordTableGPTRetriever,
@@ -112,6 +111,23 @@ _INSIDE = (
 def apart(walk: Walk, thing: BaseRetriever, place: Place) -> Steps:
     """What it asks: other retrievers, and engines, whose answers become nodes."""
     yield from walk.parts(thing, place, *_INSIDE)
+
+
+def diverse(walk: Walk, thing: DiverseRetriever, place: Place) -> Steps:
+    """What it asks: a retriever, or functions of the user's."""
+    for name in ("_fetch", "_afetch"):
+        function = getattr(thing, name, None)
+        if function is not None and not is_trusted(function, walk.trusted):
+            yield Finding(
+                "unknown-retriever",
+                f"{place.path}.{name}",
+                type(thing).__name__,
+                f"whether what {name[1:]}= finds comes from one document each, and whether a model read several to "
+                "choose, is not known",
+                "if each node comes from one document, keeps its SOURCE and is chosen by itself, pass that function "
+                "in trusted=[...]",
+            )
+    yield from apart(walk, thing, place)
 
 
 def joint(walk: Walk, thing: BaseRetriever, place: Place) -> Steps:

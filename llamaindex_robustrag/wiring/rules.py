@@ -39,6 +39,7 @@ from llamaindex_robustrag.chat_engines import (
     RobustCondensePlusContextChatEngine,
     RobustContextChatEngine,
 )
+from llamaindex_robustrag.diverse import DiverseRetriever
 from llamaindex_robustrag.query_engine import RobustRAGQueryEngine
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer
 from llamaindex_robustrag.wiring import agents, engines, retrievers
@@ -88,6 +89,7 @@ RULES: dict[type, Rule] = {
     ReActAgent: agents.agent,
     CodeActAgent: agents.agent,
     AgentWorkflow: agents.agent,
+    DiverseRetriever: retrievers.diverse,
     **dict.fromkeys(retrievers.APART, retrievers.apart),
     **dict.fromkeys(retrievers.INDEXES, agents.nothing),
 }

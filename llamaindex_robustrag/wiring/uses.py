@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import functools
 import gc
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.machinery import PathFinder
 from importlib.util import resolve_name
 from types import FunctionType, ModuleType
@@ -21,6 +22,7 @@ from llamaindex_robustrag.wiring.sources import READS, is_source, is_source_clas
 _MISSING = object()
 _SEES_ALL = ("eval", "exec", "globals", "locals", "vars")
 _ASKS = frozenset({"query", "aquery", "chat", "achat", "stream_chat", "astream_chat"})
+_CACHED = type(functools.cache(lambda: None))
 _SITES = ("site-packages", "dist-packages")
 
 
@@ -114,7 +116,7 @@ class _Reading:
         for node in source.nodes():
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 self._import(node)
-        self._destinations = Destinations(source, self._value_of, self._takes, robust)
+        self._destinations = Destinations(source, self._value_of, self._takes, robust, bound.result)
 
     def uses(self) -> Iterator[Use | Unseen]:
         yield from self._unseen
@@ -124,7 +126,7 @@ class _Reading:
 
     def _use(self, name: ast.Name) -> Iterator[Use | Unseen]:
         value = self._known.get(name.id, _MISSING)
-        value, node, rest = self._follow(value, name)
+        value, held, node, rest = self._follow(value, name)
         shown = ast.unparse(node)[:80]
         if value is _MISSING or value is None:
             yield from self._unknown(name, node, rest, shown)
@@ -137,11 +139,15 @@ class _Reading:
             first = self._first_attribute(name, node)
             yield Use(shown, value, rest, self._destinations.of(first, kind))
         else:
-            call = self._source.parents.get(node)
+            result = self._destinations.writing(held)
+            if type(value) is _CACHED and result is not None:
+                value = value.__wrapped__
             function = bound_of(value)
-            if function is not None and not rest:
-                called = isinstance(call, ast.Call) and call.func is node
-                value = self._called(function, cast(ast.Call, call)) if called else function
+            if function is not None and (not rest or is_a(value, Bound)):
+                call = self._source.parents.get(held)
+                called = isinstance(call, ast.Call) and call.func is held
+                made = self._called(function, cast(ast.Call, call)) if called else function
+                value = replace(made, result=result)
             yield Use(shown, value, rest, self._goes(node, rest))
 
     def _goes(self, node: ast.AST, rest: tuple[str, ...]) -> Destination:
@@ -181,9 +187,10 @@ class _Reading:
             found = attribute
         return found
 
-    def _follow(self, value: Any, node: ast.AST) -> tuple[Any, ast.AST, tuple[str, ...]]:
-        """The last object that is known of a chain of attributes, the whole chain, and what is left of it."""
+    def _follow(self, value: Any, node: ast.AST) -> tuple[Any, ast.AST, ast.AST, tuple[str, ...]]:
+        """The last object that is known of a chain of attributes, its expression, the chain, and the rest of it."""
         rest: list[str] = []
+        held = node
         while (parent := self._source.parents.get(node)) is not None and _is_attribute(parent, node):
             found = None
             if not rest and value is not _MISSING and value is not None and not self._stops(value):
@@ -193,9 +200,9 @@ class _Reading:
             if found is None:
                 rest.append(_attribute_of(parent))
             else:
-                value = found
+                value, held = found, parent
             node = parent
-        return value, node, tuple(rest)
+        return value, held, node, tuple(rest)
 
     def _value_of(self, node: ast.AST) -> Any:
         """What an expression is, if that is known."""

@@ -8,8 +8,13 @@ import pytest
 from llama_index.core.schema import NodeWithScore
 from pydantic import BaseModel
 
-from llamaindex_robustrag import RobustRAGSynthesizer, supporting_nodes
-from tests.llamaindex.fakes import QUESTION, FactReader, nodes_of, truthful
+from llamaindex_robustrag import (
+    RobustCondensePlusContextChatEngine,
+    RobustContextChatEngine,
+    RobustRAGSynthesizer,
+    supporting_nodes,
+)
+from tests.llamaindex.fakes import QUESTION, FactReader, index_of, nodes_of, truthful
 
 
 def poisoned_nodes() -> list[NodeWithScore]:
@@ -44,6 +49,22 @@ def test_a_stream_shows_no_node_before_its_answer_is_complete(llm: FactReader) -
     assert list(response.metadata) == []
     assert "".join(response.response_gen) == "Paris"
     assert len(response.source_nodes) == len(poisoned_nodes()) - 1
+
+
+@pytest.mark.parametrize("engine_class", [RobustContextChatEngine, RobustCondensePlusContextChatEngine])
+async def test_chat_engines_show_supporting_nodes_alone(engine_class: Any, llm: FactReader) -> None:
+    retriever = index_of(["The capital of France is Rome.", *truthful()]).as_retriever(similarity_top_k=7)
+    engine = engine_class.from_defaults(retriever, llm=llm, supporting_only=True)
+    replies = [engine.chat(QUESTION), await engine.achat(QUESTION)]
+    streamed = [engine.stream_chat(QUESTION), await engine.astream_chat(QUESTION)]
+    list(streamed[0].response_gen)
+    [piece async for piece in streamed[1].async_response_gen()]
+    for reply in (*replies, *streamed):
+        assert len(reply.source_nodes) == 6
+        assert not any("Rome" in node.text for node in reply.source_nodes)
+        [retrieved, _] = reply.sources
+        assert retrieved.raw_output == reply.source_nodes
+        assert "Rome" not in retrieved.content
 
 
 async def test_markers_are_the_same_in_every_way_of_asking(llm: FactReader) -> None:

@@ -56,8 +56,7 @@ async def test_a_greeting_is_returned_without_documents_and_says_so(engine_class
     assert answer.spending.calls == answer.model_calls == 3
     assert not any("falls" in prompt for prompt in llm.seen[2:])
     assert [m.content for m in engine.chat_history] == ["Hello there", text]
-    if not method.endswith("stream_chat"):
-        assert reply.source_nodes == []
+    assert reply.source_nodes == []
 
 
 @pytest.mark.parametrize("method", METHODS)

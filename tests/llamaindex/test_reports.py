@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from llama_index.core import VectorStoreIndex
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActAgent
-from llama_index.core.base.llms.types import ChatMessage, ChatResponse, LLMMetadata
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse, LLMMetadata
 from llama_index.core.base.response.schema import Response
 from llama_index.core.bridge.pydantic import BaseModel, PrivateAttr
 from llama_index.core.chat_engine import CondenseQuestionChatEngine
@@ -106,6 +106,17 @@ async def test_routers_keep_it(
         assert len(found) == len(ways) + (summarized and len(ways) > 1)
         assert {len(a.groups) for a in found} <= {4, 2}
         assert sum(len(a.groups) == 4 for a in found) == len(ways)
+
+
+async def test_routers_keep_that_of_a_streaming_summarizer(engine: RobustRAGQueryEngine, llm: FactReader) -> None:
+    tools = [tool(engine, "a"), tool(engine, "b")]
+    router = RouterQueryEngine(Chosen(0, 1), tools, llm=llm, summarizer=RobustRAGSynthesizer(llm, streaming=True))  # type: ignore[arg-type]
+    response = router.query(QUESTION)
+    said = "".join(response.response_gen)
+    assert [a.text for a in robust_answers(response)] == [said, "Paris", "Paris"]
+    response = await router.aquery(QUESTION)
+    said = "".join([piece async for piece in response.response_gen])
+    assert [a.text for a in robust_answers(response)] == [said, "Paris", "Paris"]
 
 
 async def test_sub_questions_keep_it(engine: RobustRAGQueryEngine, llm: FactReader) -> None:
@@ -281,6 +292,26 @@ def test_a_final_call_that_fails_while_it_streams_carries_the_report(sent: list[
         list(synthesizer.synthesize(QUESTION, nodes_of(truthful(3))).response_gen)
     assert [group.response for group in raised.value.robustness.groups] == ["Paris"] * 3
     assert len(answers_in(sent)) == 1
+
+
+class Breaks(FactReader):
+    """Streams a piece, and then no more."""
+
+    def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
+        yield CompletionResponse(text="Par", delta="Par")
+        raise ConnectionError("cut")
+
+
+async def test_a_stream_that_breaks_is_sent_and_carried(sent: list[Any]) -> None:
+    synthesizer = RobustRAGSynthesizer(Breaks(), attempts=1, streaming=True)
+    pieces = synthesizer.synthesize(QUESTION, nodes_of(truthful(3))).response_gen
+    assert next(pieces) == "Par"
+    with pytest.raises(ModelError):
+        list(pieces)
+    response = await synthesizer.asynthesize(QUESTION, nodes_of(truthful(3)))
+    with pytest.raises(ModelError):
+        [piece async for piece in response.response_gen]
+    assert ["cut" in (event.error or "") for event in answers_in(sent)] == [True, True]
 
 
 def test_what_holds_no_answer_gives_none() -> None:

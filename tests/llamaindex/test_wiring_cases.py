@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
+import importlib
 import sys
 import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
+import numpy
 import pytest
 from llama_index.core import (
     Document,
@@ -20,6 +25,7 @@ from llama_index.core import (
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.bridge.pydantic import BaseModel
+from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.postprocessor import LongContextReorder, SimilarityPostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine, RouterQueryEngine, ToolRetrieverRouterQueryEngine
 from llama_index.core.retrievers import QueryFusionRetriever, TransformRetriever, VectorIndexRetriever
@@ -31,11 +37,13 @@ from llama_index.core.tools.tool_spec.load_and_search.base import LoadAndSearchT
 from llama_index.core.workflow import Context, Event, StartEvent, StopEvent, Workflow, step
 
 from llamaindex_robustrag import (
+    DiverseRetriever,
     RobustContextChatEngine,
     RobustRAGQueryEngine,
     RobustRAGSynthesizer,
     find_undefended,
 )
+from llamaindex_robustrag.wiring.holding import held_by
 from tests.llamaindex.fakes import FactReader, WordEmbedding, index_of, truthful
 
 resource = pytest.importorskip("llama_index.core.workflow.resource")
@@ -94,6 +102,14 @@ class ByDeclaredEvent(Workflow):
         return StopEvent(result=hand_on(event))
 
 
+class ByGetattr(Workflow):
+    @step
+    async def answer(self, event: StartEvent) -> StopEvent:
+        retriever = getattr(event, "retriever", None)
+        nodes = retriever.retrieve("?")  # type: ignore[union-attr]
+        return StopEvent(result=nodes)
+
+
 def hand_on(event: Any) -> str:
     return str(event)
 
@@ -130,7 +146,9 @@ class ByHelper(Workflow):
         return RETRIEVER.retrieve(question)
 
 
-@pytest.mark.parametrize("workflow", [ByGlobal, ByEvent, ByEventEngine, ByDeclaredEvent, ByResource, ByState, ByHelper])
+@pytest.mark.parametrize(
+    "workflow", [ByGlobal, ByEvent, ByEventEngine, ByGetattr, ByDeclaredEvent, ByResource, ByState, ByHelper]
+)
 def test_a_workflow_that_comes_by_documents_is_found(workflow: type[Workflow]) -> None:
     assert "retrieving-workflow" in kinds(workflow())
     assert kinds(workflow(), trusted=[workflow]) == []
@@ -215,6 +233,24 @@ def lists_documents() -> str:
     return str(list(INDEX.docstore.docs.values()))
 
 
+def opens_what_a_helper_gives(question: str) -> str:
+    """Open."""
+    _index().insert(Document(text=question))
+    return str(_index().as_retriever().retrieve(question))
+
+
+def _index() -> VectorStoreIndex:
+    return INDEX
+
+
+ARRAY = numpy.array([[RETRIEVER, None]], dtype=object)
+
+
+def looks_into_an_array(question: str) -> str:
+    """Look."""
+    return str(ARRAY[0][0].retrieve(question))
+
+
 def first_document() -> str:
     """First."""
     found = INDEX.docstore.docs
@@ -233,11 +269,41 @@ def first_document() -> str:
         opens_the_engine_by_name,
         lists_documents,
         first_document,
+        opens_what_a_helper_gives,
+        looks_into_an_array,
     ],
 )
 def test_a_tool_that_comes_by_documents_is_found(function: Callable[..., Any]) -> None:
     assert kinds(FunctionTool.from_defaults(function))
     assert kinds(FunctionTool.from_defaults(function), trusted=[function]) == []
+
+
+def test_what_an_assertion_complains_of_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [
+        "RETRIEVER = None",
+        "def counts(question: str) -> int:",
+        "    nodes = RETRIEVER.retrieve(question)",
+        "    assert len(nodes) > 5",
+        "    return len(nodes)",
+        "def complains(question: str) -> int:",
+        "    nodes = RETRIEVER.retrieve(question)",
+        "    assert len(nodes) > 5, nodes",
+        "    return len(nodes)",
+    ]
+    (tmp_path / "asserting.py").write_text("\n".join(lines))  # pytest rewrites assertions here
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module: Any = importlib.import_module("asserting")
+    module.RETRIEVER = RETRIEVER
+    assert kinds(FunctionTool.from_defaults(module.counts, description="d")) == []
+    assert kinds(FunctionTool.from_defaults(module.complains, description="d")) == ["retrieving-function"]
+
+
+def test_what_grows_while_it_is_looked_at_is_no_failure() -> None:
+    for growing in ({1, 2}, {1: 2}):
+        held = held_by(growing)
+        next(held)
+        growing |= type(growing)([(3, 4)])
+        assert list(held)
 
 
 def inserts(text: str) -> str:
@@ -300,6 +366,43 @@ def inserts_into_one_of_many(text: str) -> str:
 INDEXES = {"main": INDEX}
 
 
+def inserts_into_what_a_helper_gives(text: str) -> str:
+    """Insert."""
+    _index().insert(Document(text=text))
+    return f"{len(_index().docstore.docs)} documents"
+
+
+@functools.cache
+def _index_once() -> VectorStoreIndex:
+    return VectorStoreIndex.from_documents([Document(text="?")])
+
+
+def inserts_into_what_is_loaded_once(text: str) -> str:
+    """Insert."""
+    index = _index_once()
+    index.insert(Document(text=text))
+    return "saved"
+
+
+async def inserts_in_a_thread(text: str) -> str:
+    """Insert."""
+    await asyncio.to_thread(INDEX.insert, Document(text=text))
+    return "saved"
+
+
+PIPELINE = IngestionPipeline(transformations=[], vector_store=INDEX.vector_store)
+
+
+def inserts_by_pipeline(text: str) -> str:
+    """Insert."""
+    return f"{len(PIPELINE.run(documents=[Document(text=text)]))} nodes"
+
+
+def reads_from_the_pipeline(text: str) -> str:
+    """Read."""
+    return str(PIPELINE.run(documents=[Document(text=text)]))
+
+
 def counts_matches(question: str) -> str:
     """Count."""
     return f"{len(RETRIEVER.retrieve(question))} nodes"
@@ -325,6 +428,20 @@ class Notes:
     def _clean(self, text: str) -> str:
         return text.strip()
 
+    @property
+    def index(self) -> VectorStoreIndex:
+        """The index."""
+        return self._index
+
+    def add_to_property(self, text: str) -> str:
+        """Add."""
+        self.index.insert(Document(text=text))
+        return "saved"
+
+    def read_from_property(self, question: str) -> str:
+        """Read."""
+        return str(self.index.as_retriever().retrieve(question))
+
     def read(self, question: str) -> str:
         """Read."""
         return str(self._index.as_retriever().retrieve(question))
@@ -343,7 +460,13 @@ class Notes:
         counts_matches,
         counts_in_a_loop,
         inserts_into_one_of_many,
+        inserts_into_what_a_helper_gives,
+        inserts_into_what_is_loaded_once,
+        inserts_in_a_thread,
+        inserts_by_pipeline,
+        INDEX.insert,
         Notes(INDEX).add,
+        Notes(INDEX).add_to_property,
         lambda text: INDEX.insert(Document(text=text)),
     ],
 )
@@ -352,7 +475,8 @@ def test_a_tool_that_only_inserts_or_counts_is_no_alarm(function: Callable[..., 
 
 
 def test_the_method_that_reads_is_found_beside_the_one_that_only_adds() -> None:
-    assert kinds(FunctionTool.from_defaults(Notes(INDEX).read)) == ["retrieving-function"]
+    for function in (Notes(INDEX).read, Notes(INDEX).read_from_property, reads_from_the_pipeline):
+        assert "retrieving-function" in kinds(FunctionTool.from_defaults(function))
 
 
 def test_an_index_whose_insert_was_redefined_may_give_texts_back() -> None:
@@ -362,11 +486,19 @@ def test_an_index_whose_insert_was_redefined_may_give_texts_back() -> None:
 
     index = Talking.from_documents([Document(text="?")], embed_model=WordEmbedding())
 
+    def given() -> Any:
+        return index
+
+    def saves_by_helper(text: str) -> str:
+        """Save."""
+        return str(given().insert(Document(text=text)))
+
     def saves(text: str) -> str:
         """Save."""
         return str(index.insert(Document(text=text)))
 
     assert kinds(FunctionTool.from_defaults(saves)) == ["retrieving-function"]
+    assert kinds(FunctionTool.from_defaults(saves_by_helper)) == ["retrieving-function"]
 
 
 def test_tools_that_load_and_search_by_themselves_are_found() -> None:
@@ -421,7 +553,7 @@ def test_retrievers_that_merge_or_read_documents_together_are_found() -> None:
         assert kinds(robust(retriever)) == ["joint-retriever"], type(retriever)
         assert kinds(robust(TransformRetriever(retriever, None))) == ["joint-retriever"]
         assert kinds(RobustContextChatEngine.from_defaults(retriever, llm=FactReader())) == ["joint-retriever"]
-    keywords = KeywordTableIndex.from_documents([Document(text="A text.")], llm=FactReader())
+    keywords = KeywordTableIndex([], llm=FactReader())  # with documents it may load a list of words
     for retriever in (summary.as_retriever(), keywords.as_retriever(), RETRIEVER):
         assert kinds(robust(retriever)) == []
     fused = QueryFusionRetriever([RETRIEVER, tree.as_retriever(retriever_mode="root")], llm=FactReader())
@@ -447,6 +579,15 @@ def test_a_retriever_of_ones_own_is_reported_until_it_is_trusted() -> None:
     assert kinds(robust(changed)) == ["overridden"]
     assert kinds(robust(changed), trusted=[Changed]) == []
     assert kinds(robust(Renamed(INDEX))) == []
+
+
+def test_a_function_that_fetches_is_reported_until_it_is_trusted() -> None:
+    def fetch(query: QueryBundle, k: int) -> list[NodeWithScore]:
+        return INDEX.as_retriever(similarity_top_k=k).retrieve(query)
+
+    assert kinds(robust(DiverseRetriever(fetch=fetch))) == ["unknown-retriever"]
+    assert kinds(robust(DiverseRetriever(fetch=fetch)), trusted=[fetch]) == []
+    assert kinds(robust(DiverseRetriever(RETRIEVER))) == []
 
 
 def test_engines_behind_index_nodes_are_found() -> None:
