@@ -7,9 +7,9 @@ apart but earn no radius.
 
 from __future__ import annotations
 
-import dataclasses
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence, Set, ValuesView
+from types import ModuleType
 from typing import Any
 
 from langchain_core.documents import Document
@@ -122,17 +122,24 @@ def _parts(value: Any) -> Iterator[Any]:
 
 
 def _inside(part: Any) -> list[Any]:
-    if isinstance(part, Mapping):
-        return list(part.values())
-    if isinstance(part, (list, tuple, set, frozenset)):
+    if isinstance(part, (Mapping, ValuesView)):
+        return list(part.values() if isinstance(part, Mapping) else part)
+    if isinstance(part, (Sequence, Set)) and not isinstance(part, (str, bytes, bytearray, range, memoryview)):
         return list(part)
     if isinstance(part, BaseMessage):
         return [part.content, getattr(part, "artifact", None)]
+    return list(_fields(part).values())
+
+
+def _fields(part: Any) -> dict[str, Any]:
+    """What an object holds; nothing for functions, classes and modules, which LangChain makes no text of."""
     if isinstance(part, BaseModel):
-        return [getattr(part, name, None) for name in type(part).model_fields]
-    if dataclasses.is_dataclass(part) and not isinstance(part, type):
-        return [getattr(part, f.name, None) for f in dataclasses.fields(part)]
-    return []
+        return {name: getattr(part, name, None) for name in type(part).model_fields}
+    if isinstance(part, (type, ModuleType)) or callable(part):
+        return {}
+    slots = [vars(cls).get("__slots__", ()) for cls in type(part).__mro__ if cls.__module__ != "builtins"]
+    names = [name for names in slots for name in ([names] if isinstance(names, str) else names)]
+    return {**{name: getattr(part, name, None) for name in names}, **getattr(part, "__dict__", {})}
 
 
 def _document(part: Any) -> Document | None:
@@ -140,7 +147,8 @@ def _document(part: Any) -> Document | None:
     if isinstance(part, Document):
         return part
     if not isinstance(part, Mapping):
-        return None
+        fields = {} if isinstance(part, (str, list, tuple)) else _fields(part)
+        return _document(fields) if isinstance(fields.get("page_content"), str) else None
     if isinstance(part.get("page_content"), str):
         metadata = part.get("metadata")
         return Document(part["page_content"], metadata=dict(metadata) if isinstance(metadata, Mapping) else {})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import UserList, deque
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -51,6 +52,30 @@ class Hits(BaseModel):
     hits: list[Document]
 
 
+class Plain:
+    """A class of the program's own; LangChain shows its repr to the agent."""
+
+    def __init__(self, hits: Any) -> None:
+        self.hits = hits
+
+    def __repr__(self) -> str:
+        return str(self.hits)
+
+    def __iter__(self) -> Any:
+        return iter(self.hits)
+
+
+class Slots:
+    __slots__ = ("page_content", "score")
+
+    def __init__(self, page_content: str) -> None:
+        self.page_content = page_content
+        self.score = 0.5
+
+    def __str__(self) -> str:
+        return self.page_content
+
+
 def block(document: Document) -> dict[str, Any]:
     return {
         "type": "search_result",
@@ -78,6 +103,11 @@ OBJECTS: dict[str, Any] = {
     "dicts": [as_dict(d) for d in DOCUMENTS],
     "dataclasses": [Page(d, 0.5) for d in DOCUMENTS],
     "pydantic": Hits(hits=DOCUMENTS),
+    "plain objects": Plain([Plain(d) for d in DOCUMENTS]),
+    "documents of another kind": [Slots(d.page_content) for d in DOCUMENTS],
+    "deque": deque(DOCUMENTS),
+    "user list": UserList(DOCUMENTS),
+    "values": dict(enumerate(DOCUMENTS)).values(),
     "search results": [block(d) for d in DOCUMENTS],
     "document blocks": [anthropic_document(d) for d in DOCUMENTS],
 }
