@@ -41,6 +41,7 @@ from langchain_robustrag.wiring.kinds import (
     loaded,
     reads_queries_alone,
 )
+from langchain_robustrag.wiring.server_tools import server_tools
 from langchain_robustrag.wiring.words import all_words
 from robustrag_integrations.undefended import Finding
 
@@ -99,6 +100,19 @@ class Walk:
         """Add a finding, once per place and kind."""
         if not any((f.kind, f.path) == (kind, path) for f in self.found):
             self.found.append(Finding(kind, path, type(thing).__name__, problem, fix))
+
+    def given_tools(self, tools: Any, path: str) -> None:
+        """Report those of a model's tools that its provider runs."""
+        for at, spec, name in server_tools(tools):
+            if not self.trusted(spec):
+                self.report(
+                    "server-tool",
+                    f"{path}.tools[{at}]",
+                    spec,
+                    f"what the provider's own tool {name!r:.60} finds is shown to the model as it is",
+                    "retrieve with create_robust_retriever_tool; if nobody else writes what it finds, pass this dict "
+                    "in trusted=",
+                )
 
     def apart(self) -> Walk:
         """A walk of its own, whose findings are not reported."""
@@ -237,6 +251,7 @@ def _pick(walk: Walk, thing: RunnablePick, given: Flow, path: str) -> Flow:
 
 
 def _bound(walk: Walk, thing: Any, given: Flow, path: str) -> Flow:
+    walk.given_tools((getattr(thing, "kwargs", None) or {}).get("tools"), path)
     return walk.flow(thing.bound, given, path)
 
 

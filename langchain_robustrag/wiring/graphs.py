@@ -16,6 +16,7 @@ from langchain_robustrag.runnable import RobustDocuments
 from langchain_robustrag.wiring.flows import CLEAN, Flow, Walk
 from langchain_robustrag.wiring.holdings import reach
 from langchain_robustrag.wiring.kinds import CALLABLE_NODES, is_ours, is_source, loaded
+from langchain_robustrag.wiring.server_tools import lists_held
 from langchain_robustrag.wiring.tools import is_tool_node, tool_node_flow
 from langchain_robustrag.wiring.words import all_words
 
@@ -48,19 +49,38 @@ def graph_flow(walk: Walk, graph: Any, given: Flow, path: str) -> Flow:
     channels = frozenset(name for name in builder.channels if not name.startswith(("__", "branch:")))
     state = dict(given.keys) if not given.whole else dict.fromkeys(channels, given.whole)
     shown = frozenset(_of_documents(builder))
+    for name, node in nodes.items():
+        _report_provider_tools(walk, node, f"{path}.nodes[{name!r}]")
+    sent: dict[str, str] = {}
     for _ in range(len(nodes) + 1):
-        before = dict(state)
+        before = (dict(state), dict(sent))
         for name, node in nodes.items():
-            now = Flow(keys=dict(state), clean=channels - state.keys())
+            now = Flow(sent.get(name, ""), dict(state), channels - state.keys())
             for key, source in _written(walk, node, now, channels, shown, f"{path}.nodes[{name!r}]").items():
                 state.setdefault(key, source)
-        if state == before:
+        now = Flow(keys=dict(state), clean=channels - state.keys())
+        sent |= _sent(walk, builder, now, list(nodes), path)
+        if (state, sent) == before:
             break
-    now = Flow(keys=dict(state), clean=channels - state.keys())
+    return now
+
+
+def _sent(walk: Walk, builder: Any, now: Flow, nodes: list[str], path: str) -> dict[str, str]:
+    """Look at what chooses the next node, and give the nodes that it sends retrieved text to with `Send`."""
+    sent: dict[str, str] = {}
     for name, branches in getattr(builder, "branches", {}).items():
         for branch in branches.values():
-            walk.flow(branch.path, now, f"{path}.branches[{name!r}]")
-    return now
+            found = walk.flow(branch.path, now, f"{path}.branches[{name!r}]")
+            names, words = all_words(next(iter(_functions(branch.path)), None))
+            if found.source and "Send" in names:
+                sent |= dict.fromkeys([n for n in nodes if n in words] or nodes, found.source)
+    return sent
+
+
+def _report_provider_tools(walk: Walk, node: Any, path: str) -> None:
+    if is_callable_node(node) and not walk.trusted(node):
+        for tools in (held for function in _functions(node) for held in lists_held(function)):
+            walk.given_tools(tools, path)
 
 
 def _written(

@@ -52,6 +52,7 @@ from langchain_classic.chains import RetrievalQA, create_history_aware_retriever
 from langchain_classic.chains.combine_documents import create_stuff_documents_chain
 from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.types import Send
 
 from langchain_robustrag.classic import RobustDocumentsChain
 from langchain_robustrag.middleware import RobustRetrievalMiddleware
@@ -356,6 +357,34 @@ def test_what_passes_the_middleware_is_listed_before_and_after_it_passed() -> No
     assert len(find_undefended(agent)) == 2
 
 
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"type": "web_search_20250305", "name": "web_search", "max_uses": 3},
+        {"type": "file_search", "vector_store_ids": ["v"]},
+        {"google_search": {}},
+    ],
+    ids=["anthropic", "openai", "gemini"],
+)
+def test_tools_that_the_provider_runs_are_listed(spec: dict[str, Any]) -> None:
+    middleware: Any = RobustRetrievalMiddleware(LLM, strict=True)
+    bound = LLM.bind(tools=[spec])
+    programs: list[Any] = [
+        create_agent(GullibleAgent(), [spec]),
+        create_agent(GullibleAgent(), [ROBUST_SEARCH, spec], middleware=[middleware]),
+        CONDENSE | bound,
+        create_robust_documents_chain(bound, PROMPT),
+    ]
+    for program in programs:
+        assert [f.kind for f in find_undefended(program)] == ["server-tool"]
+        assert_defended(program, trusted=[spec])
+
+
+def test_tools_that_the_program_runs_are_no_server_tools() -> None:
+    own = [{"type": "function", "function": {"name": "add"}}, {"name": "add", "input_schema": {"type": "object"}}]
+    assert_defended(CONDENSE | LLM.bind(tools=own))
+
+
 def test_trust_is_by_identity() -> None:
     agent = create_agent(GullibleAgent(), [text_search])
     assert_defended(agent, trusted=[text_search])
@@ -447,6 +476,18 @@ def graded(state: State) -> str:
     return str(LLM.invoke(joined(state["context"])).content)
 
 
+def sent_to(node: Any) -> Any:
+    """Each document is sent to a node by itself."""
+    builder = StateGraph(State)
+    builder.add_node("rewrite", rewrite)
+    builder.add_node("each", node)
+    builder.add_edge(START, "rewrite")
+    builder.add_conditional_edges(
+        "rewrite", lambda state: [Send("each", {"context": [d], "input": ""}) for d in RETRIEVER.invoke("q")], ["each"]
+    )
+    return builder.compile()
+
+
 def conditional() -> Any:
     builder = StateGraph(State)
     builder.add_node("retrieve", retrieve)
@@ -476,6 +517,7 @@ RAW_GRAPHS: dict[str, Any] = {
     "beside ours": graph_of(robustly=robustly, generate=generate),
     "grader": conditional().compile(),
     "not compiled": conditional(),
+    "sent": sent_to(generate),
     "inside": graph_of(inner=graph_of(retrieve=retrieve, generate=generate)),
     "across": graph_of(retrieve=retrieve, inner=graph_of(generate=generate)),
     "functional": functional,
@@ -483,6 +525,7 @@ RAW_GRAPHS: dict[str, Any] = {
 }
 CLEAN_GRAPHS: dict[str, Any] = {
     "robust node": graph_of(rewrite=rewrite, retrieve=retrieve, generate=create_robust_node(LLM)),
+    "sent to ours": sent_to(create_robust_node(LLM)),
     "ours in a function": graph_of(rewrite=rewrite, robustly=robustly, polish=polish),
     "polished": graph_of(retrieve=retrieve, generate=create_robust_node(LLM), polish=polish),
     "agent inside": graph_of(agent=create_agent(GullibleAgent(), FINE_TOOLS)),
