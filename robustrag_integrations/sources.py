@@ -178,7 +178,7 @@ def few_sources_warning(groups: Sequence[PassageGroup], default: int, how: str) 
     if sources == 0 or (sources >= FEW and passages > default):
         return None
     if passages > default:
-        return f"{passages} passages were found, of few sources: {diverse} goes on until there are 10"
+        return f"{passages} passages of {sources} sources were found: {diverse} fetches until there are 10"
     weak = "" if sources < FEW else ": hardly anybody can outvote a lie"
     return (
         f"{passages} passages were found{weak}; retrievers find {default} unless told otherwise. Ask for 10 or more: "

@@ -9,6 +9,7 @@ from typing import Any
 
 from robustrag_integrations.cli.models import check_name
 from robustrag_integrations.models.providers import described, forms_that_take
+from robustrag_integrations.votes import MOST_VOTES
 
 
 def some_text(text: str) -> str:
@@ -47,6 +48,14 @@ def whole_number(smallest: int, largest: int) -> Callable[[str], int]:
         return int(text)
 
     return read
+
+
+def origin_votes(text: str) -> tuple[str, int]:
+    """`ORIGIN=N`: how many votes an origin has; the origin may hold `=` itself."""
+    origin, separator, votes = text.rpartition("=")
+    if not separator or not origin.strip():
+        raise argparse.ArgumentTypeError(f"{text[:60]!r} is not of the form ORIGIN=N, such as handbook.pdf=3")
+    return origin, whole_number(0, MOST_VOTES)(votes)
 
 
 def passages_asked(text: str) -> int | str:

@@ -12,6 +12,7 @@ from robustrag_integrations.cli.arguments import (
     add_model,
     add_prices,
     existing,
+    origin_votes,
     some_text,
     whole_number,
 )
@@ -26,6 +27,7 @@ from robustrag_integrations.cli.thresholds import (
 )
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import METHODS, VANILLA
+from robustrag_integrations.display import printable
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.models.base import DecodingModel, TextModel
 from robustrag_integrations.passages import ORIGIN, PASSAGE, Passage
@@ -129,6 +131,14 @@ def _add_retrieval(parser: argparse.ArgumentParser) -> None:
         help="sources with the same text: report them (default), or count those that answer alike once",
     )
     group.add_argument(
+        "--weights",
+        nargs="+",
+        type=origin_votes,
+        metavar="ORIGIN=N",
+        help="votes of a source in place of one, 0 to leave it out: handbook.pdf=3 x.com/forum=0; the radius then "
+        "counts votes",
+    )
+    group.add_argument(
         "--min-groups", type=whole_number(0, 1000), default=0, metavar="N", help="abstain with fewer sources"
     )
     group.add_argument(
@@ -158,7 +168,7 @@ def run(args: argparse.Namespace) -> int:
     """Answer the question; see the module's help text."""
     name = _defense_name(args)
     check_thresholds(args, name)
-    _check_haste(args, name)
+    _check_rules(args, name)
     if args.choices:
         _check_choices(args.choices)
     progress = Progress()
@@ -245,20 +255,22 @@ def _defense(args: argparse.Namespace, name: str, model: TextModel) -> Defense:
     return made
 
 
-def _check_haste(args: argparse.Namespace, name: str) -> None:
-    """Raise UsageError if the defence cannot stop early, before anything is read."""
-    given = {setting: value for setting in HASTE if (value := getattr(args, setting))}
+def _check_rules(args: argparse.Namespace, name: str) -> None:
+    """Raise UsageError if the defence cannot count votes like this, before anything is read."""
+    given = {setting: value for setting in (*HASTE, "weights") if (value := getattr(args, setting))}
     if given and name == VANILLA.name:
         raise UsageError(f"--{next(iter(given)).replace('_', '-')} does nothing for --defense {name}; leave it out")
     if given:
         try:
-            METHODS[name].load().check_rules(VoteRules(**given))
+            METHODS[name].load().check_rules(VoteRules(**_rules(args)))
         except ValueError as error:
             raise UsageError(str(error)) from error
 
 
 def _rules(args: argparse.Namespace) -> dict[str, Any]:
-    return {name: getattr(args, name) for name in ("group_by", "copies", "min_groups", "min_radius", *HASTE)}
+    names = ("group_by", "copies", "min_groups", "min_radius", *HASTE)
+    weights = dict(args.weights) if args.weights else None
+    return {**{name: getattr(args, name) for name in names}, "weights": weights}
 
 
 def _advise(args: argparse.Namespace, answer: RobustAnswer, passages: Sequence[Passage]) -> None:
@@ -267,3 +279,9 @@ def _advise(args: argparse.Namespace, answer: RobustAnswer, passages: Sequence[P
         complain("note: no passage shares a word with the question")
     elif args.group_by != PASSAGE and len(answer.groups) == 1 < len(passages) and answer.defense != "vanilla":
         complain("note: all passages found have one source, hence one vote; see --group-by passage")
+    if args.weights:
+        rules = VoteRules(**_rules(args))
+        found = {group.key for group in rules.isolate(passages)}
+        for name, (origin, _) in zip(rules.weights or (), dict(args.weights).items(), strict=False):
+            if name not in found:
+                complain(f"note: --weights: no passage found is from {printable(origin, 60)!r}")

@@ -332,3 +332,30 @@ def test_copies_count_once_if_asked_for(ask, tmp_path: Path) -> None:
     once = ask(QUESTION, "--docs", tmp_path, "--copies", "one_vote", "--json").data["answer"]
     assert once["text"].casefold() == "anna lind"
     assert [g["status"] for g in once["groups"]].count("copy") == 4
+
+
+def test_sources_have_the_votes_that_they_are_given(ask, docs: Path) -> None:
+    (docs / "liar=1.txt").write_text(LIE)
+    trusted = ask(QUESTION, "--docs", docs, "--defense", "consensus", "--weights", "liar=1.txt=100", "--json").data[
+        "answer"
+    ]
+    assert (trusted["text"].casefold(), trusted["radius_unit"]) == ("bo ek", "votes")
+    dropped = ask(QUESTION, "--docs", docs, "--weights", "liar=1.txt=0", "gone.txt=2", "--json")
+    assert all(g["origins"] != ["liar=1.txt"] for g in dropped.data["answer"]["groups"])
+    assert "no passage found is from 'gone.txt'" in dropped.err
+    assert "'liar=1.txt'" not in dropped.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--weights", "a.txt"], "not of the form ORIGIN=N"),
+        (["--weights", "a.txt=-1"], "whole number from 0 to 100"),
+        (["--weights", "a.txt=2", "--copies", "one_vote"], "exclude each other"),
+        (["--weights", "a.txt=2", "--defense", "vanilla"], "--weights does nothing for --defense vanilla"),
+    ],
+)
+def test_votes_that_cannot_be_counted_are_wrong_usage(ask, docs: Path, arguments: list[str], said: str) -> None:
+    result = ask(QUESTION, "--docs", docs, *arguments)
+    assert (result.code, result.out) == (2, "")
+    assert said in result.err

@@ -28,7 +28,7 @@ def test_the_default_number_of_documents_is_warned_about_with_the_number_to_ask_
 def test_one_source_is_warned_about_however_many_documents_it_fills(reader: Reader) -> None:
     said = warnings(store().as_retriever(search_kwargs={"k": 20}), reader)
     assert "all 20 passages are from one group" in said
-    assert "20 passages were found, of few sources" in said
+    assert "20 passages of 1 sources were found" in said
     assert "DiverseRetriever" in said
     assert "unless told otherwise" not in said
 

@@ -28,7 +28,7 @@ def test_the_default_number_of_nodes_is_warned_about_with_the_number_to_ask_for(
 def test_one_source_is_warned_about_however_many_nodes_it_fills() -> None:
     said = warnings(index().as_retriever(similarity_top_k=20))
     assert "all 20 passages are from one group" in said
-    assert "20 passages were found, of few sources" in said
+    assert "20 passages of 1 sources were found" in said
     assert "unless told otherwise" not in said
 
 
