@@ -11,10 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.configurable import DynamicRunnable
 
-COUNTS = ("k", "top_k", "top_n", "top_k_results", "similarity_top_k", "num_results", "number_of_results", "max_results")
+COUNTS = (
+    *("k", "top_k", "top_n", "top_k_results", "similarity_top_k", "num_results", "number_of_results", "n_results"),
+    *("max_results", "limit"),
+)
 _INSIDE = ("retriever", "base_retriever", "retrievers", "bound", "runnable", "fallbacks")
 _BEHIND = ("base_compressor", "transformers")  # rerankers and filters, which may keep a number of documents, too
 # Other wrappers may drop documents; ensembles and query rewriters drop copies, of which an attacker may plant many.
@@ -66,7 +70,7 @@ def _changed(retriever: Any, k: int, depth: int) -> tuple[Any, bool]:
     values = {name: getattr(retriever, name) for name in fields}
     update: dict[str, Any] = {}
     exact = True
-    for name in (name for name in _INSIDE if _holds_retrievers(values.get(name)) and depth < _DEEPEST):
+    for name in (name for name, value in values.items() if _is_inside(name, value) and depth < _DEEPEST):
         update[name], inner = _all_changed(values[name], k, depth)
         exact = exact and inner
     if update:
@@ -116,11 +120,13 @@ def _behind(value: Any, k: int) -> Any:
     return value.model_copy(update=update) if update else value
 
 
-def _holds_retrievers(value: Any) -> bool:
+def _is_inside(name: str, value: Any) -> bool:
+    """Whether a field holds what the retriever asks: retrievers, or under a name of wrappers other Runnables."""
+    kind = Runnable if name in _INSIDE else BaseRetriever
     if isinstance(value, (str, bytes)):
         return False
-    return isinstance(value, Runnable) or (
-        isinstance(value, Sequence) and bool(value) and all(isinstance(inner, Runnable) for inner in value)
+    return isinstance(value, kind) or (
+        isinstance(value, Sequence) and bool(value) and all(isinstance(inner, kind) for inner in value)
     )
 
 

@@ -16,9 +16,9 @@ from llama_index.core.tools import RetrieverTool
 
 _COUNTS = (
     *("similarity_top_k", "_similarity_top_k", "top_k", "_top_k", "k", "_k", "number_of_results", "top_n"),
+    *("limit", "_limit"),
     *("num_chunks_per_query", "_max_top_k", "_empty_query_top_k", "_sparse_top_k", "_hybrid_top_k"),
 )
-_INSIDE = ("_retriever", "_retrievers", "_vector_retriever", "retriever", "sub_retrievers", "_retriever_dict")
 # Other wrappers may drop nodes; fusion drops copies, of which an attacker may plant many.
 _KEEP_ALL = frozenset({"TransformRetriever", "RouterRetriever", "DiverseRetriever"})
 _GIVE_ALL = frozenset({"SummaryIndexRetriever", "TreeAllLeafRetriever", "TreeRootRetriever", "EmptyIndexRetriever"})
@@ -58,11 +58,11 @@ def _changed(retriever: Any, k: int, depth: int) -> tuple[Any, bool]:
         made: Any = copy.copy(retriever)
         made._retriever = inner
         return made, exact
-    name = type(retriever).__name__
+    kind = type(retriever).__name__
     changed = copy.copy(retriever)
-    inside = [attribute for attribute in _INSIDE if depth < _DEEPEST and _holds_retrievers(retriever, attribute)]
+    inside = [name for name, value in vars(retriever).items() if depth < _DEEPEST and _holds_retrievers(name, value)]
     # Index nodes are replaced by what they stand for, several of them by the same.
-    exact = (not inside or name in _KEEP_ALL) and not getattr(retriever, "object_map", None)
+    exact = (not inside or kind in _KEEP_ALL) and not getattr(retriever, "object_map", None)
     for attribute in inside:
         held, all_exact = _all_changed(getattr(retriever, attribute), k, depth)
         exact = exact and all_exact
@@ -70,9 +70,9 @@ def _changed(retriever: Any, k: int, depth: int) -> tuple[Any, bool]:
     counts = [attribute for attribute in _COUNTS if _is_count(vars(retriever).get(attribute))]
     for attribute in counts:
         setattr(changed, attribute, _at_most_all(retriever, k))
-    if not inside and not counts and name not in _GIVE_ALL:
+    if not inside and not counts and kind not in _GIVE_ALL:
         raise UnknownRetrieverError(
-            f"how many nodes {name} finds cannot be set: it has no similarity_top_k or the like; pass fetch=, a "
+            f"how many nodes {kind} finds cannot be set: it has no similarity_top_k or the like; pass fetch=, a "
             "function from a QueryBundle and a number to that many nodes, best first"
         )
     return changed, exact
@@ -88,8 +88,9 @@ def _all_changed(value: Any, k: int, depth: int) -> tuple[Any, bool]:
     return _changed(value, k, depth + 1)
 
 
-def _holds_retrievers(retriever: Any, attribute: str) -> bool:
-    value = vars(retriever).get(attribute)
+def _holds_retrievers(name: str, value: Any) -> bool:
+    if name == "object_map":  # what index nodes stand for
+        return False
     held = list(value.values()) if isinstance(value, Mapping) else value
     listed = held if isinstance(held, (list, tuple)) else [held]
     return bool(listed) and all(isinstance(inner, (BaseRetriever, RetrieverTool)) for inner in listed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from robustrag_integrations.answer import RobustAnswer
@@ -279,9 +279,9 @@ def _advise(args: argparse.Namespace, answer: RobustAnswer, passages: Sequence[P
         complain("note: no passage shares a word with the question")
     elif args.group_by != PASSAGE and len(answer.groups) == 1 < len(passages) and answer.defense != "vanilla":
         complain("note: all passages found have one source, hence one vote; see --group-by passage")
-    if args.weights:
-        rules = VoteRules(**_rules(args))
+    rules = VoteRules(**_rules(args))
+    if isinstance(rules.weights, Mapping):
         found = {group.key for group in rules.isolate(passages)}
-        for name, (origin, _) in zip(rules.weights or (), dict(args.weights).items(), strict=False):
-            if name not in found:
+        for origin in rules.weights:
+            if origin not in found:
                 complain(f"note: --weights: no passage found is from {printable(origin, 60)!r}")

@@ -305,3 +305,24 @@ def test_a_chain_behind_it_has_ten_groups(reader: Reader) -> None:
     documents = store(embedding=DeterministicFakeEmbedding(size=8), documents=corpus())
     chain = create_robust_retrieval_chain(DiverseRetriever(documents.as_retriever()), reader, group_by="source")
     assert len({g.index for g in chain.invoke({"input": QUERY})["robustness"].groups}) == 10
+
+
+class Sieve(BaseRetriever):
+    """A user's wrapper, with a retriever under a name of its own."""
+
+    searched: BaseRetriever
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        return [d for d in self.searched.invoke(query) if not d.page_content.endswith("13")]
+
+
+class Limited(BaseRetriever):
+    limit: int = 3
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        return corpus()[: self.limit]
+
+
+@pytest.mark.parametrize("wrapped", [Sieve(searched=store().as_retriever()), Limited()], ids=["sieve", "limited"])
+def test_retrievers_of_users_are_asked_for_more(wrapped: BaseRetriever) -> None:
+    check(DiverseRetriever(wrapped).invoke(QUERY))

@@ -196,3 +196,18 @@ def test_documents_cut_into_nodes_are_one_source() -> None:
     nodes = SentenceSplitter(chunk_size=40, chunk_overlap=0).get_nodes_from_documents(documents)
     found = DiverseRetriever(index(nodes).as_retriever(), sources=6, per_origin=1).retrieve(QUERY)
     assert sorted(sources(found)) == [f"d{i}" for i in range(6)]
+
+
+class Sieve(BaseRetriever):
+    """A user's wrapper, with a retriever under a name of its own."""
+
+    def __init__(self, searched: BaseRetriever) -> None:
+        self.searched = searched
+        super().__init__()
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return self.searched.retrieve(query_bundle)
+
+
+def test_a_users_wrapper_is_asked_for_more() -> None:
+    check(DiverseRetriever(Sieve(index().as_retriever())).retrieve(QUERY))
