@@ -117,6 +117,14 @@ def test_what_is_no_whole_answer_abstains_with_its_reason(reply: Response, note:
     assert (voted.groups[0].status, voted.groups[0].note) == ("abstained", note)
 
 
+def test_no_keyword_is_put_together_from_pieces_of_a_mark() -> None:
+    """What was left of a mark that another one tore apart, and markup in between, is taken out of keywords."""
+    pieces = "◁/…think▷ Karl Gross, <<b></b>think> Karl Gross, [<i></i>THINK] Karl Gross"
+    answer = KeywordAggregation(model("Karl Gross", pieces)).answer("Who?", PASSAGES)
+    assert "karl gross" in answer.groups[0].keywords
+    assert not any(c in keyword for keyword in answer.groups[0].keywords for c in "<>◁▷[]")
+
+
 @pytest.mark.parametrize(("finish", "told"), [("length", True), ("content_filter", False)])
 def test_more_tokens_are_advised_where_they_would_help(finish: Any, told: bool) -> None:
     answer = KeywordAggregation(model("Karl Gross", Response("Karl Gro", finish=finish))).answer("Who?", PASSAGES)
