@@ -41,15 +41,17 @@ class _Book:
         """Enter a request and its reply."""
         if isinstance(request, Emit):
             return
-        self._rounds += 1
         if isinstance(request, Ask):
             usages = {i: r.usage for i, r in enumerate(responses_of(reply)) if r.unheard != "not_asked"}
+            self._rounds += len(request.until.waves(len(usages))) if request.until is not None else 1
             if request.role == "isolated" and not request.prime:
                 for group, usage in usages.items():
                     self._groups.setdefault(group, []).append(usage)
             else:
                 self._shared += usages.values()
-        elif isinstance(reply, (Opening, Distributions)):
+            return
+        self._rounds += 1
+        if isinstance(reply, (Opening, Distributions)):
             self._session = reply.distributions if isinstance(reply, Opening) else reply
 
     def entered(self, answer: RobustAnswer) -> RobustAnswer:

@@ -324,6 +324,19 @@ def test_too_few_sources_are_an_abstention_that_says_why(ask, tmp_path: Path) ->
     assert ask(QUESTION, "--docs", tmp_path, "--min-radius", 1).code == 3
 
 
+def test_a_decided_answer_asks_no_more(ask, docs: Path) -> None:
+    told = ask(QUESTION, "--docs", docs, "--defense", "consensus", "--stop-when-decided", "--wave-size", 3, "--json")
+    answer = told.data["answer"]
+    assert (answer["text"].casefold(), answer["settings"]["wave_size"]) == ("anna lind", 3)
+    assert answer["evidence"]["decided_after"] == answer["model_calls"] <= len(answer["groups"])
+    keyword = ask(QUESTION, "--docs", docs, "--defense", "keyword", "--stop-when-decided")
+    assert keyword.code == 2
+    assert "KeywordAggregation needs what all groups say" in keyword.err
+    assert (
+        "needs stop_when_decided=True" in ask(QUESTION, "--docs", docs, "--defense", "consensus", "--wave-size", 3).err
+    )
+
+
 def test_copies_count_once_if_asked_for(ask, tmp_path: Path) -> None:
     for n in range(5):
         (tmp_path / f"mirror{n}.txt").write_text(LIE)

@@ -50,6 +50,9 @@ Every request is tried once.
   `max_concurrency` if that is more, besides the calls that are under way; while it has, further calls with a time
   limit fail at once. Give the client a time limit of its own (`ChatOpenAI(timeout=...)`), too. A LangChain model
   without asynchronous methods runs in the event loop's own pool of threads, which `asyncio.run` waits for.
+- **Groups that are not needed.** With `stop_when_decided=True` (consensus and voting) a group that hangs is not waited
+  for once the others have decided the answer, however long the time limit is
+  ([deciding early](costs.md#deciding-early)). `tests/faults/test_deciding_early.py` asks all three clients.
 - **Cancelling.** A cancelled question ends at once and hangs up.
 - **Keys.** What a server says is shown without credentials: the client's key in any spelling, what follows `Bearer`
   or `Authorization:`, keys and passwords in addresses. That holds for reports, `QuorumError` and its chained

@@ -136,6 +136,22 @@ def test_a_weighted_vote_is_decided_only_when_no_order_and_no_reply_can_change_i
     assert decided > 10
 
 
+def test_a_weighted_consensus_is_decided_only_when_no_order_and_no_reply_can_change_it() -> None:
+    passages, chance, decided = [f"text {i}" for i in range(4)], random.Random(4), 0
+    for _ in range(8):
+        weights = {f"text {i}": chance.choice((1, 1, 2, 3)) for i in range(4)}
+        defense = ConsensusAggregation(
+            ScriptedModel({}),
+            extractor=words_of,
+            group_by=lambda p: p.text,
+            weights=weights,
+            stop_when_decided=True,
+            quorum=0.0,
+        )
+        decided += violations(defense, passages, tuple(chance.choices(SAID, (8, 1, 1, 1, 1, 1), k=4)), SAID)
+    assert decided > 5
+
+
 SAID = ("Anna Lind", "the Anna Lind", "Lind", "Eve Moor", SILENCE, FAILS)
 
 
@@ -183,6 +199,23 @@ def test_what_an_early_answer_says_of_itself() -> None:
     assert whole is not None
     assert (whole.text, whole.radius, whole.evidence["decided_after"]) == ("anna", 5, 10)
     assert not any("decided after" in w for w in whole.warnings)
+
+
+def test_waves_are_rounds_and_save_calls() -> None:
+    model = ScriptedModel(lambda text: "anna")
+    rules: dict[str, Any] = {"group_by": "passage", "stop_when_decided": True, "wave_size": 4}
+    answer = MajorityVoting(model, **rules).answer("Who?", [f"text {i}" for i in range(10)], choices=CHOICES)
+    assert len(model.asked) == answer.model_calls == answer.spending.calls == 8
+    assert (answer.spending.rounds, answer.radius, answer.evidence["decided_after"]) == (2, 3, 8)
+    assert {g.note for g in answer.groups[8:]} == {"not asked, as the answer was decided"}
+
+
+def test_a_certificate_holds_of_answers_that_stop_early() -> None:
+    model = ScriptedModel(lambda text: "anna")
+    found = MajorityVoting(model, group_by="passage", stop_when_decided=True).certify(
+        "Who?", [f"text {i}" for i in range(5)], "anna", choices=CHOICES
+    )
+    assert found.tau == 1
 
 
 def test_without_the_setting_all_groups_are_waited_for() -> None:

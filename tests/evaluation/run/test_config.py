@@ -54,6 +54,12 @@ def test_yaml_toml_and_json_say_the_same(tmp_path) -> None:
         ({"defenses": [{"name": "voting", "group_by": ""}]}, "the name of a metadata entry"),
         ({"defenses": [{"name": "voting", "copies": "two"}]}, "use 'report' or 'one_vote'"),
         ({"defenses": [{"name": "voting", "min_groups": -1}]}, "min_groups=-1"),
+        ({"defenses": [{"name": "voting", "stop_when_decided": 1}]}, "stop_when_decided=1 must be True or False"),
+        ({"defenses": [{"name": "voting", "wave_size": 2}]}, "defenses.wave_size: needs stop_when_decided: true"),
+        (
+            {"defenses": [{"name": "keyword", "stop_when_decided": True}]},
+            "KeywordAggregation needs what all groups say",
+        ),
         (
             {"defenses": [{"name": "vanilla", "exemplars": 5}]},
             "exemplars=5 must be true, false or a number",
