@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Literal
 
 from robustrag_integrations.defenses.agreement.denials import denies, names_longer
@@ -22,6 +23,8 @@ from robustrag_integrations.prompts import Task
 _SHORT_ANSWER = 4  # words
 _LONGEST_QUANTITY = 4  # words
 _SHORTEST_BASE = 3  # characters
+_LONGEST_BASE = 40
+_MOST_KEYWORDS = 200  # of the answer: an answer of hundreds of words is judged by those that most groups say
 _PARTS = re.compile(r"[,;:()\[\]\n、，；：。]")
 _INITIALS = re.compile(r"(?<!\S)[^\W\d_](?: [^\W\d_])+(?!\S)")
 _OPENING = "\"'“„«‘([{¿¡*_#"
@@ -68,20 +71,19 @@ def supports(
         task: `short_answer` or `long_form`.
         replies: per group the text of its response, which shows what is a name and what is denied.
     """
-    shown = frozenset(in_answer) & frozenset(tally.retained)
+    agreed = frozenset(in_answer) & frozenset(tally.retained)
+    shown = frozenset(sorted(agreed, key=lambda w: (-tally.counts.get(w, 0), -len(w), w))[:_MOST_KEYWORDS])
     keys = _key_phrases(answer, shown)
     view = _Answer(answer, shown, keys, _words(plain_words(answer), *in_answer), task == "long_form")
     texts = [reply or "" for reply in replies] or [""] * len(keyword_sets)
-    agreeing = [
-        None if said is None else view.agreement(said, text, tally)
-        for said, text in zip(keyword_sets, texts, strict=True)
-    ]
-    others = [said for said, found in zip(keyword_sets, agreeing, strict=True) if said is not None and found is None]
-    missed = _agreed_among(others, tally) - view.shown
-    return [
-        None if said is None else found or view.disagreement(said, text, missed, tally)
-        for said, text, found in zip(keyword_sets, texts, agreeing, strict=True)
-    ]
+    given = [None if said is None else (said, text) for said, text in zip(keyword_sets, texts, strict=True)]
+    agreeing = {each: view.agreement(*each, tally) for each in given if each is not None}
+    missed = _agreed_among([each[0] for each in given if each is not None and agreeing[each] is None], tally)
+    standing = {
+        (said, text): found or view.disagreement(said, text, missed - agreed, tally)
+        for (said, text), found in agreeing.items()
+    }
+    return [None if each is None else standing[each] for each in given]
 
 
 def _agreed_among(keyword_sets: Sequence[frozenset[str]], tally: KeywordTally) -> frozenset[str]:
@@ -126,8 +128,13 @@ class _Answer:
     def _in_keywords(self, said: frozenset[str], reply: str, tally: KeywordTally) -> Support | None:
         """The same, by keywords alone."""
         own, shared = self._own(said, reply), said & self.shown
+        every = f" {_undotted(' '.join(w for w in said if ' ' in w))} "  # what is not in it need not be looked for
         stated = frozenset(
-            key for key in self.keys if key in said or _within_a_phrase(key, said) or _by_initials(key, reply)
+            key
+            for key in self.keys
+            if key in said
+            or (f" {_undotted(key)} " in every and _within_a_phrase(key, said))
+            or _by_initials(key, reply)
         )
         parts = frozenset(w for w in shared if any(_runs_in(w, key) for key in self.keys))
         words = tuple(sorted(stated or _longest(parts)))
@@ -171,25 +178,27 @@ class _Answer:
 
     def _holds(self, word: str) -> bool:
         """Whether the answer holds a word, or one that it is the base form of ("time" of "times")."""
-        return word in self.words or (
-            len(word) >= _SHORTEST_BASE and not _has_digit(word) and any(w.startswith(word) for w in self.words)
-        )
+        return word in self.words or word in self._bases
+
+    @cached_property
+    def _bases(self) -> frozenset[str]:
+        """What the answer's words begin with, numbers aside."""
+        words = [word for word in self.words if not _has_digit(word)]
+        return frozenset(word[:size] for word in words for size in range(_SHORTEST_BASE, min(len(word), _LONGEST_BASE)))
 
 
 def _key_phrases(answer: str, shown: frozenset[str]) -> frozenset[str]:
-    """The longest names and numbers among the answer's agreed keywords; if there are none, the longest of all."""
+    """The longest names and numbers among the answer's agreed keywords; if there are none, the longest of all.
+
+    A keyword that joins what the answer sets apart, with a comma, a bracket or a line break, is none.
+    """
     content = frozenset(w for w in shown if len(w.split()) == 1)
     capitalised = _capitalised(answer)
-    within = frozenset(w for w in shown if not _spans_parts(w, answer)) or shown
+    text = f" {plain_words(answer)} "
+    parts = "\n".join(f" {plain_words(part)} " for part in _PARTS.split(answer))
+    within = frozenset(w for w in shown if f" {w} " not in text or f" {w} " in parts) or shown
     specific = frozenset(w for w in within if _is_specific(w, capitalised))
     return _longest(specific or _without_sentences(within, content))
-
-
-def _spans_parts(keyword: str, answer: str) -> bool:
-    """Whether a keyword joins what the answer sets apart with a comma, a bracket or a line break."""
-    if not _runs_in(keyword, plain_words(answer)):
-        return False
-    return not any(_runs_in(keyword, plain_words(part)) for part in _PARTS.split(answer))
 
 
 def _is_specific(keyword: str, capitalised: frozenset[str]) -> bool:
@@ -236,6 +245,7 @@ def _runs_in(keyword: str, phrase: str) -> bool:
     return f" {keyword} " in f" {phrase} " or f" {_undotted(keyword)} " in f" {_undotted(phrase)} "
 
 
+@lru_cache(maxsize=1 << 14)
 def _undotted(keyword: str) -> str:
     """A keyword without the points of initials: both "george w" and "bush" run in "george w. bush"."""
     return " ".join(word.rstrip(".") or word for word in keyword.split())
@@ -250,9 +260,17 @@ def _within_a_phrase(key: str, said: frozenset[str]) -> bool:
 
 def _by_initials(key: str, reply: str) -> bool:
     """Whether a reply says a name with initials, however either writes them: J. K., J.K., JK."""
-    joined = _INITIALS.sub(lambda found: found[0].replace(" ", ""), plain_words(reply))
-    wanted = _INITIALS.sub(lambda found: found[0].replace(" ", ""), plain_words(key))
-    return (joined, wanted) != (plain_words(reply), key) and _runs_in(wanted, joined)
+    wanted, plain = _with_initials_joined(key)
+    if wanted == plain == key and not _INITIALS.search(_with_initials_joined(reply)[1]):
+        return False
+    return f" {wanted} " in f" {_with_initials_joined(reply)[0]} "
+
+
+@lru_cache(maxsize=32)
+def _with_initials_joined(text: str) -> tuple[str, str]:
+    """The plain words of a text, its initials as one word; and as they are."""
+    plain = plain_words(text)
+    return _INITIALS.sub(lambda found: found[0].replace(" ", ""), plain), plain
 
 
 def _words(*phrases: str) -> frozenset[str]:

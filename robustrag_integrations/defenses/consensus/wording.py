@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from robustrag_integrations.defenses.agreement.runs import longest
 from robustrag_integrations.defenses.consensus.counting import Wording
 from robustrag_integrations.mentions import mentions
 
@@ -12,15 +13,8 @@ _LONGEST_WINDOW = 200  # characters
 
 
 def phrases_of(agreed: Collection[str]) -> tuple[str, ...]:
-    """The agreed phrases that do not run within another one, in the order of a list; it is a function of them alone."""
-    longest = [w for w in agreed if not any(w != other and _runs_in(w, other) for other in agreed)]
-    return tuple(sorted(longest)[:_MOST_PHRASES])
-
-
-def _runs_in(phrase: str, other: str) -> bool:
-    if f" {phrase} " in f" {other} ":
-        return True
-    return not phrase.isascii() and " " not in other and phrase in other
+    """The agreed phrases that are no part of another one, in the order of a list; it is a function of them alone."""
+    return tuple(sorted(longest(agreed))[:_MOST_PHRASES])
 
 
 def wording_of(text: str | None, keywords: Collection[str] | None, agreed: Collection[str]) -> Wording:

@@ -1,0 +1,29 @@
+"""Phrases within phrases, in time linear in their number."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+_LONGEST = 12  # words, or characters of a script without spaces
+
+
+def runs_of(phrase: str) -> Iterator[str]:
+    """Every part of a phrase that is shorter: neighbouring words, or characters where nothing stands between words."""
+    words = phrase.split()
+    units, joined = (words, " ") if len(words) > 1 else (list(phrase), "")
+    if not joined and (phrase.isascii() or len(phrase) > _LONGEST):
+        return
+    most = min(len(units) - 1, _LONGEST)
+    for size in range(1, most + 1):
+        for start in range(len(units) - size + 1):
+            yield joined.join(units[start : start + size])
+
+
+def all_runs(phrases: Iterable[str]) -> frozenset[str]:
+    """The parts of all of these phrases."""
+    return frozenset(run for phrase in phrases for run in runs_of(phrase))
+
+
+def longest(phrases: Collection[str]) -> frozenset[str]:
+    """The phrases that are no part of another one."""
+    return frozenset(phrases) - all_runs(phrases)
