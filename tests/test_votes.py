@@ -54,6 +54,13 @@ def test_one_group_decides_alone_and_two_cannot_outvote_each_other() -> None:
     assert vote(["yes a", "yes b", "no c"]).warnings == ()
 
 
+def test_that_one_group_decides_is_said_once() -> None:
+    for texts in (["paris"], ["paris", "rome"]):
+        said = keyword(texts).warnings
+        assert sum("decides" in w or "outvoted" in w for w in said) == 1
+    assert any("the threshold is" in w for w in keyword(["paris", "", ""]).warnings)
+
+
 def test_copies_are_named_but_for_case_width_and_whitespace() -> None:
     [told] = vote(["yes it  is", "YES It\u3000is", "no c", "ｙｅｓ it\nis", "maybe d"]).warnings
     assert told.startswith("groups 0, 1 and 3 hold the same text (0.txt; 1.txt; 3.txt): several origins, one author?")

@@ -278,7 +278,10 @@ def _advise(args: argparse.Namespace, answer: RobustAnswer, passages: Sequence[P
     if not passages:
         complain("note: no passage shares a word with the question")
     elif args.group_by != PASSAGE and len(answer.groups) == 1 < len(passages) and answer.defense != "vanilla":
-        complain("note: all passages found have one source, hence one vote; see --group-by passage")
+        complain(
+            "note: all passages found have one source, hence one vote; --group-by passage gives a vote to each, where "
+            "they have different authors"
+        )
     rules = VoteRules(**_rules(args))
     if isinstance(rules.weights, Mapping):
         found = {group.key for group in rules.isolate(passages)}

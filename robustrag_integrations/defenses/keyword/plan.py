@@ -15,7 +15,7 @@ from robustrag_integrations.defenses.agreement.tally import KeywordTally
 from robustrag_integrations.defenses.keyword.counting import keyword_radius, tally_keywords
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.display import printable
-from robustrag_integrations.group_warnings import grouping_warnings
+from robustrag_integrations.group_warnings import FEW, grouping_warnings
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.passages import GroupBy, PassageGroup
 from robustrag_integrations.plans.asking import (
@@ -72,7 +72,7 @@ def keyword_plan(
         warnings=(
             *model_warnings,
             *grouping_warnings(groups, group_by),
-            *_threshold_warnings(tally),
+            *_threshold_warnings(tally, len(groups)),
             *_agreement_warnings(keyword_sets, tally, settings, conflict),
             *_support_warnings(reader.abstains(text), standings),
             *truncation_warnings([r.truncated for r in responses]),
@@ -103,8 +103,9 @@ def _keywords_of_answer(
     return found or reader.keywords_of(Response(text)).found or frozenset()
 
 
-def _threshold_warnings(tally: KeywordTally) -> list[str]:
-    if tally.answering and tally.mu <= 1:
+def _threshold_warnings(tally: KeywordTally, groups: int) -> list[str]:
+    """A threshold that one group reaches; of one group or two that is said already."""
+    if groups >= FEW and tally.answering and tally.mu <= 1:
         return [
             f"with {tally.answering} answering groups the threshold is {float(tally.mu):g}: one group alone decides "
             "what is kept; raise alpha or retrieve more passages"
