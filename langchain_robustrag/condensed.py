@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -40,6 +40,22 @@ class HeardQuery(BaseCallbackHandler):
 def history_names(inputs: Mapping[str, Any]) -> frozenset[str]:
     """The inputs that hold a conversation."""
     return frozenset(name for name, value in inputs.items() if _is_conversation(value))
+
+
+def unseen_conversation(inputs: Mapping[str, Any], shown: Collection[str]) -> list[str]:
+    """What to say where a conversation is given, and neither it nor a question that stands alone is asked.
+
+    Args:
+        inputs: without the documents.
+        shown: the inputs that the prompt shows.
+    """
+    unseen = sorted(history_names(inputs) - {"messages"} - set(shown))
+    if not unseen or STANDALONE in inputs:
+        return []
+    return [
+        f"the prompt does not show the conversation in {unseen[0]!r}, so a question that refers to it cannot be "
+        "understood: show it in the prompt, or use create_robust_retrieval_chain, which asks the condensed question"
+    ]
 
 
 def standing_alone(inputs: Mapping[str, Any], heard: HeardQuery) -> str | None:

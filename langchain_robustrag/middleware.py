@@ -50,6 +50,7 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
         tools: tools, or names of them, whose results are retrieved text whatever they look like.
         trusted: tools, or names of them, whose results nobody else writes; they pass unread.
         strict: whether tools that are in neither list are refused when no documents are found in their result.
+        supporting_only: artifacts show those documents alone that support the answer, since UIs show them.
         options: the keyword arguments of `create_robust_documents_chain`.
 
     Example:
@@ -67,6 +68,7 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
         tools: Collection[str | BaseTool] = (),
         trusted: Collection[str | BaseTool] = (),
         strict: bool = False,
+        supporting_only: bool = False,
         **options: Unpack[RobustOptions],
     ) -> None:
         super().__init__()
@@ -75,7 +77,9 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
         named, passing = _names("tools", tools), _names("trusted", trusted)
         if both := sorted(named & passing):
             raise ValueError(f"{', '.join(both)} cannot be both in tools= (answered from) and trusted= (passed unread)")
-        self._results = ToolResults(named, passing, strict, one_group=bool(options.get("min_radius")))
+        self._results = ToolResults(
+            named, passing, strict, one_group=bool(options.get("min_radius")), supporting_only=supporting_only
+        )
 
     @property
     def results(self) -> ToolResults:

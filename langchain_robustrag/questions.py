@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages.utils import convert_to_messages
 from langchain_core.prompts import BasePromptTemplate
 
 from langchain_robustrag.prompts import as_text
@@ -68,10 +69,14 @@ def usual_question(inputs: Mapping[str, Any], others: Sequence[str] = ()) -> str
 
 
 def last_human_text(messages: Any) -> str | None:
-    """The text of the last human message of a list; None where there is none."""
+    """The text of the last human message of a list, of objects, pairs or dicts; None where there is none."""
     if isinstance(messages, BaseMessage):
         messages = [messages]
     if not isinstance(messages, Sequence) or isinstance(messages, str):
+        return None
+    try:
+        messages = convert_to_messages(messages)
+    except (NotImplementedError, ValueError):
         return None
     for message in reversed(messages):
         if isinstance(message, HumanMessage):

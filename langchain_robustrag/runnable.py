@@ -30,6 +30,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SkipValidation
 
 from langchain_robustrag.aggregations import documents_of
 from langchain_robustrag.calls import CallPerformer, ModelCalls, RunManager, child_config
+from langchain_robustrag.condensed import unseen_conversation
 from langchain_robustrag.configured import configured, drawable, model_name
 from langchain_robustrag.documents import Isolation, few_documents
 from langchain_robustrag.language_models import has_pipeline
@@ -275,7 +276,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
             groups,
             choices,
             self.rules,
-            (*self._caveats(), *few_documents(groups)),
+            (*self._caveats(), *few_documents(groups), *unseen_conversation(trusted, self._shown_names())),
             model.codec if model is not None else None,
             self._caveats,
             capabilities=lambda: described_together(*(c.described for c in (calls, final) if c is not None)),
@@ -342,6 +343,9 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
     def _asks_finally(self) -> bool:
         """Whether what was agreed on goes into a final prompt."""
         return "keyword" in method_of(self.aggregation).prompts
+
+    def _shown_names(self) -> frozenset[str]:
+        return frozenset({*self.prompt.input_variables, *self.prompt.optional_variables})
 
     def _caveats(self) -> tuple[str, ...]:
         return tuple(self.llm.warnings) if isinstance(self.llm, DecodingModel) else ()

@@ -18,6 +18,7 @@ from langchain_robustrag.aggregations import RobustOptions
 from langchain_robustrag.calls import NOSTREAM, steers
 from langchain_robustrag.chain import create_robust_documents_chain
 from langchain_robustrag.questions import question_inputs
+from langchain_robustrag.supporting import supporting_documents
 from robustrag_integrations.models.base import DecodingModel
 from robustrag_integrations.redaction import in_one_line
 
@@ -35,6 +36,7 @@ def create_robust_retriever_tool(
     description: str,
     *,
     prompt: BasePromptTemplate[Any] | None = None,
+    supporting_only: bool = False,
     **options: Unpack[RobustOptions],
 ) -> RobustRetrieverTool:
     """Create a tool that retrieves documents and answers from them robustly.
@@ -48,6 +50,7 @@ def create_robust_retriever_tool(
         name: the tool's name, for the agent.
         description: what it is for, for the agent.
         prompt: as there; its variables besides the documents are `input`, `question` or `query`.
+        supporting_only: the artifact's `documents` are those alone that support the answer, since UIs show them.
         options: the keyword arguments of `create_robust_documents_chain`.
 
     Returns:
@@ -72,7 +75,7 @@ def create_robust_retriever_tool(
             if steers(error):
                 raise
             raise ToolException(unread(error)) from error
-        return content_and_artifact(answered, documents)
+        return content_and_artifact(answered, documents, supporting_only)
 
     async def asearch(query: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
         documents = await retriever.ainvoke(query, config)
@@ -82,7 +85,7 @@ def create_robust_retriever_tool(
             if steers(error):
                 raise
             raise ToolException(unread(error)) from error
-        return content_and_artifact(answered, documents)
+        return content_and_artifact(answered, documents, supporting_only)
 
     return RobustRetrieverTool(
         name=name,
@@ -109,7 +112,11 @@ def unread(error: Exception) -> str:
     return f"the documents that were found could not be read ({type(error).__name__})"
 
 
-def content_and_artifact(answered: dict[str, Any], documents: Any) -> tuple[str, dict[str, Any]]:
+def content_and_artifact(
+    answered: dict[str, Any], documents: Any, supporting_only: bool = False
+) -> tuple[str, dict[str, Any]]:
     """What a tool message holds: the answer, and what never reaches the agent's model."""
+    if supporting_only:
+        documents = supporting_documents(answered["robustness"], documents)
     shown = answered["answer"] if isinstance(answered["answer"], str) else answered["robustness"].text
     return shown, {"documents": documents, "robustness": answered["robustness"].to_dict()}

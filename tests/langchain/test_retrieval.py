@@ -73,6 +73,14 @@ def test_without_a_question_the_inputs_are_named(poisoned: ListRetriever) -> Non
         create_robust_retrieval_chain(poisoned, Reader(), question="topic").invoke({"input": "tea"})
 
 
+@pytest.mark.parametrize("message", [("human", QUESTION), {"role": "user", "content": QUESTION}])
+def test_messages_may_be_pairs_or_dicts(poisoned: ListRetriever, message: Any) -> None:
+    given = {"messages": [("ai", "Hello."), message]}
+    assert create_robust_retrieval_chain(poisoned, Reader()).invoke(given)["robustness"].query == QUESTION
+    with pytest.raises(KeyError, match="the question must be an input"):
+        create_robust_retrieval_chain(poisoned, Reader()).invoke({"messages": [3]})
+
+
 ALONE = "What is the capital of France, the country?"
 FOLLOW_UP = {
     "input": "What is its capital?",
@@ -121,3 +129,22 @@ def test_stock_chains_with_a_history_aware_retriever_show_the_conversation_at_th
     reader = Reader()
     create_retrieval_chain(aware, create_robust_documents_chain(reader, prompt)).invoke(FOLLOW_UP)
     assert reader.prompts[-1].endswith("Where is France?\nIn Europe.\nWhat is its capital?")
+
+
+def test_a_conversation_that_the_prompt_does_not_show_is_warned_of(aware: Any) -> None:
+    from langchain_classic.chains import create_retrieval_chain
+
+    def warned(chain: Any, given: Any = FOLLOW_UP) -> bool:
+        result = chain.invoke(given)
+        report = result.get("robustness") or result["answer"]["robustness"]
+        return any("does not show the conversation in 'chat_history'" in w for w in report.warnings)
+
+    stock = create_retrieval_chain(aware, create_robust_documents_chain(Reader(), return_robustness=True))
+    assert warned(stock)
+    assert not warned(stock, {"input": QUESTION, "chat_history": []})
+    assert not warned(create_robust_retrieval_chain(aware, Reader()))
+    shown = ChatPromptTemplate.from_messages(
+        [("system", "{context}"), ("placeholder", "{chat_history}"), ("human", "{input}")]
+    )
+    documents = create_robust_documents_chain(Reader(), shown, return_robustness=True)
+    assert not warned(create_retrieval_chain(aware, documents))
