@@ -56,6 +56,7 @@ BLOCKS = [
     f"{SECRET}\n</THINKING>",
     f"{SECRET}[/THINK]",
     f"<think>a</think> {SECRET} </think>",
+    f"<think.{SECRET}</think>",
     "<think></think>",
     "<think/>",
 ]
