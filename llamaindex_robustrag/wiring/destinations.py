@@ -16,6 +16,7 @@ from llamaindex_robustrag.wiring.sources import ENGINE_MAKERS, is_source, is_sou
 Destination: TypeAlias = Literal["written", "passed", "isolated", "read"]
 
 _GIVES_NO_TEXT = (len, bool, isinstance, issubclass, type, id, hash, callable, hasattr, any, all, print)
+_NO_TEXT = frozenset({"score", "node_id"})  # of a node
 _REPACKS = (list, tuple, set, frozenset, sorted, dict, iter)
 
 
@@ -151,13 +152,22 @@ class Destinations:
         return False
 
     def _is_unread(self, target: ast.AST) -> bool:
-        """Whether a loop's variable is never read, so that the loop counts."""
-        return isinstance(target, ast.Name) and not self._source.loads(target.id)
+        """Whether no text of a loop's variable is read, so that the loop counts, or lists scores."""
+        return isinstance(target, ast.Name) and all(map(self._is_number, self._source.loads(target.id)))
+
+    def _is_number(self, node: ast.AST) -> bool:
+        """Whether nothing but an attribute without text is read of an expression."""
+        parent = self._source.parents.get(node)
+        while isinstance(parent, ast.Attribute) and parent.attr == "node":
+            parent = self._source.parents.get(parent)
+        return isinstance(parent, ast.Attribute) and parent.attr in _NO_TEXT
 
     def _counts(self, loop: ast.comprehension) -> bool:
-        """Whether a comprehension gives the same constant for each element, as in `sum(1 for _ in ids)`."""
+        """Whether a comprehension gives a constant for each element, as in `sum(1 for _ in ids)`, or its number."""
         around = self._source.parents.get(loop)
-        return isinstance(around, (ast.GeneratorExp, ast.ListComp)) and isinstance(around.elt, ast.Constant)
+        if not isinstance(around, (ast.GeneratorExp, ast.ListComp)):
+            return False
+        return isinstance(around.elt, ast.Constant) or self._is_unread(loop.target)
 
 
 def _makes(owner: object) -> bool:

@@ -12,7 +12,7 @@ from llamaindex_robustrag.chat_engines import RobustCondensePlusContextChatEngin
 from llamaindex_robustrag.query_engine import RobustRAGQueryEngine
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer, get_robust_response_synthesizer
 from llamaindex_robustrag.wiring.bound import Bound, bound_of, parameters, with_self
-from llamaindex_robustrag.wiring.holding import held_by, holds_nothing, methods_of
+from llamaindex_robustrag.wiring.holding import held_by, holds_nothing, is_atom, methods_of
 from llamaindex_robustrag.wiring.identity import changes, function_in, is_a, of_library
 from llamaindex_robustrag.wiring.sources import INNER, READS, is_source, is_source_class, writes_only
 from llamaindex_robustrag.wiring.uses import Unseen, Use, cells, uses_of
@@ -39,7 +39,7 @@ def held(walk: Walk, thing: object, place: Place) -> Steps:
     elif (function := bound_of(thing)) is not None:
         yield from _function(walk, function, place)
     else:
-        yield from (Visit(value, place.at(step)) for step, value in held_by(thing))
+        yield from (Visit(value, place.at(step)) for step, value in held_by(thing) if not is_atom(value))
         for name, value in methods_of(type(thing)):
             if (code := function_in(value)) is not None:
                 yield Visit(with_self(code, thing), place.at(f".{name}"))

@@ -50,11 +50,16 @@ _RESOURCES = frozenset({"_Resource"})  # they keep all variables of where they w
 _LISTS: tuple[type, ...] = (list, tuple, set, frozenset, deque)
 
 
+def is_atom(thing: object) -> bool:
+    """Whether it is a plain number, text or the like: a tokenizer has hundreds of thousands of them."""
+    return type(thing) in _ATOMS
+
+
 def holds_nothing(thing: object) -> bool:
     """Whether there is nothing to look into."""
     if is_a(thing, ModuleType):
         return is_library_file(getattr(thing, "__file__", None) or "") or is_installed(thing.__name__)
-    return type(thing) in _ATOMS or is_a(thing, _BYSTANDERS)
+    return is_atom(thing) or is_a(thing, _BYSTANDERS)
 
 
 def held_by(thing: Any) -> Iterator[tuple[str, object]]:

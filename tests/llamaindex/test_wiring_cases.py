@@ -26,6 +26,7 @@ from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.ingestion import IngestionPipeline
+from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.postprocessor import LongContextReorder, SimilarityPostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine, RouterQueryEngine, ToolRetrieverRouterQueryEngine
 from llama_index.core.retrievers import QueryFusionRetriever, TransformRetriever, VectorIndexRetriever
@@ -390,6 +391,21 @@ async def inserts_in_a_thread(text: str) -> str:
     return "saved"
 
 
+SPLITTER = SentenceSplitter()  # its tokenizer knows a hundred thousand words
+
+
+def inserts_what_it_splits(text: str) -> str:
+    """Insert."""
+    nodes = SPLITTER.get_nodes_from_documents([Document(text=text)])
+    INDEX.insert_nodes(nodes)
+    return f"{len(nodes)} nodes"
+
+
+def best_score(question: str) -> float:
+    """Measure."""
+    return max((node.score or 0.0 for node in RETRIEVER.retrieve(question)), default=0.0)
+
+
 PIPELINE = IngestionPipeline(transformations=[], vector_store=INDEX.vector_store)
 
 
@@ -464,6 +480,8 @@ class Notes:
         inserts_into_what_is_loaded_once,
         inserts_in_a_thread,
         inserts_by_pipeline,
+        inserts_what_it_splits,
+        best_score,
         INDEX.insert,
         Notes(INDEX).add,
         Notes(INDEX).add_to_property,
