@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from llamaindex_robustrag.wiring.code import Source
 from llamaindex_robustrag.wiring.identity import is_a
-from llamaindex_robustrag.wiring.sources import ENGINE_MAKERS, is_source, is_source_class, writes_only
+from llamaindex_robustrag.wiring.sources import ENGINE_MAKERS, SHOWN, is_source, is_source_class, writes_only
 
 # written: no text of it comes back; passed: to a function that is looked into by itself; isolated: a robust engine has
 # it; read: anything else.
@@ -44,6 +44,7 @@ class Destinations:
         self._takes = takes
         self._robust = robust
         self._result = result
+        self.shown: set[str] = set()  # what the expression last asked about has of `SHOWN`, and is read
         self._followed: set[str] = set()
         self._writing: set[str] = set()
 
@@ -55,6 +56,7 @@ class Destinations:
             kind: the class of the source that it starts from; None if only LlamaIndex knows.
             attribute: the last attribute that the expression reads.
         """
+        self.shown.clear()
         self._followed.clear()
         self._writing.clear()
         return self._of(node, kind, attribute)
@@ -70,6 +72,10 @@ class Destinations:
                 if writes_only(kind, attribute):
                     self._writing.add(attribute)
                     return "written"
+                if attribute in SHOWN:
+                    goes = self._of(parent, kind, attribute)
+                    self.shown |= {attribute} if goes == "read" else set()
+                    return goes
             elif isinstance(parent, ast.Call) and parent.func is node:
                 if attribute in ENGINE_MAKERS and self._is_robust_engine(parent):
                     return "isolated"

@@ -148,7 +148,8 @@ class _Reading:
                 called = isinstance(call, ast.Call) and call.func is held
                 made = self._called(function, cast(ast.Call, call)) if called else function
                 value = replace(made, result=result)
-            yield Use(shown, value, rest, self._goes(node, rest))
+            goes = self._goes(node, rest)
+            yield Use(shown, value, (*rest, *sorted(self._destinations.shown)), goes)
 
     def _goes(self, node: ast.AST, rest: tuple[str, ...]) -> Destination:
         return self._destinations.of(node, None, rest[-1] if rest else "")

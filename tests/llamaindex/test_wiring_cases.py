@@ -229,6 +229,18 @@ def opens_the_engine_by_name(question: str) -> str:
     return str(ROBUST.retrieve(QueryBundle(question)))
 
 
+def shows_what_was_outvoted(question: str) -> str:
+    """Show."""
+    response = ROBUST.query(question)
+    texts = [node.node.get_content() for node in response.source_nodes]
+    return f"{response}: {texts}"
+
+
+def shows_all_sources(question: str) -> str:
+    """Show."""
+    return str(ROBUST.query(question).get_formatted_sources(1000))  # type: ignore[union-attr]
+
+
 def lists_documents() -> str:
     """List."""
     return str(list(INDEX.docstore.docs.values()))
@@ -269,6 +281,8 @@ def first_document() -> str:
         opens_the_engine,
         opens_the_engine_by_name,
         lists_documents,
+        shows_what_was_outvoted,
+        shows_all_sources,
         first_document,
         opens_what_a_helper_gives,
         looks_into_an_array,
@@ -401,6 +415,13 @@ def inserts_what_it_splits(text: str) -> str:
     return f"{len(nodes)} nodes"
 
 
+async def names_sources(question: str) -> str:
+    """Answer."""
+    response = await ROBUST.aquery(question)
+    names = [node.node_id for node in response.source_nodes]
+    return f"{response} ({len(response.source_nodes)} sources: {names})"
+
+
 def best_score(question: str) -> float:
     """Measure."""
     return max((node.score or 0.0 for node in RETRIEVER.retrieve(question)), default=0.0)
@@ -482,6 +503,7 @@ class Notes:
         inserts_by_pipeline,
         inserts_what_it_splits,
         best_score,
+        names_sources,
         INDEX.insert,
         Notes(INDEX).add,
         Notes(INDEX).add_to_property,
