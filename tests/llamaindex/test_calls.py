@@ -269,8 +269,8 @@ def test_a_sampling_llm_is_warned_of_on_every_answer_and_once_in_the_log(caplog:
     with caplog.at_level(logging.WARNING, logger="llamaindex_robustrag"):
         assert any("the model samples (temperature 0.7; set temperature=0)" in w for w in warnings_of())
     assert [r.message for r in caplog.records if "temperature 0.7" in r.message]
-    assert warnings_of(llm_kwargs={"temperature": 0.0}) == []
-    assert warnings_of(accept_sampling=True) == []
+    assert not any("samples" in w for w in warnings_of(llm_kwargs={"temperature": 0.0}))
+    assert not any("samples" in w for w in warnings_of(accept_sampling=True))
 
 
 @pytest.mark.parametrize("chat_model", [False, True], ids=["completion", "chat"])

@@ -16,6 +16,7 @@ from tests.evaluation.worlds import LIGHT, write_long
 from tests.helpers.openai_server import LoopbackServer, Reply
 
 GRADER = "python:tests.evaluation.light:grader"
+COUNTED = ("--cut-replies", "count")
 BOTH = "both.json"  # a config; the light model's phrases are single words
 
 
@@ -92,7 +93,9 @@ def test_a_judge_behind_a_server_is_asked_there(run) -> None:
 def test_the_bundled_reader_answers_and_judges_to_the_end(run) -> None:
     """The reader is no judge; what it gives is read as a score or told to be none."""
     pytest.importorskip("transformers", reason="needs the extra local")
-    code, out, _, rows = run("--judge", "bundled", "--defense", "vanilla", "decoding", "--eta", "1", model="bundled")
+    code, out, _, rows = run(
+        "--judge", "bundled", "--defense", "vanilla", "decoding", "--eta", "1", *COUNTED, model="bundled"
+    )
     assert code == 0
     assert [r["error"] for r in rows] == [None] * 4
     assert all(0 <= r["scores"]["judge"] <= 100 for r in rows)
