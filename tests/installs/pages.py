@@ -32,6 +32,8 @@ class Snippet:
     @property
     def commands(self) -> list[list[str]]:
         """The words of its shell commands, install lines aside."""
+        if self.language not in SHELL:
+            return []
         lines = self.text.replace("\\\n", " ").splitlines()
         words = [shlex.split(line.removeprefix("$ "), comments=True) for line in lines]
         return [w for w in words if w and w[:2] != ["pip", "install"]]
