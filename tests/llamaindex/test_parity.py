@@ -110,9 +110,11 @@ TEXTS = [
 
 @pytest.mark.parametrize("aggregation", ["keyword", "consensus", "voting"])
 def test_core_langchain_and_llamaindex_answer_alike(aggregation: str) -> None:
-    langchain = pytest.importorskip("langchain_robustrag", reason="needs langchain-core")
+    pytest.importorskip("langchain_core", reason="needs langchain-core")
     from langchain_core.documents import Document
     from langchain_core.runnables import RunnableLambda
+
+    import langchain_robustrag as langchain
 
     prompts: list[str] = []
 
