@@ -110,8 +110,7 @@ class DiverseRetriever(BaseRetriever):
         return self._said(await agathered(self._gathering(), fetch))
 
     def _gathering(self) -> Gathering[NodeWithScore]:
-        by_function = self._fetch is not None or self._afetch is not None
-        exact = by_function or self._retriever is None or asked_for(self._retriever, self._quota.sources).exact
+        exact = self._fetch is not None or self._afetch is not None  # `retrieve` itself drops nodes that are copies
         return gather(self._quota, lambda nodes: node_places(nodes, self._group_by), exact=exact)
 
     def _said(self, found: Gathered[NodeWithScore]) -> list[NodeWithScore]:
