@@ -94,7 +94,7 @@ class DiverseRetriever(BaseRetriever):
                 return list(self._fetch(query_bundle, k))
             if self._retriever is None:
                 raise ValueError("this DiverseRetriever has afetch= alone; pass fetch= as well, or call aretrieve")
-            return asked_for(self._retriever, k).retriever.retrieve(query_bundle)
+            return asked_for(self._retriever, k).retrieve(query_bundle)
 
         return self._said(gathered(self._gathering(), fetch))
 
@@ -105,7 +105,7 @@ class DiverseRetriever(BaseRetriever):
             if self._fetch is not None:
                 return list(await asyncio.to_thread(self._fetch, query_bundle, k))
             assert self._retriever is not None  # noqa: S101 - checked when it was made
-            return await asked_for(self._retriever, k).retriever.aretrieve(query_bundle)
+            return await asked_for(self._retriever, k).aretrieve(query_bundle)
 
         return self._said(await agathered(self._gathering(), fetch))
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -19,8 +18,6 @@ _COUNTS = (
     *("limit", "_limit"),
     *("num_chunks_per_query", "_max_top_k", "_empty_query_top_k", "_sparse_top_k", "_hybrid_top_k"),
 )
-# Other wrappers may drop nodes; fusion drops copies, of which an attacker may plant many.
-_KEEP_ALL = frozenset({"TransformRetriever", "RouterRetriever", "DiverseRetriever"})
 _GIVE_ALL = frozenset({"SummaryIndexRetriever", "TreeAllLeafRetriever", "TreeRootRetriever", "EmptyIndexRetriever"})
 _DEEPEST = 10  # wrappers in wrappers
 
@@ -29,44 +26,26 @@ class UnknownRetrieverError(TypeError):
     """It is not known how this retriever is asked for more nodes; the message says what to set."""
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A retriever that was asked for a number of nodes.
-
-    Attributes:
-        retriever: a copy with the number changed.
-        exact: whether fewer nodes than the number mean that there are no more.
-    """
-
-    retriever: BaseRetriever
-    exact: bool
-
-
-def asked_for(retriever: BaseRetriever, k: int) -> Asked:
+def asked_for(retriever: BaseRetriever, k: int) -> BaseRetriever:
     """A copy of the retriever that finds `k` nodes; wrapped retrievers are copied, too.
 
     Raises:
         UnknownRetrieverError: it has no number that is known.
     """
-    return Asked(*_changed(retriever, k, 0))
+    changed: BaseRetriever = _changed(retriever, k, 0)
+    return changed
 
 
-def _changed(retriever: Any, k: int, depth: int) -> tuple[Any, bool]:
-    """A copy, and whether fewer nodes than `k` mean that there are no more."""
+def _changed(retriever: Any, k: int, depth: int) -> Any:
     if isinstance(retriever, RetrieverTool):
-        inner, exact = _changed(retriever.retriever, k, depth)
         made: Any = copy.copy(retriever)
-        made._retriever = inner
-        return made, exact
+        made._retriever = _changed(retriever.retriever, k, depth)
+        return made
     kind = type(retriever).__name__
     changed = copy.copy(retriever)
     inside = [name for name, value in vars(retriever).items() if depth < _DEEPEST and _holds_retrievers(name, value)]
-    # Index nodes are replaced by what they stand for, several of them by the same.
-    exact = (not inside or kind in _KEEP_ALL) and not getattr(retriever, "object_map", None)
     for attribute in inside:
-        held, all_exact = _all_changed(getattr(retriever, attribute), k, depth)
-        exact = exact and all_exact
-        setattr(changed, attribute, held)
+        setattr(changed, attribute, _all_changed(getattr(retriever, attribute), k, depth))
     counts = [attribute for attribute in _COUNTS if _is_count(vars(retriever).get(attribute))]
     for attribute in counts:
         setattr(changed, attribute, _at_most_all(retriever, k))
@@ -75,16 +54,14 @@ def _changed(retriever: Any, k: int, depth: int) -> tuple[Any, bool]:
             f"how many nodes {kind} finds cannot be set: it has no similarity_top_k or the like; pass fetch=, a "
             "function from a QueryBundle and a number to that many nodes, best first"
         )
-    return changed, exact
+    return changed
 
 
-def _all_changed(value: Any, k: int, depth: int) -> tuple[Any, bool]:
+def _all_changed(value: Any, k: int, depth: int) -> Any:
     if isinstance(value, Mapping):
-        named = {name: _changed(inner, k, depth + 1) for name, inner in value.items()}
-        return {name: inner for name, (inner, _) in named.items()}, all(exact for _, exact in named.values())
+        return {name: _changed(inner, k, depth + 1) for name, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        listed = [_changed(inner, k, depth + 1) for inner in value]
-        return [inner for inner, _ in listed], all(exact for _, exact in listed)
+        return [_changed(inner, k, depth + 1) for inner in value]
     return _changed(value, k, depth + 1)
 
 
