@@ -137,5 +137,7 @@ def cost_in_words(spending: Spending, prices: Prices) -> str:
         bound = "at most " if spending.total.cached is None and prices.cached_input is not None else ""
         return f"{bound}{cost:.6g} ({tokens_in_words(spending)})"
     known = prices.of(spending.told)
-    said = "not known" if known is None else f"not known; the calls that told come to {known:.6g}"
-    return f"{said} ({tokens_in_words(spending)})"
+    if known is None:
+        words = tokens_in_words(spending)
+        return words if words.startswith("not known") else f"not known ({words})"
+    return f"not known; the calls that told come to {known:.6g} ({tokens_in_words(spending)})"

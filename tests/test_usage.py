@@ -62,6 +62,8 @@ def test_words_say_what_is_not_known() -> None:
     assert cost_in_words(part, Prices(1.0, 1.0)).startswith("not known; the calls that told come to 0.00063")
     silent = Spending(2, 1, 2)
     assert tokens_in_words(silent).startswith("not known")
-    assert "0 in" not in cost_in_words(silent, Prices(1.0, 1.0))
+    assert cost_in_words(silent, Prices(1.0, 1.0)) == "not known: no call told its tokens"
+    half = Spending(1, 1, 1, Usage(), Usage(600, None, None))
+    assert cost_in_words(half, Prices(1.0, 1.0)).startswith("not known (600 in")
     unsplit = Spending(1, 1, 0, Usage(1000, None, 0), Usage(1000, None, 0))
     assert cost_in_words(unsplit, Prices(1.0, 1.0, 0.1)).startswith("at most 0.001")
