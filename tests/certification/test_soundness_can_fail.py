@@ -96,10 +96,7 @@ def a_keyword_radius_too_many(monkeypatch) -> None:
 
 
 def new_keywords_are_not_looked_for(monkeypatch) -> None:
-    real = keyword_counting._retained_is_fixed
-    monkeypatch.setattr(
-        keyword_counting, "_retained_is_fixed", lambda n, weakest, strongest, *more: real(n, weakest, 0, *more)
-    )
+    monkeypatch.setattr(keyword_counting, "_cheapest_rise", lambda *a, **more: keyword_counting._NEVER)
 
 
 def groups_never_fail_on_purpose(monkeypatch) -> None:
@@ -108,7 +105,7 @@ def groups_never_fail_on_purpose(monkeypatch) -> None:
 
 def a_voting_radius_too_many(monkeypatch) -> None:
     real = voting_plan.vote_radius
-    monkeypatch.setattr(voting_plan, "vote_radius", lambda tally: real(tally) + 1)
+    monkeypatch.setattr(voting_plan, "vote_radius", lambda *a: real(*a) + 1)
 
 
 def a_decoding_radius_too_many(monkeypatch) -> None:

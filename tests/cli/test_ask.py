@@ -328,7 +328,7 @@ def test_a_decided_answer_asks_no_more(ask, docs: Path) -> None:
     told = ask(QUESTION, "--docs", docs, "--defense", "consensus", "--stop-when-decided", "--wave-size", 3, "--json")
     answer = told.data["answer"]
     assert (answer["text"].casefold(), answer["settings"]["wave_size"]) == ("anna lind", 3)
-    assert answer["evidence"]["decided_after"] == answer["model_calls"] <= len(answer["groups"])
+    assert answer["evidence"]["decided_after"] <= answer["model_calls"] <= len(answer["groups"])
     keyword = ask(QUESTION, "--docs", docs, "--defense", "keyword", "--stop-when-decided")
     assert keyword.code == 2
     assert "KeywordAggregation needs what all groups say" in keyword.err

@@ -133,9 +133,9 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
                 "defenses": [
                     {"name": "vanilla", "exemplars": 0, "tasks": ["mc"]},
                     {"name": "vanilla", "exemplars": [1, 4], "tasks": ["qa"]},
-                    {"name": "vanilla", "exemplars": 1, "tasks": ["long"]},
+                    {"name": "vanilla", "exemplars": 1, "tasks": ["long"], "cut_replies": "count"},
                     {**_SHORT, "exemplars": [1, 4]},
-                    {**_LONG, "exemplars": 1},
+                    {**_LONG, "exemplars": 1, "cut_replies": "count"},
                     {**_TOKENS, "exemplars": [1, 4]},
                     {**_TOKENS_C, "exemplars": 1, "label": "decoding"},
                     {"name": "voting", "exemplars": 0},
