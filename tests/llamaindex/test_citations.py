@@ -54,10 +54,14 @@ def test_a_stream_shows_no_node_before_its_answer_is_complete(llm: FactReader) -
 @pytest.mark.parametrize("engine_class", [RobustContextChatEngine, RobustCondensePlusContextChatEngine])
 async def test_chat_engines_show_supporting_nodes_alone(engine_class: Any, llm: FactReader) -> None:
     retriever = index_of(["The capital of France is Rome.", *truthful()]).as_retriever(similarity_top_k=7)
-    engine = engine_class.from_defaults(retriever, llm=llm, supporting_only=True)
-    replies = [engine.chat(QUESTION), await engine.achat(QUESTION)]
-    streamed = [engine.stream_chat(QUESTION), await engine.astream_chat(QUESTION)]
+
+    def engine() -> Any:  # one each: LlamaIndex's memory has locks that belong to one event loop
+        return engine_class.from_defaults(retriever, llm=llm, supporting_only=True)
+
+    replies = [engine().chat(QUESTION), await engine().achat(QUESTION)]
+    streamed = [engine().stream_chat(QUESTION)]
     list(streamed[0].response_gen)
+    streamed.append(await engine().astream_chat(QUESTION))
     [piece async for piece in streamed[1].async_response_gen()]
     for reply in (*replies, *streamed):
         assert len(reply.source_nodes) == 6
