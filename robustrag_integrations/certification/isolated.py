@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Protocol, TypeAlias
 
 from robustrag_integrations.certification.cases import BenignCase
-from robustrag_integrations.certification.findings import Findings, Ledger
+from robustrag_integrations.certification.findings import Findings, Ledger, Question, smaller_size_fails
 from robustrag_integrations.certification.requests import Asking
 from robustrag_integrations.display import printable
 from robustrag_integrations.models.base import Response
@@ -28,6 +28,16 @@ class IsolatedPrompts(Protocol):
 
     def __call__(self, groups: Sequence[PassageGroup], /) -> Sequence[Prompt]:
         """One prompt per group."""
+        ...
+
+
+class CaseOf(Protocol[Found]):
+    """What a method makes of one case."""
+
+    def __call__(
+        self, found: Findings, number: int, case: BenignCase, readings: Sequence[Reading[Found]], ledger: Ledger, /
+    ) -> Asking[None]:
+        """Add what can be answered to the findings."""
         ...
 
 
@@ -74,6 +84,41 @@ def ask_cases(
     for found in sizes:
         found.warnings = _warnings(found, readings, same_batches)
     return readings
+
+
+def certify_sizes(
+    question: Question,
+    prompts_of: IsolatedPrompts,
+    read: Callable[[Response], Reading[Found]],
+    certify_case: CaseOf[Found],
+    *,
+    same_batches: bool,
+) -> Asking[tuple[Findings, ...]]:
+    """Certify all corruption sizes of a question, the smallest first; a size that fails settles the larger ones.
+
+    Args:
+        question: what is certified.
+        prompts_of: groups to prompts.
+        read: what inference makes of a response.
+        certify_case: adds what can be answered next to one case's untouched groups to the findings.
+        same_batches: whether to ask as many groups in one batch as inference does.
+    """
+    sizes = [Findings(size, question.cases(size)) for size in question.sizes]
+    ledger = Ledger(question.max_model_calls)
+    readings = yield from ask_cases(sizes, prompts_of, read, ledger, same_batches=same_batches)
+    failed: int | None = None
+    for found in sizes:
+        if failed is not None:
+            found.settle(smaller_size_fails(failed))
+        for number, case in enumerate(found.cases):
+            if found.done:
+                break
+            own = readings_of(case, readings, same_batches=same_batches)
+            yield from certify_case(found, number, case, own, ledger)
+        found.model_calls = ledger.spent
+        if failed is None and found.certified and found.tau == 0:
+            failed = found.size
+    return tuple(sizes)
 
 
 def _warnings(found: Findings, readings: Readings[Found], same_batches: bool) -> tuple[str, ...]:

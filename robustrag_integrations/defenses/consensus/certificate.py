@@ -15,8 +15,7 @@ from typing import Any
 
 from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import NO_QUORUM, NOTHING_BENIGN, Findings, Ledger, Question
-from robustrag_integrations.certification.findings import smaller_size_fails as _smaller
-from robustrag_integrations.certification.isolated import ask_cases, readings_of
+from robustrag_integrations.certification.isolated import certify_sizes
 from robustrag_integrations.certification.requests import Asking
 from robustrag_integrations.defenses.consensus.counting import ConsensusRule, Wording, counts_of, list_text
 from robustrag_integrations.defenses.consensus.plan import Consensus
@@ -45,27 +44,17 @@ def consensus_certification_plan(
     question: Question, settings: ConsensusSettings, *, same_batches: bool = False
 ) -> Asking[tuple[Findings, ...]]:
     """Certify all corruption sizes of a question, the smallest first."""
-    sizes = [Findings(size, question.cases(size)) for size in question.sizes]
-    ledger = Ledger(question.max_model_calls)
 
     def prompts_of(groups: Sequence[Any]) -> Any:
         return settings.isolated_prompts(question.query, groups)
 
-    reader = settings.reader.for_question(question.query)
-    readings = yield from ask_cases(sizes, prompts_of, reader.keywords_of, ledger, same_batches=same_batches)
-    failed: int | None = None
-    for found in sizes:
-        if failed is not None:
-            found.settle(_smaller(failed))
-        for number, case in enumerate(found.cases):
-            if found.done:
-                break
-            own = readings_of(case, readings, same_batches=same_batches)
-            yield from _certify_case(settings, found, number, case, own, ledger)
-        found.model_calls = ledger.spent
-        if failed is None and found.certified and found.tau == 0:
-            failed = found.size
-    return tuple(sizes)
+    def certify_case(
+        found: Findings, number: int, case: BenignCase, readings: Sequence[Reading[frozenset[str]]], ledger: Ledger
+    ) -> Asking[None]:
+        return _certify_case(settings, found, number, case, readings, ledger)
+
+    read = settings.reader.for_question(question.query).keywords_of
+    return certify_sizes(question, prompts_of, read, certify_case, same_batches=same_batches)
 
 
 def _certify_case(
