@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import NO_QUORUM, NOTHING_BENIGN, Findings, Ledger, Question
-from robustrag_integrations.certification.findings import smaller_size_fails as _smaller
-from robustrag_integrations.certification.isolated import ask_cases, readings_of
+from robustrag_integrations.certification.isolated import certify_sizes
 from robustrag_integrations.certification.requests import Asking
 from robustrag_integrations.defenses.voting.counting import tally_votes
 from robustrag_integrations.defenses.voting.settings import VotingSettings
@@ -34,8 +34,6 @@ def voting_certification_plan(
     question: Question, choices: Sequence[str], settings: VotingSettings, *, same_batches: bool = False
 ) -> Asking[tuple[Findings, ...]]:
     """Certify all corruption sizes of a multiple-choice question, the smallest first."""
-    sizes = [Findings(size, question.cases(size)) for size in question.sizes]
-    ledger = Ledger(question.max_model_calls)
 
     def prompts_of(groups: Sequence[Any]) -> Any:
         return settings.isolated_prompts(question.query, groups, choices)
@@ -43,33 +41,37 @@ def voting_certification_plan(
     def vote_of(response: Response) -> Reading[int]:
         return settings.vote_of(response, choices)
 
-    readings = yield from ask_cases(sizes, prompts_of, vote_of, ledger, same_batches=same_batches)
-    failed: int | None = None
-    for found in sizes:
-        if failed is not None:
-            found.settle(_smaller(failed))
-        for number, case in enumerate(found.cases):
-            if found.done:
-                break
-            if not case.groups:
-                found.open_ended(NOTHING_BENIGN)
-                break
-            own = readings_of(case, readings, same_batches=same_batches)
-            if settings.quorum.can_be_missed([reading.response for reading in own], case.corrupted):
-                found.add(None, 0.0, NO_QUORUM, number)
-                break
-            votes = [reading.found for reading in own]
-            winners = possible_winners(votes, len(choices), case.corrupted)
-            texts = [ABSTENTION if w is None else choices[w] for w in winners]
-            scores = yield from ledger.scored(texts)
-            counts = tally_votes(votes, len(choices)).counts
-            if not found.evidence:
-                shown = {choice: counts[i] for i, choice in enumerate(choices)}
-                found.evidence = {"counts": shown, "corrupted_groups": case.corrupted}
-            for winner, text, score in zip(winners, texts, scores, strict=True):
-                count = 0 if winner is None else counts[winner]
-                found.add(text, score, f"{count} untouched votes and up to {case.corrupted} corrupted ones", number)
-        found.model_calls = ledger.spent
-        if failed is None and found.certified and found.tau == 0:
-            failed = found.size
-    return tuple(sizes)
+    def certify_case(
+        found: Findings, number: int, case: BenignCase, readings: Sequence[Reading[int]], ledger: Ledger
+    ) -> Asking[None]:
+        return _certify_case(choices, settings, found, number, case, readings, ledger)
+
+    return certify_sizes(question, prompts_of, vote_of, certify_case, same_batches=same_batches)
+
+
+def _certify_case(
+    choices: Sequence[str],
+    settings: VotingSettings,
+    found: Findings,
+    number: int,
+    case: BenignCase,
+    readings: Sequence[Reading[int]],
+    ledger: Ledger,
+) -> Asking[None]:
+    if not case.groups:
+        found.open_ended(NOTHING_BENIGN)
+        return
+    if settings.quorum.can_be_missed([reading.response for reading in readings], case.corrupted):
+        found.add(None, 0.0, NO_QUORUM, number)
+        return
+    votes = [reading.found for reading in readings]
+    winners = possible_winners(votes, len(choices), case.corrupted)
+    texts = [ABSTENTION if w is None else choices[w] for w in winners]
+    scores = yield from ledger.scored(texts)
+    counts = tally_votes(votes, len(choices)).counts
+    if not found.evidence:
+        shown = {choice: counts[i] for i, choice in enumerate(choices)}
+        found.evidence = {"counts": shown, "corrupted_groups": case.corrupted}
+    for winner, text, score in zip(winners, texts, scores, strict=True):
+        count = 0 if winner is None else counts[winner]
+        found.add(text, score, f"{count} untouched votes and up to {case.corrupted} corrupted ones", number)
