@@ -71,7 +71,7 @@ def false_statement(query: str, texts: Iterable[str], answer: str, target: str) 
     return best.replace(answer, target, _MOST_SWAPS)
 
 
-def inject(passages: Iterable[str | Passage], planted: Sequence[str | Passage], *, rank: int = 0) -> list[Passage]:
+def inject(passages: Iterable[str | Passage], planted: Sequence[str | Passage], *, rank: int = 1) -> list[Passage]:
     """The retrieval an injection attacker causes: planted passages at a rank, as many of the last ones ejected.
 
     The list keeps its length k (attacker: injection(k')). More planted passages than k are cut to k.
@@ -79,17 +79,17 @@ def inject(passages: Iterable[str | Passage], planted: Sequence[str | Passage], 
     Args:
         passages: the k passages that would have been retrieved, best first.
         planted: the attacker's k' passages.
-        rank: where the first of them stands, 0 for the top; beyond the end means last.
+        rank: where the first of them stands, 1 for the top; beyond the end means last.
 
     Raises:
-        ValueError: `rank` is negative.
+        ValueError: `rank` is below 1.
     """
-    if rank < 0:
-        raise ValueError(f"rank={rank} must be at least 0, the top of the list")
+    if rank < 1:
+        raise ValueError(f"rank={rank} must be at least 1, the top of the list")
     clean = as_passages(passages)
     added = as_passages(planted)[: len(clean)]
     kept = clean[: len(clean) - len(added)]
-    return [*kept[:rank], *added, *kept[rank:]]
+    return [*kept[: rank - 1], *added, *kept[rank - 1 :]]
 
 
 def _repeated(text: str, repeat: int) -> str:

@@ -69,7 +69,7 @@ def plan_attack(
         question: what is attacked.
         shown: the clean retrieval, best first.
         rank: where the planted passages stand: together at the top (`first`), in the `middle`, at the end (`last`), or
-            from a rank on (0 is the top; beyond the end means last); `random` draws a place for each of them, by seed
+            from a rank on (1 is the top; beyond the end means last); `random` draws a place for each of them, by seed
             and question. `adaptive` finds its own places.
         corruption_size: k', how many passages are planted; no more than there is room for.
         mode: `injection` or `modification` (planted passages replace those at their ranks).
@@ -134,12 +134,12 @@ def planted_texts(
 
 def ranks_to_sweep(top_k: int, corruption_size: int) -> tuple[int, ...]:
     """Every rank from which k' planted passages fit into a list of `top_k`, from the top down."""
-    return tuple(range(max(top_k - corruption_size, 0) + 1))
+    return tuple(range(1, max(top_k - corruption_size, 0) + 2))
 
 
 def _check_rank(rank: Rank) -> None:
-    if rank not in RANKS and not is_whole_number(rank, 0):
-        raise ValueError(f"rank={rank!r} must be {', '.join(map(repr, RANKS))}, or a whole number from 0, the top")
+    if rank not in RANKS and not is_whole_number(rank, 1):
+        raise ValueError(f"rank={rank!r} must be {', '.join(map(repr, RANKS))}, or a whole number from 1, the top")
 
 
 def _scene(
@@ -201,7 +201,7 @@ def _places(rank: Rank, length: int, count: int, random: Random) -> frozenset[in
     if rank == "random":
         return frozenset(random.sample(range(length), count))
     last = length - count
-    start = {"first": 0, "middle": last // 2, "last": last}[rank] if isinstance(rank, str) else min(rank, last)
+    start = {"first": 0, "middle": last // 2, "last": last}[rank] if isinstance(rank, str) else min(rank - 1, last)
     return frozenset(range(start, start + count))
 
 

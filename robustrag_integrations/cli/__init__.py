@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from robustrag_integrations import __version__
 from robustrag_integrations.cli import ask, certify, demo, eval, probe, report
+from robustrag_integrations.cli.arguments import Parser
 from robustrag_integrations.cli.exits import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_USAGE, UsageError
 from robustrag_integrations.cli.output import complain
 from robustrag_integrations.errors import RobustRAGError
@@ -67,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="robustrag",
         description="Retrieval-augmented generation that a few planted documents cannot take over.",
         epilog=_EPILOG,

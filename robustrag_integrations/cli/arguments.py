@@ -3,13 +3,47 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from robustrag_integrations.cli.models import check_name
+from robustrag_integrations.display import printable
 from robustrag_integrations.models.providers import described, forms_that_take
 from robustrag_integrations.votes import MOST_VOTES
+
+_NUMBER = re.compile(r"-\d|-\.\d")
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that names an option it does not know, and the nearest one that it does, before anything else.
+
+    argparse alone reads `--limt 5` as an unknown option and a file called 5, and complains about the file.
+    """
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Raise a usage error at an unknown option; else as argparse has it."""
+        known = [*self._option_string_actions]
+        for text in args or ():
+            if text == "--" or (self._subparsers is not None and not text.startswith("-")):
+                break  # what follows a command is its own parser's
+            if not _is_option(text, known):
+                name = text.split("=")[0]
+                near = difflib.get_close_matches(name, known, 1, 0.6)
+                hint = f"; did you mean {near[0]}?" if near else f"; {self.prog} --help lists them"
+                self.error(f"there is no option {printable(name, 60)}{hint}")
+        return super().parse_known_args(args, namespace)
+
+
+def _is_option(text: str, known: Sequence[str]) -> bool:
+    """Whether argparse will know what to do with this: an option, the beginning of one, or a value."""
+    if len(text) < 2 or not text.startswith("-") or " " in text or _NUMBER.match(text):
+        return True
+    name = text.split("=")[0]
+    joined = not text.startswith("--") and text[:2] in known  # -oFILE
+    return joined or any(option.startswith(name) for option in known)
 
 
 def some_text(text: str) -> str:

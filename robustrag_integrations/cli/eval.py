@@ -73,7 +73,7 @@ def _report(args: argparse.Namespace, config: Mapping[str, Any], rows: Sequence[
     from dataclasses import asdict
 
     from robustrag_integrations.evaluation.score.summary import summarise
-    from robustrag_integrations.evaluation.show.lines import lines_csv, lines_table
+    from robustrag_integrations.evaluation.show.lines import lines_csv, lines_table, warnings_in_sum
     from robustrag_integrations.evaluation.show.paper import layout_table
 
     layout = config["layout"]
@@ -88,6 +88,7 @@ def _report(args: argparse.Namespace, config: Mapping[str, Any], rows: Sequence[
 
         for path in save_plots(lines, args.plots):
             complain(f"plot: {path}")
+    complain(*warnings_in_sum(lines))
     if args.json:
         show_json({"schema": "robustrag/eval-summary/1", "lines": [asdict(line) for line in lines]})
         return

@@ -119,7 +119,7 @@ def _add_what(group: Any) -> None:
         nargs="+",
         type=_rank,
         metavar="RANK",
-        help="where planted passages go: first (default), middle, last, random, sweep (every rank), or 0, 1, ...",
+        help="where planted texts go: first (default), middle, last, random, sweep (all ranks), or 1 (the top), 2, ...",
     )
     group.add_argument(
         "--corruption-size",
@@ -223,7 +223,7 @@ def _add_results(group: Any) -> None:
 
 
 def _rank(text: str) -> str | int:
-    return whole_number(0, 999)(text) if text[:1].isdigit() else text
+    return whole_number(1, 1000)(text) if text[:1].isdigit() else text
 
 
 def given_config(args: argparse.Namespace) -> dict[str, Any]:

@@ -61,7 +61,7 @@ EVIL = [Passage("x", id="x"), Passage("y", id="y")]
 
 @pytest.mark.parametrize(
     ("rank", "expected"),
-    [(0, "xyab"), (1, "axyb"), (2, "abxy"), (9, "abxy")],
+    [(1, "xyab"), (2, "axyb"), (3, "abxy"), (9, "abxy")],
     ids=["first", "middle", "last", "beyond"],
 )
 def test_planted_passages_eject_as_many_from_the_bottom(rank: int, expected: str) -> None:
@@ -73,6 +73,7 @@ def test_no_more_is_planted_than_was_retrieved() -> None:
     assert inject([], EVIL) == []
 
 
-def test_a_negative_rank_is_refused() -> None:
-    with pytest.raises(ValueError, match="rank=-1"):
-        inject(CLEAN, EVIL, rank=-1)
+@pytest.mark.parametrize("rank", [0, -1])
+def test_ranks_count_from_the_top_which_is_1(rank: int) -> None:
+    with pytest.raises(ValueError, match=f"rank={rank} must be at least 1"):
+        inject(CLEAN, EVIL, rank=rank)

@@ -19,7 +19,7 @@ from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedModel
 
 QUESTION = EvalQuestion("q", "Who runs the mill?", ("Anna Lind",), "Bo Ek", choices=("Anna Lind", "Bo Ek"))
 CANNED = [name for name in ATTACKS if name not in ("none", "adaptive")]
-RANKS = st.sampled_from(["first", "middle", "last", "random"]) | st.integers(0, 12)
+RANKS = st.sampled_from(["first", "middle", "last", "random"]) | st.integers(1, 12)
 
 
 def passages(count: int) -> list[Passage]:
@@ -90,7 +90,7 @@ def test_every_planned_attack_is_one_that_certificates_cover(
 
 @pytest.mark.parametrize(
     ("rank", "expected"),
-    [("first", [0, 1, 2]), ("middle", [3, 4, 5]), ("last", [7, 8, 9]), (2, [2, 3, 4]), (99, [7, 8, 9])],
+    [("first", [0, 1, 2]), ("middle", [3, 4, 5]), ("last", [7, 8, 9]), (1, [0, 1, 2]), (3, [2, 3, 4]), (99, [7, 8, 9])],
 )
 @pytest.mark.parametrize("mode", ["injection", "modification"])
 def test_planted_passages_stand_together_at_the_rank(rank: Rank, expected: list[int], mode) -> None:
@@ -119,10 +119,10 @@ def test_random_places_depend_on_seed_and_question_and_nothing_else() -> None:
 
 
 def test_a_sweep_is_every_rank_that_has_room() -> None:
-    assert ranks_to_sweep(5, 2) == (0, 1, 2, 3)
+    assert ranks_to_sweep(5, 2) == (1, 2, 3, 4)
     found = [where(plan_attack("pia", QUESTION, passages(5), rank=r, corruption_size=2)) for r in ranks_to_sweep(5, 2)]
     assert found == [[0, 1], [1, 2], [2, 3], [3, 4]]
-    assert ranks_to_sweep(2, 5) == (0,)
+    assert ranks_to_sweep(2, 5) == (1,)
 
 
 def texts_in(attacked: AttackedRetrieval) -> list[str]:
@@ -184,6 +184,7 @@ def test_hostile_ids_of_benign_passages_are_not_taken_for_planted_ones() -> None
     [
         ({"name": "unheard-of"}, "use one of none, pia"),
         ({"rank": -1}, "rank=-1"),
+        ({"rank": 0}, "whole number from 1, the top"),
         ({"rank": True}, "rank=True"),
         ({"rank": "top"}, "rank='top'"),
         ({"corruption_size": -1}, "corruption_size=-1"),

@@ -231,3 +231,17 @@ def test_a_run_needs_neither_torch_nor_spacy(run, tmp_path) -> None:
     )
     assert done.stderr.decode().strip().endswith("4 of them new")
     assert done.stdout.decode().strip().endswith("set()")
+
+
+def test_warnings_are_said_in_sum_on_standard_error_and_in_the_table(run) -> None:
+    _, out, err = run("--attack", "pia", "--defense", "keyword", "--group-size", "2", "--task", "qa")
+    said = [line for line in err.splitlines() if "warning of" in line]
+    assert said
+    assert all(line.removeprefix("robustrag: ") in out for line in said)
+
+
+def test_a_rank_beyond_the_end_is_refused(run) -> None:
+    code, _, err = run("--attack", "pia", "--rank", "99")
+    assert code == EXIT_USAGE
+    assert "ranks: 99 is beyond the end: with top_k 4 and 1 planted, the first stands at 1, the top, to 4" in err
+    assert run("--attack", "pia", "--rank", "0")[0] == EXIT_USAGE

@@ -375,10 +375,10 @@ def _prices(top: Section) -> Prices:
 def _ranks(section: Section) -> tuple[str | int, ...]:
     found: list[str | int] = []
     for value in section.values("ranks"):
-        if is_whole_number(value, 0, 999) or value in RANKS:
+        if is_whole_number(value, 1, 1000) or value in RANKS:
             found.append(value)
         else:
-            raise section.wrong(f"{shown(value)} must be one of {', '.join(RANKS)}, or a rank from 0 on", "ranks")
+            raise section.wrong(f"{shown(value)} must be one of {', '.join(RANKS)}, or a rank from 1, the top", "ranks")
     return tuple(found)
 
 
@@ -431,6 +431,19 @@ def _check_together(config: EvalConfig) -> None:
     sizes = [a.corruption_size for a in config.attacks]
     if max(sizes) > largest:
         raise ConfigError(f"corruption_sizes: {max(sizes)} is more than the {largest} passages of top_k")
+    for attack in config.attacks:
+        if beyond_the_end(attack, largest):
+            raise ConfigError(
+                f"ranks: {attack.rank} is beyond the end: with top_k {largest} and {attack.corruption_size} planted, "
+                f"the first stands at 1, the top, to {largest - attack.corruption_size + 1}; lower it, or raise top_k"
+            )
+
+
+def beyond_the_end(attack: AttackSpec, top_k: int | None) -> bool:
+    """Whether the planted passages would stand higher than asked for, however many passages a question has."""
+    if top_k is None or not isinstance(attack.rank, int):
+        return False
+    return attack.rank > max(top_k - attack.corruption_size + 1, 1)
 
 
 def most_passages(config: EvalConfig) -> int | None:
@@ -457,9 +470,38 @@ def _yaml(text: str, path: str) -> Any:
     except ImportError as error:
         raise ImportError("YAML configs need pyyaml: pip install 'robustrag-integrations[eval]'") from error
     try:
-        return yaml.safe_load(text)
+        return yaml.load(text, Loader=_unique_keys(yaml))  # noqa: S506 - a safe loader
+    except ConfigError as error:
+        raise ConfigError(f"config {path!r}: {error}") from None
     except Exception as error:  # of any kind: 2022-13-45, which is not a date, raises one that is not the parser's
         raise ConfigError(f"config {path!r} is not YAML: {' '.join(str(error).split())[:300]}") from error
+
+
+def _unique_keys(yaml: Any) -> Any:
+    """PyYAML's safe loader, which of a key that is given twice would keep the last, refusing that."""
+
+    class Loader(yaml.SafeLoader):  # type: ignore[misc]
+        def compose_mapping_node(self, anchor: Any) -> Any:
+            node = super().compose_mapping_node(anchor)
+            seen = set()
+            for key, _ in node.value:
+                if not isinstance(key, yaml.ScalarNode) or key.tag == "tag:yaml.org,2002:merge":
+                    continue
+                if (key.tag, key.value) in seen:
+                    raise ConfigError(f"line {key.start_mark.line + 1}: the key {shown(key.value)} is there twice")
+                seen.add((key.tag, key.value))
+            return node
+
+    return Loader
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"the key {shown(key)} is there twice")
+        found[key] = value
+    return found
 
 
 def _toml(text: str, path: str) -> Any:
@@ -477,6 +519,6 @@ def _json(text: str, path: str) -> Any:
     import json
 
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"config {path!r} is not JSON: {error}") from error

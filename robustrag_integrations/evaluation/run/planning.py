@@ -21,6 +21,7 @@ from robustrag_integrations.evaluation.run.config import (
     DefenseSpec,
     EvalConfig,
     PlannedAttack,
+    beyond_the_end,
     most_passages,
     no_task,
 )
@@ -237,6 +238,9 @@ class _Planner:
             self._notes.append(
                 f"{setup.label}: {setup.top_k} passages cannot hold {attack.corruption_size} planted ones; left out"
             )
+            return
+        if beyond_the_end(attack, setup.top_k):
+            self._notes.append(f"{setup.label}: rank {attack.rank} is beyond its {setup.top_k} passages; left out")
             return
         target = attack_of(attack.name).target
         untargeted = 0

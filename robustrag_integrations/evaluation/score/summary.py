@@ -34,6 +34,7 @@ from robustrag_integrations.evaluation.score.rows import (
     latest_rows,
 )
 from robustrag_integrations.evaluation.score.shapes import Maybe, Within, misfit
+from robustrag_integrations.evaluation.score.warned import warnings_of
 from robustrag_integrations.usage import Prices, Usage
 from robustrag_integrations.words import repeats_in_words
 
@@ -104,6 +105,9 @@ class Line:
             rows only. It bounds the accuracy over the data set while any k' groups are replaced, also of a model that
             samples.
         repeats: whether the model repeats itself, in words; empty where a file does not say.
+        moved: how many questions had so few passages that the planted ones stand higher than the attack's rank.
+        warnings: what answers and certificates warned of, and how many questions each is about; of warnings that
+            differ in numbers or names alone, the first stands for all.
     """
 
     dataset: str
@@ -139,6 +143,8 @@ class Line:
     metric: str | None = None
     expected: tuple[ExpectedAccuracy, ...] = ()
     repeats: str = ""
+    moved: int = 0
+    warnings: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def clean(self) -> bool:
@@ -207,10 +213,12 @@ _OF_ALL = {
     name: ROW[name]
     for name in ("key", "dataset", "task", "question_id", "model", "defense", "setup", "top_k", "metric")
 }
+_OF_CERTIFICATES = {"attack": str, "corruption_size": int, "tau": Within(0, 100), "certified": bool}
 _OF_ANSWERS = {
-    "answer": {"radius": int, "determinism": Maybe(DETERMINISM)},
+    "answer": {"radius": int, "determinism": Maybe(DETERMINISM), "warnings": Maybe([str])},
+    "passages": Maybe([{"planted": Maybe(bool)}]),
     **{name: ANSWERED[name] for name in ("scores", "cost", "timing")},
-    "certificates": Maybe([{"attack": str, "corruption_size": int, "tau": Within(0, 100), "certified": bool}]),
+    "certificates": Maybe([{**_OF_CERTIFICATES, "warnings": Maybe([str])}]),
 }
 
 
@@ -311,6 +319,8 @@ def _line(rows: Sequence[Row], vanilla: Mapping[tuple[Any, ...], float], prices:
         metric=first.get("metric"),
         expected=expected_accuracy(rows) if attack.name == "none" else (),
         repeats=_repeats(done),
+        moved=sum(map(_moved, done)),
+        warnings=warnings_of(done),
     )
 
 
@@ -318,6 +328,13 @@ def _repeats(rows: Iterable[Row]) -> str:
     """What the first row that says so has to say about its model."""
     found = next(filter(None, (row["answer"].get("determinism") for row in rows)), None)
     return "" if found is None else repeats_in_words(found["model"], found["why"])
+
+
+def _moved(row: Row) -> bool:
+    """Whether the planted passages stand elsewhere than at the rank that the attack names."""
+    rank = attack_of_row(row).rank
+    at = next((i for i, p in enumerate(row.get("passages") or (), 1) if p.get("planted")), None)
+    return at is not None and str(rank).isdecimal() and str(at) != str(rank)
 
 
 def _usage(cost: Mapping[str, Any]) -> Usage:

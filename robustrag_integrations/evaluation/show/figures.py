@@ -309,7 +309,7 @@ def _rank_order(rank: str | int) -> tuple[int, str]:
 
 def _rank_name(rank: str | int) -> str:
     rank = str(rank)
-    return str(int(rank) + 1) if rank.isdecimal() and len(rank) < 9 else rank
+    return str(int(rank)) if rank.isdecimal() and len(rank) < 9 else rank
 
 
 def _ratio(lines: Sequence[Line]) -> str:

@@ -13,6 +13,7 @@ from robustrag_integrations.evaluation.score.intervals import Interval
 from robustrag_integrations.evaluation.score.rows import AttackSpec
 from robustrag_integrations.evaluation.score.scoring import METRIC_OF_TASK
 from robustrag_integrations.evaluation.score.summary import CertifiedScore, Line
+from robustrag_integrations.evaluation.score.warned import together
 from robustrag_integrations.evaluation.show.tables import fitted_table
 
 EXPECTED_IN_WORDS = (
@@ -25,6 +26,7 @@ _Found = TypeVar("_Found")
 
 _FORMULA = frozenset("=+-@\t\r\n＝＋－＠")  # what makes a spreadsheet read a cell as a formula
 _LONGEST_CELL = 500
+MOST_WARNINGS = 8  # kinds of warnings below a table
 
 _NOBODY = Line("", "", "", "", "", None, AttackSpec())
 
@@ -155,9 +157,21 @@ def _expected_column(size: int) -> _Column:
 
 def _notes(lines: Sequence[Line]) -> list[str]:
     """What is to be said once."""
+    warned = warnings_in_sum(lines)
     models = dict.fromkeys((line.model, line.repeats) for line in lines if line.repeats)
     found = [printable(f"{model}: {said}", 400) for model, said in models if not said.startswith("deterministic")]
-    return [*found, EXPECTED_IN_WORDS] if any(line.expected for line in lines) else found
+    if any(line.expected for line in lines):
+        found.append(EXPECTED_IN_WORDS)
+    return [*found, *warned]
+
+
+def warnings_in_sum(lines: Sequence[Line]) -> list[str]:
+    """The warnings of all lines, the commonest first: a line each, and one for those that are left out."""
+    found = together(line.warnings for line in lines)
+    rows = sum(line.n for line in lines)
+    said = [f"warning of {count} of {rows} answers: {text}" for text, count in found.items()]
+    more = [f"and {len(said) - MOST_WARNINGS} more kinds of warnings"] if len(said) > MOST_WARNINGS else []
+    return [printable(text, _LONGEST_CELL) for text in (*said[:MOST_WARNINGS], *more)]
 
 
 def _remarks(line: Line) -> list[str]:
@@ -166,6 +180,11 @@ def _remarks(line: Line) -> list[str]:
     if line.unreadable:
         who = "the judge's replies held no score" if line.task == "long" else f"the metric {line.metric} failed on them"
         found.append(f"{about}: {line.unreadable} of {line.n} scores are 0 because {who}")
+    if line.moved:
+        found.append(
+            f"{about}: in {line.moved} of {line.n} questions the planted passages stand higher than rank "
+            f"{line.attack.rank}, since there were fewer passages"
+        )
     if 0 < line.told < line.n:
         found.append(f"{about}: tokens are means over the {line.told} of {line.n} answers whose calls all told them")
     for c in line.certified:
@@ -251,6 +270,9 @@ def _cells(line: Line) -> dict[str, Any]:
     cells |= {name: _blank(getattr(line, name)) for name in _MEANS}
     cells["unreadable"] = line.unreadable
     cells["repeats"] = plain_cell(line.repeats)
+    cells["moved"] = line.moved
+    cells["warned"] = sum(line.warnings.values())
+    cells["warnings"] = plain_cell("; ".join(f"{count}x {text}" for text, count in line.warnings.items()))
     cells["radii"] = " ".join(f"{radius}:{count}" for radius, count in line.radii.items())
     return cells
 

@@ -27,6 +27,8 @@ def fitted_table(
     if width is None or _width(header, rows, range(len(header)), limit) <= width:
         return _part(header, rows, range(len(header)), limit)
     same = [i for i in range(len(header)) if len(rows) > 1 and len({row[i] for row in rows}) == 1]
+    if not [i for i in range(keys, len(header)) if i not in same]:  # a table has columns, be they all alike
+        same = [i for i in same if i < keys]
     rest = [i for i in range(len(header)) if i not in same]
     about = [i for i in rest if i < keys]
     parts: list[list[int]] = [[]]
@@ -34,7 +36,12 @@ def fitted_table(
         if parts[-1] and _width(header, rows, [*about, *parts[-1], i], limit) > width:
             parts.append([])
         parts[-1].append(i)
-    shown = [_part(header, [row for row in rows if _says(row, part)], [*about, *part], limit) for part in parts]
+    silent = [row for row in rows if not any(_says(row, part) for part in parts)]  # stand in the first part
+    shown = [
+        _part(header, [row for row in rows if _says(row, part) or (part is parts[0] and row in silent)],
+              [*about, *part], limit)
+        for part in parts
+    ]  # fmt: skip
     return "\n\n".join([*([_said(header, rows[0], same, width)] if same else []), *shown])
 
 

@@ -69,7 +69,16 @@ def test_yaml_toml_and_json_say_the_same(tmp_path) -> None:
         ({"attacks": ["pi"]}, "attacks.name: 'pi' must be one of"),
         ({"attacks": ["no_such_module:attack"]}, "attacks.name: attack 'no_such_module:attack'"),
         ({"attacks": [{"name": "pia", "rank": 1}]}, "attacks.rank: unknown key; did you mean 'ranks'?"),
-        ({"ranks": ["top"]}, "ranks: 'top' must be one of first, middle, last, random, sweep, or a rank from 0 on"),
+        (
+            {"ranks": ["top"]},
+            "random, sweep, or a rank from 1, the top",
+        ),
+        ({"ranks": [0]}, "ranks: 0 must be one of first"),
+        (
+            {"ranks": [99]},
+            "ranks: 99 is beyond the end: with top_k 10 and 1 planted",
+        ),
+        ({"ranks": [4], "top_k": [5], "corruption_sizes": [3]}, "stands at 1, the top, to 3"),
         ({"corruption_sizes": [0]}, "corruption_sizes: 0 must be a whole number from 1 to 100"),
         ({"corruption_sizes": [11]}, "corruption_sizes: 11 is more than the 10 passages of top_k"),
         ({"certify": [11]}, "certify: corruption_sizes 11 is more than the 10 passages"),
@@ -103,6 +112,11 @@ def test_an_error_names_the_key_the_value_and_the_fix(given, said) -> None:
         ("c.toml", "a = ", "is not TOML"),
         ("c.json", "{", "is not JSON"),
         ("c.json", "[1]", "must hold keys and values"),
+        ("c.yaml", "limit: 5\nseed: 1\nlimit: 50", "line 3: the key 'limit' is there twice"),
+        ("c.yaml", "certify: {sample: 1, seed: 2, sample: 3}", "line 1: the key 'sample' is there twice"),
+        ("c.yaml", "attacks:\n- name: pia\n  ranks: [1]\n  'ranks': [2]", "line 4: the key 'ranks' is there twice"),
+        ("c.json", '{"limit": 5, "limit": 50}', "the key 'limit' is there twice"),
+        ("c.toml", "limit = 5\nlimit = 50", "is not TOML"),
         ("c.ini", "", "write it as .yaml, .toml or .json"),
     ],
 )
@@ -111,6 +125,13 @@ def test_a_config_that_cannot_be_read_is_named(tmp_path, name, text, said) -> No
     with pytest.raises(ConfigError, match="c\\.") as caught:
         load_config(str(tmp_path / name))
     assert said in str(caught.value)
+
+
+def test_yaml_may_share_and_override_what_was_said_before(tmp_path) -> None:
+    pytest.importorskip("yaml")
+    text = "a: &a {k: 1, m: 2}\nb: &b {<<: *a, k: 3}\nc: [*b, {<<: *b, m: 4}]"
+    (tmp_path / "c.yaml").write_text(text)
+    assert load_config(str(tmp_path / "c.yaml"))["c"] == [{"k": 3, "m": 2}, {"k": 3, "m": 4}]
 
 
 def test_yaml_never_makes_objects(tmp_path) -> None:

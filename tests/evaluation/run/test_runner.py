@@ -128,7 +128,7 @@ def test_a_failed_row_is_shown_counted_and_tried_again(config, output, monkeypat
 
 
 def test_a_run_in_which_everything_fails_stops_early(config, output) -> None:
-    mine = config(models=["python:tests.evaluation.light:broken"], ranks=[0, 1, 2, 3])
+    mine = config(models=["python:tests.evaluation.light:broken"], ranks=[1, 2, 3, 4])
     with pytest.raises(RunStopped, match="no such luck"):
         evaluate(mine, output=output)
     assert len(rows_in(output)) == 21
@@ -200,9 +200,9 @@ def test_a_sweep_attacks_every_rank_that_has_room_and_a_search_finds_its_own(con
     tried = [(job.attack.name, job.attack.rank) for job in plan.jobs]
     assert list(dict.fromkeys(tried)) == [
         ("none", "first"),
-        ("pia", 0),
         ("pia", 1),
         ("pia", 2),
+        ("pia", 3),
         ("adaptive", "first"),
     ]
 

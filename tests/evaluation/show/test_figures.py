@@ -46,7 +46,7 @@ def test_attack_success_by_rank_has_a_panel_per_attack_at_the_smallest_size_with
         for size in (1, 2)
     ]
     figure = _figures(lines)["asr-by-rank"]
-    assert [name for _, name in figure.ticks] == ["first", "last", "3", "8"]
+    assert [name for _, name in figure.ticks] == ["first", "last", "2", "7"]
     assert _curves(figure)["pia", "vanilla"] == [(0, 0.8), (1, 0.8), (2, 0.8), (3, 0.8)]
     assert len(figure.panels) == 2
     assert _figures(lines[:1]).keys() == {"asr-by-attack"}

@@ -140,3 +140,38 @@ def test_tokens_and_costs_stand_in_table_and_csv_and_unknown_ones_nowhere() -> N
     assert (cells["prompt_tokens"], cells["money"], cells["told"]) == ("", "", "0")
     assert "cost" not in lines_table(summarise([row(3, cost=silent)], Prices(1.0, 10.0)))
     assert "cost" not in lines_table(summarise(rows))
+
+
+def test_warnings_stand_in_sum_below_the_table_and_in_the_spreadsheet() -> None:
+    said = [f"groups {i} and {i + 1} say the same as 'page {i}'" for i in range(5)]
+    rows = [row(i, answer={"text": "Anna", "radius": 1, "warnings": [said[i], said[i]]}) for i in range(5)]
+    rows += [row(i, setup="other", answer={"warnings": ["\x1b[31m=cut"]}) for i in range(2)]
+    rows += [row(9, setup="third", certificates=[certificate(1.0, warnings=["a limit"])])]
+    shown = lines_table(summarise(rows))
+    assert "warning of 5 of 8 answers: groups 0 and 1 say the same as 'page 0'" in shown
+    assert "warning of 1 of 8 answers: a limit" in shown
+    assert "page 1" not in shown
+    assert "\x1b" not in shown
+    first, second, _ = read(lines_csv(summarise(rows)))
+    assert (first["warned"], first["warnings"]) == ("5", f"5x {said[0]}")
+    assert (second["warned"], second["warnings"]) == ("2", "2x ·[31m=cut")
+
+
+def test_many_kinds_of_warnings_are_cut_and_counted() -> None:
+    rows = [row(i, answer={"warnings": [chr(97 + i) * 5]}) for i in range(20)]
+    shown = lines_table(summarise(rows))
+    assert shown.count("warning of 1 of 20 answers") == 8
+    assert "and 12 more kinds of warnings" in shown
+
+
+def test_a_rank_that_short_lists_do_not_have_is_labelled_by_what_became_of_it() -> None:
+    def listed(count: int, planted: int) -> list[dict[str, object]]:
+        return [{"text": "t", "planted": i == planted} for i in range(count)]
+
+    attack = {**PIA, "rank": 4}
+    rows = [row(1, attack=attack, passages=listed(5, 3)), row(2, attack=attack, passages=listed(3, 2))]
+    [line] = summarise(rows)
+    assert line.moved == 1
+    assert "in 1 of 2 questions the planted passages stand higher than rank 4" in lines_table([line])
+    assert read(lines_csv([line]))[0]["moved"] == "1"
+    assert summarise([row(1, attack=PIA, passages=listed(3, 0))])[0].moved == 0

@@ -61,3 +61,21 @@ def test_a_terminal_has_a_width_and_a_file_has_none_unless_somebody_says(monkeyp
     assert output.terminal_width() is None
     monkeypatch.setenv("COLUMNS", "72")
     assert output.terminal_width() == 72
+
+
+@pytest.mark.parametrize("cell", ["100.0", "--", ""])
+@pytest.mark.parametrize("width", [10, 30, 60, None])
+def test_a_table_of_equal_cells_has_all_its_rows(cell: str, width: int | None) -> None:
+    header = ("model", "defence", "demo (qa) bacc", "demo (qa) cacc")
+    rows = [("m", name, cell, cell) for name in ("no-rag", "vanilla", "keyword")]
+    shown = words(fitted_table(header, rows, keys=2, width=width))
+    assert {"no-rag", "vanilla", "keyword"} <= set(shown)
+    assert {"bacc", "cacc"} <= set(shown)
+    assert shown.count(cell) >= 3 * bool(cell)
+
+
+def test_a_row_that_says_nothing_is_in_the_table_once() -> None:
+    rows = [("no-rag", "--", "--"), ("keyword", "96 [88, 100]", "92 [70, 99]")]
+    shown = fitted_table(("setup", "certified", "expected"), rows, keys=1, width=24)
+    assert words(shown).count("no-rag") == 1
+    assert words(shown).count("keyword") == 2
