@@ -7,7 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
+from robustrag_integrations.attacks import lies, orders
 from robustrag_integrations.attacks.canned import REPEAT, false_statement, poisoning, prompt_injection
+from robustrag_integrations.attacks.orders import COLLECTOR, known_answer
 from robustrag_integrations.attacks.scene import Attack, AttackedQuestion, Scene
 from robustrag_integrations.prompts import ABSTENTION
 
@@ -26,8 +28,7 @@ def _poison(scene: Scene) -> list[str]:
     if scene.poisoned:
         return [poisoning(lie, scene.repeat) for lie in scene.poisoned]
     texts = [p.text for p in scene.passages]
-    known = next((a for a in scene.answers if any(a in text for text in texts)), scene.answers[0])
-    return [poisoning(false_statement(scene.question, texts, known, scene.target), scene.repeat)]
+    return [poisoning(false_statement(scene.question, texts, known_answer(scene), scene.target), scene.repeat)]
 
 
 def _jam(scene: Scene) -> str:
@@ -67,6 +68,14 @@ def _refusal(question: AttackedQuestion) -> str | None:
     return ABSTENTION
 
 
+def _collector(question: AttackedQuestion) -> str | None:
+    return COLLECTOR
+
+
+def _right(question: AttackedQuestion) -> str | None:
+    return question.answers[0]
+
+
 _ALL = (
     Attack("none", "nothing is planted", None, 1, _incorrect),
     Attack("pia", "prompt injection: tells the model what to answer", _instruct, REPEAT, _incorrect),
@@ -75,6 +84,20 @@ _ALL = (
     Attack("poison-long", "false statements against long answers", _poison, LONG_REPEAT, _poisoned_target),
     Attack("jamming", "tells the model to refuse", _jam, REPEAT, _refusal),
     Attack("keyword-flooding", "the target among the words of other passages", _flood, 2, _incorrect),
+    Attack("conditional", "the truth when read alone, the lie among others", orders.conditional, 3, _incorrect),
+    Attack("a-or-b", "names the right answer and the attacker's together", orders.either, 3, _incorrect),
+    Attack("corruptrag", "calls the right answer outdated", lies.corrupt, 1, _incorrect),
+    Attack("denialrag", "takes the right answer back, without another one", lies.denial, 1, _refusal),
+    Attack("pidp", "a false statement and an order to repeat it", lies.lie_and_order, 3, _incorrect),
+    Attack("refusal", "BadRAG: claims that answering is forbidden", orders.refusal, 3, _refusal),
+    Attack("hierarchy", "fake system and developer messages", orders.hierarchy, 1, _incorrect),
+    Attack("hidden-html", "an order in comments and invisible text", orders.hidden_html, 3, _incorrect),
+    Attack("hidden-tags", "an order in invisible tag characters", orders.hidden_tags, 1, _incorrect),
+    Attack("zero-width", "an order broken by characters without width", orders.zero_width, 3, _incorrect),
+    Attack("bidi", "an order stored backwards", orders.bidirectional, 1, _incorrect),
+    Attack("overthinking", "problems to solve first; costs tokens", orders.overthinking, 3, _right, goal="cost"),
+    Attack("image-exfiltration", "an image sends the question", orders.image_exfiltration, 3, _collector, goal="link"),
+    Attack("link-exfiltration", "a link sends the question", orders.link_exfiltration, 3, _collector, goal="link"),
     Attack("adaptive", "knows the defence, tries texts and places", None, 1, _incorrect, needs_defense=True),
 )
 

@@ -8,13 +8,13 @@ enumerates, so a certificate for the same corruption size covers whatever is pla
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import TYPE_CHECKING, Literal
 
 from robustrag_integrations.attacks.families import ATTACKS
 from robustrag_integrations.attacks.plugins import attack_of
-from robustrag_integrations.attacks.scene import Attack, AttackedQuestion, Scene, Writer
+from robustrag_integrations.attacks.scene import Attack, AttackedQuestion, Goal, Scene, Writer
 from robustrag_integrations.certification.cases import AttackMode as Mode
 from robustrag_integrations.certification.cases import check_attack
 from robustrag_integrations.checks import is_whole_number
@@ -38,12 +38,14 @@ class AttackedRetrieval:
         passages: the corrupted retrieval, best first.
         planted: for each passage, whether the attacker wrote it.
         target: what the attacker wants to be answered; the words of an abstention for an attacker who wants none.
-            None where that is not known.
+            None where that is not known. For a goal of `link` the host of the link.
+        goal: what counts as the attacker's success.
     """
 
     passages: tuple[Passage, ...]
     planted: tuple[bool, ...]
     target: str | None
+    goal: Goal = "answer"
 
 
 def plan_attack(
@@ -91,7 +93,7 @@ def plan_attack(
     _check_rank(rank)
     target = attack.target(question)
     if (attack.write is None and not attack.needs_defense) or corruption_size == 0:
-        return AttackedRetrieval(items, (False,) * len(items), target)
+        return AttackedRetrieval(items, (False,) * len(items), target, attack.goal)
     if target is None:
         raise ValueError(
             f"attack {attack.name!r} has no target for {question.question!r:.80}; give the question an incorrect answer"
@@ -100,7 +102,7 @@ def plan_attack(
     if attack.needs_defense:
         return _searched(scene, mode, top_k, defense, choices, metric, tries)
     planted = _written(attack, scene, min(corruption_size, room))
-    return _placed(scene, planted, rank, mode, room)
+    return replace(_placed(scene, planted, rank, mode, room), goal=attack.goal)
 
 
 def planted_texts(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from robustrag_integrations.passages import Passage
 
@@ -74,6 +74,11 @@ Writer = Callable[[Scene], "str | Sequence[str]"]
 """Writes the planted passages: one text for all of them, or several, which are planted in turn."""
 
 
+Goal = Literal["answer", "link", "cost"]
+"""What counts as success: the attacker's answer (or refusal) is given; the answer holds a link to the attacker; or the
+answer only costs more, in tokens and seconds."""
+
+
 @dataclass(frozen=True)
 class Attack:
     """A family of attacks.
@@ -85,6 +90,7 @@ class Attack:
         repeat: how often the malicious content is repeated in a passage by default.
         target: what it wants to be answered; None where a question does not say.
         needs_defense: it tries out the defence that it attacks, and puts its passages where they work best.
+        goal: what counts as success.
     """
 
     name: str
@@ -93,3 +99,4 @@ class Attack:
     repeat: int
     target: Callable[[AttackedQuestion], str | None]
     needs_defense: bool = False
+    goal: Goal = "answer"

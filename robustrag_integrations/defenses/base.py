@@ -23,6 +23,7 @@ from robustrag_integrations.plans.endings import (
     too_few_groups,
     with_determinism,
     with_late_findings,
+    with_link_check,
     with_markers,
     with_report_of_failure,
     with_rules,
@@ -434,6 +435,7 @@ class Defense(ABC):
             accept_sampling=inputs.accept_sampling,
             min_radius=inputs.rules.min_radius,
         )
+        plan = with_link_check(plan, inputs.groups)
         return with_markers(plan) if inputs.markers else plan
 
     @staticmethod

@@ -161,6 +161,36 @@ def _file_parts(file: Path) -> Iterator[bytes]:
         raise ModelError(f"cannot read {str(file)!r}: {error.strerror}") from error
 
 
+# --- a simulation
+
+
+def _load_obedient(name: str, _: Mapping[str, Any]) -> TextModel:
+    from robustrag_integrations.models.obedient import ObedientModel
+
+    inner = _inner(name)
+    return ObedientModel(inner.load(inner.rest(name), {}))
+
+
+def _obedient_parts(name: str, _: Mapping[str, Any]) -> Iterator[bytes]:
+    inner = _inner(name)
+    yield b"obedient:"
+    yield from _file_parts(Path(__file__).with_name("obedient.py"))
+    yield from inner.parts(inner.rest(name), {})
+
+
+def _inner(name: str) -> Provider:
+    provider = provider_of(name)
+    assert provider is not None  # noqa: S101 - the name has been checked
+    return provider
+
+
+def _not_inside(name: str) -> str | None:
+    provider = provider_of(name)
+    if provider is None or name.startswith("obedient:"):
+        return f"'obedient:{name}' must be obedient: and another model's name, as in obedient:bundled"
+    return provider.problem(provider.rest(name))
+
+
 # --- models behind a server
 
 
@@ -283,6 +313,16 @@ PROVIDERS: tuple[Provider, ...] = (
         load=_load_function,
         parts=_function_parts,
         problem=_not_an_object,
+    ),
+    Provider(
+        "obedient:bundled",
+        "a simulation: that reader, or any other model, made to obey every order in passages",
+        frozenset(),
+        gives_probabilities=False,
+        in_process=True,
+        load=_load_obedient,
+        parts=_obedient_parts,
+        problem=_not_inside,
     ),
     Provider(
         "PATH",

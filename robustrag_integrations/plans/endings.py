@@ -11,6 +11,7 @@ from robustrag_integrations.determinism import Determinism, Promise, Repeats
 from robustrag_integrations.display import printable
 from robustrag_integrations.errors import ModelError, TooFewVotesError
 from robustrag_integrations.group_warnings import grouping_warnings
+from robustrag_integrations.links import link_warning, unsupported_in_groups
 from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.asking import report
 from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply
@@ -154,6 +155,13 @@ def with_rules(plan: Plan, rules: VoteRules) -> Plan:
 def _refuse(rules: VoteRules, why: str, answer: RobustAnswer) -> None:
     if rules.below == "raise":
         raise TooFewVotesError(why.removeprefix("abstained: "), answer)
+
+
+def with_link_check(plan: Plan, groups: Sequence[PassageGroup]) -> Plan:
+    """The plan, whose answer warns of links and images that no supporting passage has."""
+    answer = yield from plan
+    links = unsupported_in_groups(answer, groups)
+    return replace(answer, warnings=(*answer.warnings, link_warning(links))) if links else answer
 
 
 def with_markers(plan: Plan) -> Plan:

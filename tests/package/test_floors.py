@@ -36,6 +36,7 @@ FLOORS = (
         "group_warnings",
         "json_values",
         "keys",
+        "links",
         "mentions",
         "normalise",
         "origins",

@@ -106,7 +106,14 @@ class Bench:
         answer = await _timed(row, defense.aanswer(job.question.question, attacked.passages, choices=choices))
         row["answer"] = answer.to_dict()
         scores = await asyncio.to_thread(
-            score_answer, job.question, answer, job.task, judge, target=attacked.target, metric=job.metric
+            score_answer,
+            job.question,
+            answer,
+            job.task,
+            judge,
+            target=attacked.target,
+            metric=job.metric,
+            goal=attacked.goal,
         )
         row["scores"] = scores.to_dict()
         if job.runs > 1:
