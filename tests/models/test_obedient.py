@@ -32,7 +32,7 @@ def model() -> ObedientModel:
     return ObedientModel(CallableModel(reader))
 
 
-def attacked(name: str, rank: int = 0, passages: Sequence[str] = CLEAN) -> tuple[Scores, Scores, str]:
+def attacked(name: str, rank: int = 1, passages: Sequence[str] = CLEAN) -> tuple[Scores, Scores, str]:
     """What vanilla RAG and keyword aggregation score under an attack, and what vanilla RAG says."""
     plan = plan_attack(name, QUESTION, passages, rank=rank)
     found = [d(model()).answer(QUESTION.question, plan.passages) for d in (VanillaRAG, KeywordAggregation)]
@@ -40,7 +40,7 @@ def attacked(name: str, rank: int = 0, passages: Sequence[str] = CLEAN) -> tuple
     return scores[0], scores[1], found[0].text
 
 
-@pytest.mark.parametrize("rank", [0, 9])
+@pytest.mark.parametrize("rank", [1, 10])
 @pytest.mark.parametrize("name", ORDERS)
 def test_an_order_works_without_a_defence_and_not_against_keyword_aggregation(name: str, rank: int) -> None:
     vanilla, keyword, _ = attacked(name, rank)
