@@ -26,7 +26,7 @@ from robustrag_integrations.cli.thresholds import (
     given_thresholds,
 )
 from robustrag_integrations.defenses.base import Defense
-from robustrag_integrations.defenses.registry import METHODS, VANILLA
+from robustrag_integrations.defenses.registry import BASELINES, METHODS, entry_of
 from robustrag_integrations.display import printable
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.models.base import DecodingModel, TextModel
@@ -77,9 +77,9 @@ def add(commands: Any) -> None:
     )
     parser.add_argument(
         "--defense",
-        choices=(*METHODS, VANILLA.name),
+        choices=(*METHODS, *BASELINES),
         help="default keyword, with --choices voting. "
-        + "; ".join(f"{m.name}: {m.summary}" for m in (*METHODS.values(), VANILLA)),
+        + "; ".join(f"{m.name}: {m.summary}" for m in (*METHODS.values(), *BASELINES.values())),
     )
     add_model(parser)
     _add_retrieval(parser)
@@ -201,11 +201,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _defense_name(args: argparse.Namespace) -> str:
     name: str = args.defense or ("voting" if args.choices else "keyword")
-    method = METHODS.get(name, VANILLA)
+    method = entry_of(name)
     if method.tasks == ("multiple_choice",) and not args.choices:
         raise UsageError(f"--defense {name} needs the options to vote on: --choices A B C")
     if args.choices and not method.takes_choices:
-        fitting = [m.name for m in (*METHODS.values(), VANILLA) if m.takes_choices]
+        fitting = [m.name for m in (*METHODS.values(), *BASELINES.values()) if m.takes_choices]
         raise UsageError(f"--choices goes with --defense {' or '.join(fitting)}, not {name}")
     check_probabilities(args.model, name)
     return name
@@ -246,8 +246,8 @@ def _answer(args: argparse.Namespace, name: str, model: TextModel, passages: Seq
 def _defense(args: argparse.Namespace, name: str, model: TextModel) -> Defense:
     task = "multiple_choice" if args.choices else "short_answer"
     made: Defense
-    if name == VANILLA.name:
-        made = VANILLA.build(model, task=task, **given_thresholds(args, name))
+    if name in BASELINES:
+        made = BASELINES[name].build(model, task=task, **given_thresholds(args, name))
         return made
     if METHODS[name].needs_probabilities and not isinstance(model, DecodingModel):
         raise UsageError(f"--defense {name} needs token probabilities, which {model.description} does not give")
@@ -258,7 +258,7 @@ def _defense(args: argparse.Namespace, name: str, model: TextModel) -> Defense:
 def _check_rules(args: argparse.Namespace, name: str) -> None:
     """Raise UsageError if the defence cannot count votes like this, before anything is read."""
     given = {setting: value for setting in (*HASTE, "weights") if (value := getattr(args, setting))}
-    if given and name == VANILLA.name:
+    if given and name in BASELINES:
         raise UsageError(f"--{next(iter(given)).replace('_', '-')} does nothing for --defense {name}; leave it out")
     if given:
         try:
@@ -277,7 +277,7 @@ def _advise(args: argparse.Namespace, answer: RobustAnswer, passages: Sequence[P
     """Say why there is no answer or no radius, where the documents are the reason."""
     if not passages:
         complain("note: no passage shares a word with the question")
-    elif args.group_by != PASSAGE and len(answer.groups) == 1 < len(passages) and answer.defense != "vanilla":
+    elif args.group_by != PASSAGE and len(answer.groups) == 1 < len(passages) and answer.defense not in BASELINES:
         complain(
             "note: all passages found have one source, hence one vote; --group-by passage gives a vote to each, where "
             "they have different authors"

@@ -161,7 +161,7 @@ def _add_what(group: Any) -> None:
 def _add_settings(group: Any) -> None:
     for name, of_methods in thresholds().items():
         takes = value_of(of_methods)
-        named = {} if "choices" in takes else {"metavar": name[0].upper()}
+        named = {} if {"choices", "metavar"} & set(takes) else {"metavar": name[0].upper()}
         flag = f"--{name.replace('_', '-')}"
         group.add_argument(flag, nargs="+", **takes, **named, help=threshold_help(of_methods))
     group.add_argument(

@@ -6,13 +6,13 @@ import argparse
 from typing import Any
 
 from robustrag_integrations.cli.exits import UsageError
-from robustrag_integrations.defenses.registry import METHODS, VANILLA, Setting
+from robustrag_integrations.defenses.registry import BASELINES, METHODS, Setting, entry_of
 
 
 def thresholds() -> dict[str, dict[str, Setting]]:
     """Every threshold and choice by its name, and under it the setting of each method that has one of this name."""
     found: dict[str, dict[str, Setting]] = {}
-    for method in (*METHODS.values(), VANILLA):
+    for method in (*METHODS.values(), *BASELINES.values()):
         for setting in method.flags:
             found.setdefault(setting.name, {})[method.name] = setting
     return found
@@ -29,6 +29,8 @@ def threshold_help(of_methods: dict[str, Setting]) -> str:
 def value_of(of_methods: dict[str, Setting]) -> dict[str, Any]:
     """What an option for a setting takes, as arguments of `add_argument`."""
     setting = next(iter(of_methods.values()))
+    if setting.is_function:
+        return {"type": str, "metavar": "MODULE:FUNCTION"}
     return {"choices": setting.values} if setting.is_choice else {"type": setting.kind}
 
 
@@ -41,7 +43,7 @@ def add_thresholds(parser: argparse.ArgumentParser) -> None:
 
 def given_thresholds(args: argparse.Namespace, defense: str) -> dict[str, Any]:
     """The given thresholds of this defence."""
-    return {s.name: value for s in METHODS.get(defense, VANILLA).flags if (value := getattr(args, s.name)) is not None}
+    return {s.name: value for s in entry_of(defense).flags if (value := getattr(args, s.name)) is not None}
 
 
 def check_thresholds(args: argparse.Namespace, defense: str) -> None:
@@ -57,7 +59,7 @@ def check_thresholds(args: argparse.Namespace, defense: str) -> None:
     if not given:
         return
     try:
-        METHODS.get(defense, VANILLA).settings_of(given)
+        entry_of(defense).settings_of(given)
     except (ValueError, TypeError) as error:
         raise UsageError(str(error)) from error
 

@@ -6,10 +6,12 @@ dotted name, so that reading the table loads neither numpy nor torch. A new meth
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, MutableMapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
+
+from robustrag_integrations.entry_points import Table
 
 if TYPE_CHECKING:
     from robustrag_integrations.prompts import Task
@@ -30,6 +32,7 @@ class Setting:
         threshold: whether it is one of the paper's thresholds. Those are flags of their own, and every row of an
             evaluation records them.
         values: what a `str` can be.
+        is_function: whether it is a function, which configs and flags name as `module:function`.
     """
 
     name: str
@@ -38,6 +41,7 @@ class Setting:
     meaning: str
     threshold: bool = False
     values: tuple[str, ...] = ()
+    is_function: bool = False
 
     @property
     def is_number(self) -> bool:
@@ -89,8 +93,8 @@ class Method:
 
     @property
     def flags(self) -> tuple[Setting, ...]:
-        """The settings that are options of the command line: the thresholds, and what is one of a few words."""
-        return tuple(s for s in self.settings if s.threshold or s.is_choice)
+        """The settings that are options of the command line: thresholds, what is one of a few words, and functions."""
+        return tuple(s for s in self.settings if s.threshold or s.is_choice or s.is_function)
 
     @property
     def class_name(self) -> str:
@@ -151,6 +155,21 @@ class Method:
             ValueError, TypeError: an invalid argument; the message names it and the fix.
         """
         return self.load().settings_type.of(**given)
+
+
+def _method(name: str, found: object) -> Method:
+    """What another package's entry point names, as an entry of the table.
+
+    Raises:
+        TypeError, ValueError: it is none, or may not have this name.
+    """
+    if not isinstance(found, Method):
+        raise TypeError(f"must be a Method of defenses.registry, got {type(found).__name__}")
+    if found.name != name:
+        raise ValueError(f"is named {found.name!r}; give the entry point the same name")
+    if name in BASELINES or name == "no-rag":
+        raise ValueError("has the name of a baseline")
+    return found
 
 
 _CUT_REPLIES = Setting("cut_replies", "abstain", str, "what a reply that was cut does", values=("abstain", "count"))
@@ -221,7 +240,94 @@ VANILLA = Method(
     settings=(_CUT_REPLIES,),
 )
 
-METHODS: dict[str, Method] = {method.name: method for method in (KEYWORD, DECODING, VOTING, CONSENSUS)}
+_PEERS = "robustrag_integrations.defenses.peers"
+_ANY_TASK: tuple[Task, ...] = ("short_answer", "multiple_choice", "long_form")
+_CONTRADICTS = Setting(
+    "contradicts", None, object, "whether two answers contradict each other; None compares words", is_function=True
+)
+
+MIS = Method(
+    name="mis",
+    summary="baseline (ReliabilityRAG): read the largest set of passages whose answers do not contradict each other",
+    tasks=("short_answer", "multiple_choice"),
+    needs="text",
+    defense=f"{_PEERS}.mis:IndependentSet",
+    settings=(_CONTRADICTS, _CUT_REPLIES),
+)
+MIS_SAMPLING = Method(
+    name="mis-sampling",
+    summary="baseline (ReliabilityRAG, for many passages): the same over small random draws of passages",
+    tasks=("short_answer", "multiple_choice"),
+    needs="text",
+    defense=f"{_PEERS}.mis:SampledIndependentSet",
+    settings=(
+        _CONTRADICTS,
+        Setting("samples", 20, int, "how many draws are asked"),
+        Setting("sample_size", 2, int, "how many passages a draw holds"),
+        Setting("decay", 0.9, float, "weight of a rank relative to the one above it"),
+        Setting("seed", 0, int, "of the draws"),
+        _CUT_REPLIES,
+    ),
+)
+RADAR = Method(
+    name="radar",
+    summary="baseline (RADAR): read the passages that a smallest cut leaves on the side of those that agree",
+    tasks=("short_answer", "multiple_choice"),
+    needs="text",
+    defense=f"{_PEERS}.radar:MinCut",
+    settings=(
+        _CONTRADICTS,
+        Setting("entails", None, object, "whether an answer implies another; None compares words", is_function=True),
+        _CUT_REPLIES,
+    ),
+)
+TRUSTRAG = Method(
+    name="trustrag",
+    summary="baseline (TrustRAG): drop passages that were written alike, add what the model knows",
+    tasks=_ANY_TASK,
+    needs="text",
+    defense=f"{_PEERS}.trustrag:ClusterFilter",
+    settings=(
+        Setting("embed", None, object, "from texts to vectors; None counts words", is_function=True),
+        _CUT_REPLIES,
+    ),
+)
+INSTRUCTION = Method(
+    name="instruction",
+    summary="baseline: one prompt with all passages that says to ignore instructions in them",
+    tasks=_ANY_TASK,
+    needs="text",
+    defense=f"{_PEERS}.instruction:InstructionPrompt",
+    settings=(_CUT_REPLIES,),
+)
+DETECTOR = Method(
+    name="detector",
+    summary="baseline: drop the passages in which a detector finds an injection",
+    tasks=_ANY_TASK,
+    needs="text",
+    defense=f"{_PEERS}.detector:InjectionDetector",
+    settings=(
+        Setting(
+            "detector", None, object, "whether a passage holds an injection; None looks for phrases", is_function=True
+        ),
+        _CUT_REPLIES,
+    ),
+)
+
+METHODS: MutableMapping[str, Method] = Table(
+    "robustrag.methods", {method.name: method for method in (KEYWORD, DECODING, VOTING, CONSENSUS)}, _method
+)
+"""The methods with a radius, by name: these and those of other packages."""
+
+BASELINES: Mapping[str, Method] = {
+    method.name: method for method in (VANILLA, MIS, MIS_SAMPLING, RADAR, TRUSTRAG, INSTRUCTION, DETECTOR)
+}
+"""What to compare with, by name; each has the radius 0."""
+
+
+def entry_of(name: str) -> Method:
+    """The method or baseline of this name; vanilla RAG for any other."""
+    return BASELINES.get(name) or METHODS.get(name, VANILLA)
 
 
 def methods_that(trait: str) -> tuple[Method, ...]:

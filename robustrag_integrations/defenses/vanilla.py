@@ -29,7 +29,7 @@ from robustrag_integrations.replies.reading import CutReplies, check_cut_replies
 
 def vanilla_plan(
     query: str,
-    group: PassageGroup | None,
+    group: PassageGroup,
     prompts: PromptSet,
     *,
     choices: Sequence[str] | None = None,
@@ -38,7 +38,7 @@ def vanilla_plan(
 ) -> Plan:
     """Ask once, with everything in one prompt. The radius is 0: any passage may decide the answer."""
     calls, choice, text, said = 0, None, ABSTENTION, Response(None)
-    if group is None or group.is_empty:
+    if group.is_empty:
         yield Emit(text)
     else:
         calls = 1
@@ -50,12 +50,18 @@ def vanilla_plan(
         abstained=is_abstention(text),
         query=query,
         defense="vanilla",
-        groups=() if group is None else (report(group, said, status="supports", error=None),),
+        groups=(report(group, said, status="supports", error=None),) if group.passages else (),
         choice=choice,
         warnings=(*model_warnings, *truncation_warnings([said.truncated]), *filter(None, [said.note])),
         model_calls=calls,
         reasoning_chars=said.reasoning_chars,
     )
+
+
+def in_one_prompt(groups: Sequence[PassageGroup], index: int = 0) -> PassageGroup:
+    """All passages of these groups as one group."""
+    passages, ranks = tuple(p for g in groups for p in g.passages), tuple(r for g in groups for r in g.ranks)
+    return PassageGroup(index, passages, ranks=ranks)
 
 
 def ask_once(
@@ -123,15 +129,7 @@ class VanillaRAG(TextDefense):
     @staticmethod
     def plan_of(inputs: PlanInput, settings: VanillaSettings) -> Plan:
         """One prompt with all passages."""
-        together = (
-            PassageGroup(
-                0,
-                tuple(p for g in inputs.groups for p in g.passages),
-                ranks=tuple(r for g in inputs.groups for r in g.ranks),
-            )
-            if inputs.groups
-            else None
-        )
+        together = in_one_prompt(inputs.groups)
         options = None
         if settings.task == "multiple_choice":
             options = check_choices(inputs.choices)

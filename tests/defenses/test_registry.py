@@ -13,7 +13,7 @@ import pytest
 from robustrag_integrations import CallableModel, Passage
 from robustrag_integrations.cli import main
 from robustrag_integrations.defenses import registry
-from robustrag_integrations.defenses.registry import METHODS, VANILLA, Method, Setting, method_of
+from robustrag_integrations.defenses.registry import BASELINES, METHODS, Method, Setting, method_of
 from robustrag_integrations.prompts import PromptSet, Task
 
 THE_LINE = Method(
@@ -35,7 +35,7 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> Method:
 # --- what the table says
 
 
-@pytest.mark.parametrize("method", [*METHODS.values(), VANILLA], ids=lambda m: m.name)
+@pytest.mark.parametrize("method", [*METHODS.values(), *BASELINES.values()], ids=lambda m: m.name)
 def test_an_entry_names_the_class_and_exactly_the_settings_that_it_takes(method: Method) -> None:
     given = set(inspect.signature(method.load()).parameters) - {"model", "task", "prompts", "rules"}
     given -= {"accept_sampling", "prime", "final_model"}

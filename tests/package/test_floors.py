@@ -30,6 +30,7 @@ FLOORS = (
         "citations",
         "determinism",
         "display",
+        "entry_points",
         "drawing",
         "errors",
         "forks",

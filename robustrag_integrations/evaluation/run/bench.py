@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.attacks.planning import AttackedRetrieval, plan_attack
 from robustrag_integrations.defenses.base import Defense
-from robustrag_integrations.defenses.registry import VANILLA, method_of
+from robustrag_integrations.defenses.registry import BASELINES, method_of
 from robustrag_integrations.display import printable
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.run.cache import METER, CallCache, Meter, MeteredModel, metered, past_the_cache
@@ -178,7 +178,7 @@ def build_defense(setup: Setup, task: str, model: Any) -> Defense:
     if setup.defense == NO_RAG:
         return NoRetrieval(model, task=task_of_core, **settings)
     prompts = prompts_for(task_of_core, exemplars=settings.pop("exemplars", 0))
-    method = VANILLA if setup.defense == VANILLA.name else method_of(setup.defense)
+    method = BASELINES.get(setup.defense) or method_of(setup.defense)
     made: Defense = method.build(model, task=task_of_core, prompts=prompts, **settings)
     return made
 

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from robustrag_integrations.certification.cases import AttackMode
 from robustrag_integrations.checks import is_whole_number
-from robustrag_integrations.defenses.registry import METHODS, VANILLA
+from robustrag_integrations.defenses.registry import BASELINES, METHODS, VANILLA, entry_of
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.retrieval.spec import RetrievalSpec
 from robustrag_integrations.evaluation.run.sections import Section, shown
@@ -40,23 +40,21 @@ RULES = ("group_size", "group_by", "copies", "min_groups", "min_radius", *HASTE)
 
 def defense_names() -> tuple[str, ...]:
     """What `defenses` may name: the baselines and every registered method."""
-    return (VANILLA.name, *METHODS, NO_RAG)
+    peers = (name for name in BASELINES if name != VANILLA.name)
+    return (VANILLA.name, *METHODS, *peers, NO_RAG)
 
 
 def settings_known(defense: str) -> tuple[str, ...]:
     """The settings that a config can give values for."""
-    method = METHODS.get(defense, VANILLA)
-    own = (s.name for s in method.settings if s.is_number or s.is_choice)
+    own = (s.name for s in entry_of(defense).settings if s.is_number or s.is_choice or s.is_function)
     if defense == NO_RAG:
         return tuple(own)
-    return (*own, "exemplars") if method is VANILLA else (*own, *RULES, "exemplars")
+    return (*own, *RULES, "exemplars") if defense in METHODS else (*own, "exemplars")
 
 
 def tasks_known(defense: str) -> tuple[str, ...]:
     """The tasks that a defence can be used for."""
-    if defense not in METHODS:
-        return TASKS
-    return tuple(task for task in TASKS if TASK_OF[task] in METHODS[defense].tasks)
+    return tuple(task for task in TASKS if TASK_OF[task] in entry_of(defense).tasks)
 
 
 class ConfigError(RobustRAGError, ValueError):
@@ -304,7 +302,7 @@ def _check_setting(item: Section, name: str, key: str, value: Any) -> None:
             along = {"stop_when_decided": True} if key == "wave_size" else {}
             METHODS[name].load().check_rules(VoteRules(**{**along, key: value}))
         else:
-            METHODS.get(name, VANILLA).settings_of({key: value})
+            entry_of(name).settings_of({key: value})
     except (ValueError, TypeError) as error:
         raise item.wrong(str(error), key) from error
 

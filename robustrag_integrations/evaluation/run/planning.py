@@ -11,7 +11,7 @@ from typing import Any
 
 from robustrag_integrations.attacks.planning import ranks_to_sweep
 from robustrag_integrations.attacks.plugins import attack_of
-from robustrag_integrations.defenses.registry import METHODS
+from robustrag_integrations.defenses.registry import METHODS, entry_of
 from robustrag_integrations.evaluation.data.datasets import Dataset, DatasetError, load_dataset
 from robustrag_integrations.evaluation.data.questions import EvalQuestion, EvalTask
 from robustrag_integrations.evaluation.run.config import (
@@ -31,7 +31,7 @@ from robustrag_integrations.evaluation.score.scoring import METRIC_OF_TASK
 from robustrag_integrations.metrics import metric_of
 from robustrag_integrations.models.named import NamedModel
 from robustrag_integrations.passages import PASSAGE
-from robustrag_integrations.plugins import source_digest
+from robustrag_integrations.plugins import load_object, source_digest
 
 
 @dataclass(frozen=True)
@@ -272,6 +272,8 @@ class _Planner:
         metric = None if config.metric == METRIC_OF_TASK[dataset.task] or dataset.task == "long" else config.metric
         if metric is not None:
             about["metric"] = [metric, _metric_code(metric)]
+        if functions := _functions(setup):
+            about["functions"] = functions
         runs = config.runs if attack.corruption_size == 0 else 1
         about |= {"runs": runs} if runs > 1 else {}
         about |= {"probes": list(config.probes)} if config.probes else {}
@@ -314,6 +316,17 @@ def _defaults(defense: str) -> dict[str, Any]:
     if defense not in METHODS:
         return {}
     return {**{s.name: s.default for s in METHODS[defense].thresholds}, "group_size": 1, "group_by": PASSAGE}
+
+
+def _functions(setup: Setup) -> list[list[str | None]]:
+    """The functions of the user's that a setup asks, each with a hash of the file that it is written in."""
+    named = {s.name for s in entry_of(setup.defense).settings if s.is_function}
+    return [[n, _function_code(given)] for n, given in setup.settings if n in named and given is not None]
+
+
+@lru_cache(maxsize=64)
+def _function_code(name: str) -> str | None:
+    return source_digest(load_object(name))
 
 
 @lru_cache(maxsize=1)

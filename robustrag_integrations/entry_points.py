@@ -1,0 +1,106 @@
+"""Tables of named things to which other packages add theirs, by entry points."""
+
+from __future__ import annotations
+
+import re
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from importlib import metadata
+from typing import TypeVar
+
+from robustrag_integrations.display import printable
+
+T = TypeVar("T")
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+
+class PluginWarning(UserWarning):
+    """What another package adds is left out; the message names the package and why."""
+
+
+class Table(MutableMapping[str, T]):
+    """Entries by name: those that ship, and those of other packages.
+
+    Installed packages are looked at when a name is asked for that does not ship, or when all names are listed. What
+    cannot be loaded, or has a name that is taken, is left out with a `PluginWarning`; all else stays.
+
+    Args:
+        group: the group of the entry points.
+        shipped: what comes with this package.
+        read: from a name and what its entry point names to the entry. It may raise anything.
+    """
+
+    def __init__(self, group: str, shipped: Mapping[str, T], read: Callable[[str, object], T]) -> None:
+        self._group, self._read = group, read
+        self._entries = dict(shipped)
+        self._packages: dict[str, str] = {}
+        self._looked = False
+        self._lock = threading.RLock()
+
+    def __getitem__(self, name: str) -> T:
+        """The entry of this name."""
+        if name not in self._entries:
+            self._look()
+        return self._entries[name]
+
+    def __setitem__(self, name: str, entry: T) -> None:
+        """Add an entry, or put it in the place of another."""
+        self._entries[name] = entry
+
+    def __delitem__(self, name: str) -> None:
+        """Remove an entry."""
+        del self._entries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """All names: those that ship come first."""
+        self._look()
+        return iter(tuple(self._entries))
+
+    def __len__(self) -> int:
+        """How many there are."""
+        self._look()
+        return len(self._entries)
+
+    def package_of(self, name: str) -> str | None:
+        """The package, with its version, that adds this entry; None for one that ships."""
+        return self._packages.get(name)
+
+    def _look(self) -> None:
+        """Read the entry points, once."""
+        with self._lock:
+            if self._looked:
+                return
+            self._looked = True  # first, so that a package which lists the names while it is loaded does not come back
+            found = [(_package(entry), entry) for entry in metadata.entry_points(group=self._group)]
+            for package, entry in sorted(found, key=lambda pair: (pair[0], pair[1].name, pair[1].value)):
+                self._add_or_warn(package, entry)
+
+    def _add_or_warn(self, package: str, entry: metadata.EntryPoint) -> None:
+        try:
+            self._add(package, entry)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # its module is the package's: it may raise anything, and may even exit
+            why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            warnings.warn(
+                f"the package {printable(package, 80)} adds {printable(entry.name, 80)!r} to {self._group}, which is "
+                f"left out: {printable(why, 300)}",
+                PluginWarning,
+                stacklevel=5,
+            )
+
+    def _add(self, package: str, entry: metadata.EntryPoint) -> None:
+        if not _NAME.fullmatch(entry.name):
+            raise ValueError("the name must be up to 64 letters, digits, '_', '-' or '.'")
+        if entry.name in self._entries:
+            owner = self._packages.get(entry.name)
+            raise ValueError(f"the name is taken {f'by {owner}' if owner else 'by what ships with robustrag'}")
+        self._entries[entry.name] = self._read(entry.name, entry.load())
+        self._packages[entry.name] = package
+
+
+def _package(entry: metadata.EntryPoint) -> str:
+    """The package of an entry point, with its version."""
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else "(unknown)"
