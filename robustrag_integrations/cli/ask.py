@@ -12,10 +12,10 @@ from robustrag_integrations.cli.arguments import (
     add_model,
     add_prices,
     existing,
-    origin_votes,
     some_text,
-    whole_number,
 )
+from robustrag_integrations.cli.defending import built_defense, check_rules, rules_of
+from robustrag_integrations.cli.documents import add_documents, add_retrieval, per_source, read_index
 from robustrag_integrations.cli.exits import EXIT_ABSTAINED, EXIT_ANSWERED, UsageError
 from robustrag_integrations.cli.models import load_model, note_probe
 from robustrag_integrations.cli.output import Progress, complain, show, show_json
@@ -23,16 +23,15 @@ from robustrag_integrations.cli.thresholds import (
     add_thresholds,
     check_probabilities,
     check_thresholds,
-    given_thresholds,
 )
-from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, entry_of
 from robustrag_integrations.display import printable
 from robustrag_integrations.errors import RobustRAGError
-from robustrag_integrations.models.base import DecodingModel, TextModel
-from robustrag_integrations.passages import ORIGIN, PASSAGE, Passage
+from robustrag_integrations.models.base import TextModel
+from robustrag_integrations.passages import PASSAGE, Passage
+from robustrag_integrations.prompts import Task
 from robustrag_integrations.usage import cost_in_words, prices_of
-from robustrag_integrations.votes import HASTE, VoteRules
+from robustrag_integrations.votes import VoteRules
 
 _DESCRIPTION = """\
 Read documents, retrieve the passages that fit a question, ask the model about each
@@ -72,9 +71,7 @@ def add(commands: Any) -> None:
     """Add the command to the parser."""
     parser = add_command(commands, "ask", run, "ask your own documents", _DESCRIPTION, _EPILOG)
     parser.add_argument("question", type=some_text, metavar="QUESTION", help="the question, in quotes")
-    parser.add_argument(
-        "--docs", nargs="+", required=True, type=existing, metavar="PATH", help="files and folders to read"
-    )
+    add_documents(parser)
     parser.add_argument(
         "--defense",
         choices=(*METHODS, *BASELINES),
@@ -82,7 +79,7 @@ def add(commands: Any) -> None:
         + "; ".join(f"{m.name}: {m.summary}" for m in (*METHODS.values(), *BASELINES.values())),
     )
     add_model(parser)
-    _add_retrieval(parser)
+    add_retrieval(parser)
     add_thresholds(parser)
     parser.add_argument(
         "--choices", nargs="+", type=some_text, metavar="TEXT", help="the options of a multiple-choice question"
@@ -100,75 +97,11 @@ def add(commands: Any) -> None:
     parser.add_argument("--json", action="store_true", help="print data instead of text")
 
 
-def _add_retrieval(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("retrieval")
-    group.add_argument(
-        "--top-k",
-        type=whole_number(1, 1000),
-        default=10,
-        metavar="K",
-        help="how many sources are asked; with --group-by passage, how many passages (default 10)",
-    )
-    group.add_argument(
-        "--per-source",
-        type=whole_number(1, 100),
-        default=2,
-        metavar="N",
-        help="how many passages of one source are read at most (default 2)",
-    )
-    group.add_argument(
-        "--group-by",
-        type=some_text,
-        default=ORIGIN,
-        metavar="WHAT",
-        help="what has one vote: origin (default: a file or page), site, passage, or an entry of JSONL rows such as "
-        "author",
-    )
-    group.add_argument(
-        "--copies",
-        choices=("report", "one_vote"),
-        default="report",
-        help="sources with the same text: report them (default), or count those that answer alike once",
-    )
-    group.add_argument(
-        "--weights",
-        nargs="+",
-        type=origin_votes,
-        metavar="ORIGIN=N",
-        help="votes of a source in place of one, 0 to leave it out: handbook.pdf=3 x.com/forum=0; the radius then "
-        "counts votes",
-    )
-    group.add_argument(
-        "--min-groups", type=whole_number(0, 1000), default=0, metavar="N", help="abstain with fewer sources"
-    )
-    group.add_argument(
-        "--min-radius", type=whole_number(0, 1000), default=0, metavar="N", help="abstain below this radius"
-    )
-    group.add_argument(
-        "--stop-when-decided",
-        action="store_true",
-        help="consensus, voting: ask no longer than the answer, and --min-radius, can still change",
-    )
-    group.add_argument(
-        "--wave-size",
-        type=whole_number(1, 1000),
-        metavar="N",
-        help="with --stop-when-decided: how many sources are asked at once (default all)",
-    )
-    group.add_argument(
-        "--chunk-size",
-        type=whole_number(50, 100_000),
-        default=600,
-        metavar="N",
-        help="the longest passage, in characters (default 600)",
-    )
-
-
 def run(args: argparse.Namespace) -> int:
     """Answer the question; see the module's help text."""
     name = _defense_name(args)
     check_thresholds(args, name)
-    _check_rules(args, name)
+    check_rules(args, name)
     if args.choices:
         _check_choices(args.choices)
     progress = Progress()
@@ -221,56 +154,20 @@ def _check_choices(choices: Sequence[str]) -> None:
 
 
 def _retrieve(args: argparse.Namespace, progress: Progress) -> tuple[list[Passage], list[dict[str, str]]]:
-    from robustrag_integrations.corpus import BM25Index, read_documents, split
-
-    reading = read_documents(args.docs, on_file=lambda done, total: progress.count("files read", done, total))
-    for skipped in reading.skipped:
-        complain(f"skipped: {skipped.reason}")
-    chunks = split(reading.documents, args.chunk_size)
-    progress.step(f"searching {len(chunks):,} passages of {len(reading.documents):,} documents")
-    per_source = None if args.group_by == PASSAGE else args.per_source
-    found = BM25Index(chunks).search(args.question, args.top_k, per_source=per_source, by=args.group_by)
-    return found, [{"path": s.path, "reason": s.reason} for s in reading.skipped]
+    index, skipped = read_index(args, progress)
+    found = index.search(args.question, args.top_k, per_source=per_source(args), by=args.group_by)
+    return found, [{"path": s.path, "reason": s.reason} for s in skipped]
 
 
 def _answer(args: argparse.Namespace, name: str, model: TextModel, passages: Sequence[Passage]) -> RobustAnswer:
-    defense = _defense(args, name, model)
+    task: Task = "multiple_choice" if args.choices else "short_answer"
+    defense = built_defense(args, name, model, task)
     defense.accept_sampling = args.accept_sampling
     try:
         answer: RobustAnswer = defense.answer(args.question, passages, choices=args.choices)
     except ValueError as error:  # the question does not fit into the model's window
         raise RobustRAGError(str(error)) from error
     return answer
-
-
-def _defense(args: argparse.Namespace, name: str, model: TextModel) -> Defense:
-    task = "multiple_choice" if args.choices else "short_answer"
-    made: Defense
-    if name in BASELINES:
-        made = BASELINES[name].build(model, task=task, **given_thresholds(args, name))
-        return made
-    if METHODS[name].needs_probabilities and not isinstance(model, DecodingModel):
-        raise UsageError(f"--defense {name} needs token probabilities, which {model.description} does not give")
-    made = METHODS[name].build(model, task=task, **_rules(args), **given_thresholds(args, name))
-    return made
-
-
-def _check_rules(args: argparse.Namespace, name: str) -> None:
-    """Raise UsageError if the defence cannot count votes like this, before anything is read."""
-    given = {setting: value for setting in (*HASTE, "weights") if (value := getattr(args, setting))}
-    if given and name in BASELINES:
-        raise UsageError(f"--{next(iter(given)).replace('_', '-')} does nothing for --defense {name}; leave it out")
-    if given:
-        try:
-            METHODS[name].load().check_rules(VoteRules(**_rules(args)))
-        except ValueError as error:
-            raise UsageError(str(error)) from error
-
-
-def _rules(args: argparse.Namespace) -> dict[str, Any]:
-    names = ("group_by", "copies", "min_groups", "min_radius", *HASTE)
-    weights = dict(args.weights) if args.weights else None
-    return {**{name: getattr(args, name) for name in names}, "weights": weights}
 
 
 def _advise(args: argparse.Namespace, answer: RobustAnswer, passages: Sequence[Passage]) -> None:
@@ -282,7 +179,7 @@ def _advise(args: argparse.Namespace, answer: RobustAnswer, passages: Sequence[P
             "note: all passages found have one source, hence one vote; --group-by passage gives a vote to each, where "
             "they have different authors"
         )
-    rules = VoteRules(**_rules(args))
+    rules = VoteRules(**rules_of(args))
     if isinstance(rules.weights, Mapping):
         found = {group.key for group in rules.isolate(passages)}
         for origin in rules.weights:

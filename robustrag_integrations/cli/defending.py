@@ -1,0 +1,49 @@
+"""From options to a defence."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from robustrag_integrations.cli.exits import UsageError
+from robustrag_integrations.cli.thresholds import given_thresholds
+from robustrag_integrations.defenses.base import Defense
+from robustrag_integrations.defenses.registry import BASELINES, METHODS
+from robustrag_integrations.models.base import DecodingModel, TextModel
+from robustrag_integrations.prompts import Task
+from robustrag_integrations.votes import HASTE, VoteRules
+
+
+def built_defense(args: argparse.Namespace, name: str, model: TextModel, task: Task) -> Defense:
+    """The defence of this name with the thresholds and rules that were given.
+
+    Raises:
+        UsageError: the model does not give what it needs.
+    """
+    made: Defense
+    if name in BASELINES:
+        made = BASELINES[name].build(model, task=task, **given_thresholds(args, name))
+        return made
+    if METHODS[name].needs_probabilities and not isinstance(model, DecodingModel):
+        raise UsageError(f"--defense {name} needs token probabilities, which {model.description} does not give")
+    made = METHODS[name].build(model, task=task, **rules_of(args), **given_thresholds(args, name))
+    return made
+
+
+def check_rules(args: argparse.Namespace, name: str) -> None:
+    """Raise UsageError if the defence cannot count votes like this, before anything is read."""
+    given = {setting: value for setting in (*HASTE, "weights") if (value := getattr(args, setting))}
+    if given and name in BASELINES:
+        raise UsageError(f"--{next(iter(given)).replace('_', '-')} does nothing for --defense {name}; leave it out")
+    if given:
+        try:
+            METHODS[name].load().check_rules(VoteRules(**rules_of(args)))
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+
+
+def rules_of(args: argparse.Namespace) -> dict[str, Any]:
+    """How votes are counted, as arguments of a defence."""
+    names = ("group_by", "copies", "min_groups", "min_radius", *HASTE)
+    weights = dict(args.weights) if args.weights else None
+    return {**{name: getattr(args, name) for name in names}, "weights": weights}

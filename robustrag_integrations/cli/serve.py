@@ -1,0 +1,213 @@
+"""`robustrag serve`: an OpenAI-compatible endpoint that answers from your own documents."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+from typing import TYPE_CHECKING, Any
+
+from robustrag_integrations.cli.arguments import add_command, add_model, add_prices, existing, some_text, whole_number
+from robustrag_integrations.cli.defending import built_defense, check_rules
+from robustrag_integrations.cli.documents import add_documents, add_retrieval, per_source, read_index
+from robustrag_integrations.cli.exits import EXIT_ANSWERED, UsageError
+from robustrag_integrations.cli.models import load_model, note_probe
+from robustrag_integrations.cli.output import Progress, complain
+from robustrag_integrations.cli.thresholds import add_thresholds, check_probabilities, check_thresholds
+from robustrag_integrations.defenses.registry import BASELINES, METHODS, VANILLA, entry_of
+from robustrag_integrations.models.base import TextModel
+from robustrag_integrations.usage import prices_of
+
+if TYPE_CHECKING:
+    from robustrag_integrations.serve.limits import Limits
+    from robustrag_integrations.serve.service import Served, Service
+
+KEY = "ROBUSTRAG_API_KEY"
+
+_DESCRIPTION = """\
+Serve your documents behind an OpenAI-compatible address: POST /v1/chat/completions,
+GET /v1/models, GET /healthz. The last message is the question; the answer comes from the
+documents, and its report (radius, sources, warnings) in the field "robustrag".
+"""
+
+_EPILOG = f"""\
+models that clients ask for:
+  robustrag-NAME  the defence of --defense, such as robustrag-keyword; others' baselines have no prefix
+  vanilla         the same documents and model without a defence, to compare with
+
+who may ask:
+  Only this machine by default. With {KEY} in the environment, clients must send it as
+  their API key. Set it before --host 0.0.0.0, and put a server with TLS in front.
+
+examples:
+  robustrag serve --docs notes/
+  robustrag serve --docs news.jsonl --defense consensus --model openai:my-model --base-url http://localhost:8000/v1
+  {KEY}=... robustrag serve --docs notes/ --host 0.0.0.0 --port 8400
+
+exit codes: 2 wrong usage, 1 failure, 130 interrupted
+"""
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = add_command(commands, "serve", run, "an OpenAI-compatible endpoint", _DESCRIPTION, _EPILOG)
+    add_documents(parser)
+    listed = {name: entry for name, entry in {**METHODS, **BASELINES}.items() if name != VANILLA.name}
+    parser.add_argument(
+        "--defense",
+        choices=tuple(listed),
+        default="keyword",
+        help="default keyword. " + "; ".join(f"{m.name}: {m.summary}" for m in listed.values()),
+    )
+    parser.add_argument("--no-vanilla", action="store_true", help="do not serve the undefended model next to it")
+    add_model(parser)
+    add_retrieval(parser)
+    add_thresholds(parser)
+    parser.add_argument("--accept-sampling", action="store_true", help="do not warn that the model may sample")
+    parser.add_argument(
+        "--probe", type=existing, metavar="FILE", help="what robustrag probe --output found about this model; reported"
+    )
+    add_prices(parser)
+    _add_address(parser)
+    _add_limits(parser)
+
+
+def _add_address(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("address")
+    group.add_argument("--host", default="127.0.0.1", type=some_text, help="where to listen (default 127.0.0.1)")
+    group.add_argument(
+        "--port", default=8400, type=whole_number(0, 65535), metavar="N", help="default 8400; 0 takes a free one"
+    )
+    group.add_argument(
+        "--allowed-hosts",
+        nargs="+",
+        type=some_text,
+        default=[],
+        metavar="NAME",
+        help="further names by which clients call this server, where no key is set",
+    )
+    group.add_argument(
+        "--cors-origins",
+        nargs="+",
+        type=some_text,
+        default=[],
+        metavar="URL",
+        help="web pages that may call it from a browser, such as http://localhost:3000 (default: none)",
+    )
+    group.add_argument(
+        "--allow-documents",
+        action="store_true",
+        help="requests may bring documents of their own (robustrag.documents), as red-team tools do",
+    )
+
+
+def _add_limits(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("limits")
+    for name, most, default, meaning in (
+        ("max-concurrent", 1000, 8, "answers that are made at a time"),
+        ("max-waiting", 10_000, 64, "requests that wait for their turn; further ones get 429"),
+        ("time-limit", 86_400, 120, "seconds for an answer, waiting included"),
+        ("max-question", 1_000_000, 4000, "characters of a question"),
+        ("max-body", 100_000_000, 1_000_000, "bytes of a request"),
+        ("max-documents", 1000, 50, "documents that a request may bring"),
+    ):
+        smallest = 0 if name == "max-waiting" else 1
+        group.add_argument(
+            f"--{name}",
+            type=whole_number(smallest, most),
+            default=default,
+            metavar="N",
+            help=f"{meaning} (default {default})",
+        )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until interrupted; see the module's help text."""
+    check_thresholds(args, args.defense)
+    check_rules(args, args.defense)
+    check_probabilities(args.model, args.defense)
+    key = _key()
+    try:
+        from robustrag_integrations.serve.app import LOOPBACK_HOSTS, create_app
+        from robustrag_integrations.serve.listening import address_of, bound, is_loopback
+        from robustrag_integrations.serve.listening import run as listen
+    except ImportError as error:
+        raise ImportError("serving needs fastapi and uvicorn: pip install 'robustrag-integrations[serve]'") from error
+    try:
+        listening = bound(args.host, args.port)
+    except (OSError, UnicodeError) as error:
+        raise UsageError(f"cannot listen on --host {args.host} --port {args.port}: {error}") from error
+    with listening:
+        service = _service(args)
+        hosts = None
+        if key is None:
+            hosts = {*LOOPBACK_HOSTS, args.host, *args.allowed_hosts} if is_loopback(args.host) else None
+            if hosts is None:
+                complain(f"warning: anybody who reaches {args.host} may ask, and read what documents say: set {KEY}")
+        app = create_app(service, key=key, hosts=hosts, origins=args.cors_origins)
+        logging.basicConfig(format="%(asctime)s %(name)s: %(message)s")
+        logging.getLogger("robustrag_integrations").setLevel(logging.INFO)
+        complain(f"listening on {address_of(listening)} (models: {', '.join(service.models)})")
+        listen(app, listening)
+    return EXIT_ANSWERED
+
+
+def _key() -> str | None:
+    """The key of the environment.
+
+    Raises:
+        UsageError: it is set, and no client could send it.
+    """
+    key = os.environ.get(KEY)
+    if key is not None and (not key.strip() or key != key.strip() or not key.isascii() or not key.isprintable()):
+        raise UsageError(f"{KEY} must be printable ASCII without spaces at its ends; unset it to ask for no key")
+    return key
+
+
+def _service(args: argparse.Namespace) -> Service:
+    from robustrag_integrations.serve.service import Library, Service
+
+    progress = Progress()
+    progress.step(f"reading {', '.join(args.docs)}")
+    index, _ = read_index(args, progress)
+    progress.step(f"loading the model {args.model}")
+    model = load_model(args.model, args.base_url)
+    note_probe(model, args.probe)
+    prefix = "robustrag-" if args.defense in METHODS else ""  # a baseline of others goes by its own name
+    models = {f"{prefix}{args.defense}": _served(args, args.defense, model)}
+    if not args.no_vanilla:
+        models["vanilla"] = _served(args, VANILLA.name, model)
+    return Service(
+        library=Library(index, args.top_k, per_source(args), args.group_by),
+        models=models,
+        limits=_limits(args),
+        documents_allowed=args.allow_documents,
+        prices=None if args.prices is None else prices_of(args.prices),
+    )
+
+
+def _served(args: argparse.Namespace, name: str, model: TextModel) -> Served:
+    from robustrag_integrations.serve.service import Served
+
+    method = entry_of(name)
+    made = {
+        task: built_defense(args, name, model, task)
+        for task in ("short_answer", "multiple_choice")
+        if task in method.tasks and (task == "short_answer" or method.takes_choices)
+    }
+    for defense in made.values():
+        defense.accept_sampling = args.accept_sampling
+    return Served(name, made.get("short_answer"), made.get("multiple_choice"))
+
+
+def _limits(args: argparse.Namespace) -> Limits:
+    from robustrag_integrations.serve.limits import Limits
+
+    return Limits(
+        body_bytes=args.max_body,
+        question_chars=args.max_question,
+        documents=args.max_documents,
+        concurrent=args.max_concurrent,
+        waiting=args.max_waiting,
+        seconds=args.time_limit,
+    )

@@ -1,0 +1,1 @@
+"""An OpenAI-compatible endpoint that answers from documents: `robustrag serve`."""

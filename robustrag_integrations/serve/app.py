@@ -1,0 +1,69 @@
+"""The application: its addresses, behind its doors."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import Route
+
+from robustrag_integrations.serve.chat import ChatCompletions
+from robustrag_integrations.serve.doors import App, Doors
+from robustrag_integrations.serve.refusals import RefusedError
+from robustrag_integrations.serve.replies import model_of, models_of
+from robustrag_integrations.serve.service import Service
+
+LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+
+def create_app(
+    service: Service,
+    *,
+    key: str | None = None,
+    hosts: Iterable[str] | None = LOOPBACK_HOSTS,
+    origins: Iterable[str] = (),
+) -> App:
+    """The ASGI application.
+
+    Args:
+        service: what answers.
+        key: the API key that clients must send; None asks for none.
+        hosts: the names by which clients may call it (the Host header, without the port); None for any.
+        origins: web pages that may call it from a browser (CORS); none by default.
+    """
+    # No pages about itself: they load scripts from elsewhere.
+    app = FastAPI(title="robustrag", docs_url=None, redoc_url=None, openapi_url=None)
+    created = int(time.time())
+
+    @app.get("/healthz")
+    async def healthz() -> dict[str, str]:
+        return {"status": "ok"}
+
+    @app.get("/v1/models")
+    async def models() -> JSONResponse:
+        return JSONResponse(models_of(service, created))
+
+    @app.get("/v1/models/{name}")
+    async def model(name: str) -> JSONResponse:
+        if name not in service.models:
+            raise HTTPException(404)
+        return JSONResponse(model_of(service, name, created))
+
+    @app.exception_handler(HTTPException)
+    async def missing(request: Request, error: HTTPException) -> JSONResponse:
+        allowed = f"; use {error.headers['Allow']}" if error.headers and "Allow" in error.headers else ""
+        refusal = RefusedError(error.status_code, f"{error.detail}{allowed}")
+        return JSONResponse(refusal.body, error.status_code, headers=error.headers)
+
+    app.router.routes.append(Route("/v1/chat/completions", ChatCompletions(service), methods=["POST"]))
+    inside: App = Doors(app, key=key, hosts=None if hosts is None else frozenset(h.lower() for h in hosts))
+    if pages := list(origins):
+        # Outside of the doors: a browser asks for leave without a key.
+        return CORSMiddleware(
+            inside, allow_origins=pages, allow_methods=["GET", "POST"], allow_headers=["authorization", "content-type"]
+        )
+    return inside

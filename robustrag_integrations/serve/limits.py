@@ -1,0 +1,44 @@
+"""What a served endpoint takes at most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from robustrag_integrations.checks import check_at_least
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of one request, and of all that are under way.
+
+    Attributes:
+        body_bytes: the longest request.
+        question_chars: the longest question.
+        messages: the most messages of a conversation.
+        documents: the most documents that a request may bring.
+        document_chars: the longest of them.
+        choices: the most options of a multiple-choice question.
+        concurrent: answers that are made at a time.
+        waiting: requests that wait for their turn; further ones are refused with 429.
+        seconds: from a request's arrival to the end of its answer, waiting included.
+        body_seconds: how long a client may take to send a request.
+
+    Raises:
+        ValueError: a number is too small.
+    """
+
+    body_bytes: int = 1_000_000
+    question_chars: int = 4_000
+    messages: int = 200
+    documents: int = 50
+    document_chars: int = 20_000
+    choices: int = 100
+    concurrent: int = 8
+    waiting: int = 64
+    seconds: int = 120
+    body_seconds: int = 20
+
+    def __post_init__(self) -> None:
+        check_at_least(0, waiting=self.waiting)
+        positive = {name: value for name, value in vars(self).items() if name != "waiting"}
+        check_at_least(1, **positive)

@@ -1,0 +1,112 @@
+"""An answer in the shape of OpenAI's chat completions, its report beside it in `robustrag`."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.json_values import plain
+from robustrag_integrations.passages import Passage
+from robustrag_integrations.serve.service import Service
+from robustrag_integrations.usage import Prices, Spending
+
+SCHEMA = "robustrag/serve/1"
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What the objects of one reply have in common.
+
+    Attributes:
+        model: the name that was asked for.
+        id: of the completion.
+        created: when, in seconds since 1970.
+    """
+
+    model: str
+    id: str = field(default_factory=lambda: f"chatcmpl-{uuid.uuid4().hex}")
+    created: int = field(default_factory=lambda: int(time.time()))
+
+    def completion(self, answer: RobustAnswer, report: Mapping[str, Any]) -> dict[str, Any]:
+        """The whole reply."""
+        message = {"role": "assistant", "content": answer.text, "refusal": None}
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
+        return {
+            **self._named("chat.completion"),
+            "choices": [choice],
+            "usage": usage_of(answer.spending),
+            "robustrag": report,
+        }
+
+    def piece(self, text: str, *, first: bool) -> dict[str, Any]:
+        """A piece of a streamed answer."""
+        return self._chunk({"role": "assistant", "content": text} if first else {"content": text}, None)
+
+    def last(self, report: Mapping[str, Any]) -> dict[str, Any]:
+        """The end of a streamed answer."""
+        return {**self._chunk({}, "stop"), "robustrag": report}
+
+    def usage(self, spending: Spending) -> dict[str, Any]:
+        """The token counts of a streamed answer, for clients that asked for them."""
+        return {**self._named("chat.completion.chunk"), "choices": [], "usage": usage_of(spending)}
+
+    def _chunk(self, delta: Mapping[str, Any], finish: str | None) -> dict[str, Any]:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+        return {**self._named("chat.completion.chunk"), "choices": [choice]}
+
+    def _named(self, kind: str) -> dict[str, Any]:
+        return {"id": self.id, "object": kind, "created": self.created, "model": self.model}
+
+
+def usage_of(spending: Spending) -> dict[str, Any] | None:
+    """The tokens of all calls of an answer; None where a call did not tell."""
+    total = spending.total
+    if total.prompt is None or total.completion is None:
+        return None
+    return {
+        "prompt_tokens": total.prompt,
+        "completion_tokens": total.completion,
+        "total_tokens": total.prompt + total.completion,
+        **({} if total.cached is None else {"prompt_tokens_details": {"cached_tokens": total.cached}}),
+        **({} if total.reasoning is None else {"completion_tokens_details": {"reasoning_tokens": total.reasoning}}),
+    }
+
+
+def report_of(
+    answer: RobustAnswer, passages: Sequence[Passage], notes: Sequence[str], prices: Prices | None
+) -> dict[str, Any]:
+    """The extension field: what the answer is worth, and who said what. It holds no passage's text.
+
+    Args:
+        answer: the answer.
+        passages: what was read, best first; the ranks of groups and citations count in it.
+        notes: warnings of the server's own.
+        prices: what tokens cost; None leaves the cost out.
+    """
+    return {
+        "schema": SCHEMA,
+        "abstained": answer.abstained,
+        "radius": answer.radius,
+        "radius_unit": answer.radius_unit,
+        "warnings": [*notes, *answer.warnings],
+        "citations": [plain(citation) for citation in answer.citations],
+        "passages": [{"id": p.id, "source": p.source} for p in passages],
+        "answer": answer.to_dict(),
+        **({} if prices is None else {"cost": prices.of(answer.spending.total)}),
+    }
+
+
+def models_of(service: Service, created: int) -> dict[str, Any]:
+    """What `/v1/models` lists."""
+    return {"object": "list", "data": [model_of(service, name, created) for name in service.models]}
+
+
+def model_of(service: Service, name: str, created: int) -> dict[str, Any]:
+    """One model."""
+    served = service.models[name]
+    about = {"defense": served.defense, "choices": served.choice is not None}
+    return {"id": name, "object": "model", "created": created, "owned_by": "robustrag", "robustrag": about}

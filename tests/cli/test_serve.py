@@ -1,0 +1,143 @@
+"""`robustrag serve`: what it refuses, warns of, and serves."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from robustrag_integrations.cli import main
+from tests.helpers.endpoint import asking, posted
+
+KEY = "ROBUSTRAG_API_KEY"
+MODEL = "python:slow_model:answer"
+SLOW_MODEL = """
+import pathlib, time
+
+def answer(prompt):
+    pathlib.Path("asked").touch()
+    time.sleep(1)
+    return "Anna Lind"
+"""
+
+
+@pytest.fixture
+def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for library in ("fastapi", "uvicorn", "bm25s"):
+        pytest.importorskip(library, reason="the extra serve is not installed")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delenv(KEY, raising=False)
+    (tmp_path / "slow_model.py").write_text(SLOW_MODEL)
+    (tmp_path / "notes").mkdir()
+    for n in range(3):
+        (tmp_path / "notes" / f"{n}.txt").write_text(f"Anna Lind runs the mill. Note {n}.")
+    return tmp_path
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What would have been served."""
+    from robustrag_integrations.serve import listening
+
+    found: list[Any] = []
+    monkeypatch.setattr(listening, "run", lambda app, socket: found.append(app))
+    return found
+
+
+def serve(*options: str) -> int:
+    return main(["serve", "--docs", "notes", "--model", MODEL, "--port", "0", *options])
+
+
+def test_without_a_key_it_says_who_can_ask(
+    notes: Path, served: list[Any], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert serve() == 0
+    assert "anybody" not in capsys.readouterr().err
+    assert serve("--host", "0.0.0.0") == 0
+    assert f"warning: anybody who reaches 0.0.0.0 may ask, and read what documents say: set {KEY}" in (
+        capsys.readouterr().err
+    )
+    monkeypatch.setenv(KEY, "a-long-key")
+    assert serve("--host", "0.0.0.0") == 0
+    shown = capsys.readouterr().err
+    assert "anybody" not in shown
+    assert "a-long-key" not in shown
+    assert len(served) == 3
+
+
+@pytest.mark.parametrize("key", ["", "  ", " padded", "ключ", "two\nlines"])
+def test_a_key_that_no_client_can_send_is_refused(
+    notes: Path, served: list[Any], monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    monkeypatch.setenv(KEY, key)
+    assert serve() == 2
+    assert served == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--defense", "vanilla"],
+        ["--port", "65536"],
+        ["--host", "192.0.2.1"],  # not this machine's
+        ["--max-concurrent", "0"],
+        ["--eta", "0.1"],  # of another defence
+        ["--stop-when-decided"],  # keyword aggregation needs what all groups say
+        ["--docs", "elsewhere"],
+    ],
+)
+def test_wrong_options_end_before_anything_is_served(notes: Path, served: list[Any], options: list[str]) -> None:
+    assert serve(*options) == 2
+    assert served == []
+
+
+def test_a_taken_port_is_said_before_the_model_is_loaded(
+    notes: Path, served: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    from robustrag_integrations.serve.listening import bound
+
+    with bound("127.0.0.1", 0) as taken:
+        port = str(taken.getsockname()[1])
+        assert main(["serve", "--docs", "notes", "--model", "python:nothing:here", "--port", port]) == 2
+    assert f"cannot listen on --host 127.0.0.1 --port {port}" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_it_finishes_the_answers_under_way_when_it_is_told_to_stop(notes: Path) -> None:
+    command = [sys.executable, "-m", "robustrag_integrations", "serve", "--docs", "notes", "--model", MODEL]
+    environment = {**os.environ, "PYTHONPATH": f"{Path(__file__).parents[2]}:{notes}"}
+    process = subprocess.Popen(
+        [*command, "--port", "0", "--no-vanilla"], stderr=subprocess.PIPE, text=True, env=environment, cwd=notes
+    )
+    try:
+        assert process.stderr is not None
+        line = next(line for line in process.stderr if "listening" in line)
+        assert line.rstrip().endswith("(models: robustrag-keyword)")
+        address = line.split("listening on ")[1].split("/v1")[0]
+        done: list[Any] = []
+        asker = threading.Thread(target=lambda: done.append(posted(address, asking())))
+        asker.start()
+        deadline = time.monotonic() + 60
+        while not (notes / "asked").exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGTERM)
+        asker.join(60)
+        assert process.wait(60) in (0, -signal.SIGTERM)
+        status, _, reply = done[0]
+        assert status == 200
+        assert reply["choices"][0]["message"]["content"] == "Anna Lind"
+        log = process.stderr.read()
+        assert "POST /v1/chat/completions: 200" in log
+        assert "Note" not in log
+        assert json.dumps(reply).count("runs the mill. Note") == 0
+    finally:
+        process.kill()

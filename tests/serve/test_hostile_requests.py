@@ -1,0 +1,220 @@
+"""Whatever a client sends, it gets an error in OpenAI's shape, and the next one is answered."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from http.client import HTTPConnection
+from typing import Any
+
+import pytest
+
+from robustrag_integrations.serve.limits import Limits
+from tests.helpers.endpoint import QUESTION, asking, posted, service, serving
+
+KEY = "a-key-that-nobody-may-read"
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    limits = Limits(body_bytes=100_000, question_chars=200, messages=5, documents=2, document_chars=50)
+    with serving(service(lambda p: "Anna Lind", limits=limits, documents_allowed=True)) as listening:
+        yield listening
+
+
+def message(**more: Any) -> dict[str, Any]:
+    return {"role": "user", "content": QUESTION, **more}
+
+
+HOSTILE: dict[str, tuple[int, Any]] = {
+    "nothing": (400, b""),
+    "no JSON": (400, b"{"),
+    "not an object": (400, b"[]"),
+    "no UTF-8": (400, b'{"model": "\xff"}'),
+    "UTF-16": (400, json.dumps(asking()).encode("utf-16")),
+    "deep": (400, b"[" * 90_000),
+    "deep objects": (400, b'{"a":' * 15_000),
+    "NaN": (400, b'{"model": NaN}'),
+    "Infinity": (400, b'{"temperature": -Infinity}'),
+    "many digits": (400, b'{"n": ' + b"9" * 90_000 + b"}"),
+    "twice": (400, b'{"model": "vanilla", "model": "robustrag-keyword"}'),
+    "too long": (413, b" " * 200_000),
+    "no model": (400, {"messages": [message()]}),
+    "model of another type": (400, asking(model=["vanilla"])),
+    "unknown model": (404, asking(model="gpt-5\x1b[31m")),
+    "no messages": (400, {"model": "vanilla"}),
+    "messages of another type": (400, asking(messages={"role": "user"})),
+    "messages of messages": (400, asking(messages=[[message()]])),
+    "no message": (400, asking(messages=[])),
+    "too many messages": (400, asking(messages=[message()] * 6)),
+    "the assistant's last": (400, asking(messages=[message(), message(role="assistant")])),
+    "a tool's message": (400, asking(messages=[message(role="tool"), message()])),
+    "role of another type": (400, asking(messages=[message(role={})])),
+    "no content": (400, asking(None)),
+    "empty": (400, asking(" \n")),
+    "content of another type": (400, asking({"text": "x"})),
+    "an image": (400, asking([{"type": "image_url", "image_url": {"url": "http://evil.example"}}])),
+    "text and audio": (400, asking([{"type": "text", "text": QUESTION}, {"type": "input_audio"}])),
+    "part of another type": (400, asking([QUESTION])),
+    "too long a question": (400, asking("x" * 201)),
+    "stream of another type": (400, asking(stream="yes")),
+    "stream options of another type": (400, asking(stream_options=[])),
+    "two answers": (400, asking(n=2)),
+    "n of another type": (400, asking(n=True)),
+    "tools": (400, asking(tools=[{"type": "function"}])),
+    "a forced tool": (400, asking(tool_choice={"type": "function"})),
+    "another format": (400, asking(response_format={"type": "json_object"})),
+    "log probabilities": (400, asking(logprobs=True)),
+    "a stop word": (400, asking(stop=["Anna"])),
+    "unknown parameter": (400, asking(disable_defence=True)),
+    "extension of another type": (400, asking(robustrag=[])),
+    "unknown extension": (400, asking(robustrag={"radius": 5})),
+    "documents of another type": (400, asking(robustrag={"documents": "x"})),
+    "a document of another type": (400, asking(robustrag={"documents": ["x"]})),
+    "a document without text": (400, asking(robustrag={"documents": [{"source": "x"}]})),
+    "a document's unknown entry": (400, asking(robustrag={"documents": [{"text": "x", "weight": 9}]})),
+    "a document's source": (400, asking(robustrag={"documents": [{"text": "x", "source": ["y"]}]})),
+    "too many documents": (400, asking(robustrag={"documents": [{"text": "x"}] * 3})),
+    "too long a document": (400, asking(robustrag={"documents": [{"text": "x" * 51}]})),
+    "nothing to read": (400, asking(robustrag={"retrieve": False})),
+    "rank of another type": (400, asking(robustrag={"rank": True})),
+    "rank 0": (400, asking(robustrag={"rank": 0})),
+    "one choice": (400, asking(robustrag={"choices": ["x"]})),
+    "two choices alike": (400, asking(model="vanilla", robustrag={"choices": ["x", "x"]})),
+    "choices of another type": (400, asking(robustrag={"choices": [1, 2]})),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_bad_request_is_refused_in_openais_shape(address: str, name: str) -> None:
+    status, body = HOSTILE[name]
+    found, _, reply = posted(address, body)
+    assert found == status, reply
+    assert set(reply) == {"error"}
+    assert set(reply["error"]) == {"message", "type", "param", "code"}
+    assert reply["error"]["message"].isprintable()
+    assert len(reply["error"]["message"]) <= 1000
+
+
+def test_the_server_answers_after_the_worst_of_them(address: str) -> None:
+    for name in ("deep", "deep objects", "many digits", "too long", "no UTF-8"):
+        assert posted(address, HOSTILE[name][1])[0] == HOSTILE[name][0]
+    assert posted(address, asking())[2]["choices"][0]["message"]["content"] == "Anna Lind"
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Content-Type": "text/plain"}, 415),  # what a web page may send without leave
+        ({"Content-Encoding": "gzip"}, 415),
+        ({"Content-Length": "9" * 30}, 400),
+        ({"Host": "evil.example"}, 421),
+        ({"Host": "127.0.0.1.evil.example:80"}, 421),
+        ({"Host": ""}, 421),
+    ],
+)
+def test_bad_headers_are_refused(address: str, headers: dict[str, str], status: int) -> None:
+    host, _, port = address.removeprefix("http://").partition(":")
+    body = json.dumps(asking()).encode()
+    sent = {"Host": "localhost", "Content-Type": "application/json", "Content-Length": str(len(body)), **headers}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in sent.items())
+    with socket.create_connection((host, int(port)), 10) as raw:
+        raw.sendall(f"POST /v1/chat/completions HTTP/1.1\r\n{lines}Connection: close\r\n\r\n".encode() + body)
+        first = raw.makefile("rb").readline()
+    assert int(first.split()[1]) in {status, 413}
+
+
+def test_a_request_that_never_ends_is_given_up() -> None:
+    with serving(service(lambda p: "Anna Lind", limits=Limits(body_seconds=1, concurrent=1, waiting=0))) as listening:
+        host, _, port = listening.removeprefix("http://").partition(":")
+        with socket.create_connection((host, int(port)), 10) as raw:
+            raw.sendall(
+                b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                b'Content-Length: 1000\r\n\r\n{"model'
+            )
+            assert raw.makefile("rb").readline().split()[1] == b"408"
+        assert posted(listening, asking())[0] == 200
+
+
+def test_a_body_in_chunks_is_bounded_too(address: str) -> None:
+    connection = HTTPConnection(address.removeprefix("http://"), timeout=20)
+    try:
+        connection.request(
+            "POST",
+            "/v1/chat/completions",
+            iter([b" " * 60_000] * 3),
+            {"Content-Type": "application/json"},
+            encode_chunked=True,
+        )
+        assert connection.getresponse().status == 413
+    finally:
+        connection.close()
+
+
+def test_what_does_not_change_the_answer_is_ignored_and_said(address: str) -> None:
+    sent = asking(
+        temperature=0.7, max_tokens=5, seed=None, user="ann", n=1, stop=[], tools=[], response_format={"type": "text"}
+    )
+    sent["messages"] = [
+        {"role": "system", "content": "Answer in French."},
+        {"role": "user", "content": "Hello"},
+        {"role": "assistant", "content": None, "tool_calls": []},
+        {"role": "user", "content": [{"type": "text", "text": QUESTION}]},
+    ]
+    status, _, reply = posted(address, sent)
+    assert status == 200
+    assert reply["robustrag"]["answer"]["query"] == QUESTION
+    notes = reply["robustrag"]["warnings"]
+    assert any("system" in note for note in notes)
+    assert any("2 earlier messages" in note for note in notes)
+    assert any("max_tokens, temperature" in note for note in notes)
+
+
+def test_a_question_with_half_a_character_is_answered(address: str) -> None:
+    status, _, reply = posted(
+        address, b'{"model":"vanilla","messages":[{"role":"user","content":"the mill \\ud800?"}]}'
+    )
+    assert (status, reply["robustrag"]["answer"]["query"]) == (200, "the mill \ufffd?")
+
+
+@pytest.mark.parametrize(
+    "given", [None, "Bearer wrong", f"Basic {KEY}", KEY, f"Bearer {KEY}x", "Bearer ", f"Bearer {KEY[:-1]}"]
+)
+def test_a_wrong_key_opens_nothing(given: str | None, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    with serving(service(lambda p: "Anna Lind"), key=KEY, hosts=None) as listening:
+        status, headers, reply = posted(listening, asking(), {} if given is None else {"Authorization": given})
+        assert (status, reply["error"]["code"]) == (401, "invalid_api_key")
+        assert headers["www-authenticate"] == "Bearer"
+        assert posted(listening, asking(), {"Authorization": f"Bearer {KEY}"})[0] == 200
+        connection = HTTPConnection(listening.removeprefix("http://"), timeout=20)
+        for path, expected in (("/healthz", 200), ("/v1/models", 401), (f"/v1/nothing?api_key={KEY}", 401)):
+            connection.request("GET", path)
+            reply_there = connection.getresponse()
+            reply_there.read()
+            assert reply_there.status == expected
+        connection.close()
+    assert "POST /v1/chat/completions: 200" in caplog.text
+    for hidden in (KEY, "Secret page", QUESTION, "Anna Lind"):
+        assert hidden not in caplog.text
+
+
+@pytest.mark.parametrize(("origins", "allowed"), [((), None), (("http://localhost:3000",), "http://localhost:3000")])
+def test_web_pages_may_ask_only_where_they_are_named(origins: tuple[str, ...], allowed: str | None) -> None:
+    with serving(service(lambda p: "Anna Lind"), origins=origins, key=KEY, hosts=None) as listening:
+        connection = HTTPConnection(listening.removeprefix("http://"), timeout=20)
+        headers = {"Origin": "http://localhost:3000", "Access-Control-Request-Method": "POST"}
+        connection.request("OPTIONS", "/v1/chat/completions", headers=headers)
+        reply = connection.getresponse()
+        reply.read()
+        connection.close()
+    assert reply.getheader("access-control-allow-origin") == allowed
+
+
+def test_refusing_is_quick(address: str) -> None:
+    began = time.monotonic()
+    for _ in range(20):
+        assert posted(address, b"[" * 90_000)[0] == 400
+    assert time.monotonic() - began < 5

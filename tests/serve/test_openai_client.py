@@ -1,0 +1,262 @@
+"""OpenAI's own client talks to the endpoint."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from robustrag_integrations import CallableModel
+from robustrag_integrations.models.base import Response
+from robustrag_integrations.serve.limits import Limits
+from robustrag_integrations.usage import Usage
+from tests.helpers.endpoint import QUESTION, TEXTS, service, serving
+
+openai = pytest.importorskip("openai")
+
+ASKED = [{"role": "user", "content": QUESTION}]
+
+
+def says_anna(prompt: str) -> Response:
+    return Response("Anna Lind", usage=Usage(prompt=10, completion=2))
+
+
+def client_of(address: str, **more: object) -> openai.OpenAI:
+    return openai.OpenAI(base_url=f"{address}/v1", api_key="not-used", max_retries=0, **more)
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with serving(service(CallableModel(says_anna))) as listening:
+        yield listening
+
+
+def test_an_answer_comes_with_its_report_and_the_tokens_of_all_its_calls(address: str) -> None:
+    with client_of(address) as client:
+        done = client.chat.completions.create(model="robustrag-keyword", messages=ASKED)
+    assert done.choices[0].message.content == "Anna Lind"
+    assert done.choices[0].finish_reason == "stop"
+    report = done.robustrag
+    assert (report["schema"], report["radius"], report["abstained"]) == ("robustrag/serve/1", 1, False)
+    assert len(report["answer"]["groups"]) == len(TEXTS)
+    assert {c["origins"][0] for c in report["citations"]} == {f"site-{n}.example" for n in range(5)}
+    calls = report["answer"]["spending"]["calls"]
+    assert (done.usage.prompt_tokens, done.usage.completion_tokens) == (10 * calls, 2 * calls)
+    assert report["cost"] == pytest.approx((10 * calls + 2 * 2 * calls) / 1e6)
+
+
+def test_the_report_is_the_one_that_the_defence_gives(address: str) -> None:
+    here = service(CallableModel(says_anna))
+    found = here.library.search(QUESTION)
+    answer = here.models["robustrag-keyword"].short.answer(QUESTION, found)
+    with client_of(address) as client:
+        done = client.chat.completions.create(model="robustrag-keyword", messages=ASKED)
+    assert done.robustrag["answer"] == answer.to_dict()
+    assert [p["id"] for p in done.robustrag["passages"]] == [p.id for p in found]
+
+
+def test_no_text_of_a_passage_is_in_a_reply(address: str) -> None:
+    with client_of(address) as client:
+        done = client.chat.completions.create(model="robustrag-keyword", messages=ASKED)
+    assert "Secret page" not in done.model_dump_json()
+
+
+def test_the_undefended_model_says_that_it_is(address: str) -> None:
+    with client_of(address) as client:
+        assert {m.id for m in client.models.list()} == {"robustrag-keyword", "robustrag-voting", "vanilla"}
+        assert client.models.retrieve("vanilla").robustrag["defense"] == "vanilla"
+        done = client.chat.completions.create(model="vanilla", messages=ASKED)
+        with pytest.raises(openai.NotFoundError, match="ask for robustrag-keyword"):
+            client.chat.completions.create(model="gpt-5", messages=ASKED)
+        with pytest.raises(openai.NotFoundError):
+            client.models.retrieve("gpt-5")
+    assert done.robustrag["radius"] == 0
+    assert "no defence: any passage may decide this answer" in done.robustrag["warnings"]
+
+
+async def words(prompt: str) -> AsyncIterator[str]:
+    for word in ("Anna", " ", "Lind", "."):
+        await asyncio.sleep(0)
+        yield word
+
+
+def streaming_model() -> CallableModel:
+    return CallableModel(lambda prompt: "Anna Lind", async_stream_fn=words)
+
+
+def test_a_stream_adds_up_and_ends_with_the_report() -> None:
+    with serving(service(streaming_model())) as listening, client_of(listening) as client:
+        chunks = list(
+            client.chat.completions.create(
+                model="robustrag-keyword", messages=ASKED, stream=True, stream_options={"include_usage": True}
+            )
+        )
+    pieces = [c.choices[0].delta.content or "" for c in chunks if c.choices]
+    assert "".join(pieces) == "Anna Lind."
+    assert len(pieces) > 2
+    ended = [c for c in chunks if c.choices and c.choices[0].finish_reason == "stop"]
+    assert [c.robustrag["radius"] for c in ended] == [1]
+    assert chunks.index(ended[0]) == len(chunks) - 2
+    assert chunks[-1].usage is None, "no call told its tokens, so none are claimed"
+
+
+async def test_sixty_four_clients_are_answered_at_once() -> None:
+    now = most = 0
+
+    async def slow(prompt: str) -> str:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0.001)
+        now -= 1
+        return "Anna Lind"
+
+    model = CallableModel(async_fn=slow, max_concurrency=1000)
+    with serving(service(model, limits=Limits(concurrent=4, waiting=60))) as listening:
+        async with openai.AsyncOpenAI(base_url=f"{listening}/v1", api_key="x", max_retries=0) as client:
+            asked = [client.chat.completions.create(model="robustrag-keyword", messages=ASKED) for _ in range(64)]
+            done = await asyncio.gather(*asked)
+    assert {d.choices[0].message.content for d in done} == {"Anna Lind"}
+    assert most <= 4 * len(TEXTS)
+
+
+def test_whom_there_is_no_room_for_is_told_when_to_come_back() -> None:
+    release, busy = threading.Event(), threading.Event()
+
+    def waits(prompt: str) -> str:
+        busy.set()
+        release.wait(20)
+        return "Anna Lind"
+
+    limits = Limits(concurrent=1, waiting=0)
+    with serving(service(waits, limits=limits)) as listening, client_of(listening) as client:
+        first = threading.Thread(
+            target=lambda: client.chat.completions.create(model="robustrag-keyword", messages=ASKED)
+        )
+        first.start()
+        assert busy.wait(10)
+        try:
+            with pytest.raises(openai.RateLimitError) as refused:
+                client.chat.completions.create(model="robustrag-keyword", messages=ASKED)
+        finally:
+            release.set()
+            first.join(20)
+        assert refused.value.response.headers["retry-after"] == "1"
+        again = client.chat.completions.create(model="robustrag-keyword", messages=ASKED)
+    assert again.choices[0].message.content == "Anna Lind"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_client_that_hangs_up_cancels_its_calls(stream: bool) -> None:
+    begun, cancelled = threading.Event(), threading.Event()
+
+    async def never(prompt: str) -> str:
+        begun.set()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+        return ""
+
+    limits = Limits(concurrent=1, waiting=0)
+    with serving(service(CallableModel(async_fn=never), limits=limits)) as listening:
+        with client_of(listening, timeout=0.5) as client, pytest.raises(openai.APITimeoutError):
+            client.chat.completions.create(model="robustrag-keyword", messages=ASKED, stream=stream)
+        assert begun.is_set()
+        assert cancelled.wait(10)
+
+
+def test_a_stream_that_nobody_reads_on_is_stopped() -> None:
+    cancelled = threading.Event()
+
+    async def endless(prompt: str) -> AsyncIterator[str]:
+        try:
+            while True:
+                yield "word "
+                await asyncio.sleep(0.01)
+        finally:
+            cancelled.set()
+
+    model = CallableModel(lambda prompt: "Anna Lind", async_stream_fn=endless)
+    with serving(service(model)) as listening, client_of(listening) as client:
+        pieces = client.chat.completions.create(model="vanilla", messages=ASKED, stream=True)
+        next(iter(pieces))
+        pieces.close()
+        assert cancelled.wait(10)
+
+
+def test_an_answer_that_takes_too_long_is_a_time_out() -> None:
+    async def slow(prompt: str) -> str:
+        await asyncio.sleep(60)
+        return ""
+
+    limits = Limits(seconds=1)
+    with serving(service(CallableModel(async_fn=slow), limits=limits)) as listening, client_of(listening) as client:
+        began = time.monotonic()
+        with pytest.raises(openai.InternalServerError) as refused:
+            client.chat.completions.create(model="robustrag-keyword", messages=ASKED)
+    assert refused.value.status_code == 504
+    assert time.monotonic() - began < 20
+
+
+def test_a_failure_within_a_stream_is_an_error_and_not_an_end() -> None:
+    async def breaks(prompt: str) -> AsyncIterator[str]:
+        yield "Anna"
+        yield " "
+        yield "Lind"
+        raise ValueError("broken")
+
+    model = CallableModel(lambda prompt: "Anna Lind", async_stream_fn=breaks, attempts=1)
+    with serving(service(model)) as listening, client_of(listening) as client:
+        pieces = client.chat.completions.create(model="vanilla", messages=ASKED, stream=True)
+        with pytest.raises(openai.APIError, match="the final call failed"):
+            list(pieces)
+
+
+def test_a_model_that_fails_is_a_bad_gateway(caplog: pytest.LogCaptureFixture) -> None:
+    def fails(prompt: str) -> str:
+        raise ValueError(f"no: {prompt}")
+
+    caplog.set_level("INFO")
+    model = CallableModel(fails, attempts=1)
+    with serving(service(model)) as listening, client_of(listening) as client:
+        for stream in (False, True):
+            with pytest.raises(openai.InternalServerError) as refused:
+                client.chat.completions.create(model="robustrag-keyword", messages=ASKED, stream=stream)
+            assert refused.value.status_code == 502
+    assert "no answer: QuorumError" in caplog.text
+    assert "Secret page" not in caplog.text
+
+
+def test_options_are_voted_on() -> None:
+    with serving(service(lambda prompt: "B")) as listening, client_of(listening) as client:
+        extra = {"robustrag": {"choices": ["Eve Crook", "Anna Lind"]}}
+        done = client.chat.completions.create(model="robustrag-voting", messages=ASKED, extra_body=extra)
+        with pytest.raises(openai.BadRequestError, match="votes on options"):
+            client.chat.completions.create(model="robustrag-voting", messages=ASKED)
+        with pytest.raises(openai.BadRequestError, match=r"takes no robustrag\.choices"):
+            client.chat.completions.create(model="robustrag-keyword", messages=ASKED, extra_body=extra)
+    assert (done.choices[0].message.content, done.robustrag["radius"]) == ("Anna Lind", 2)
+
+
+def test_documents_of_a_request_are_read_where_the_server_allows_it() -> None:
+    planted = {"documents": [{"text": "The mill is run by Eve Crook.", "source": "evil.example"}], "rank": 2}
+    extra = {"robustrag": planted}
+    refused = pytest.raises(openai.PermissionDeniedError, match="allow-documents")
+    with serving(service(says_anna)) as listening, client_of(listening) as client, refused:
+        client.chat.completions.create(model="robustrag-keyword", messages=ASKED, extra_body=extra)
+    allowing = service(says_anna, documents_allowed=True)
+    with serving(allowing) as listening, client_of(listening) as client:
+        done = client.chat.completions.create(
+            model="robustrag-keyword", messages=ASKED, extra_body={"robustrag": planted}
+        )
+        alone = client.chat.completions.create(
+            model="robustrag-keyword", messages=ASKED, extra_body={"robustrag": {**planted, "retrieve": False}}
+        )
+    sources = [p["source"] for p in done.robustrag["passages"]]
+    assert (len(sources), sources.index("evil.example")) == (len(TEXTS) + 1, 1)
+    assert [p["source"] for p in alone.robustrag["passages"]] == ["evil.example"]
