@@ -86,7 +86,7 @@ def _report(args: argparse.Namespace, config: Mapping[str, Any], rows: Sequence[
     if args.plots:
         from robustrag_integrations.evaluation.show.plots import save_plots
 
-        for path in save_plots(lines, args.plots):
+        for path in save_plots(lines, args.plots, seed=config["seed"]):
             complain(f"plot: {path}")
     complain(*warnings_in_sum(lines))
     if args.json:

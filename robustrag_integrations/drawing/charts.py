@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from robustrag_integrations.drawing.elements import Element, h
+from robustrag_integrations.drawing.styles import Style, styles_of
 from robustrag_integrations.drawing.text import one_line
+from robustrag_integrations.drawing.ticks import round_ticks, ticks_at
 
 _WIDTH, _HEIGHT = 360, 220
 _LEFT, _RIGHT, _TOP, _BOTTOM = 40, 12, 10, 40
-_COLOURS = 8
+_SHAPES = 4
+_SHADES = 3
 
 
 @dataclass(frozen=True)
@@ -33,10 +36,17 @@ class Point:
 
 @dataclass(frozen=True)
 class Series:
-    """One curve, or the bars of one kind."""
+    """One curve, or the bars of one kind.
+
+    Attributes:
+        label: its name in the legend.
+        points: from left to right.
+        of: what has its colour, a defence; empty for the label itself.
+    """
 
     label: str
     points: tuple[Point, ...]
+    of: str = ""
 
 
 @dataclass(frozen=True)
@@ -58,9 +68,10 @@ class Figure:
         y_label: what is on the y axis.
         panels: at least one, each with at least one point.
         ticks: places on the x axis with their names; empty for an axis of numbers.
-        kind: curves, or bars side by side.
+        kind: curves, points where nothing is in between, or bars side by side.
         percent: whether y is a share, to be shown in percent.
         note: what else a reader should know; empty for nothing.
+        about: what was measured: the model, how many questions and passages, the seed; empty for nothing.
     """
 
     name: str
@@ -69,14 +80,36 @@ class Figure:
     y_label: str
     panels: tuple[Panel, ...]
     ticks: tuple[tuple[float, str], ...] = ()
-    kind: Literal["curve", "bar"] = "curve"
+    kind: Literal["curve", "point", "bar"] = "curve"
     percent: bool = True
     note: str = ""
+    about: str = ""
 
 
 def labels_of(figure: Figure) -> list[str]:
     """The labels of a figure's curves, in the order of their appearance."""
     return list(dict.fromkeys(series.label for panel in figure.panels for series in panel.series))
+
+
+def figure_styles(figure: Figure, known: Mapping[str, Style] | None = None) -> dict[str, Style]:
+    """The style of each label of a figure."""
+    return styles_of(((s.label, s.of or s.label) for panel in figure.panels for s in panel.series), known)
+
+
+def y_ticks(figure: Figure) -> tuple[float, ...]:
+    """Round numbers on the y axis, the same in all panels: the last one is above all bars, points and intervals."""
+    if figure.percent:
+        return (0, 0.25, 0.5, 0.75, 1)
+    points = [p for panel in figure.panels for series in panel.series for p in series.points]
+    return round_ticks(0.0, max(max(p.y if p.high is None else p.high for p in points), 1e-9))
+
+
+def x_ticks(figure: Figure) -> tuple[tuple[float, str], ...]:
+    """Places on the x axis with their names."""
+    if figure.ticks:
+        return figure.ticks
+    places = (p.x for panel in figure.panels for series in panel.series for p in series.points)
+    return tuple((x, f"{x:g}") for x in ticks_at(places))
 
 
 @dataclass(frozen=True)
@@ -94,16 +127,16 @@ class _Scale:
         return _HEIGHT - _BOTTOM - min(value / self.top, 1) * (_HEIGHT - _TOP - _BOTTOM)
 
 
-def chart(figure: Figure, colours: Mapping[str, int]) -> Element:
+def chart(figure: Figure, known: Mapping[str, Style] | None = None) -> Element:
     """A figure with its caption, its legend and one drawing per panel.
 
     Args:
         figure: what to draw.
-        colours: the numbers of the colours of known labels, so that a setup looks the same in every figure.
+        known: the styles of known labels, so that a setup looks the same in every figure.
     """
     labels = labels_of(figure)
     more = f" {figure.note}" if figure.note else ""
-    styles = {label: colours.get(label, len(colours) + i) for i, label in enumerate(labels)}
+    styles = figure_styles(figure, known)
     keys = [h("li", _key(styles[label]), " ", one_line(label, 60)) for label in labels]
     return h(
         "figure",
@@ -111,6 +144,7 @@ def chart(figure: Figure, colours: Mapping[str, int]) -> Element:
             "figcaption",
             h("b", figure.title),
             f". {figure.y_label[:1].upper()}{figure.y_label[1:]} by {figure.x_label}.{more}",
+            h("span", one_line(figure.about, 300), cls="about") if figure.about else None,
         ),
         h("ul", *keys, cls="keys"),
         h("div", *(_panel(panel, figure, styles) for panel in figure.panels), cls="panels"),
@@ -118,10 +152,10 @@ def chart(figure: Figure, colours: Mapping[str, int]) -> Element:
     )
 
 
-def _panel(panel: Panel, figure: Figure, styles: Mapping[str, int]) -> Element:
+def _panel(panel: Panel, figure: Figure, styles: Mapping[str, Style]) -> Element:
     scale = _scale(figure)
     draw = _bars if figure.kind == "bar" else _curve
-    marks = [h("g", *draw(series, styles, figure, scale), cls=_colour(styles[series.label])) for series in panel.series]
+    marks = [h("g", *draw(series, styles, figure, scale), cls=_look(styles[series.label])) for series in panel.series]
     name = f"{figure.title}{', ' + one_line(panel.title, 80) if panel.title else ''}"
     drawing = h(
         "svg", *_axes(figure, scale), *marks, role="img", aria_label=name, viewBox=f"0 0 {_WIDTH} {_HEIGHT}", cls="plot"
@@ -134,17 +168,16 @@ def _scale(figure: Figure) -> _Scale:
     places = [p.x for p in points] + [x for x, _ in figure.ticks]
     low, high = min(places), max(places)
     room = 0.5 if figure.ticks else (high - low) * 0.04 or 0.5
-    top = 1.0 if figure.percent else max(max(p.y for p in points), 1e-9) * 1.05
-    return _Scale(low - room, high + room, top)
+    return _Scale(low - room, high + room, y_ticks(figure)[-1])
 
 
 def _axes(figure: Figure, scale: _Scale) -> Iterator[Element]:
-    for share in (0, 0.25, 0.5, 0.75, 1):
-        y = scale.y(share * scale.top)
-        yield h("line", x1=_LEFT, x2=_WIDTH - _RIGHT, y1=y, y2=y, cls="base" if share == 0 else "grid")
-        value = f"{share * 100:g}%" if figure.percent else f"{share * scale.top:.2g}"
+    for tick in y_ticks(figure):
+        y = scale.y(tick)
+        yield h("line", x1=_LEFT, x2=_WIDTH - _RIGHT, y1=y, y2=y, cls="base" if tick == 0 else "grid")
+        value = f"{tick * 100:g}%" if figure.percent else f"{tick:g}"
         yield h("text", value, x=_LEFT - 6, y=y + 3.5, text_anchor="end", cls="tick")
-    ticks = figure.ticks or _number_ticks(figure)
+    ticks = x_ticks(figure)
     room = max(int((_WIDTH - _LEFT - _RIGHT) / len(ticks) / 5.6), 3)
     for i, (x, name) in enumerate(ticks):
         # Names that would run into each other stand on two levels.
@@ -154,25 +187,20 @@ def _axes(figure: Figure, scale: _Scale) -> Iterator[Element]:
                 text_anchor="middle", cls="tick")  # fmt: skip
 
 
-def _number_ticks(figure: Figure) -> list[tuple[float, str]]:
-    places = sorted({p.x for panel in figure.panels for series in panel.series for p in series.points})
-    step = -(-len(places) // 8)
-    return [(x, f"{x:g}") for x in places[::step]]
-
-
-def _curve(series: Series, styles: Mapping[str, int], figure: Figure, scale: _Scale) -> Iterator[Element]:
-    """A line through the points, a mark for each, and its interval; curves are set side by side a little."""
-    points, label, number = series.points, series.label, styles[series.label]
+def _curve(series: Series, styles: Mapping[str, Style], figure: Figure, scale: _Scale) -> Iterator[Element]:
+    """A mark for each point and its interval, and a line through a curve; curves are set side by side a little."""
+    points, label, style = series.points, series.label, styles[series.label]
     aside = (list(styles).index(label) - (len(styles) - 1) / 2) * min(5.0, 24 / len(styles))
     places = [(scale.x(p.x) + aside, scale.y(p.y)) for p in points]
-    yield h("polyline", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in places), cls="curve")
+    if figure.kind == "curve":
+        yield h("polyline", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in places), cls="curve")
     for p, (x, y) in zip(points, places, strict=True):
         if p.low is not None and p.high is not None:
             yield h("line", x1=x, x2=x, y1=scale.y(p.low), y2=scale.y(p.high), cls="interval")
-        yield _mark(number, x, y, h("title", _said(p, label, figure)))
+        yield _mark(style, x, y, h("title", _said(p, label, figure)))
 
 
-def _bars(series: Series, styles: Mapping[str, int], figure: Figure, scale: _Scale) -> Iterator[Element]:
+def _bars(series: Series, styles: Mapping[str, Style], figure: Figure, scale: _Scale) -> Iterator[Element]:
     """Columns side by side; where each series has its own place, in the middle of it."""
     label = series.label
     alone = all(len(s.points) == 1 for panel in figure.panels for s in panel.series) and len(figure.ticks) > 1
@@ -188,25 +216,25 @@ def _bars(series: Series, styles: Mapping[str, int], figure: Figure, scale: _Sca
             yield h("line", x1=middle, x2=middle, y1=scale.y(p.low), y2=scale.y(p.high), cls="interval")
 
 
-def _mark(number: int, x: float, y: float, title: Element | None = None) -> Element:
-    """Shapes differ as colours do, so that neither is needed."""
-    shape = number % 3
+def _mark(style: Style, x: float, y: float, title: Element | None = None) -> Element:
+    """Shapes differ as well as colours, so that neither is needed."""
+    shape = (style.colour + style.variant) % _SHAPES
     if shape == 0:
         return h("circle", title, cx=x, cy=y, r=3.5, cls="point")
     if shape == 1:
         return h("rect", title, x=x - 3.2, y=y - 3.2, width=6.4, height=6.4, cls="point")
     corners = f"{x:.1f},{y - 4.5:.1f} {x + 4.5:.1f},{y:.1f} {x:.1f},{y + 4.5:.1f} {x - 4.5:.1f},{y:.1f}"
+    if shape == 3:
+        corners = f"{x:.1f},{y - 4.2:.1f} {x + 4.2:.1f},{y + 3.4:.1f} {x - 4.2:.1f},{y + 3.4:.1f}"
     return h("polyline", title, points=corners, cls="point")
 
 
-def _key(number: int) -> Element:
-    return h(
-        "svg", _mark(number, 6, 6), cls=_colour(number), viewBox="0 0 12 12", width=12, height=12, aria_hidden="true"
-    )
+def _key(style: Style) -> Element:
+    return h("svg", _mark(style, 6, 6), cls=_look(style), viewBox="0 0 12 12", width=12, height=12, aria_hidden="true")
 
 
-def _colour(number: int) -> str:
-    return f"series-{number % _COLOURS}"
+def _look(style: Style) -> str:
+    return f"series-{style.colour} shade-{style.variant % _SHADES}"
 
 
 def _said(point: Point, label: str, figure: Figure) -> str:

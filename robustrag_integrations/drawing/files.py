@@ -6,6 +6,7 @@ A certificate's decoding tree or keyword tally, and the figures of an evaluation
 from __future__ import annotations
 
 import os
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from robustrag_integrations.display import printable
 from robustrag_integrations.drawing import charts
 from robustrag_integrations.drawing.branches import END, MEANINGS, branches_of
+from robustrag_integrations.drawing.styles import COLOURS, Style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,8 +24,8 @@ _COLOURS = {"top": _KEPT, "fallback": "#3f74c4", "either": _CONTESTED, "open": _
 _MOST_WORDS = 25
 
 FORMATS = ("png", "svg", "pdf")
-_SERIES = ("#c23b22", "#0f7a68", "#3f74c4", "#b27a12", "#8d58ad", "#5c7080", "#2f97b3", "#a6567a")
-_MARKS, _LINES = "osD^v", ("-", "--", "-.", ":")
+_MARKS, _LINES = "osD^vP", ("-", "--", "-.", ":")
+_SHADES = (1.0, 0.6, 0.35)  # of variants of one colour
 _IN_A_ROW = 3
 _INK, _RULE = "#14191d", "#cfd7dc"
 
@@ -67,14 +69,14 @@ def draw(found: AsData | Mapping[str, Any]) -> Figure:
 
 
 def save_figure(
-    figure: charts.Figure, paths: Sequence[Path], styles: Mapping[str, int] | None = None
+    figure: charts.Figure, paths: Sequence[Path], styles: Mapping[str, Style] | None = None
 ) -> tuple[Path, ...]:
     """Draw a figure of curves or bars to files, each at once or not at all; the same data give the same bytes.
 
     Args:
         figure: what to draw.
         paths: the files; their endings are the formats, of `FORMATS`.
-        styles: the numbers of the colours of known labels, so that a setup looks the same in every figure.
+        styles: those of known labels, so that a setup looks the same in every figure.
 
     Raises:
         OSError: a file cannot be written.
@@ -84,12 +86,12 @@ def save_figure(
     return tuple(_save(drawing, path) for path in paths)
 
 
-def draw_figure(figure: charts.Figure, styles: Mapping[str, int] | None = None) -> Figure:
+def draw_figure(figure: charts.Figure, styles: Mapping[str, Style] | None = None) -> Figure:
     """A figure as a matplotlib figure, without a window.
 
     Args:
         figure: what to draw.
-        styles: the numbers of the colours of known labels, so that a setup looks the same in every figure.
+        styles: those of known labels, so that a setup looks the same in every figure.
 
     Raises:
         ImportError: matplotlib is missing.
@@ -97,20 +99,41 @@ def draw_figure(figure: charts.Figure, styles: Mapping[str, int] | None = None) 
     panels = figure.panels
     columns = min(len(panels), _IN_A_ROW)
     grid = -(-len(panels) // columns)
-    drawing = _canvas(max(3.6 * columns, 5.4), 2.9 * grid + 1.2, layout="constrained")
+    used = charts.figure_styles(figure, styles)
+    width = max(3.6 * columns, 5.4)
+    title = _title_lines(figure, width)
+    drawing = _canvas(width, 2.9 * grid + 0.2 * len(title) + 0.2 * -(-len(used) // 2) + 0.3, layout="constrained")
     axes = drawing.subplots(grid, columns, sharey=True, squeeze=False).ravel()
-    used = _numbers(figure, styles or {})
     for place, panel in zip(axes, panels, strict=False):
         _panel(place, panel, figure, used)
     for empty in axes[len(panels) :]:
         empty.set_axis_off()
-    drawing.suptitle(_literal(" ".join(filter(None, (figure.title, figure.note))), 160), fontsize=11, color=_INK)
+    heading = drawing.suptitle("\n".join(title), fontsize=10, color=_INK)
+    drawn, room = heading.get_window_extent(_renderer(drawing)).width, _room(drawing)
+    heading.set_fontsize(10 * min(1.0, room / drawn))
     handles, labels = _handles(axes)
-    if len(labels) > 1 or figure.kind == "curve":
-        drawing.legend(
-            handles, labels, loc="outside lower center", ncols=min(len(labels), 3), fontsize=8, frameon=False
-        )
+    if len(labels) > 1 or figure.kind != "bar":
+        _legend(drawing, handles, labels)
     return drawing
+
+
+def _title_lines(figure: charts.Figure, width: float) -> list[str]:
+    """The title, and below it what was measured, in lines that fit a picture of so many inches."""
+    letters = int(width * 72 / 10 / 0.62)
+    found = []
+    for text in (" ".join(filter(None, (figure.title, figure.note))), figure.about):
+        found += textwrap.wrap(printable(text, 3 * letters), letters)
+    return [_literal(line, letters) for line in found]
+
+
+def _legend(drawing: Figure, handles: list[Any], labels: list[str]) -> None:
+    """Below the panels, in as many columns as the picture has room for."""
+    renderer, room = _renderer(drawing), _room(drawing)
+    for columns in range(min(len(labels), 3), 0, -1):
+        legend = drawing.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=8, frameon=False)
+        if columns == 1 or legend.get_window_extent(renderer).width <= room:
+            return
+        legend.remove()
 
 
 def _axes(width: float, height: float) -> tuple[Figure, Any]:
@@ -189,7 +212,20 @@ def _title(found: Mapping[str, Any]) -> str:
     return f"{_literal(found['query'], 70)}\n{found['defense']}, {attacker}: tau = {found['tau']:g}"
 
 
-def _panel(axes: Any, panel: charts.Panel, figure: charts.Figure, styles: Mapping[str, int]) -> None:
+def _renderer(drawing: Figure) -> Any:
+    """What measures texts."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    renderer: Any = FigureCanvasAgg(drawing).get_renderer()
+    return renderer
+
+
+def _room(drawing: Figure) -> float:
+    """How wide a text may be."""
+    return float(drawing.get_figwidth() * drawing.dpi - 8)
+
+
+def _panel(axes: Any, panel: charts.Panel, figure: charts.Figure, styles: Mapping[str, Style]) -> None:
     if panel.title:
         axes.set_title(_literal(panel.title, 36), fontsize=9, color=_INK)
     for series in panel.series:
@@ -200,13 +236,11 @@ def _panel(axes: Any, panel: charts.Panel, figure: charts.Figure, styles: Mappin
         places = [x for x, _ in figure.ticks]
         axes.set_xticks(places, names, rotation=30 if crowded else 0, ha="right" if crowded else "center")
         axes.set_xlim(min(places) - 0.5, max(places) + 0.5)  # the same in every panel
-    elif (places := sorted({p.x for s in panel.series for p in s.points})) and len(places) <= 10:
-        axes.set_xticks(places, [f"{x:g}" for x in places])
-    if figure.percent:
-        axes.set_ylim(-0.03, 1.03)
-        axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0%", "25%", "50%", "75%", "100%"])
     else:
-        axes.set_ylim(bottom=0)
+        axes.set_xticks(*zip(*charts.x_ticks(figure), strict=True))
+    ticks = charts.y_ticks(figure)
+    axes.set_ylim(-0.03 * ticks[-1] if figure.percent else 0, 1.03 * ticks[-1])
+    axes.set_yticks(ticks, [f"{100 * y:g}%" if figure.percent else f"{y:g}" for y in ticks])
     axes.set_xlabel(_literal(figure.x_label, 50), fontsize=9)
     axes.set_ylabel(_literal(figure.y_label, 40) if axes.get_subplotspec().is_first_col() else "", fontsize=9)
     axes.tick_params(labelsize=8, colors=_INK)
@@ -215,16 +249,21 @@ def _panel(axes: Any, panel: charts.Panel, figure: charts.Figure, styles: Mappin
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _curve(axes: Any, series: charts.Series, figure: charts.Figure, styles: Mapping[str, int]) -> None:
-    number = styles[series.label]
-    aside = (list(styles).index(series.label) - (len(styles) - 1) / 2) * 0.012 * _width(figure)
+def _curve(axes: Any, series: charts.Series, figure: charts.Figure, styles: Mapping[str, Style]) -> None:
+    style = styles[series.label]
+    shade = _SHADES[style.variant % len(_SHADES)]
+    aside = (
+        (list(styles).index(series.label) - (len(styles) - 1) / 2)
+        * (0.02 if figure.kind == "point" else 0.012)
+        * _width(figure)
+    )
     axes.errorbar(
         [p.x + aside for p in series.points],
         [p.y for p in series.points],
         yerr=_errors(series),
-        color=_SERIES[number % len(_SERIES)],
-        marker=_MARKS[number % len(_MARKS)],
-        linestyle=_LINES[number // len(_SERIES) % len(_LINES)],
+        color=_shaded(COLOURS[style.colour], shade),
+        marker=_MARKS[(style.colour + style.variant) % len(_MARKS)],
+        linestyle=_LINES[style.variant % len(_LINES)] if figure.kind == "curve" else "none",
         markersize=4,
         linewidth=1.4,
         elinewidth=0.8,
@@ -232,17 +271,17 @@ def _curve(axes: Any, series: charts.Series, figure: charts.Figure, styles: Mapp
     )
 
 
-def _bars(axes: Any, series: charts.Series, figure: charts.Figure, styles: Mapping[str, int]) -> None:
+def _bars(axes: Any, series: charts.Series, figure: charts.Figure, styles: Mapping[str, Style]) -> None:
     """Columns side by side; where each series has its own place, in the middle of it."""
     alone = all(len(s.points) == 1 for panel in figure.panels for s in panel.series) and len(figure.ticks) > 1
     together, place = (1, 0) if alone else (len(styles), list(styles).index(series.label))
-    width = 0.8 / together
+    width, style = 0.8 / together, styles[series.label]
     axes.bar(
         [p.x + (place - (together - 1) / 2) * width for p in series.points],
         [p.y for p in series.points],
         width=width * 0.92,
         yerr=_errors(series),
-        color=_SERIES[styles[series.label] % len(_SERIES)],
+        color=_shaded(COLOURS[style.colour], _SHADES[style.variant % len(_SHADES)]),
         error_kw={"elinewidth": 0.8, "ecolor": _INK},
         label=_literal(series.label, 40),
     )
@@ -261,8 +300,10 @@ def _width(figure: charts.Figure) -> float:
     return (max(places) - min(places)) or 1.0
 
 
-def _numbers(figure: charts.Figure, known: Mapping[str, int]) -> dict[str, int]:
-    return {label: known.get(label, len(known) + i) for i, label in enumerate(charts.labels_of(figure))}
+def _shaded(colour: str, share: float) -> str:
+    """A colour, mixed with white."""
+    parts = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return "#" + "".join(f"{round(255 - (255 - part) * share):02x}" for part in parts)
 
 
 def _handles(axes: Iterable[Any]) -> tuple[list[Any], list[str]]:

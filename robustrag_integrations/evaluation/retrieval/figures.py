@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from robustrag_integrations.drawing.charts import Figure, Panel, Point, Series, labels_of
+from robustrag_integrations.drawing.charts import Figure, Panel, Point, Series
 from robustrag_integrations.drawing.files import save_figure
 from robustrag_integrations.evaluation.retrieval.summary import RetrievalLine
 from robustrag_integrations.evaluation.score.intervals import Interval
@@ -45,8 +45,7 @@ def save_retrieval_plots(
     try:
         target.mkdir(parents=True, exist_ok=True)
         for figure in retrieval_figures(lines):
-            styles = {label: i for i, label in enumerate(labels_of(figure))}
-            written += save_figure(figure, [target / f"{figure.name}.{form}" for form in formats], styles)
+            written += save_figure(figure, [target / f"{figure.name}.{form}" for form in formats])
     except OSError as error:
         raise PlotError(f"cannot write figures to {str(folder)!r}: {error.strerror}") from error
     return tuple(written)

@@ -23,7 +23,7 @@ def retrieval_parts(lines: Sequence[RetrievalLine]) -> list[Element]:
     table = h("table", h("thead", head), h("tbody", *(_row(line, shown) for line in shown)), cls="summary")
     title = "Planted documents among the retrieved"
     region = h("div", h("h3", title), h("p", retrieval_finding(lines)), h("p", _NOTE, cls="note"))
-    charts = [chart(figure, {}) for figure in retrieval_figures(lines)]
+    charts = [chart(figure) for figure in retrieval_figures(lines)]
     return [
         h("section", region, h("div", table, cls="scroll", role="region", aria_label=title, tabindex=0)),
         h("section", *charts, cls="figures"),

@@ -468,7 +468,7 @@ def _yaml(text: str, path: str) -> Any:
     except ImportError as error:
         raise ImportError("YAML configs need pyyaml: pip install 'robustrag-integrations[eval]'") from error
     try:
-        return yaml.load(text, Loader=_unique_keys(yaml))  # noqa: S506 - a safe loader
+        return _unique_keys(yaml)(text).get_single_data()
     except ConfigError as error:
         raise ConfigError(f"config {path!r}: {error}") from None
     except Exception as error:  # of any kind: 2022-13-45, which is not a date, raises one that is not the parser's

@@ -9,10 +9,13 @@ runtime.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from robustrag_integrations.drawing.charts import Figure, Panel, Point, Series
+from robustrag_integrations.drawing.styles import Style, styles_of
+from robustrag_integrations.drawing.text import one_line
 from robustrag_integrations.evaluation.score.intervals import EMPTY, Interval
 from robustrag_integrations.evaluation.score.summary import Line
 
@@ -20,8 +23,13 @@ _LARGEST_RADIUS = 200  # on an axis
 _RANKS = {"first": -4, "middle": -3, "last": -2, "random": -1}
 
 
-def all_figures(lines: Sequence[Line]) -> tuple[Figure, ...]:
-    """Every figure that these lines have the data for."""
+def all_figures(lines: Sequence[Line], seed: int | None = None) -> tuple[Figure, ...]:
+    """Every figure that these lines have the data for.
+
+    Args:
+        lines: of `summarise`.
+        seed: of the run, for the titles of figures without an attack; None where it is not known.
+    """
     candidates = (
         _by_rank(lines, "asr-by-rank", "Attack success by rank of the planted passage", "ASR", lambda line: line.asr),
         _by_rank(lines, "accuracy-by-rank", "Accuracy under attack by rank", "accuracy", _accuracy),
@@ -38,7 +46,10 @@ def all_figures(lines: Sequence[Line]) -> tuple[Figure, ...]:
         _radii(lines),
         _runtime(lines),
     )
-    return tuple(figure for figure in candidates if figure is not None)
+    about = _measured(lines, seed)
+    labels = setup_labels(lines)
+    of = {labels[line.setup, line.top_k]: line.defense for line in lines}
+    return tuple(replace(_coloured(figure, of), about=about) for figure in candidates if figure is not None)
 
 
 def setup_labels(lines: Iterable[Line]) -> dict[tuple[str, int | None], str]:
@@ -46,6 +57,38 @@ def setup_labels(lines: Iterable[Line]) -> dict[tuple[str, int | None], str]:
     found = dict.fromkeys((line.setup, line.top_k) for line in lines)
     setups = [setup for setup, _ in found]
     return {(setup, k): setup if setups.count(setup) == 1 else f"{setup} k={k}" for setup, k in found}
+
+
+def _coloured(figure: Figure, of: Mapping[str, str]) -> Figure:
+    """The figure with the defence that each curve is of; labels that are not a setup's begin with it."""
+    panels = (
+        replace(panel, series=tuple(replace(s, of=of.get(s.label, s.label.split()[0])) for s in panel.series))
+        for panel in figure.panels
+    )
+    return replace(figure, panels=tuple(panels))
+
+
+def setup_styles(lines: Iterable[Line]) -> dict[str, Style]:
+    """The style of each setup in all figures of a run."""
+    listed = list(lines)
+    labels = setup_labels(listed)
+    return styles_of((labels[line.setup, line.top_k], line.defense) for line in listed)
+
+
+def _measured(lines: Sequence[Line], seed: int | None) -> str:
+    """What all figures of a run are about: models, questions, passages, seeds."""
+    models = list(dict.fromkeys(line.model for line in lines))
+    counts = sorted({line.n for line in lines})
+    passages = sorted({line.top_k or 0 for line in lines})
+    seeds = sorted({line.attack.seed for line in lines if not line.clean}) or ([] if seed is None else [seed])
+    parts = [", ".join(one_line(m, 40) for m in models) if len(models) < 4 else f"{len(models)} models"]
+    parts.append(f"n = {counts[0]}" if len(counts) == 1 else f"n = {counts[0]} to {counts[-1]}")
+    parts.append(f"k = {_few([str(k or 'all') for k in passages])}")
+    return "; ".join([*parts, *([f"seed {_few(list(map(str, seeds)))}"] if seeds else [])])
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) < 8 else f"{names[0]} to {names[-1]}"
 
 
 def _by_rank(
@@ -99,7 +142,7 @@ def _by_size(
         _setup_of(lines),
         lambda line: (float(line.attack.corruption_size), value(line)),
     )
-    return _figure(name, f"{title}, rank: {_rank_name(first)}", "planted passages k′", measure, panels)
+    return _figure(name, f"{title}, rank: {_rank_name(first)}", "planted passages k′", measure, panels, kind="point")
 
 
 def _certified_by_size(lines: Sequence[Line]) -> Figure | None:
@@ -118,7 +161,12 @@ def _certified_by_size(lines: Sequence[Line]) -> Figure | None:
     ]
     title = "Certified accuracy by corruption size"
     return _figure(
-        "certified-by-corruption-size", title, "corrupted passages k′ among the retrieved", "certified accuracy", panels
+        "certified-by-corruption-size",
+        title,
+        "corrupted passages k′ among the retrieved",
+        "certified accuracy",
+        panels,
+        kind="point",
     )
 
 
@@ -135,7 +183,8 @@ def _expected_by_size(lines: Sequence[Line]) -> Figure | None:
         for about, curves in found.items()
     ]
     title = "Expected certified accuracy by replaced groups"
-    return _figure("expected-by-replaced-groups", title, "replaced groups k′", "right with radius at least k′", panels)
+    x_label, y_label = "replaced groups k′", "right with radius at least k′"
+    return _figure("expected-by-replaced-groups", title, x_label, y_label, panels, kind="point")
 
 
 def _sweep(
@@ -172,7 +221,9 @@ def _radii(lines: Sequence[Line]) -> Figure | None:
         )
         panels.setdefault(_about(line, lines), []).append(Series(label(line), points))
     made = [Panel(about, tuple(series)) for about, series in panels.items()]
-    return _figure("radius", "Radius of the answers, no attack", "radius r", "answers of radius ≥ r", made)
+    return _figure(
+        "radius", "Radius of the answers, no attack", "radius r", "answers of radius ≥ r", made, kind="point"
+    )
 
 
 def _runtime(lines: Sequence[Line]) -> Figure | None:
@@ -201,7 +252,7 @@ def _figure(
     panels: Sequence[Panel],
     *,
     ticks: tuple[tuple[float, str], ...] = (),
-    kind: Literal["curve", "bar"] = "curve",
+    kind: Literal["curve", "point", "bar"] = "curve",
     percent: bool = True,
 ) -> Figure | None:
     kept = tuple(panel for panel in panels if panel.series)

@@ -45,11 +45,16 @@ def in_parts(figure: Figure, baselines: Collection[str] = ()) -> tuple[Figure, .
     return tuple(parts)
 
 
-def drawable_figures(lines: Sequence[Line]) -> tuple[Figure, ...]:
-    """Every figure that these lines have the data for, in parts where there is too much; vanilla RAG is in all."""
+def drawable_figures(lines: Sequence[Line], seed: int | None = None) -> tuple[Figure, ...]:
+    """Every figure that these lines have the data for, in parts where there is too much; vanilla RAG is in all.
+
+    Args:
+        lines: of `summarise`.
+        seed: of the run, for the titles of figures without an attack; None where it is not known.
+    """
     labels = setup_labels(lines)
     baselines = {labels[line.setup, line.top_k] for line in lines if line.defense == "vanilla"}
-    return tuple(part for figure in all_figures(lines) for part in in_parts(figure, baselines))
+    return tuple(part for figure in all_figures(lines, seed) for part in in_parts(figure, baselines))
 
 
 def _with_labels(panels: Sequence[Panel], labels: Collection[str]) -> Iterator[Panel]:
@@ -71,7 +76,7 @@ def _named(part: Figure, number: int, count: int) -> Figure:
 
 
 def _moved(series: Series, place: dict[float, float]) -> Series:
-    return Series(series.label, tuple(replace(p, x=place[p.x]) for p in series.points))
+    return replace(series, points=tuple(replace(p, x=place[p.x]) for p in series.points))
 
 
 def _chunks(items: Sequence[_Item], size: int) -> list[tuple[_Item, ...]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from robustrag_integrations.drawing.files import FORMATS, save_figure
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.score.summary import Line
-from robustrag_integrations.evaluation.show.figures import setup_labels
+from robustrag_integrations.evaluation.show.figures import setup_styles
 from robustrag_integrations.evaluation.show.parts import drawable_figures
 
 
@@ -17,7 +17,7 @@ class PlotError(RobustRAGError):
 
 
 def save_plots(
-    lines: Sequence[Line], folder: str | Path, *, formats: Sequence[str] = ("png", "svg")
+    lines: Sequence[Line], folder: str | Path, *, formats: Sequence[str] = ("png", "svg"), seed: int | None = None
 ) -> tuple[Path, ...]:
     """Draw every figure that a run has the data for.
 
@@ -25,6 +25,7 @@ def save_plots(
         lines: of `summarise`.
         folder: where the files go, made when it is not there; a file of the same name is replaced.
         formats: of `FORMATS`.
+        seed: of the run, for the titles; None where it is not known.
 
     Returns:
         The files, in the order of the figures; none when there is nothing to compare.
@@ -36,13 +37,12 @@ def save_plots(
     """
     if unknown := [f for f in formats if f not in FORMATS]:
         raise ValueError(f"format {unknown[0]!r:.40} must be one of {', '.join(FORMATS)}")
-    vanilla_first = sorted(lines, key=lambda line: line.defense != "vanilla")
-    styles = {label: i for i, label in enumerate(setup_labels(vanilla_first).values())}
+    styles = setup_styles(lines)
     written: list[Path] = []
     target = Path(folder)
     try:
         target.mkdir(parents=True, exist_ok=True)
-        for figure in drawable_figures(lines):
+        for figure in drawable_figures(lines, seed):
             written += save_figure(figure, [target / f"{figure.name}.{form}" for form in formats], styles)
     except OSError as error:
         raise PlotError(f"cannot write figures to {str(folder)!r}: {error.strerror}") from error

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from robustrag_integrations.drawing.charts import chart, labels_of
+from robustrag_integrations.drawing.charts import chart, figure_styles, labels_of
 from robustrag_integrations.drawing.elements import to_html
 from robustrag_integrations.evaluation.score.expected import ExpectedAccuracy
 from robustrag_integrations.evaluation.score.intervals import Interval
 from robustrag_integrations.evaluation.score.rows import AttackSpec
 from robustrag_integrations.evaluation.score.summary import CertifiedScore, Line, summarise
-from robustrag_integrations.evaluation.show.figures import all_figures, setup_labels
+from robustrag_integrations.evaluation.show.figures import all_figures, setup_labels, setup_styles
 from robustrag_integrations.evaluation.show.parts import MOST_CURVES, MOST_PARTS, drawable_figures
 from robustrag_integrations.evaluation.show.plots import PlotError, save_plots
 
@@ -163,7 +163,7 @@ def test_places_of_other_parts_are_closed_up_and_what_is_beyond_the_last_part_is
     assert [x for x, _ in parts[1].ticks] == [float(i) for i in range(MOST_CURVES)]
     assert [p.x for s in parts[1].panels[0].series for p in s.points] == [float(i) for i in range(MOST_CURVES)]
     assert parts[-1].note == "The parts from 25 to 25 are left out, with 5 more curves."
-    assert parts[-1].note in to_html(chart(parts[-1], {}))
+    assert parts[-1].note in to_html(chart(parts[-1]))
 
 
 def test_setups_with_several_numbers_of_passages_are_told_apart() -> None:
@@ -214,3 +214,39 @@ def test_expected_certified_accuracy_falls_with_the_replaced_groups_and_starts_a
     figure = _figures(lines)["expected-by-replaced-groups"]
     assert _curves(figure) == {("", "keyword"): [(0, 0.9), (1, pytest.approx(0.7)), (2, pytest.approx(0.6))]}
     assert "expected-by-replaced-groups" not in _figures([_line("vanilla", accuracy=_rate(0.9))])
+
+
+def test_titles_say_model_questions_passages_and_seed() -> None:
+    attacked = AttackSpec("pia", corruption_size=1, seed=4)
+    lines = [_line("vanilla", attacked, asr=_rate(0.8)), _line("keyword", attacked, asr=_rate(0.1), n=40)]
+    assert _figures(lines)["asr-by-attack"].about == "m; n = 40 to 50; k = 10; seed 4"
+    clean = [_line(radii={0: 1, 1: 2}, top_k=None), _line("keyword 2", radii={1: 2}, top_k=5, model="b")]
+    [radius] = [figure for figure in all_figures(clean, seed=9) if figure.name == "radius"]
+    assert radius.about == "m, b; n = 50; k = all, 5; seed 9"
+    assert {f.about for f in all_figures(clean)} == {"m, b; n = 50; k = all, 5"}
+
+
+def test_a_defence_has_its_colour_in_every_figure_of_every_run() -> None:
+    attacked = AttackSpec("pia", corruption_size=1)
+
+    def colours(setups: list[str]) -> set[tuple[str, int]]:
+        lines = [_line(s, a, asr=_rate(0.5), accuracy=_rate(0.5), seconds=1.0, radii={0: 1, 1: 1},
+                       settings={"alpha": i / 10}) for i, s in enumerate(setups)
+                 for a in (AttackSpec(), attacked)]  # fmt: skip
+        known = setup_styles(lines)
+        styled = [(s.of, figure_styles(f, known)[s.label]) for f in drawable_figures(lines)
+                  for p in f.panels for s in p.series]  # fmt: skip
+        return {(of, style.colour) for of, style in styled}
+
+    every = colours(["decoding", "keyword 1", "vanilla", "keyword 2"])
+    assert len(every) == 3
+    assert colours(["keyword 5"]) | colours(["vanilla", "decoding"]) == every
+
+
+def test_what_is_counted_in_passages_is_drawn_as_points() -> None:
+    certified = tuple(CertifiedScore("injection", k, _rate(0.5), 1, 0, Interval(None, None, None, 0)) for k in (1, 2))
+    lines = [_line(accuracy=_rate(0.9), certified=certified, radii={0: 1, 2: 1})]
+    lines += [_line(attack=AttackSpec("pia", corruption_size=k), asr=_rate(0.5), accuracy=_rate(0.5)) for k in (1, 2)]
+    drawn = {name: figure.kind for name, figure in _figures(lines).items()}
+    for name in ("certified-by-corruption-size", "asr-by-corruption-size", "accuracy-by-corruption-size", "radius"):
+        assert drawn[name] == "point"

@@ -15,7 +15,7 @@ from robustrag_integrations.evaluation.score.intervals import Interval
 from robustrag_integrations.evaluation.score.rows import attack_of_row
 from robustrag_integrations.evaluation.score.run_file import Run
 from robustrag_integrations.evaluation.score.summary import CertifiedScore, Line, summarise
-from robustrag_integrations.evaluation.show.figures import setup_labels
+from robustrag_integrations.evaluation.show.figures import setup_labels, setup_styles
 from robustrag_integrations.evaluation.show.lines import EXPECTED_IN_WORDS
 from robustrag_integrations.evaluation.show.parts import drawable_figures
 from robustrag_integrations.evaluation.show.report.outcomes import WORDS, outcome, spec_label
@@ -131,11 +131,10 @@ def _key(name: str) -> Element:
     return h("svg", square, aria_hidden="true", viewBox="0 0 10 10", width=11, height=11)
 
 
-def figures(findings: RunOverview) -> list[Element]:
-    """All figures that there is data for."""
-    vanilla_first = sorted(findings.lines, key=lambda line: line.defense != "vanilla")
-    colours = {label: i for i, label in enumerate(setup_labels(vanilla_first).values())}
-    return [chart(figure, colours) for figure in drawable_figures(findings.lines)]
+def figures(findings: RunOverview, seed: int | None = None) -> list[Element]:
+    """All figures that there is data for; the run's seed stands in their titles."""
+    styles = setup_styles(findings.lines)
+    return [chart(figure, styles) for figure in drawable_figures(findings.lines, seed)]
 
 
 def _finding(lines: Sequence[Line]) -> str:

@@ -11,6 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from robustrag_integrations.checks import is_whole_number
 from robustrag_integrations.drawing.answer import Limits
 from robustrag_integrations.drawing.elements import ATTRIBUTES, DRAWN, TAGS, Element, h, to_data, to_html
 from robustrag_integrations.drawing.text import one_line
@@ -114,7 +115,7 @@ def report_page(run: Run, *, size: Size | None = None, retrieval: Sequence[Retri
             "overview": _joined(overview(findings, places) if run.rows or not retrieval else []),
             "figures": _joined(
                 [
-                    *([h("section", *drawn, cls="figures")] if (drawn := figures(findings)) else []),
+                    *([h("section", *drawn, cls="figures")] if (drawn := figures(findings, _seed(run.header))) else []),
                     *retrieval_parts(retrieval),
                 ]
             ),
@@ -136,6 +137,13 @@ def _prices(header: Mapping[str, Any]) -> Prices | None:
         return prices_of(config.get("prices")) if isinstance(config, Mapping) else None
     except ValueError:
         return None
+
+
+def _seed(header: Mapping[str, Any]) -> int | None:
+    """The seed of a run, where its file, which is not trusted, has one."""
+    config = header.get("config")
+    seed = config.get("seed") if isinstance(config, Mapping) else None
+    return seed if is_whole_number(seed, 0, 999_999_999) else None
 
 
 def _filtered_by(row: Mapping[str, Any]) -> tuple[str, ...]:

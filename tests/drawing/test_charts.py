@@ -1,0 +1,119 @@
+"""Curves and bars: nothing is cut off, ticks are round, and a defence has one colour."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from robustrag_integrations.defenses.registry import METHODS
+from robustrag_integrations.drawing import files
+from robustrag_integrations.drawing.charts import Figure, Panel, Point, Series, chart, figure_styles, x_ticks, y_ticks
+from robustrag_integrations.drawing.elements import to_html
+from robustrag_integrations.drawing.styles import COLOURS, Style, colour_of, styles_of
+from robustrag_integrations.drawing.ticks import round_ticks, ticks_at
+
+
+def bars(*heights: float, high: float | None = None) -> Figure:
+    """A panel per height, the lowest bar first."""
+    panels = [Panel(f"p{i}", (Series("a", (Point(0, y, None if high is None else 0.0, high),)),))
+              for i, y in enumerate(heights)]  # fmt: skip
+    return Figure("f", "T", "x", "seconds", tuple(panels), ((0.0, "a"),), "bar", percent=False)
+
+
+def test_no_bar_of_any_panel_is_cut_off() -> None:
+    pytest.importorskip("matplotlib")
+    for figure in (bars(0.3, 2.9, 1.0), bars(0.3, 0.5, high=7.7), bars(0.0)):
+        tallest = max(max(p.y, p.high or 0) for panel in figure.panels for s in panel.series for p in s.points)
+        drawn = files.draw_figure(figure)
+        assert all(axes.get_ylim()[1] >= tallest for axes in drawn.axes)
+        assert len({axes.get_ylim() for axes in drawn.axes}) == 1
+        assert y_ticks(figure)[-1] >= tallest
+
+
+def test_the_page_draws_bars_of_their_height_under_a_round_axis() -> None:
+    shown = to_html(chart(bars(0.37, 2.93)))
+    heights = [float(h) for h in re.findall(r'<rect[^>]* height="([\d.]+)"', shown)]
+    assert heights[1] / heights[0] == pytest.approx(2.93 / 0.37, rel=0.01)
+    assert re.findall(r">([\d.]+)</text>", shown)[:4] == ["0", "1", "2", "3"]
+
+
+@pytest.mark.parametrize("count", [2, 5, 12])
+@pytest.mark.parametrize("length", [3, 40, 300])
+def test_legends_and_titles_are_inside_their_pictures(count: int, length: int) -> None:
+    pytest.importorskip("matplotlib")
+    series = [Series(f"{i} " + "W" * length, (Point(1, 0.5), Point(2, 0.6))) for i in range(count)]
+    figure = Figure("f", "T" * length, "x", "y", (Panel("", tuple(series)),), about="model " * length)
+    drawn = files.draw_figure(figure)
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    canvas = FigureCanvasAgg(drawn)
+    canvas.draw()
+    whole = drawn.bbox
+    for part in (*drawn.legends, drawn._suptitle, *drawn.axes):
+        box = part.get_tightbbox(canvas.get_renderer())
+        assert whole.x0 - 1 <= box.x0, part
+        assert box.x1 <= whole.x1 + 1, part
+        assert whole.y0 - 1 <= box.y0, part
+        assert box.y1 <= whole.y1 + 1, part
+    assert drawn.axes[0].get_window_extent().height > 0.3 * whole.height
+
+
+def test_a_defence_has_its_colour_whatever_else_is_drawn() -> None:
+    names = ["vanilla", "no-rag", *METHODS]
+    assert len({colour_of(name) for name in names[:6]}) == 6
+    for some in (names, names[::-1], names[2:3]):
+        styles = styles_of((name, name) for name in some)
+        assert {name: style.colour for name, style in styles.items()} == {name: colour_of(name) for name in some}
+    assert colour_of("somebody elses") == colour_of("somebody elses") < len(COLOURS)
+
+
+def test_setups_of_one_defence_share_its_colour_and_differ_in_their_marks() -> None:
+    styles = styles_of([("keyword a", "keyword"), ("vanilla", "vanilla"), ("keyword b", "keyword")])
+    assert styles["keyword a"] == Style(colour_of("keyword"), 0)
+    assert styles["keyword b"] == Style(colour_of("keyword"), 1)
+    later = styles_of([("keyword c", "keyword"), ("keyword b", "keyword")], known=styles)
+    assert later == {"keyword c": Style(colour_of("keyword"), 2), "keyword b": styles["keyword b"]}
+
+
+def test_points_have_no_line_between_them() -> None:
+    pytest.importorskip("matplotlib")
+    panel = Panel("", (Series("keyword", (Point(0, 0.9), Point(1, 0.5), Point(2, 0.1))),))
+    for kind, lines in (("point", 0), ("curve", 1)):
+        figure = Figure("f", "T", "k'", "certified", (panel,), kind=kind)
+        assert to_html(chart(figure)).count('class="curve"') == lines
+        drawn = [line for line in files.draw_figure(figure).axes[0].get_lines() if len(line.get_xdata()) == 3]
+        assert [line.get_linestyle() for line in drawn] == ["None" if kind == "point" else "-"]
+
+
+@given(st.floats(0, 1e9), st.floats(0, 1e9), st.booleans())
+def test_ticks_are_round_numbers_around_all_values(first: float, second: float, whole: bool) -> None:
+    low, high = sorted((first, second))
+    ticks = round_ticks(low, high, whole=whole)
+    assert 2 <= len(ticks) <= 7
+    assert ticks[0] <= low * (1 + 1e-9) + 1e-9
+    assert ticks[-1] >= high * (1 - 1e-9) - 1e-9
+    steps = {f"{(b - a):.3g}" for a, b in pairwise(ticks)}
+    assert len(steps) == 1
+    assert next(iter(steps)).strip("0.").split("e")[0].rstrip("0.") in ("1", "2", "5")
+    assert not whole or all(float(t).is_integer() for t in ticks)
+
+
+def test_ticks_stand_at_the_points_where_these_are_few_and_short() -> None:
+    assert ticks_at([0.2, 0.5, 0.3]) == (0.2, 0.3, 0.5)
+    assert ticks_at([0, 1, 2, 3, 4, 5]) == (0, 1, 2, 3, 4, 5)
+    assert ticks_at(range(1, 21)) == (5, 10, 15, 20)
+    assert ticks_at([0.1234567, 0.9]) == (0.2, 0.4, 0.6, 0.8)
+    assert ticks_at([3]) == (3,)
+
+
+def test_what_was_measured_stands_on_page_and_picture() -> None:
+    pytest.importorskip("matplotlib")
+    figure = Figure("f", "T", "x", "y", (Panel("", (Series("a", (Point(1, 1),)),)),), about="m <1>; n = 5; seed 3")
+    assert "m &lt;1&gt;; n = 5; seed 3" in to_html(chart(figure))
+    assert files.draw_figure(figure)._suptitle.get_text() == "T\nm <1>; n = 5; seed 3"
+    assert x_ticks(figure) == ((1, "1"),)
+    assert figure_styles(figure).keys() == {"a"}
