@@ -7,6 +7,7 @@ from typing import Any
 
 from robustrag_integrations.attacks.canned import REPEAT
 from robustrag_integrations.attacks.families import ATTACKS
+from robustrag_integrations.attacks.payloads import PREFIX, payload_attack
 from robustrag_integrations.attacks.scene import Attack, AttackedQuestion, Writer
 from robustrag_integrations.plugins import load_object
 
@@ -15,7 +16,7 @@ def attack_of(name: str | Writer) -> Attack:
     """The attack of that name, or a custom one.
 
     Args:
-        name: a name of `ATTACKS`, `module:function`, `path/to/file.py:function`, or a function. The function takes a
+        name: a name of `ATTACKS`, `payloads:FILE`, `module:function`, `path/to/file.py:function`, or a function, which takes a
             `Scene` and returns one text, or several; it decides what is planted and never where, so that whatever it
             returns is an attack within the budget.
 
@@ -26,6 +27,8 @@ def attack_of(name: str | Writer) -> Attack:
     if isinstance(name, str):
         if name in ATTACKS:
             return ATTACKS[name]
+        if name.startswith(PREFIX):
+            return payload_attack(name.removeprefix(PREFIX))
         if ":" not in name:
             raise ValueError(f"attack {name!r} is unknown; use one of {', '.join(ATTACKS)}, or module:function")
         try:

@@ -74,9 +74,9 @@ Writer = Callable[[Scene], "str | Sequence[str]"]
 """Writes the planted passages: one text for all of them, or several, which are planted in turn."""
 
 
-Goal = Literal["answer", "link", "cost"]
-"""What counts as success: the attacker's answer (or refusal) is given; the answer holds a link to the attacker; or the
-answer only costs more, in tokens and seconds."""
+Goal = Literal["answer", "link", "other"]
+"""What counts as success: the attacker's answer (or refusal) is given; the answer holds a link to the attacker; or what
+no answer's text shows, such as what the answer costs in tokens and seconds."""
 
 
 @dataclass(frozen=True)

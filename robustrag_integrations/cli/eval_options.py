@@ -119,7 +119,8 @@ def _add_what(group: Any) -> None:
         nargs="+",
         type=_rank,
         metavar="RANK",
-        help="where planted texts go: first (default), middle, last, random, sweep (all ranks), or 1 (the top), 2, ...",
+        help="where planted texts go: first (default), middle, last, random, sweep (all ranks), 1 (the top), 2, ..., "
+        "or several at once: 1+2, 9+10",
     )
     group.add_argument(
         "--corruption-size",
@@ -223,7 +224,7 @@ def _add_results(group: Any) -> None:
 
 
 def _rank(text: str) -> str | int:
-    return whole_number(1, 1000)(text) if text[:1].isdigit() else text
+    return whole_number(1, 1000)(text) if text[:1].isdigit() and "+" not in text else text
 
 
 def given_config(args: argparse.Namespace) -> dict[str, Any]:

@@ -97,6 +97,31 @@ def test_planted_passages_stand_together_at_the_rank(rank: Rank, expected: list[
     assert where(plan_attack("pia", QUESTION, passages(10), rank=rank, corruption_size=3, mode=mode)) == expected
 
 
+@pytest.mark.parametrize(
+    ("rank", "count", "expected"),
+    [("1+2", 10, [0, 1]), ("9+10", 10, [8, 9]), ("1+5+10", 10, [0, 4, 9]), ("10+1", 10, [0, 9]), ("9+10", 4, [2, 3]),
+     ("1+3", 4, [0, 2]), ("2+9+10", 3, [0, 1, 2]), ("1+10", 1, [0])],
+)  # fmt: skip
+@pytest.mark.parametrize("mode", ["injection", "modification"])
+def test_several_ranks_get_one_planted_passage_each(rank: str, count: int, expected: list[int], mode) -> None:
+    size = rank.count("+") + 1
+    clean = passages(count)
+    attacked = plan_attack("pia", QUESTION, clean, rank=rank, corruption_size=size, mode=mode, top_k=count)
+    assert where(attacked) == expected
+    assert_legal(attacked, clean, size, mode, count, 1)
+
+
+@pytest.mark.parametrize("rank", ["1+1", "0+1", "1+", "+1", "1+2+", "1 + 2", "1-2", "1+x", "", "9" * 9 + "+1"])
+def test_ranks_that_make_no_sense_are_refused(rank: str) -> None:
+    with pytest.raises(ValueError, match=r"must be .*1\+10"):
+        plan_attack("pia", QUESTION, passages(4), rank=rank, corruption_size=2)
+
+
+def test_several_ranks_are_for_as_many_passages() -> None:
+    with pytest.raises(ValueError, match="is for 2 planted passages; corruption_size is 1"):
+        plan_attack("pia", QUESTION, passages(4), rank="1+2")
+
+
 def test_injection_ejects_the_bottom_and_modification_what_stood_there() -> None:
     injected = plan_attack("pia", QUESTION, passages(4), rank="first")
     modified = plan_attack("pia", QUESTION, passages(4), rank="first", mode="modification")

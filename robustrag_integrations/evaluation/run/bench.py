@@ -212,7 +212,7 @@ def _attacked(job: Job, defense: Defense, judge: LLMJudge | None, choices: Seque
         attack.name,
         job.question,
         job.question.passages,
-        rank=attack.rank,  # type: ignore[arg-type]
+        rank=attack.rank,
         corruption_size=attack.corruption_size,
         mode=attack.mode,  # type: ignore[arg-type]
         seed=attack.seed,

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+from robustrag_integrations.attacks.planning import several_ranks
 from robustrag_integrations.certification.cases import AttackMode
 from robustrag_integrations.checks import is_whole_number
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, VANILLA, entry_of
@@ -324,7 +325,7 @@ def _attacks(top: Section, seed: int) -> tuple[PlannedAttack, ...]:
         tasks = item.names("tasks", TASKS) if "tasks" in item else TASKS
         searches = attack_of(name).needs_defense  # it chooses its own ranks
         listed += [
-            PlannedAttack(name, mode, rank, size, chosen, repeat, tasks)
+            PlannedAttack(name, mode, rank, len(several_ranks(rank) or range(size)), chosen, repeat, tasks)
             for mode in where["modes"].names("modes", MODES, least=1)
             for size in where["corruption_sizes"].numbers("corruption_sizes", 1, 100)
             for rank in (("first",) if searches else _ranks(where["ranks"]))
@@ -375,8 +376,13 @@ def _ranks(section: Section) -> tuple[str | int, ...]:
     for value in section.values("ranks"):
         if is_whole_number(value, 1, 1000) or value in RANKS:
             found.append(value)
+        elif several := several_ranks(value):
+            found.append("+".join(map(str, several)))
         else:
-            raise section.wrong(f"{shown(value)} must be one of {', '.join(RANKS)}, or a rank from 1, the top", "ranks")
+            raise section.wrong(
+                f"{shown(value)} must be one of {', '.join(RANKS)}, a rank from 1, the top, or several such as 1+10",
+                "ranks",
+            )
     return tuple(found)
 
 
@@ -439,7 +445,11 @@ def _check_together(config: EvalConfig) -> None:
 
 def beyond_the_end(attack: AttackSpec, top_k: int | None) -> bool:
     """Whether the planted passages would stand higher than asked for, however many passages a question has."""
-    if top_k is None or not isinstance(attack.rank, int):
+    if top_k is None:
+        return False
+    if several := several_ranks(attack.rank):
+        return several[-1] > top_k
+    if not isinstance(attack.rank, int):
         return False
     return attack.rank > max(top_k - attack.corruption_size + 1, 1)
 

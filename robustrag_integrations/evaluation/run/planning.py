@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+from robustrag_integrations.attacks.payloads import PREFIX, payloads_digest
 from robustrag_integrations.attacks.planning import ranks_to_sweep
 from robustrag_integrations.attacks.plugins import attack_of
 from robustrag_integrations.defenses.registry import METHODS, entry_of
@@ -337,5 +338,7 @@ def _metric_code(name: str) -> str | None:
 
 @lru_cache(maxsize=64)
 def _attack_code(name: str) -> str | None:
-    """A hash of the file that a custom attack is written in."""
+    """A hash of the file that a custom attack is written in, or of its payloads."""
+    if name.startswith(PREFIX):
+        return payloads_digest(name.removeprefix(PREFIX))
     return source_digest(attack_of(name).write) if ":" in name else None

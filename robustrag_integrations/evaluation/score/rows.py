@@ -27,7 +27,7 @@ class AttackSpec:
     Attributes:
         name: of `attacks.ATTACKS`, or `module:function`.
         mode: `injection` pushes the last passages out, `modification` replaces passages.
-        rank: where the first planted passage stands: a name, or a rank from 1, the top.
+        rank: where the first planted passage stands: a name, or a rank from 1, the top; `1+10` for several.
         corruption_size: k', how many passages are planted.
         seed: of what is random in it.
         repeat: how often the planted text is repeated; None for the attack's own default.

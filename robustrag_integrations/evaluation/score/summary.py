@@ -332,9 +332,11 @@ def _repeats(rows: Iterable[Row]) -> str:
 
 def _moved(row: Row) -> bool:
     """Whether the planted passages stand elsewhere than at the rank that the attack names."""
-    rank = attack_of_row(row).rank
-    at = next((i for i, p in enumerate(row.get("passages") or (), 1) if p.get("planted")), None)
-    return at is not None and str(rank).isdecimal() and str(at) != str(rank)
+    rank = str(attack_of_row(row).rank)
+    at = [str(i) for i, p in enumerate(row.get("passages") or (), 1) if p.get("planted")]
+    if "+" in rank:
+        return bool(at) and rank != "+".join(at)
+    return bool(at) and rank.isdecimal() and at[0] != rank
 
 
 def _usage(cost: Mapping[str, Any]) -> Usage:

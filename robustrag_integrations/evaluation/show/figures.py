@@ -355,7 +355,8 @@ def _smallest(lines: Iterable[Line]) -> list[Line]:
 
 def _rank_order(rank: str | int) -> tuple[int, str]:
     rank = str(rank)
-    return (_RANKS.get(rank, int(rank) if rank.isdecimal() and len(rank) < 9 else 10**9), rank)
+    first = rank.partition("+")[0]
+    return (_RANKS.get(rank, int(first) if first.isdecimal() and len(first) < 9 else 10**9), rank)
 
 
 def _rank_name(rank: str | int) -> str:
