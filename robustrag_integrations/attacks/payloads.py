@@ -1,8 +1,8 @@
 """Payloads that others have collected, as an attack: `payloads:FILE`.
 
 Read are garak's files (`payloads`), promptfoo's (`tests` with `vars`, `intent`, `prompts`), BIPIA's attacks (lists by
-category), any JSON or YAML list, JSON lines, and text with one payload per line. The file's author is not trusted: it is
-data, nothing in it is run, and sizes are bounded.
+category), any JSON or YAML list, JSON lines, and text with one payload per line. The file's author is not trusted:
+nothing in it is run, and sizes are bounded.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def payload_attack(path: str) -> Attack:
     """The attack that plants payloads of a file, each behind the text of the best passage.
 
     Which payload a question meets is drawn by seed and question; several planted passages have several payloads.
-    `{{question}}` and `{{target}}` in a payload are replaced; where some payload has a target, the attacker's success is
-    that the target is answered, else nothing in an answer shows it.
+    `{{question}}` and `{{target}}` in a payload are replaced; where some payload has a target, the attacker's success
+    is that the target is answered, else nothing in an answer shows it.
 
     Raises:
         ValueError: the file cannot be read, or holds no payload.

@@ -16,9 +16,9 @@ def attack_of(name: str | Writer) -> Attack:
     """The attack of that name, or a custom one.
 
     Args:
-        name: a name of `ATTACKS`, `payloads:FILE`, `module:function`, `path/to/file.py:function`, or a function, which takes a
-            `Scene` and returns one text, or several; it decides what is planted and never where, so that whatever it
-            returns is an attack within the budget.
+        name: a name of `ATTACKS`, `payloads:FILE`, `module:function`, `path/to/file.py:function`, or a function. That
+            takes a `Scene` and returns one text, or several; it decides what is planted and never where, so that
+            whatever it returns is an attack within the budget.
 
     Raises:
         ValueError: the attack is unknown.

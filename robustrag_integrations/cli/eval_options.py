@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 from collections.abc import Mapping
 from typing import Any
 
+from robustrag_integrations.attacks.families import ATTACKS
+from robustrag_integrations.attacks.payloads import PREFIX
 from robustrag_integrations.cli.arguments import (
     add_metric,
     add_prices,
@@ -20,6 +23,7 @@ from robustrag_integrations.cli.exits import UsageError
 from robustrag_integrations.cli.running import add_how
 from robustrag_integrations.cli.thresholds import threshold_help, thresholds, value_of
 from robustrag_integrations.defenses.registry import METHODS, methods_that
+from robustrag_integrations.evaluation.data.questions import layout_names
 from robustrag_integrations.evaluation.run.config import DEFAULTS, MODES, TASKS, defense_names, load_config
 from robustrag_integrations.evaluation.run.presets import PRESETS
 from robustrag_integrations.models.providers import forms, forms_that_take, takes
@@ -54,8 +58,12 @@ data: demo (questions about a fictional world), or a file in the paper's layout 
   "source": "..."}], "choices": [...], "incorrect": "..."} as a JSON list or as lines;
   .gz is fine. Attacks need "incorrect", the answer that the attacker wants.
 
-attacks: none pia poison pia-long poison-long jamming keyword-flooding adaptive, or
-  module:function for a custom one. The clean run always comes first.
+  Read by their keys as well: RAMDocs, PoisonedRAG (with --contexts), AV Filter, SafeRAG
+  and BIPIA; --layout names one.
+
+attacks: {attacks};
+  payloads:FILE (or --payloads) plants what others have collected, module:function is a
+  custom one. The clean run always comes first.
 
 """
 
@@ -69,7 +77,8 @@ exit codes: 0 done, 1 failure or failed rows, 2 wrong usage, 130 interrupted (th
   command resumes)
 """
 
-EPILOG = _BEFORE + ON_RETRIEVAL + _AFTER
+_NAMED = textwrap.fill(" ".join(ATTACKS), 84, subsequent_indent="  ", break_on_hyphens=False)
+EPILOG = _BEFORE.replace("{attacks}", _NAMED) + ON_RETRIEVAL + _AFTER
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -96,6 +105,19 @@ def _add_what(group: Any) -> None:
         metavar="TASK",
         help="qa (short answers), mc (multiple choice), long (long answers); default: as the data says",
     )
+    group.add_argument(
+        "--layout",
+        choices=layout_names(),
+        metavar="NAME",
+        help=f"of the data's rows, where their keys do not tell: {', '.join(layout_names())}",
+    )
+    group.add_argument(
+        "--contexts",
+        nargs="+",
+        type=existing,
+        metavar="PATH",
+        help="files and folders in which BM25 finds passages for questions that bring none",
+    )
     group.add_argument("--limit", type=whole_number(1, 10_000_000), metavar="N", help="only the first N questions")
     group.add_argument("--strict", action="store_true", help="stop at a bad row of the data")
     group.add_argument(
@@ -113,7 +135,20 @@ def _add_what(group: Any) -> None:
         metavar="DEFENSE",
         help=f"one or more of {', '.join(defense_names())}; default: vanilla keyword. no-rag asks without passages",
     )
-    group.add_argument("--attack", nargs="+", type=some_text, metavar="ATTACK", help="default: pia poison")
+    group.add_argument(
+        "--attack",
+        nargs="+",
+        type=some_text,
+        metavar="ATTACK",
+        help="one or more of those listed below; default: pia poison",
+    )
+    group.add_argument(
+        "--payloads",
+        nargs="+",
+        type=existing,
+        metavar="FILE",
+        help="also plant the payloads of these files (of garak, promptfoo, BIPIA, lists); without --attack, only them",
+    )
     group.add_argument(
         "--rank",
         nargs="+",
@@ -243,6 +278,9 @@ def given_config(args: argparse.Namespace) -> dict[str, Any]:
         value = getattr(args, flag)
         if value is not None and value is not False:
             merged[key] = value
+    if args.payloads:
+        others = merged["attacks"] if args.attack or args.preset or args.config else []
+        merged["attacks"] = [*_listed(others), *(f"{PREFIX}{path}" for path in args.payloads)]
     _set_base_url(merged, args)
     _set_certify(merged, args)
     _set_settings(merged, args)
@@ -252,6 +290,8 @@ def given_config(args: argparse.Namespace) -> dict[str, Any]:
 
 _FLAGS = {
     "data": "data",
+    "data_layout": "layout",
+    "contexts": "contexts",
     "tasks": "task",
     "limit": "limit",
     "strict": "strict",

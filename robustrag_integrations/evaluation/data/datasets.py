@@ -6,13 +6,21 @@ own layout, both as a JSON list or as one JSON object per line, gzipped or not, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from robustrag_integrations.checks import is_whole_number
+from robustrag_integrations.corpus.documents import CorpusError
 from robustrag_integrations.evaluation.data.files import BadRow, DatasetError, RawRow, read_rows
-from robustrag_integrations.evaluation.data.questions import TASKS, EvalQuestion, EvalTask, for_task, question_of
+from robustrag_integrations.evaluation.data.questions import (
+    TASKS,
+    EvalQuestion,
+    EvalTask,
+    for_task,
+    layout_names,
+    question_of,
+)
 
 __all__ = ["TASKS", "BadRow", "Dataset", "DatasetError", "EvalQuestion", "EvalTask", "load_dataset"]
 
@@ -47,6 +55,8 @@ def load_dataset(
     top_k: int | None = None,
     limit: int | None = None,
     strict: bool = False,
+    layout: str | None = None,
+    contexts: Sequence[str] = (),
 ) -> Dataset:
     """Read a data set.
 
@@ -57,6 +67,8 @@ def load_dataset(
         top_k: how many passages each question gets; None for all that a file gives, 10 for `demo`.
         limit: how many questions are read; None for all. Reading stops there.
         strict: stop at the first bad row, in place of leaving it out.
+        layout: how the rows are laid out (`questions.layout_names`); None: they are recognised by their keys.
+        contexts: files and folders in which BM25 finds passages for questions that bring none.
 
     Raises:
         DatasetError: the file cannot be read, holds no question at all, or (strict) a row is bad.
@@ -64,6 +76,8 @@ def load_dataset(
         ImportError: `demo` needs bm25s.
     """
     _check(task, top_k, limit)
+    if layout is not None and layout not in layout_names():
+        raise ValueError(f"layout={layout!r} is unknown; use one of {', '.join(map(repr, layout_names()))}")
     if source == DEMO:
         from robustrag_integrations.evaluation.data.world import world_rows
 
@@ -71,15 +85,34 @@ def load_dataset(
         rows: Iterable[RawRow | BadRow] = world_rows(top_k)
     else:
         rows = read_rows(source)
-    found, bad, task = _collect(rows, source, task, limit, strict)
+    found, bad, task = _collect(rows, source, task, limit, strict, layout)
     if not found:
         raise DatasetError(f"{source}: it holds no question{f' ({bad[0]})' if bad else ''}")
+    found = _with_contexts(found, contexts, top_k or DEMO_TOP_K)
     cut = tuple(replace(q, passages=q.passages[:top_k]) for q in found)
     return Dataset(_name(source), task, cut, tuple(bad), top_k)
 
 
+def _with_contexts(questions: list[EvalQuestion], contexts: Sequence[str], top_k: int) -> list[EvalQuestion]:
+    """The questions, those without passages with what BM25 finds for them."""
+    if not contexts or all(q.passages for q in questions):
+        return questions
+    from robustrag_integrations.corpus import BM25Index, read_documents, split
+
+    try:
+        index = BM25Index(split(read_documents(list(contexts)).documents))
+    except CorpusError as error:
+        raise DatasetError(f"contexts: {error}") from error
+    return [q if q.passages else replace(q, passages=tuple(index.search(q.question, top_k))) for q in questions]
+
+
 def _collect(
-    rows: Iterable[RawRow | BadRow], source: str, task: EvalTask | None, limit: int | None, strict: bool
+    rows: Iterable[RawRow | BadRow],
+    source: str,
+    task: EvalTask | None,
+    limit: int | None,
+    strict: bool,
+    layout: str | None,
 ) -> tuple[list[EvalQuestion], list[BadRow], EvalTask]:
     found: list[EvalQuestion] = []
     bad: list[BadRow] = []
@@ -88,7 +121,7 @@ def _collect(
         try:
             if isinstance(row, BadRow):
                 raise _BadRowError(row)
-            question, task = _parsed(row, task)
+            question, task = _parsed(row, task, layout)
             found.append(seen.told_apart(question, row))
         except _BadRowError as error:
             if strict:
@@ -104,10 +137,10 @@ class _BadRowError(Exception):
         self.row = row
 
 
-def _parsed(row: RawRow, task: EvalTask | None) -> tuple[EvalQuestion, EvalTask]:
+def _parsed(row: RawRow, task: EvalTask | None, layout: str | None) -> tuple[EvalQuestion, EvalTask]:
     """The row as a question of the task; the first question decides where the task is not given."""
     try:
-        question, long = question_of(row.value, row.line)
+        question, long = question_of(row.value, row.line, layout)
         task = task or ("long" if long else "qa")
         return for_task(question, task), task
     except ValueError as error:

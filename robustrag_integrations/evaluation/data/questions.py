@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 from robustrag_integrations.checks import is_whole_number
 from robustrag_integrations.corpus.documents import valid_text
+from robustrag_integrations.evaluation.data import field_layouts
 from robustrag_integrations.passages import Passage
 
 EvalTask = Literal["qa", "mc", "long"]
@@ -35,6 +36,7 @@ class EvalQuestion:
         incorrect_choice: the index of the attacker's option, where `incorrect` is one.
         poisoned: false texts about this question, ready to be planted; may be empty.
         poison_target: what `poisoned` claims, where that is not `incorrect`.
+        wrong: all answers that are known to be wrong, `incorrect` among them.
     """
 
     id: str
@@ -47,28 +49,44 @@ class EvalQuestion:
     incorrect_choice: int | None = None
     poisoned: tuple[str, ...] = ()
     poison_target: str | None = None
+    wrong: tuple[str, ...] = ()
 
 
-def question_of(row: Any, number: int) -> tuple[EvalQuestion, bool]:
+def question_of(row: Any, number: int, layout: str | None = None) -> tuple[EvalQuestion, bool]:
     """A row as a question, and whether it asks for a long answer.
 
-    Two layouts are read. The paper's: `question`, `correct answer`, `context` (a list of `title`, `text`, `link`), and
-    optionally `expanded answer`, `incorrect answer`, `incorrect_context`, `choices`, `choices answer`, `long_gen`. The
-    project's: `question`, `answer`, `passages` (a list of texts, or of objects with `text` and `source`), and
-    optionally `choices`, `correct_choice`, `incorrect`, `poisoned`, `poison_target`, `long`. Both may have an `id`.
+    Data sets of the field (`field_layouts`) are read, and two more layouts. The paper's: `question`, `correct answer`,
+    `context` (a list of `title`, `text`, `link`), and optionally `expanded answer`, `incorrect answer`,
+    `incorrect_context`, `choices`, `choices answer`, `long_gen`. The project's: `question`, `answer`, `passages` (a
+    list of texts, or of objects with `text` and `source`), and optionally `choices`, `correct_choice`, `incorrect`,
+    `wrong`, `poisoned`, `poison_target`, `long`. All may have an `id`.
 
     Args:
         row: a JSON value.
         number: its place in the file; its `id` when it has none.
+        layout: the name of its layout; None: it is recognised by its keys.
 
     Raises:
-        ValueError: it is not a question; the message says what is wrong.
+        ValueError: it is not a question, or there is no such layout; the message says what is wrong.
     """
     if not isinstance(row, dict):
         raise ValueError('expected an object such as {"question": ..., "answer": ..., "passages": [...]}')
-    layout = next(layout for layout in LAYOUTS if not layout.keys or layout.keys & row.keys())
-    question, long = layout.read(row)
+    question, long = _layout(row, layout).read(row)
     return replace(_with_choice_numbers(question), id=_identity(row.get("id"), number)), long
+
+
+def layout_names() -> tuple[str, ...]:
+    """The names that `question_of` takes."""
+    return tuple(layout.name for layout in LAYOUTS if layout.name)
+
+
+def _layout(row: Mapping[str, Any], name: str | None) -> Layout:
+    if name is None:
+        return next(layout for layout in LAYOUTS if not layout.keys or layout.keys & row.keys())
+    found = next((layout for layout in LAYOUTS if layout.name == name), None)
+    if found is None:
+        raise ValueError(f"layout {name!r:.40} is unknown; use one of {', '.join(layout_names())}")
+    return found
 
 
 def for_task(question: EvalQuestion, task: EvalTask) -> EvalQuestion:
@@ -122,6 +140,7 @@ def _own_row(row: Mapping[str, Any]) -> tuple[EvalQuestion, bool]:
         _index(row.get("correct_choice"), choices, "correct_choice"),
         poisoned=_texts(row.get("poisoned"), "poisoned must be a text or a list of texts", most=LONGEST_TEXT),
         poison_target=_optional(row, "poison_target"),
+        wrong=_texts(row.get("wrong"), "wrong must be a text or a list of texts"),
     )
     return question, row.get("long") is True
 
@@ -132,7 +151,9 @@ def _paper_row(row: Mapping[str, Any]) -> tuple[EvalQuestion, bool]:
     choices = _choices(row)
     passages = _listed(_needed(row, "context"), "context must be a list of objects with a title and a text")
     lies = _texts(
-        row.get("incorrect_context"), "incorrect_context must be a text or a list of texts", most=LONGEST_TEXT
+        row.get("incorrect_context", row.get("adap_adv_texts")),
+        "incorrect_context and adap_adv_texts must be a text or a list of texts",
+        most=LONGEST_TEXT,
     )
     long = bool(row.get("long_gen"))
     question = EvalQuestion(
@@ -156,15 +177,26 @@ class Layout:
     Attributes:
         keys: a row with any of these has this layout; empty for the layout of all other rows.
         read: the question of such a row, and whether it asks for a long answer; raises ValueError saying what is wrong.
+        name: what it is called by where a row does not tell; empty for one that goes by its keys alone.
     """
 
     keys: frozenset[str]
     read: Callable[[Mapping[str, Any]], tuple[EvalQuestion, bool]]
+    name: str = ""
+
+
+def _as_own(translate: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> Callable[..., tuple[EvalQuestion, bool]]:
+    return lambda row: _own_row(translate(row))
 
 
 LAYOUTS: tuple[Layout, ...] = (
-    Layout(frozenset({"correct answer", "context"}), _paper_row),
-    Layout(frozenset(), _own_row),
+    Layout(frozenset({"gold_answers"}), _as_own(field_layouts.ramdocs), "ramdocs"),
+    Layout(frozenset({"ground_truth_correct_options"}), _as_own(field_layouts.saferag), "saferag"),
+    Layout(frozenset({"adv_texts"}), _as_own(field_layouts.poisonedrag), "poisonedrag"),
+    Layout(frozenset({"ideal"}), _as_own(field_layouts.bipia), "bipia"),
+    Layout(frozenset({"adap_adv_texts"}), _paper_row, "avfilter"),
+    Layout(frozenset({"correct answer", "context"}), _paper_row, "paper"),
+    Layout(frozenset(), _own_row, "own"),
 )
 """The layouts that are read; the first that fits a row is taken."""
 

@@ -178,7 +178,7 @@ class Bench:
         top_k = max(self._top_k())
         for spec in self._config.data:
             task: Any = spec.task or (self._config.tasks[0] if self._config.tasks else None)
-            yield load_dataset(spec.source, task=task, top_k=top_k, limit=spec.limit), spec.source
+            yield load_dataset(spec.source, task=task, top_k=top_k, limit=spec.limit, layout=spec.layout), spec.source
 
     def _corpus(self, dataset: Dataset, source: str) -> str:
         """Read a data set's corpus once; gives the name under which it is known."""

@@ -18,6 +18,7 @@ from robustrag_integrations.certification.cases import AttackMode
 from robustrag_integrations.checks import is_whole_number
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, VANILLA, entry_of
 from robustrag_integrations.errors import RobustRAGError
+from robustrag_integrations.evaluation.data.questions import layout_names
 from robustrag_integrations.evaluation.retrieval.spec import RetrievalSpec
 from robustrag_integrations.evaluation.run.sections import Section, shown
 from robustrag_integrations.evaluation.score.rows import AttackSpec
@@ -64,11 +65,21 @@ class ConfigError(RobustRAGError, ValueError):
 
 @dataclass(frozen=True)
 class DataSpec:
-    """A data set: `demo` or a file, asked as one task, or as what it is when `task` is None."""
+    """A data set.
+
+    Attributes:
+        source: `demo` or a file.
+        task: what it is asked as; None for what it is.
+        limit: how many questions are read.
+        layout: how its rows are laid out; None: they are recognised by their keys.
+        contexts: files and folders in which passages are found for questions that bring none.
+    """
 
     source: str
     task: str | None = None
     limit: int | None = None
+    layout: str | None = None
+    contexts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -175,6 +186,8 @@ DEFAULTS: Mapping[str, Any] = {
     "seed": 0,
     "strict": False,
     "layout": None,
+    "data_layout": None,
+    "contexts": [],
     "runs": 1,
     "probes": [],
     "retrieve": None,
@@ -218,7 +231,7 @@ def read_config(given: Mapping[str, Any]) -> EvalConfig:
     seed = top.number("seed", 0, 999_999_999)
     limit = top.optional("limit", lambda: top.number("limit", 1, 10_000_000))
     config = EvalConfig(
-        data=tuple(_data(item, limit) for item in top.items("data", "source")),
+        data=tuple(_data(item, top, limit) for item in top.items("data", "source")),
         models=tuple(_model(item) for item in top.items("models", "name")),
         defenses=tuple(_defense(item) for item in top.items("defenses", "name")),
         attacks=_attacks(top, seed),
@@ -259,10 +272,20 @@ def _retrieve(top: Section) -> RetrievalSpec | None:
         raise top.wrong(str(error), "retrieve") from error
 
 
-def _data(item: Section, limit: int | None) -> DataSpec:
-    item.known(("source", "task", "limit"))
+def _data(item: Section, top: Section, limit: int | None) -> DataSpec:
+    item.known(("source", "task", "limit", "layout", "contexts"))
     own = item.optional("limit", lambda: item.number("limit", 1, 10_000_000))
-    return DataSpec(item.text("source"), item.optional("task", lambda: item.name("task", TASKS)), own or limit)
+    layout = top.optional("data_layout", lambda: top.name("data_layout", layout_names()))
+    contexts = (item if "contexts" in item else top).values("contexts", least=0)
+    if not all(isinstance(path, str) and path.strip() for path in contexts):
+        raise item.wrong("must be files and folders", "contexts")
+    return DataSpec(
+        item.text("source"),
+        item.optional("task", lambda: item.name("task", TASKS)),
+        own or limit,
+        item.optional("layout", lambda: item.name("layout", layout_names())) or layout,
+        tuple(contexts),
+    )
 
 
 def _model(item: Section) -> NamedModel:
@@ -338,7 +361,7 @@ def _check_attack(item: Section, name: str) -> None:
     from robustrag_integrations.attacks.plugins import attack_of
 
     if name not in ATTACKS and ":" not in name:
-        raise item.unknown("name", name, ATTACKS, "or module:function for a custom one")
+        raise item.unknown("name", name, ATTACKS, "or payloads:FILE, or module:function for a custom one")
     try:
         attack_of(name)
     except (ValueError, TypeError) as error:

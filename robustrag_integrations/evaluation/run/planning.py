@@ -204,7 +204,15 @@ def _as_tasks(spec: DataSpec, config: EvalConfig) -> list[Dataset]:
 
 
 def _load(spec: DataSpec, task: Any, config: EvalConfig) -> Dataset:
-    return load_dataset(spec.source, task=task, top_k=most_passages(config), limit=spec.limit, strict=config.strict)
+    return load_dataset(
+        spec.source,
+        task=task,
+        top_k=most_passages(config),
+        limit=spec.limit,
+        strict=config.strict,
+        layout=spec.layout,
+        contexts=spec.contexts,
+    )
 
 
 def _check_defenses(config: EvalConfig, datasets: Iterable[Dataset]) -> None:

@@ -228,7 +228,7 @@ def test_lies_about_a_short_answer_do_not_grow_without_bound(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("name", "data", "said"),
     [
-        ("d.json", b"{}", "expected a JSON list of questions, got dict"),
+        ("d.json", b"{}", "expected a JSON list of questions, got an object"),
         ("d.json", b"[{]", "not a JSON list"),
         ("d.json", b"[" * 100_000, "nested too deeply"),
         ("d.json", b'["\xff"]', "not UTF-8"),
