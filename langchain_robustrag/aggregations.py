@@ -15,6 +15,7 @@ from typing_extensions import TypedDict
 from langchain_robustrag.prompts import as_langchain, check_prompt
 from langchain_robustrag.questions import Question
 from robustrag_integrations.defenses.base import MethodSettings
+from robustrag_integrations.defenses.keyword.settings import Threshold
 from robustrag_integrations.defenses.registry import METHODS, Method
 from robustrag_integrations.keywords import KeywordExtractor
 from robustrag_integrations.passages import GroupBy
@@ -29,6 +30,7 @@ class MethodOptions(TypedDict, total=False):
     """The settings of the methods that ship; `aggregation` says which of them are taken."""
 
     task: Task
+    threshold: Threshold
     alpha: float | Fraction
     beta: int
     share: float | Fraction

@@ -119,10 +119,12 @@ def create_robust_documents_chain(
         document_prompt: how a document is shown; metadata that a document lacks is left blank.
         document_separator: between two documents of one group.
         document_variable_name: under which name documents come in, and the prompt wants them.
-        settings: those of the method. Keyword and decoding: `task` (`short_answer` or `long_form`). Keyword: `alpha`
-            (share of the answering groups that must say a keyword, 0.3), `beta` (number of groups that is enough in any
-            case, 3), `extractor` (a function from one response to its set of keywords), `min_words` (keywords of fewer
-            words do not count), `abstention` (a function from one response to whether it abstains, or phrases that do).
+        settings: those of the method. Keyword and decoding: `task` (`short_answer` or `long_form`). Keyword:
+            `threshold` (`"relative"` to the strongest keyword, with `share` and `min_support`, or `"absolute"`, with
+            `alpha`, the share of the answering groups that must say a keyword, and `beta`, the number of groups that is
+            enough in any case; see `KeywordAggregation` for the defaults), `extractor` (a function from one response to
+            its set of keywords), `min_words` (keywords of fewer words do not count), `abstention` (a function from one
+            response to whether it abstains, or phrases that do).
             Consensus: `share` (what part of the strongest keyword's groups must say a keyword, 0.5), `min_support`
             (groups that must say the strongest, 2), `extractor`, `abstention`. All but decoding: `quorum` (share of the
             groups that must have been asked with success, 0.5) and `cut_replies` (what a reply that was cut does:

@@ -123,10 +123,10 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         timeout: seconds for one try of one call; None for no limit.
         attempts: tries of one call in all.
         retry_on: exceptions worth another try.
-        settings: those of the aggregation: `alpha`, `beta`, `extractor`, `min_words`, `quorum`, `abstention`,
-            `cut_replies` for `"keyword"`, `share`, `min_support`, `extractor`, `quorum`, `abstention`, `cut_replies`
-            for `"consensus"`, `gamma`, `eta`, `max_new_tokens`, `stop`, `slack` for `"decoding"`, `quorum`
-            and `cut_replies` for `"voting"`; `prompts` and `task` for all.
+        settings: those of the aggregation: `threshold`, `share`, `min_support`, `alpha`, `beta`, `extractor`,
+            `min_words`, `quorum`, `abstention`, `cut_replies` for `"keyword"`, `share`, `min_support`, `extractor`,
+            `quorum`, `abstention`, `cut_replies` for `"consensus"`, `gamma`, `eta`, `max_new_tokens`, `stop`, `slack`
+            for `"decoding"`, `quorum` and `cut_replies` for `"voting"`; `prompts` and `task` for all.
 
     Raises:
         ValueError, TypeError: an invalid argument; the message names it and the fix.

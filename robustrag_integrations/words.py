@@ -22,7 +22,7 @@ def repeats_in_words(model: str, why: str) -> str:
 
 def loss_in_words(margin: float, unit: str) -> str:
     """How an outvoted group lost."""
-    return f"lost by {margin:g} {unit}"
+    return f"lost by {margin:.3g} {unit.removesuffix('s') if margin == 1 else unit}"
 
 
 def standing_in_words(tau: float, certified: bool) -> str:

@@ -12,7 +12,8 @@ import pytest
 
 from robustrag_integrations import CallableModel, DecodingAggregation, KeywordAggregation, MajorityVoting, Passage
 from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.defenses.keyword.counting import KeywordThreshold, keyword_radius, tally_keywords
+from robustrag_integrations.defenses.keyword.absolute import AbsoluteThreshold
+from robustrag_integrations.defenses.keyword.counting import keyword_radius, tally_keywords
 from robustrag_integrations.defenses.voting.counting import tally_votes, vote_radius
 from robustrag_integrations.errors import TooFewVotesError
 from robustrag_integrations.models.base import Response
@@ -272,7 +273,7 @@ def test_the_radius_of_weighted_keywords_is_exact() -> None:
         size = rng.randint(1, 4)
         sets = [rng.choice([None, *map(frozenset, ["", "a", "a", "ab", "abc", "b"])]) for _ in range(size)]
         weights = [rng.choice([1, 2, 3, 4]) for _ in range(size)]
-        threshold = KeywordThreshold.of(rng.choice([0, 0.2, 0.3, 0.5, 0.8, 1]), rng.choice([1, 2, 3, 5, 9]))
+        threshold = AbsoluteThreshold.of(rng.choice([0, 0.2, 0.3, 0.5, 0.8, 1]), rng.choice([1, 2, 3, 5, 9]))
         tally = tally_keywords(sets, threshold, weights)
         broken = [
             sum(weights[i] for i in places)

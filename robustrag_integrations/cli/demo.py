@@ -13,6 +13,7 @@ from robustrag_integrations.cli.models import load_model
 from robustrag_integrations.cli.output import Progress, show, show_json
 from robustrag_integrations.display import printable, table
 from robustrag_integrations.errors import RobustRAGError
+from robustrag_integrations.words import loss_in_words
 
 if TYPE_CHECKING:
     from robustrag_integrations.cli.demonstration import Outcome, Planting
@@ -202,13 +203,9 @@ def _outvoted(outcome: Outcome) -> str:
     lost = outcome.outvoted
     if not lost:
         return "-"
-    margin = "" if lost[0].margin is None else f" (lost by {_amount(lost[0].margin, outcome.answer.margin_unit)})"
+    margin = "" if lost[0].margin is None else f" ({loss_in_words(lost[0].margin, outcome.answer.margin_unit)})"
     more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
     return f"{', '.join(lost[0].passage_ids)}{margin}{more}"
-
-
-def _amount(margin: float, unit: str) -> str:
-    return f"{margin:.3g} {unit.removesuffix('s') if margin == 1 else unit}"
 
 
 def _next(args: argparse.Namespace) -> list[str]:

@@ -29,10 +29,11 @@ class Setting:
         kind: `float` or `int` for numbers and `str` for one of `values`, which configs and flags can hold; `object` for
             anything else.
         meaning: in a few words, for `--help`.
-        threshold: whether it is one of the paper's thresholds. Those are flags of their own, and every row of an
-            evaluation records them.
+        threshold: whether it is a threshold, or says which ones there are. Those are flags of their own, and every row
+            of an evaluation records them.
         values: what a `str` can be.
         is_function: whether it is a function, which configs and flags name as `module:function`.
+        where: another setting and the value of it that this one goes with; None if it goes with all.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Setting:
     threshold: bool = False
     values: tuple[str, ...] = ()
     is_function: bool = False
+    where: tuple[str, str] | None = None
 
     @property
     def is_number(self) -> bool:
@@ -88,7 +90,7 @@ class Method:
 
     @property
     def thresholds(self) -> tuple[Setting, ...]:
-        """The paper's thresholds among the settings."""
+        """The thresholds among the settings."""
         return tuple(s for s in self.settings if s.threshold)
 
     @property
@@ -108,6 +110,37 @@ class Method:
     def value(self, name: str, given: Any) -> Any:
         """A setting as it was given, or its default for None."""
         return self.default(name) if given is None else given
+
+    def in_force(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The thresholds that decide: those given, and the defaults of the others that go with them.
+
+        Where a setting is not given but one that goes with a value of it is, that value is meant.
+
+        Raises:
+            ValueError: settings that do not go together; the message names them and the fix.
+        """
+        chosen = {name: value for name, value in given.items() if value is not None}
+        found: dict[str, Any] = {}
+        for setting in self.thresholds:
+            name = setting.name
+            if setting.where is None:
+                found[name] = chosen.get(name, self._implied(name, chosen))
+                if setting.is_choice and found[name] not in setting.values:
+                    raise ValueError(f"{name}={found[name]!r}: use {' or '.join(map(repr, setting.values))}")
+            elif found[setting.where[0]] == setting.where[1]:
+                found[name] = self.value(name, chosen.get(name))
+            elif name in chosen:
+                other, wanted = setting.where
+                raise ValueError(
+                    f"{name}={chosen[name]!r} goes with {other}={wanted!r}, not {found[other]!r} and its numbers; "
+                    f"leave {name} out, or pass {other}={wanted!r} alone"
+                )
+        return found
+
+    def _implied(self, name: str, chosen: Mapping[str, Any]) -> Any:
+        """The value of a setting that the given ones go with, or its default."""
+        meant = (s.where[1] for s in self.thresholds if s.where and s.where[0] == name and s.name in chosen)
+        return next(meant, self.default(name))
 
     def check_task(self, task: Task | None) -> Task:
         """The task, or the method's first one for None.
@@ -172,6 +205,7 @@ def _method(name: str, found: object) -> Method:
     return found
 
 
+_RELATIVE, _ABSOLUTE = ("threshold", "relative"), ("threshold", "absolute")
 _CUT_REPLIES = Setting("cut_replies", "abstain", str, "what a reply that was cut does", values=("abstain", "count"))
 
 KEYWORD = Method(
@@ -181,8 +215,18 @@ KEYWORD = Method(
     needs="text",
     defense="robustrag_integrations.defenses.keyword.defense:KeywordAggregation",
     settings=(
-        Setting("alpha", 0.3, float, "share of answering groups that must agree", threshold=True),
-        Setting("beta", 3, int, "number of groups that is enough in any case", threshold=True),
+        Setting(
+            "threshold",
+            "absolute",
+            str,
+            "what a keyword is held against: the strongest keyword, or alpha and beta",
+            threshold=True,
+            values=("relative", "absolute"),
+        ),
+        Setting("share", 0.5, float, "share of the strongest keyword's groups that must agree", True, where=_RELATIVE),
+        Setting("min_support", 2, int, "number of groups that must say a keyword", True, where=_RELATIVE),
+        Setting("alpha", 0.3, float, "share of answering groups that must agree", True, where=_ABSOLUTE),
+        Setting("beta", 3, int, "number of groups that is enough in any case", True, where=_ABSOLUTE),
         Setting("extractor", None, object, "from one response to its set of keywords"),
         Setting("min_words", None, int, "keywords of fewer words do not count"),
         Setting("quorum", 0.5, float, "share of groups that must have been asked with success"),

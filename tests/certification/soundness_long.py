@@ -1,8 +1,8 @@
 """The long run of the brute-force soundness check, in shards: `python -m tests.certification.soundness_long --help`.
 
-Five million attacks by default, spread over keyword, voting, decoding and consensus worlds. Each shard has a seed of
-its own and becomes a line of the log, so that a run that was stopped goes on where it was. Fails at the first
-violation.
+Five million attacks by default, spread over keyword (with the paper's threshold and a relative one), voting, decoding
+and consensus worlds; on certificates, or with `--promise radius` on radii. Each shard has a seed of its own and becomes
+a line of the log, so that a run that was stopped goes on where it was. Fails at the first violation.
 """
 
 from __future__ import annotations
@@ -21,11 +21,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.helpers.brute_force import Cell, Count, Tally, attack_certificates
-from tests.helpers.worlds import consensus_world, decoding_world, keyword_world, voting_world
+from tests.helpers.brute_force import Cell, Count, Tally, attack_certificates, attack_radius
+from tests.helpers.worlds import consensus_world, decoding_world, keyword_world, relative_world, voting_world
 
-MAKERS = {"keyword": keyword_world, "voting": voting_world, "decoding": decoding_world, "consensus": consensus_world}
-SHARES = {"keyword": 0.35, "voting": 0.45, "decoding": 0.1, "consensus": 0.1}
+MAKERS = {
+    "keyword": keyword_world,
+    "relative": relative_world,
+    "voting": voting_world,
+    "decoding": decoding_world,
+    "consensus": consensus_world,
+}
+SHARES = {"keyword": 0.25, "relative": 0.2, "voting": 0.35, "decoding": 0.1, "consensus": 0.1}
 SHARD = 10_000  # attacks; a shard ends with the world that reaches them
 ROOT = Path(__file__).parents[2]
 
@@ -38,14 +44,18 @@ class Shard:
     number: int
     seed: str
     code: str
+    promise: str = "certificate"
 
     def explore(self) -> dict[str, Any]:
-        """Certify and attack worlds until there are enough attacks; the result is a line of the log."""
+        """Attack what is promised in worlds until there are enough attacks; the result is a line of the log."""
         gc.set_threshold(50_000)  # attacks leave no cycles behind; looking for them takes a tenth of the time
         start, tally = time.process_time(), Tally()
         for world in range(10 * SHARD):
             rng = random.Random(f"{self.seed}/{self.defense}/{self.number}/{world}")
-            attack_certificates(MAKERS[self.defense](rng), rng, tally, placements=32, replies=200)
+            if self.promise == "radius":
+                attack_radius(MAKERS[self.defense](rng, agreeing=True), rng, tally, largest=3, most=2000)
+            else:
+                attack_certificates(MAKERS[self.defense](rng), rng, tally, placements=32, replies=200)
             if tally.violations or tally.total.attacks >= SHARD:
                 break
         return {
@@ -57,12 +67,13 @@ class Shard:
         }
 
 
-def shards(attacks: int, seed: str) -> list[Shard]:
-    """As many shards as that many attacks take, those of the three defences mixed."""
+def shards(attacks: int, seed: str, promise: str = "certificate", defenses: Sequence[str] = ()) -> list[Shard]:
+    """As many shards as that many attacks take, those of the defences mixed; each has its share, or all the same."""
     code = fingerprint()
+    shares = dict.fromkeys(defenses, 1 / len(defenses)) if defenses else SHARES
     found = [
-        ((number + 0.5) / share, Shard(defense, number, seed, code))
-        for defense, share in SHARES.items()
+        ((number + 0.5) / share, Shard(defense, number, seed, code, promise))
+        for defense, share in shares.items()
         for number in range(math.ceil(share * attacks / SHARD))
     ]
     return [shard for _, shard in sorted(found, key=lambda item: item[0])]
@@ -81,7 +92,7 @@ def results(wanted: Sequence[Shard], log: Path | None, processes: int) -> Iterat
     left = dict.fromkeys(wanted)
     for line in log.read_text().splitlines() if log is not None and log.exists() else ():
         known = json.loads(line)
-        shard = Shard(known["defense"], known["number"], known["seed"], known["code"])
+        shard = Shard(**{name: known[name] for name in Shard.__dataclass_fields__})
         if shard in left:
             del left[shard]
             yield known
@@ -97,8 +108,8 @@ def summary(done: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """What all shards found together, JSON-safe: per defence, attacker, group size and corruption size, and in all."""
     cells: dict[Cell, Count] = {}
     for result in done:
-        for *cell, count in result["cells"]:
-            key: Cell = tuple(cell)  # type: ignore[assignment]
+        for _, *cell, count in result["cells"]:
+            key: Cell = (result["defense"], *cell)
             cells[key] = cells.get(key, Count()) + Count(**count)
     names = ("defense", "attack", "group_size", "corruption_size")
     return {
@@ -139,9 +150,11 @@ def main() -> int:
     parser.add_argument("--part", default="1/1", metavar="I/N", help="only every Nth shard, for N runs with one log")
     parser.add_argument("--log", type=Path, help="JSONL of the shards; a run with the same log goes on where it was")
     parser.add_argument("--summary", type=Path, help="where to write the figures as JSON")
+    parser.add_argument("--promise", choices=("certificate", "radius"), default="certificate", help="what is attacked")
+    parser.add_argument("--defense", nargs="+", choices=tuple(MAKERS), default=(), help="only these, the same for each")
     chosen = parser.parse_args()
     part, parts = map(int, chosen.part.split("/"))
-    wanted = shards(chosen.attacks, chosen.seed)[part - 1 :: parts]
+    wanted = shards(chosen.attacks, chosen.seed, chosen.promise, chosen.defense)[part - 1 :: parts]
     from tqdm import tqdm
 
     done = []

@@ -7,13 +7,14 @@ import random
 import pytest
 
 from tests.helpers.brute_force import Tally, attack_certificates
-from tests.helpers.worlds import consensus_world, decoding_world, keyword_world, voting_world
+from tests.helpers.worlds import consensus_world, decoding_world, keyword_world, relative_world, voting_world
 
 
 @pytest.mark.parametrize(
     ("make", "worlds", "least"),
     [
         (keyword_world, 360, 48_000),
+        (relative_world, 100, 5_000),
         (voting_world, 320, 36_000),
         (decoding_world, 60, 17_000),
         (consensus_world, 120, 6_000),

@@ -11,14 +11,14 @@ import pytest
 from robustrag_integrations.certification import findings
 from robustrag_integrations.defenses.decoding import attacked_step, token_choice
 from robustrag_integrations.defenses.decoding import plan as decoding_plan
+from robustrag_integrations.defenses.keyword import absolute
 from robustrag_integrations.defenses.keyword import certificate as keyword
-from robustrag_integrations.defenses.keyword import counting as keyword_counting
 from robustrag_integrations.defenses.keyword import plan as keyword_plan
 from robustrag_integrations.defenses.voting import certificate as voting
 from robustrag_integrations.defenses.voting import plan as voting_plan
 from robustrag_integrations.plans.asking import Quorum
 from tests.helpers.brute_force import Tally, attack_certificates, attack_radius
-from tests.helpers.worlds import decoding_world, keyword_world, voting_world
+from tests.helpers.worlds import decoding_world, keyword_world, relative_world, voting_world
 
 
 def violations(attack: Callable[[random.Random, Tally], None]) -> int:
@@ -37,9 +37,22 @@ def attackers_alone_do_not_count(monkeypatch) -> None:
 
 def attackers_do_not_raise_the_threshold(monkeypatch) -> None:
     real = keyword.keyword_span
-    monkeypatch.setattr(
-        keyword, "keyword_span", lambda sets, m, t: replace(real(sets, m, t), always=real(sets, 0, t).always)
-    )
+
+    def mistaken(sets, m, rule):
+        span, clean = real(sets, m, rule), real(sets, 0, rule)
+        return replace(span, reaches=tuple(replace(reach, always=clean.always) for reach in span.reaches))
+
+    monkeypatch.setattr(keyword, "keyword_span", mistaken)
+
+
+def the_strongest_is_never_raised(monkeypatch) -> None:
+    real = keyword.keyword_span
+
+    def mistaken(*arguments):
+        span = real(*arguments)
+        return replace(span, reaches=span.reaches[:1])
+
+    monkeypatch.setattr(keyword, "keyword_span", mistaken)
 
 
 def nobody_fails_on_purpose(monkeypatch) -> None:
@@ -78,6 +91,9 @@ def the_no_retrieval_token_is_forgotten(monkeypatch) -> None:
     [
         (keyword_world, attackers_alone_do_not_count),
         (keyword_world, attackers_do_not_raise_the_threshold),
+        (relative_world, attackers_alone_do_not_count),
+        (relative_world, attackers_do_not_raise_the_threshold),
+        (relative_world, the_strongest_is_never_raised),
         (keyword_world, nobody_fails_on_purpose),
         (keyword_world, only_the_first_case_is_looked_at),
         (voting_world, a_vote_less),
@@ -96,7 +112,7 @@ def a_keyword_radius_too_many(monkeypatch) -> None:
 
 
 def new_keywords_are_not_looked_for(monkeypatch) -> None:
-    monkeypatch.setattr(keyword_counting, "_cheapest_rise", lambda *a, **more: keyword_counting._NEVER)
+    monkeypatch.setattr(absolute, "_cheapest_rise", lambda *a, **more: absolute._NEVER)
 
 
 def groups_never_fail_on_purpose(monkeypatch) -> None:
@@ -122,6 +138,7 @@ def replaced_groups_take_nothing_away(monkeypatch) -> None:
     ("make", "plant"),
     [
         (keyword_world, a_keyword_radius_too_many),
+        (relative_world, a_keyword_radius_too_many),
         (keyword_world, new_keywords_are_not_looked_for),
         (keyword_world, groups_never_fail_on_purpose),
         (voting_world, a_voting_radius_too_many),

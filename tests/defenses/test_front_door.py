@@ -349,7 +349,8 @@ def test_reports_say_who_supported_who_was_outvoted_and_by_how_much() -> None:
     assert answer.groups[4].margin == 1
     text = answer.explain()
     assert "outvoted" in text
-    assert "lost by 1 groups" in text
+    assert "lost by 1 group" in text
+    assert "1 groups" not in text
     assert "Radius:" in text
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from robustrag_integrations import KeywordAggregation
 from robustrag_integrations.defenses.decoding.defense import DecodingAggregation
-from robustrag_integrations.defenses.keyword.counting import KeywordThreshold, keyword_radius, tally_keywords
+from robustrag_integrations.defenses.keyword.absolute import AbsoluteThreshold
+from robustrag_integrations.defenses.keyword.counting import keyword_radius, tally_keywords
 from tests.helpers.naive_algorithms import (
     UNKNOWN,
     enumerated_keyword_radius,
@@ -41,7 +42,7 @@ def test_the_keyword_radius_is_what_enumerating_all_sets_of_groups_gives(seed: i
     common = rng.choice(["a", "a b"])
     said = [rng.choice([common, common, common, "b", "c a", None]) for _ in range(rng.choice([3, 5, 7, 8]))]
     sets = [None if s is None else set(s.split()) for s in said]
-    threshold = KeywordThreshold.of(float(alpha), beta)
+    threshold = AbsoluteThreshold.of(float(alpha), beta)
     tally = tally_keywords(sets, threshold)
     assert keyword_radius(tally, sets, threshold) == enumerated_keyword_radius(sets, alpha, beta)
 
@@ -72,4 +73,4 @@ def test_a_threshold_of_three_tenths_of_ten_is_three_and_loses_no_keyword() -> N
     for alpha, n in [(0.3, 10), (0.7, 10), (0.1, 30), (0.29, 100), (0.57, 100)]:
         needed = round(alpha * n)
         sets = [{"w"}] * needed + [{"x"}] * (n - needed)
-        assert "w" in tally_keywords(sets, KeywordThreshold.of(alpha, 10**6)).retained
+        assert "w" in tally_keywords(sets, AbsoluteThreshold.of(alpha, 10**6)).retained

@@ -9,7 +9,8 @@ import numpy as np
 from robustrag_integrations.certification import benign_group_cases
 from robustrag_integrations.defenses.decoding.step import answering_groups
 from robustrag_integrations.defenses.decoding.token_choice import ONE, choose_token, fixed_point, step_radius
-from robustrag_integrations.defenses.keyword.counting import KeywordThreshold, keyword_radius, tally_keywords
+from robustrag_integrations.defenses.keyword.absolute import AbsoluteThreshold
+from robustrag_integrations.defenses.keyword.counting import keyword_radius, tally_keywords
 from robustrag_integrations.defenses.registry import DECODING
 from robustrag_integrations.defenses.voting.counting import tally_votes, vote_radius
 
@@ -20,7 +21,7 @@ SLACK = round(DECODING.default("slack") * ONE)
 def keyword(agreeing: int, others: int, alpha: float, beta: int, silent: int = 0) -> int:
     """The radius when so many groups say the same, the others something different each, and some say nothing."""
     said = [{"paris"}] * agreeing + [{f"word{n}"} for n in range(others)]
-    threshold = KeywordThreshold.of(alpha, beta)
+    threshold = AbsoluteThreshold.of(alpha, beta)
     tally = tally_keywords([*said, *[None] * silent], threshold)
     if "paris" not in tally.retained:
         return 0

@@ -190,8 +190,11 @@ def text_performer(evil: dict[str, Any], said: dict[str, Any], final: dict[str, 
 KEYWORD_MOVES = ["a", "b", "a b", "a b c", "c", "x", "a x", "b c x", "b c", "x y", "a b c x", "I don't know", "", None]
 
 
-def keyword_world(rng: random.Random, *, agreeing: bool = False) -> World:
-    """Keyword aggregation; `agreeing`: most groups say the same, and any other set of keywords is another answer."""
+def keyword_world(rng: random.Random, *, agreeing: bool = False, relative: bool = False) -> World:
+    """Keyword aggregation; `agreeing`: most groups say the same, and any other set of keywords is another answer.
+
+    With `relative` the threshold is relative to the strongest keyword.
+    """
     setting = _setting(rng, agreeing)
     replies = ["a"] * (18 if agreeing else 8) + ["a b"] * 4 + ["b", "c", "b c", "I don't know", None, ""]
     said = Memo(lambda _: rng.choice(replies))
@@ -199,9 +202,12 @@ def keyword_world(rng: random.Random, *, agreeing: bool = False) -> World:
     final = Memo(lambda text: "right" if "a" in text.split("]")[0] and rng.random() < 0.8 else rng.choice(answers))
     if agreeing:
         final = Memo(lambda text: text)
+    if relative:
+        threshold = {"share": rng.choice([0.3, 0.5, 0.5, 0.6, 0.7]), "min_support": rng.choice([1, 2, 2, 3])}
+    else:
+        threshold = {"alpha": rng.choice([0.2, 0.3, 0.4, 0.5, 0.6, 0.7]), "beta": rng.choice([2, 3, 4, 9])}
     settings = KeywordSettings.of(
-        alpha=rng.choice([0.2, 0.3, 0.4, 0.5, 0.6, 0.7]),
-        beta=rng.choice([2, 3, 4, 9]),
+        **threshold,
         extractor=split,
         prompts=BARE,
         quorum=rng.choice([0.0, 0.3, 0.5, 0.7]),
@@ -223,6 +229,11 @@ def keyword_world(rng: random.Random, *, agreeing: bool = False) -> World:
             return None
 
     return World(**setting, references=references, certify=certify, answer=answer, moves=KEYWORD_MOVES)
+
+
+def relative_world(rng: random.Random, *, agreeing: bool = False) -> World:
+    """Keyword aggregation with a threshold relative to the strongest keyword."""
+    return keyword_world(rng, agreeing=agreeing, relative=True)
 
 
 CONSENSUS_MOVES = ["a", "b", "a b", "b a", "a x b", "A", "c", "x", "a x", "x a", "b c x", "I don't know", "", None]

@@ -212,7 +212,18 @@ def test_frameworks_are_imported_by_their_integration_alone() -> None:
 
 def counting() -> list[str]:
     defenses = ROOT / CORE / "defenses"
-    found = [*defenses.glob("*/counting.py"), *defenses.glob("*/token_choice.py"), *defenses.glob("*/tally.py")]
+    names = (
+        "counting",
+        "token_choice",
+        "tally",
+        "spans",
+        "absolute",
+        "relative",
+        "relative_radius",
+        "linear_forms",
+        "numbers",
+    )
+    found = [path for name in names for path in defenses.glob(f"*/{name}.py")]
     return sorted(".".join(p.relative_to(ROOT).with_suffix("").parts) for p in found)
 
 

@@ -1,18 +1,17 @@
 """The radius of a consensus.
 
-All of it is decided by comparisons p c(x) > q c(y) of how many groups say two things. A replaced group takes away what
-it gave to both sides and adds at worst a constant, so that the worst r groups are those with the largest loss, and no
-set of groups is enumerated. Where groups have several votes, the worst ones of r votes together are a knapsack.
+All of it is decided by comparisons p c(x) > q c(y) of how many groups say two things, which are sums over groups.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
+from itertools import accumulate
 
 import numpy as np
-from numpy.typing import NDArray
 
+from robustrag_integrations.defenses.agreement.linear_forms import Row, Votes
 from robustrag_integrations.defenses.consensus.counting import (
     ConsensusRule,
     Wording,
@@ -20,8 +19,6 @@ from robustrag_integrations.defenses.consensus.counting import (
     majority,
     shown_text,
 )
-
-Row = NDArray[np.int64]  # [m], one entry per vote, or per group
 
 _UNSAID = "\0"
 
@@ -48,9 +45,11 @@ class ConsensusRadius:
         weights: Sequence[int] | None = None,
     ) -> None:
         self._rule = rule
-        self._weights = None if weights is None or set(weights) <= {1} else np.array(weights, np.int64)
-        self._groups = len(keyword_sets)
-        said = [frozenset(s) if s is not None else frozenset() for s in keyword_sets]
+        votes_of = weights if weights is not None else [1] * len(keyword_sets)
+        self._firsts = [end - votes for end, votes in zip(accumulate(votes_of), votes_of, strict=True)]
+        self._groups = len(self._firsts)
+        self._votes = Votes(self._groups, weights)
+        said = [frozenset(keyword_sets[first] or ()) for first in self._firsts]
         rows: dict[bytes, Row] = {}
         inside: dict[str, bytes] = {}
         owners: Counter[bytes] = Counter()
@@ -72,13 +71,13 @@ class ConsensusRadius:
         self._all = np.vstack([*rows.values(), unsaid])
         self._phrases = {p: rows[inside[p]] for p in phrases}
         self._wordings = wordings
-        self._strongest = int(self._all.sum(axis=1).max())
+        self._strongest = int(self._votes.sums(self._all).max())
         self._shown = shown_text(phrases, wordings, self._strongest)
 
     def radius(self, pending: int = 0) -> int:
         """The largest r that `holds`; -1 if not even the pending groups can be awaited."""
         r = -1
-        while r < self._groups and self.holds(r + 1, pending):
+        while r < self._votes.total and self.holds(r + 1, pending):
             r += 1
         return r
 
@@ -102,18 +101,18 @@ class ConsensusRadius:
         return all(self._holds_around(core, r, pending) for core in range(len(self._agreed)))
 
     def _can_lead(self, row: Row, r: int, pending: int) -> bool:
-        return not (self._least(self._agreed - row, -1, r, pending) > 0).any()
+        return not (self._votes.least(self._agreed - row, -1, r, pending) > 0).any()
 
     def _holds_around(self, core: int, r: int, pending: int) -> bool:
         row = self._agreed[core]
         if not self._can_lead(row, r, pending):
             return True
         p, q = self._rule.share.numerator, self._rule.share.denominator
-        stays = self._least((q * self._agreed - p) * row, -p, r, pending) > 0
+        stays = self._votes.least((q * self._agreed - p) * row, -p, r, pending) > 0
         if self._alone[core]:
             stays[core] = True  # there is no other keyword that these groups say
-        away = self._least((p - q * self._outside) * row, p - q, r, pending) >= 0
-        enough = self._least(row, 0, r, pending) >= self._rule.min_support
+        away = self._votes.least((p - q * self._outside) * row, p - q, r, pending) >= 0
+        enough = self._votes.least(row, 0, r, pending) >= self._rule.min_support
         return bool(stays.all() and away.all() and enough)
 
     def _wording_stays(self, r: int, pending: int) -> bool:
@@ -139,48 +138,15 @@ class ConsensusRadius:
         a window says all that was agreed on.
         """
         if (form := majority(said, self._strongest)) is not None:
-            own = np.fromiter((s == form for s in said), np.int64, self._groups)
-            return bool((self._least(2 * own - self._all, -1, r, pending) > 0).all())
+            own = np.fromiter((said[first] == form for first in self._firsts), np.int64, self._groups)
+            return bool((self._votes.least(2 * own - self._all, -1, r, pending) > 0).all())
         for form in {*said, _UNSAID} - {None}:
-            own = np.fromiter((s == form for s in said), np.int64, self._groups)
+            own = np.fromiter((said[first] == form for first in self._firsts), np.int64, self._groups)
             if phrase is None:
-                bounds = self._least(self._agreed - 2 * own, -1, r, pending)
+                bounds = self._votes.least(self._agreed - 2 * own, -1, r, pending)
             else:
-                others = self._least(self._agreed - 2 * own, -2, r, pending)
-                bounds = np.append(others, self._least(phrase - 2 * own, -1, r, pending))
+                others = self._votes.least(self._agreed - 2 * own, -2, r, pending)
+                bounds = np.append(others, self._votes.least(phrase - 2 * own, -1, r, pending))
             if bounds.max() < 0:
                 return False
         return True
-
-    def _least(self, values: NDArray[np.int64], replaced: int, r: int, pending: int) -> NDArray[np.int64]:
-        """The least that the votes can add up to.
-
-        Args:
-            values: [..., votes], what each vote adds now.
-            replaced: the least that a replaced or a pending vote can add; 0 or less.
-            r: how many votes are replaced, all of a group or none.
-            pending: how many votes are not among these yet.
-        """
-        losses = np.maximum(values - replaced, 0)
-        if self._weights is None:
-            lost = -np.sort(-losses, axis=-1)[..., :r].sum(axis=-1)
-        else:
-            lost = _knapsack(losses, self._weights, r)
-        least: NDArray[np.int64] = values.sum(axis=-1) - lost + pending * replaced
-        return least
-
-
-def _knapsack(losses: NDArray[np.int64], weights: Row, r: int) -> NDArray[np.int64]:
-    """The most that groups of up to r votes together can take away.
-
-    Args:
-        losses: [..., votes], the loss of each vote; those of one group are equal and side by side.
-        weights: [groups], how many votes each has.
-        r: how many votes are replaced.
-    """
-    best = np.zeros((*losses.shape[:-1], r + 1), np.int64)
-    for first, weight in zip(np.cumsum(weights) - weights, weights, strict=True):
-        if weight <= r:
-            taken = best[..., : r + 1 - weight] + weight * losses[..., first, None]
-            best[..., weight:] = np.maximum(best[..., weight:], taken)
-    return best[..., r]

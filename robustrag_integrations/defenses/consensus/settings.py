@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from robustrag_integrations.checks import is_whole_number
+from robustrag_integrations.defenses.agreement.numbers import exact_number, support_of
 from robustrag_integrations.defenses.agreement.reader import KeywordReader
 from robustrag_integrations.defenses.consensus.counting import ConsensusRule
 from robustrag_integrations.defenses.registry import CONSENSUS
@@ -54,7 +54,7 @@ class ConsensusSettings:
         """
         return cls(
             ConsensusRule(
-                _share_of(CONSENSUS.value("share", share)), _support_of(CONSENSUS.value("min_support", min_support))
+                _share_of(CONSENSUS.value("share", share)), support_of(CONSENSUS.value("min_support", min_support))
             ),
             KeywordReader.of(extractor, 1, abstention, CONSENSUS.value("cut_replies", cut_replies)),
             prompts or prompts_for(CONSENSUS.check_task(task)),
@@ -77,20 +77,10 @@ class ConsensusSettings:
 
 
 def _share_of(given: float | Fraction) -> Fraction:
-    """The decimal number that was written, exactly."""
-    try:
-        share = given if isinstance(given, Fraction) else Fraction(str(given))
-    except (ValueError, ZeroDivisionError):
-        raise ValueError(f"share={given!r} must be a number in [0.5, 1)") from None
+    share = exact_number("share", given, "[0.5, 1)")
     if not Fraction(1, 2) <= share < 1:
         raise ValueError(
             f"share={given!r} must lie in [0.5, 1): what more than this share of the strongest keyword's groups say "
             "makes the answer"
         )
     return share
-
-
-def _support_of(given: int) -> int:
-    if not is_whole_number(given, 1):
-        raise ValueError(f"min_support={given!r} must be a whole number of at least 1: how many groups must agree")
-    return given

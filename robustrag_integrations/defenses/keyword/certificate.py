@@ -3,15 +3,14 @@
 Two things are done differently from a literal reading. The attacker's effective count is not enumerated: since
 alpha <= 1, what is possible with fewer effective groups is possible with more, so that one power set covers all. And
 before keywords are looked at, it is checked whether the attacker alone reaches the threshold: any word can then be
-retained, and the responses have no end.
+retained, and the responses have no end. Under a relative threshold there is a power set for each count that the
+strongest keyword can be brought to.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
-from itertools import combinations, islice
+from itertools import islice
 from random import Random
 from typing import Any
 
@@ -20,8 +19,9 @@ from robustrag_integrations.certification.findings import NO_QUORUM, NOTHING_BEN
 from robustrag_integrations.certification.isolated import certify_sizes
 from robustrag_integrations.certification.requests import Asking
 from robustrag_integrations.certification.result import Estimate
-from robustrag_integrations.defenses.keyword.counting import KeywordThreshold, tally_keywords
+from robustrag_integrations.defenses.keyword.counting import KeywordRule, tally_keywords
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
+from robustrag_integrations.defenses.keyword.spans import KeywordSpan, retained_sets
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import Reading
@@ -32,52 +32,10 @@ from robustrag_integrations.replies.reading import final_answer
 _WAVE = 32  # final prompts asked at once, after the first and likeliest
 
 
-@dataclass(frozen=True)
-class KeywordSpan:
-    """Which keywords can be retained next to m' corrupted groups.
-
-    Attributes:
-        always: W_A, retained whatever the attacker does; sorted.
-        contested: W_C, retained or not as the attacker likes; those said most often first.
-        unbounded: whether the attacker alone can have any word retained.
-        mu: the threshold with all of the attacker's groups answering.
-        counts: c(w) over the untouched groups.
-    """
-
-    always: tuple[str, ...]
-    contested: tuple[str, ...]
-    unbounded: bool
-    mu: Fraction
-    counts: dict[str, int]
-
-
-def keyword_span(
-    keyword_sets: Sequence[Collection[str] | None], corrupted: int, threshold: KeywordThreshold
-) -> KeywordSpan:
-    """Sort the untouched groups' keywords by what the attacker can do to them (Algorithm 3, lines 1-14).
-
-    With e of m' corrupted groups answering, a keyword said c(w) times stays if c(w) >= mu(n + e) and can stay if
-    c(w) + e >= mu(n + e). Both sets grow apart with e, so that e = m' covers all others.
-    """
-    tally = tally_keywords(keyword_sets, threshold)
-    mu = threshold.at(tally.answering + corrupted)
-    ranked = sorted(tally.counts, key=lambda w: (-tally.counts[w], w))
-    return KeywordSpan(
-        tuple(sorted(w for w in ranked if tally.counts[w] >= mu)),
-        tuple(w for w in ranked if mu > tally.counts[w] >= mu - corrupted),
-        corrupted > 0 and corrupted >= mu,
-        mu,
-        tally.counts,
-    )
-
-
-def retained_sets(span: KeywordSpan) -> Iterator[tuple[str, ...]]:
-    """All 2^|W_C| keyword sets that can be retained, likeliest to fail first: none contested, all, one left out, ..."""
-    contested, size = span.contested, len(span.contested)
-    by_size = sorted(range(size + 1), key=lambda n: (min(n, size - n), 0 < n <= size // 2))
-    for count in by_size:
-        for chosen in combinations(contested, count):
-            yield tuple(sorted((*span.always, *chosen)))
+def keyword_span(keyword_sets: Sequence[Collection[str] | None], corrupted: int, rule: KeywordRule) -> KeywordSpan:
+    """What can be retained next to m' corrupted groups, from the untouched groups' keywords."""
+    tally = tally_keywords(keyword_sets, rule)
+    return rule.span(tally.counts, tally.answering, corrupted)
 
 
 def keyword_certification_plan(
@@ -115,7 +73,7 @@ def _certify_case(
     if settings.quorum.can_be_missed([reading.response for reading in readings], case.corrupted):
         found.add(None, 0.0, NO_QUORUM, number)
         return
-    span = keyword_span([reading.found for reading in readings], case.corrupted, settings.threshold)
+    span = keyword_span([reading.found for reading in readings], case.corrupted, settings.rule)
     if not found.evidence:
         found.evidence = _evidence(span, case)
     if span.unbounded:
@@ -132,7 +90,7 @@ def _certify_case(
     drawn = list(_sampled(span, question.sample, Random(f"{question.seed}/{found.size}/{number}")))
     found.give_up(
         f"the attacker decides on {len(span.contested)} keywords, 2^{len(span.contested)} sets, and {ledger.left} "
-        "model calls are left; raise max_model_calls, or alpha and beta"
+        f"model calls are left; raise max_model_calls=, or {settings.rule.to_keep_less}"
     )
     if drawn:
         trial = Findings(found.size, found.cases)
@@ -186,18 +144,19 @@ def _cause(retained: Sequence[str], span: KeywordSpan) -> str:
 
 
 def _count_unknown(span: KeywordSpan, finals: dict[tuple[str, ...], str | None], left: int) -> int:
-    """How many keyword sets have no answer yet; more than `left` is reported without counting."""
-    size = len(span.contested)
-    if size > 60 or 2**size - len(finals) > left:
-        return left + 1
-    return sum(retained not in finals for retained in retained_sets(span))
+    """How many keyword sets have no answer yet, counted up to one more than `left`."""
+    unknown = (retained for retained in retained_sets(span) if retained not in finals)
+    return sum(1 for _ in islice(unknown, left + 1))
 
 
 def _sampled(span: KeywordSpan, size: int, random: Random) -> Iterator[tuple[str, ...]]:
-    """Keyword sets drawn evenly, each contested keyword in or out."""
+    """Keyword sets drawn at random: a threshold, and each keyword that is contested at it in or out."""
     for _ in range(size):
-        chosen = [w for w in span.contested if random.random() < 0.5]
-        yield tuple(sorted((*span.always, *chosen)))
+        reach = random.choice(span.reaches)
+        chosen = tuple(w for w in reach.contested if random.random() < 0.5)
+        if not reach.allows(chosen):
+            chosen = reach.contested
+        yield tuple(sorted((*reach.always, *chosen)))
 
 
 def _evidence(span: KeywordSpan, case: BenignCase) -> dict[str, Any]:
@@ -209,5 +168,5 @@ def _evidence(span: KeywordSpan, case: BenignCase) -> dict[str, Any]:
         "untouched_groups": len(case.groups),
         "always_retained": list(span.always),
         "contested": list(span.contested[:200]),
-        "keyword_sets": 2 ** min(len(span.contested), 60),
+        "keyword_sets": sum(2 ** min(len(reach.contested), 60) for reach in span.reaches),
     }

@@ -11,7 +11,7 @@ from robustrag_integrations.certification.findings import Question
 from robustrag_integrations.defenses.base import PlanInput, TextDefense, refuse_choices
 from robustrag_integrations.defenses.keyword.certificate import keyword_certification_plan
 from robustrag_integrations.defenses.keyword.plan import keyword_plan
-from robustrag_integrations.defenses.keyword.settings import KeywordSettings
+from robustrag_integrations.defenses.keyword.settings import KeywordSettings, Threshold
 from robustrag_integrations.determinism import Promise
 from robustrag_integrations.keywords import KeywordExtractor
 from robustrag_integrations.metrics import Metric
@@ -36,8 +36,13 @@ class KeywordAggregation(TextDefense):
     Args:
         model: what is asked, once per group and once with the retained keywords.
         final_model: asked with the retained keywords in its place; the guarantee needs both to be deterministic.
+        threshold: `"relative"`: a keyword is kept if more than `share` of the strongest keyword's groups say so, too;
+            `"absolute"`, the paper's: if min(alpha * n, beta) of the n answering groups do. Without it the numbers that
+            are given say which one is meant; default absolute.
+        share: of the strongest keyword's number of groups, in [0, 1); default 0.5.
+        min_support: how many groups must say a keyword at least under a relative threshold; default 2.
         alpha: share of the answering groups that must say a keyword, in [0, 1]; default 0.3.
-        beta: number of groups that is enough in any case, default 3; the threshold is min(alpha * n, beta).
+        beta: number of groups that is enough in any case; default 3.
         extractor: any function from one response to its set of keywords, or to None where it abstains; None for the
             shipped pipeline.
         task: `short_answer` (default) or `long_form` (each group is asked for short phrases, and single words do not
@@ -81,6 +86,9 @@ class KeywordAggregation(TextDefense):
         model: TextModel,
         *,
         final_model: TextModel | None = None,
+        threshold: Threshold | None = None,
+        share: float | Fraction | None = None,
+        min_support: int | None = None,
         alpha: float | Fraction | None = None,
         beta: int | None = None,
         extractor: KeywordExtractor | None = None,
@@ -97,6 +105,9 @@ class KeywordAggregation(TextDefense):
         model = model if final_model is None else TwoModels(model, final_model)
         super().__init__(model, accept_sampling=accept_sampling, prime=prime, **rules)
         self.settings = KeywordSettings.of(
+            threshold=threshold,
+            share=share,
+            min_support=min_support,
             alpha=alpha,
             beta=beta,
             extractor=extractor,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -48,8 +49,9 @@ def keyword_plan(
     readings = yield from ask_groups(groups, prompts, settings.quorum, reader.keywords_of)
     responses, keyword_sets = [r.response for r in readings], [r.found for r in readings]
     weights = [g.weight for g in groups]
-    tally = tally_keywords(keyword_sets, settings.threshold, weights)
-    radius = keyword_radius(tally, keyword_sets, settings.threshold, weights)
+    unit = "groups" if set(weights) <= {1} else "votes"
+    tally = tally_keywords(keyword_sets, settings.rule, weights)
+    radius = keyword_radius(tally, keyword_sets, settings.rule, weights)
     conflict = _conflict(keyword_sets, tally)
     if tally.retained:
         prompt = replace(settings.final_prompt(query, tally.retained), drafts=_drafts(readings, settings.task))
@@ -72,15 +74,16 @@ def keyword_plan(
         warnings=(
             *model_warnings,
             *grouping_warnings(groups, group_by),
-            *_threshold_warnings(tally, len(groups)),
-            *_agreement_warnings(keyword_sets, tally, settings, conflict),
+            *_threshold_warnings(tally, len(groups), settings),
+            *_agreement_warnings(keyword_sets, tally, settings, conflict, unit),
             *_support_warnings(reader.abstains(text), standings),
             *truncation_warnings([r.truncated for r in responses]),
             *reply_warnings(responses),
             *filter(None, [final.note]),
         ),
         settings=settings.as_dict(),
-        evidence=_evidence(tally) | ({"conflict": conflict} if conflict else {}),
+        margin_unit=unit,
+        evidence=_evidence(tally, settings) | ({"conflict": conflict} if conflict else {}),
         model_calls=len(groups) + bool(tally.retained),
         reasoning_chars=sum(r.reasoning_chars for r in (*responses, final)),
     )
@@ -103,12 +106,12 @@ def _keywords_of_answer(
     return found or reader.keywords_of(Response(text)).found or frozenset()
 
 
-def _threshold_warnings(tally: KeywordTally, groups: int) -> list[str]:
+def _threshold_warnings(tally: KeywordTally, groups: int, settings: KeywordSettings) -> list[str]:
     """A threshold that one group reaches; of one group or two that is said already."""
     if groups >= FEW and tally.answering and tally.mu <= 1:
         return [
             f"with {tally.answering} answering groups the threshold is {float(tally.mu):g}: one group alone decides "
-            "what is kept; raise alpha or retrieve more passages"
+            f"what is kept; {settings.rule.to_keep_less}, or retrieve more passages"
         ]
     return []
 
@@ -124,25 +127,27 @@ def _agreement_warnings(
     tally: KeywordTally,
     settings: KeywordSettings,
     conflict: Mapping[str, int],
+    unit: str,
 ) -> list[str]:
     """What went unread, was not agreed on, or is contradicted."""
     found = []
+    answering = sum(keywords is not None for keywords in keyword_sets)
     if unread := sum(keywords is not None and not keywords for keywords in keyword_sets):
         found.append(
-            f"the extractor found no keyword in the responses of {unread} of {tally.answering} answering groups, which "
+            f"the extractor found no keyword in the responses of {unread} of {answering} answering groups, which "
             "count for nothing; pass extractor= with one that reads their language"
         )
     if tally.answering > 1 and not tally.retained:
         likeliest = min(tally.counts.items(), key=lambda item: (-item[1], item[0]), default=None)
         said = f"; the most frequent is {printable(likeliest[0], 40)!r} with {likeliest[1]}" if likeliest else ""
         found.append(
-            f"no keyword reaches the {settings.threshold.needed(tally.answering)} groups that it takes{said}; if the "
-            "responses below say the same, lower alpha= or beta=, or pass extractor="
+            f"no keyword reaches the {math.ceil(tally.mu)} {unit} that it takes{said}; if the responses below say the "
+            f"same, {settings.rule.to_keep_more}, or pass extractor="
         )
     if conflict:
         (one, first), (other, second) = conflict.items()
         found.append(
-            f"the groups contradict each other: {printable(one, 40)!r} is said by {first} groups and "
+            f"the groups contradict each other: {printable(one, 40)!r} is said by {first} {unit} and "
             f"{printable(other, 40)!r} by {second} others, and both were kept"
         )
     return found
@@ -159,7 +164,7 @@ def _conflict(keyword_sets: Sequence[frozenset[str] | None], tally: KeywordTally
     return {}
 
 
-def _evidence(tally: KeywordTally) -> dict[str, Any]:
+def _evidence(tally: KeywordTally, settings: KeywordSettings) -> dict[str, Any]:
     """Counts of the most frequent keywords; a hostile response may hold tens of thousands of its own."""
     ranked = sorted(tally.counts.items(), key=lambda item: (-item[1], item[0]))
     shown = dict(ranked[: max(_EVIDENCE_KEYWORDS, len(tally.retained))])
@@ -167,6 +172,7 @@ def _evidence(tally: KeywordTally) -> dict[str, Any]:
         "counts": shown,
         "distinct_keywords": len(ranked),
         "threshold": float(tally.mu),
+        "rule": settings.rule.in_words,
         "retained": list(tally.retained),
         "answering": tally.answering,
     }

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 from robustrag_integrations.defenses.agreement.reader import KeywordReader
-from robustrag_integrations.defenses.keyword.counting import KeywordThreshold
+from robustrag_integrations.defenses.keyword.absolute import AbsoluteThreshold
+from robustrag_integrations.defenses.keyword.counting import KeywordRule
+from robustrag_integrations.defenses.keyword.relative import RelativeThreshold
 from robustrag_integrations.defenses.registry import KEYWORD
 from robustrag_integrations.keywords import KeywordExtractor
 from robustrag_integrations.passages import PassageGroup
@@ -16,20 +18,22 @@ from robustrag_integrations.plans.asking import Quorum
 from robustrag_integrations.prompts import Prompt, PromptSet, Task, agreed_prompt, prompts_for
 from robustrag_integrations.replies.reading import CutReplies
 
+Threshold = Literal["relative", "absolute"]
+
 
 @dataclass(frozen=True)
 class KeywordSettings:
     """Everything that decides a keyword aggregation apart from the model.
 
     Attributes:
-        threshold: alpha and beta.
+        rule: which keywords are kept.
         reader: a response to its keywords.
         task: `short_answer` or `long_form`.
         prompts: what the model is asked.
         quorum: how many groups must have been asked with success.
     """
 
-    threshold: KeywordThreshold
+    rule: KeywordRule
     reader: KeywordReader
     task: Task
     prompts: PromptSet
@@ -39,6 +43,9 @@ class KeywordSettings:
     def of(
         cls,
         *,
+        threshold: Threshold | None = None,
+        share: float | Fraction | None = None,
+        min_support: int | None = None,
         alpha: float | Fraction | None = None,
         beta: int | None = None,
         extractor: KeywordExtractor | None = None,
@@ -61,7 +68,7 @@ class KeywordSettings:
         if unknown := set(final.fields) - {"keywords", "query"}:
             raise ValueError(f"the final prompt asks for {sorted(unknown)}; it is given keywords and query alone")
         return cls(
-            KeywordThreshold.of(KEYWORD.value("alpha", alpha), KEYWORD.value("beta", beta)),
+            _rule_of(threshold=threshold, share=share, min_support=min_support, alpha=alpha, beta=beta),
             KeywordReader.of(extractor, words, abstention, KEYWORD.value("cut_replies", cut_replies)),
             chosen_task,
             replace(chosen, keyword=final),
@@ -81,9 +88,16 @@ class KeywordSettings:
     def as_dict(self) -> dict[str, Any]:
         """The settings, JSON-safe, as answers and certificates name them."""
         return {
-            "alpha": str(self.threshold.alpha),
-            "beta": self.threshold.beta,
+            **self.rule.as_dict(),
             "task": self.task,
             "quorum": self.quorum.share,
             **self.reader.as_dict(),
         }
+
+
+def _rule_of(**given: Any) -> KeywordRule:
+    """The rule that the given numbers are about, or the default one."""
+    found = KEYWORD.in_force(given)
+    if found["threshold"] == "relative":
+        return RelativeThreshold.of(found["share"], found["min_support"])
+    return AbsoluteThreshold.of(found["alpha"], found["beta"])

@@ -7,6 +7,7 @@ in its place.
 from __future__ import annotations
 
 import importlib
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -311,6 +312,11 @@ def _defense(item: Section) -> DefenseSpec:
     for key, values in settings.items():
         for value in values:
             _check_setting(item, name, key, value)
+    try:
+        for values in itertools.product(*settings.values()) if name in METHODS else ():
+            METHODS[name].in_force(dict(zip(settings, values, strict=True)))
+    except ValueError as error:
+        raise item.wrong(str(error)) from error
     if settings.get("wave_size", (None,)) != (None,) and not all(settings.get("stop_when_decided", (False,))):
         raise item.wrong("needs stop_when_decided: true; all waves are asked else", "wave_size")
     tasks = item.names("tasks", possible) if "tasks" in item else ()

@@ -142,7 +142,7 @@ def setups_of(config: EvalConfig, task: str) -> tuple[Setup, ...]:
     ]
     labels = _labels(drafts, several_sizes=len(config.top_k) > 1)
     return tuple(
-        Setup(label, model, spec.name, tuple(sorted({**_defaults(spec.name), **chosen}.items())), top_k)
+        Setup(label, model, spec.name, tuple(sorted({**_recorded(spec.name, chosen), **chosen}.items())), top_k)
         for model in config.models
         for (spec, chosen, top_k), label in zip(drafts, labels, strict=True)
     )
@@ -320,11 +320,11 @@ def _extractor(defense: str) -> str | None:
     return _keyword_fingerprint() if uses else None
 
 
-def _defaults(defense: str) -> dict[str, Any]:
+def _recorded(defense: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
     """What a row records of a method's settings even where it was not chosen."""
     if defense not in METHODS:
         return {}
-    return {**{s.name: s.default for s in METHODS[defense].thresholds}, "group_size": 1, "group_by": PASSAGE}
+    return {**METHODS[defense].in_force(chosen), "group_size": 1, "group_by": PASSAGE}
 
 
 def _functions(setup: Setup) -> list[list[str | None]]:

@@ -10,7 +10,8 @@ from robustrag_integrations import CallableModel, KeywordAggregation
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.defenses.agreement.denials import denies, names_longer
 from robustrag_integrations.defenses.agreement.support import supports
-from robustrag_integrations.defenses.keyword.counting import KeywordThreshold, tally_keywords
+from robustrag_integrations.defenses.keyword.absolute import AbsoluteThreshold
+from robustrag_integrations.defenses.keyword.counting import tally_keywords
 
 
 def answer_of(final: str, replies: Sequence[str], **settings: object) -> RobustAnswer:
@@ -112,7 +113,7 @@ def test_an_extractor_that_fails_over_the_answer_costs_no_answer() -> None:
 
 def test_standings_do_not_depend_on_the_order_of_the_groups() -> None:
     sets = [frozenset(s.split()) for s in ("a b", "a", "b c", "c", "a c", "d")]
-    tally = tally_keywords(sets, KeywordThreshold.of(0.3, 2))
+    tally = tally_keywords(sets, AbsoluteThreshold.of(0.3, 2))
     forward = supports("a", ["a"], sets, tally)
     assert supports("a", ["a"], sets[::-1], tally) == forward[::-1]
     assert [s.status for s in forward if s] == ["supports", "supports", "left_out", "left_out", "supports", "outvoted"]

@@ -1,0 +1,64 @@
+"""The least that a sum over groups can become when some of them are replaced.
+
+Radii compare counts: p c(x) - q c(y) is a sum over groups, and a replaced group takes away what it gave and adds at
+worst a constant. So the worst r groups are those with the largest loss, and no set of groups is enumerated. Where
+groups have several votes, the worst ones of r votes together are a knapsack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Row = NDArray[np.int64]  # [groups]
+
+
+class Votes:
+    """The groups' votes.
+
+    Args:
+        groups: how many groups there are.
+        weights: how many votes each has, at least 1; None for one each.
+
+    Attributes:
+        total: all votes.
+    """
+
+    def __init__(self, groups: int, weights: Sequence[int] | None = None) -> None:
+        self._weights: Row = np.array(weights if weights is not None else [1] * groups, np.int64)
+        self._is_plain = bool((self._weights == 1).all())
+        self.total = int(self._weights.sum())
+
+    def sums(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        """What the groups add up to.
+
+        Args:
+            values: [..., groups], what each vote of a group adds.
+        """
+        found: NDArray[np.int64] = values @ self._weights
+        return found
+
+    def least(self, values: NDArray[np.int64], replaced: int, r: int, pending: int = 0) -> NDArray[np.int64]:
+        """The least that the groups can add up to.
+
+        Args:
+            values: [..., groups], what each vote of a group adds now.
+            replaced: the least that a replaced or a pending vote can add; 0 or less.
+            r: how many votes are replaced, all of a group or none.
+            pending: how many votes are not among these yet.
+        """
+        losses = np.maximum(values - replaced, 0)
+        lost = -np.sort(-losses, axis=-1)[..., :r].sum(axis=-1) if self._is_plain else self._knapsack(losses, r)
+        least: NDArray[np.int64] = self.sums(values) - lost + pending * replaced
+        return least
+
+    def _knapsack(self, losses: NDArray[np.int64], r: int) -> NDArray[np.int64]:
+        """The most that groups of up to r votes together can take away."""
+        best = np.zeros((*losses.shape[:-1], r + 1), np.int64)
+        for group, weight in enumerate(self._weights):
+            if weight <= r:
+                taken = best[..., : r + 1 - weight] + weight * losses[..., group, None]
+                best[..., weight:] = np.maximum(best[..., weight:], taken)
+        return best[..., r]

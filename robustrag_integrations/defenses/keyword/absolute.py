@@ -1,0 +1,139 @@
+"""The paper's threshold: min(alpha n, beta) of n answering groups (Algorithm 1, line 12)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from robustrag_integrations.checks import is_whole_number
+from robustrag_integrations.defenses.agreement.numbers import exact_number
+from robustrag_integrations.defenses.keyword.spans import KeywordSpan, Reach
+from robustrag_integrations.subset_sums import bits, smallest_from, subset_sums
+
+_NEVER = 1 << 62
+
+
+@dataclass(frozen=True)
+class AbsoluteThreshold:
+    """mu(n) = min(alpha * n, beta), compared exactly.
+
+    `alpha` is held as a fraction of the decimal number that was written, so that 0.3 * 10 is 3 and no keyword is lost
+    to a rounding error.
+    """
+
+    alpha: Fraction
+    beta: int
+
+    @classmethod
+    def of(cls, alpha: float | Fraction, beta: int) -> AbsoluteThreshold:
+        """From user settings.
+
+        Raises:
+            ValueError: alpha is outside [0, 1], or beta is not a whole number of at least 1.
+        """
+        exact = exact_number("alpha", alpha, "[0, 1]")
+        if not 0 <= exact <= 1:
+            raise ValueError(f"alpha={alpha!r} must lie in [0, 1]: it is the share of answering groups that must agree")
+        if not is_whole_number(beta, 1):
+            raise ValueError(f"beta={beta!r} must be a whole number of at least 1: how many groups must agree at most")
+        return cls(exact, beta)
+
+    @property
+    def in_words(self) -> str:
+        """What is kept."""
+        return f"min({float(self.alpha):g} of the answering, {self.beta})"
+
+    @property
+    def to_keep_more(self) -> str:
+        """What to set so that more is kept."""
+        return "lower alpha= or beta="
+
+    @property
+    def to_keep_less(self) -> str:
+        """What to set so that fewer groups cannot decide."""
+        return "raise alpha= and beta="
+
+    def as_dict(self) -> dict[str, Any]:
+        """The settings, JSON-safe."""
+        return {"threshold": "absolute", "alpha": str(self.alpha), "beta": self.beta}
+
+    def mu(self, answering: int, strongest: int) -> Fraction:
+        """mu(n); the strongest keyword's count does not enter."""
+        return min(self.alpha * answering, Fraction(self.beta))
+
+    def needed(self, answering: int) -> int:
+        """The smallest count that reaches mu(n), exactly: counts are whole numbers, so c >= mu means c >= needed."""
+        return min(-(-self.alpha.numerator * answering // self.alpha.denominator), self.beta)
+
+    def span(self, counts: Mapping[str, int], answering: int, corrupted: int) -> KeywordSpan:
+        """Sort the untouched groups' keywords by what the attacker can do to them (Algorithm 3, lines 1-14).
+
+        With e of m' corrupted groups answering, a keyword said c(w) times stays if c(w) >= mu(n + e) and can stay if
+        c(w) + e >= mu(n + e). Both sets grow apart with e, so that e = m' covers all others.
+        """
+        mu = self.mu(answering + corrupted, 0)
+        ranked = sorted(counts, key=lambda w: (-counts[w], w))
+        reach = Reach(
+            tuple(sorted(w for w in ranked if counts[w] >= mu)),
+            tuple(w for w in ranked if mu > counts[w] >= mu - corrupted),
+        )
+        return KeywordSpan((reach,), corrupted > 0 and corrupted >= mu, mu, dict(counts))
+
+    def radius(
+        self,
+        keyword_sets: Sequence[Collection[str] | None],
+        retained: Collection[str],
+        weights: Sequence[int] | None,
+    ) -> int:
+        """The largest r such that no replacement of groups with r votes together changes the retained keywords.
+
+        Of the replaced votes, z were of groups that had abstained; then n + z answer, since that all attackers answer
+        is their best choice: against a retained keyword mu grows with n, and for a new one c + e - mu(n + e) grows with
+        e because alpha <= 1. A retained keyword w falls if s of the votes for it are replaced and c(w) - s < mu(n + z).
+        Another one rises, with t votes of groups that answered without it, if c(w) + t + z >= mu(n + z); for a word
+        that nobody says c is 0. Each keyword meets its own worst groups. Which s, t and z there are depends on the
+        weights: all sums are looked at, once for keywords that groups of the same weights say.
+        """
+        votes = list(weights or [1] * len(keyword_sets))
+        if not votes:
+            return 0
+        spoken = [i for i, keywords in enumerate(keyword_sets) if keywords is not None]
+        answering = sum(votes[i] for i in spoken)
+        silent = subset_sums(votes[i] for i, keywords in enumerate(keyword_sets) if keywords is None)
+        needs = [(z, self.needed(answering + z)) for z in bits(silent)]
+        cheapest = _cheapest_rise(0, subset_sums(votes[i] for i in spoken), needs, least=1)
+        for sayers, kept in _patterns(keyword_sets, votes, frozenset(retained)):
+            count = sum(sayers)
+            if kept:
+                cheapest = min(cheapest, _cheapest_fall(count, subset_sums(sayers), needs))
+            else:
+                others = Counter(votes[i] for i in spoken)
+                others.subtract(sayers)
+                cheapest = min(cheapest, _cheapest_rise(count, subset_sums(others.elements()), needs))
+        return min(cheapest, sum(votes) + 1) - 1
+
+
+def _patterns(
+    keyword_sets: Sequence[Collection[str] | None], votes: Sequence[int], retained: Collection[str]
+) -> set[tuple[tuple[int, ...], bool]]:
+    """The weights of the groups that say a keyword, and whether it is retained; each once."""
+    sayers: dict[str, list[int]] = {}
+    for keywords, weight in zip(keyword_sets, votes, strict=True):
+        for keyword in frozenset(keywords or ()):
+            sayers.setdefault(keyword, []).append(weight)
+    return {(tuple(sorted(found)), keyword in retained) for keyword, found in sayers.items()}
+
+
+def _cheapest_fall(count: int, sums: int, needs: Sequence[tuple[int, int]]) -> int:
+    """The fewest votes whose replacement takes a retained keyword below the threshold."""
+    found = (z + s for z, needed in needs if (s := smallest_from(sums, count - needed + 1)) is not None)
+    return min((cost for cost in found if cost), default=_NEVER)
+
+
+def _cheapest_rise(count: int, sums: int, needs: Sequence[tuple[int, int]], least: int = 0) -> int:
+    """The fewest votes whose replacement takes a keyword that is not retained to the threshold."""
+    found = (z + t for z, needed in needs if (t := smallest_from(sums, max(needed - count, least) - z)) is not None)
+    return min((cost for cost in found if cost), default=_NEVER)

@@ -1,0 +1,91 @@
+"""Small worlds of keyword sets for attacks by the hundred thousand: groups are rows of bits, attacks are arrays."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustrag_integrations.defenses.keyword.relative import RelativeThreshold
+
+WORDS = "abcdxy"  # no group says x or y before it is replaced
+Bits = NDArray[np.int64]  # [..., groups, words]
+
+
+@dataclass(frozen=True)
+class SmallTally:
+    """Groups that say letters.
+
+    Attributes:
+        sets: per group the letters that it says; None for an abstention.
+        rule: which letters are kept.
+        weights: votes per group; None for one each.
+    """
+
+    sets: tuple[frozenset[str] | None, ...]
+    rule: RelativeThreshold
+    weights: tuple[int, ...] | None
+
+    @classmethod
+    def random(cls, rng: random.Random, *, weighted: bool = False) -> SmallTally:
+        groups = rng.randint(2, 9)
+        said: list[Collection[str] | None] = ["a", "a", "a", "ab", "ab", "abc", "b", "c", "cd", "d", "", None]
+        agreed = rng.choice(["a", "ab", "a"])
+        sets = [agreed if rng.random() < 0.6 else rng.choice(said) for _ in range(groups)]
+        share = rng.choice([0, 0.3, 0.4, 0.5, 0.5, 0.6, 0.75])
+        return cls(
+            tuple(None if s is None else frozenset(s) for s in sets),
+            RelativeThreshold.of(share, rng.choice([1, 2, 2, 2, 3])),
+            tuple(rng.choice([1, 1, 2, 3]) for _ in sets) if weighted else None,
+        )
+
+    @property
+    def votes(self) -> tuple[int, ...]:
+        return self.weights or (1,) * len(self.sets)
+
+    @property
+    def bits(self) -> Bits:
+        """[groups, words]."""
+        return np.array([[w in (said or ()) for w in WORDS] for said in self.sets], np.int64)
+
+    def kept(self, said: Bits, corrupted: int = 0) -> NDArray[np.bool_]:
+        """[..., words], which are retained; written from the definition.
+
+        Args:
+            said: [..., groups, words].
+            corrupted: groups, of one vote, that come after this world's own.
+        """
+        counts = (said * np.array([*self.votes, *[1] * corrupted])[:, None]).sum(axis=-2)
+        strongest = counts.max(axis=-1, keepdims=True)
+        share = self.rule.share
+        kept: NDArray[np.bool_] = (share.denominator * counts > share.numerator * strongest) & (
+            counts >= self.rule.min_support
+        )
+        return kept
+
+    def attacked(self, places: Sequence[int], count: int, draws: np.random.Generator) -> Bits:
+        """Replies with these groups replaced: every reply of theirs if there are no more than `count`, else so many."""
+        size = len(places) * len(WORDS)
+        codes = np.arange(2**size) if 2**size <= count else draws.integers(0, 2**size, count)
+        new = (codes[:, None] >> np.arange(size)) & 1
+        replies: Bits = np.repeat(self.bits[None], len(codes), axis=0)
+        replies[:, list(places)] = new.reshape(len(codes), len(places), len(WORDS))
+        return replies
+
+
+def places_of(votes: Sequence[int], limit: int, draws: np.random.Generator, most: int) -> list[tuple[int, ...]]:
+    """Groups with `limit` votes together or as near to it as fits, at most so many choices."""
+    found: dict[tuple[int, ...], None] = {}
+    for _ in range(4 * most):
+        left, chosen = limit, []
+        for place in draws.permutation(len(votes)):
+            if votes[place] <= left:
+                left -= votes[place]
+                chosen.append(int(place))
+        found[tuple(sorted(chosen))] = None
+        if len(found) == most:
+            break
+    return [places for places in found if places]
