@@ -46,10 +46,27 @@ def test_an_entry_names_the_class_and_exactly_the_settings_that_it_takes(method:
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=lambda m: m.name)
 def test_defaults_stand_in_the_registry_alone(method: Method) -> None:
-    written = {s.name: s.default for s in method.settings if s.default is not None}
+    own = (s for s in method.settings if not s.threshold or s.name in method.in_force({}))
+    written = {s.name: s.default for s in own if s.default is not None}
     assert method.settings_of(written).as_dict() == method.settings_of({}).as_dict()
     signature = inspect.signature(method.load())
     assert all(signature.parameters[s.name].default is None for s in method.settings)
+
+
+def test_numbers_say_which_threshold_is_meant_and_do_not_mix() -> None:
+    keyword = METHODS["keyword"]
+    assert keyword.in_force({"share": 0.6}) == {"threshold": "relative", "share": 0.6, "min_support": 2}
+    assert keyword.in_force({"alpha": 0.4}) == {"threshold": "absolute", "alpha": 0.4, "beta": 3}
+    assert keyword.in_force({"threshold": "relative"})["share"] == 0.5
+    for mixed in (
+        {"share": 0.6, "beta": 3},
+        {"threshold": "relative", "alpha": 0.3},
+        {"threshold": "absolute", "share": 1},
+    ):
+        with pytest.raises(ValueError, match="goes with threshold="):
+            keyword.settings_of(mixed)
+    with pytest.raises(ValueError, match="threshold='both': use 'relative' or 'absolute'"):
+        keyword.settings_of({"threshold": "both"})
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=lambda m: m.name)
