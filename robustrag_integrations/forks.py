@@ -33,6 +33,22 @@ def lock_held_over_forks() -> threading.RLock:
     return lock
 
 
+class UncutByForks(threading.local):
+    """A `with` block of each thread's own that no fork falls into; threads do not wait for each other.
+
+    For code that holds locks of a library's own, such as those of a BLAS around its buffers.
+    """
+
+    def __init__(self) -> None:
+        self._lock = lock_held_over_forks()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *raised: object) -> None:
+        self._lock.release()
+
+
 def renew_in_children(owner: Owner, renew: Callable[[Owner], None]) -> None:
     """Call `renew(owner)` in every child process, before it does anything else; `owner` is held weakly."""
     with _listing:

@@ -18,6 +18,8 @@ from robustrag_integrations.keywords.words import TaggedWord
 if TYPE_CHECKING:
     from spacy.language import Language
 
+    from robustrag_integrations.keywords.shipped_tagger import ShippedTagger
+
 SHIPPED_FOLDER = Path(__file__).with_name("pipeline")
 _PROBE = "Paris is the capital of France."
 # Words that no pipeline has read before: what remembers words holds more after the second than after the first.
@@ -33,10 +35,10 @@ class LazyShippedTagger:
     """The pipeline that ships with the package; loaded on first use and shared by the whole process."""
 
     _loading = lock_held_over_forks()
-    _loaded: Tagger | None = None
+    _loaded: ShippedTagger | None = None
 
     def tag(self, lines: Sequence[str]) -> list[list[TaggedWord]]:
-        """Return the words of every line, as `Tagger.tag` does."""
+        """Return the words of every line, as `ShippedTagger.tag` does."""
         return self.loaded().tag(lines)
 
     @property
@@ -45,12 +47,15 @@ class LazyShippedTagger:
         return _shipped_fingerprint()
 
     @classmethod
-    def loaded(cls) -> Tagger:
-        """Return the one tagger of the process."""
-        with cls._loading:
-            if cls._loaded is None:
-                cls._loaded = user_tagger(SHIPPED_FOLDER)
-            return cls._loaded
+    def loaded(cls) -> ShippedTagger:
+        """Return the one tagger of the process; nobody waits for anybody once it is there."""
+        if cls._loaded is None:
+            from robustrag_integrations.keywords.shipped_tagger import ShippedTagger
+
+            with cls._loading:
+                if cls._loaded is None:
+                    cls._loaded = ShippedTagger(_load(SHIPPED_FOLDER))
+        return cls._loaded
 
 
 @cache

@@ -7,15 +7,17 @@ import subprocess
 import sys
 
 import pytest
+import spacy
 from spacy.strings import get_string_id
 
 from robustrag_integrations import CallableModel, KeywordAggregation
 from robustrag_integrations.keywords import SpacyKeywordExtractor
-from robustrag_integrations.keywords.pipelines import LazyShippedTagger
+from robustrag_integrations.keywords.pipelines import SHIPPED_FOLDER, user_tagger
 from robustrag_integrations.keywords.string_ids import without_crafted_words
 from tests.helpers.crafted_words import hash64, word_like, word_with_hash
 
 extract = SpacyKeywordExtractor()
+NLP = spacy.load(SHIPPED_FOLDER)
 
 ZERO = "fKQjJdXLWpczOPVM"
 ONE = "iNJeQZnRgezCOxmT"
@@ -81,7 +83,7 @@ def test_what_a_crafted_word_collides_with_keeps_its_meaning() -> None:
 
 
 def test_which_words_are_replaced_is_a_function_of_the_response() -> None:
-    strings = LazyShippedTagger.loaded().language.vocab.strings
+    strings = user_tagger(SHIPPED_FOLDER).language.vocab.strings
     one, other = TWINS
     shown = [line.text for line in without_crafted_words([f"{one} {other} {one}", other], strings)]
     assert shown == [f"{one} {'x' * 16} {one}", "x" * 16]
@@ -89,17 +91,16 @@ def test_which_words_are_replaced_is_a_function_of_the_response() -> None:
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
-def test_a_hostile_response_changes_nothing_about_later_ones(hostile: str) -> None:
-    language = LazyShippedTagger.loaded().language
+@pytest.mark.parametrize("extract", [extract, SpacyKeywordExtractor(NLP)], ids=["shipped", "own"])
+def test_a_hostile_response_changes_nothing_about_later_ones(extract: SpacyKeywordExtractor, hostile: str) -> None:
     expected = [extract(response) for response in HONEST]
-    own, strings = extract(hostile), len(language.vocab.strings)
+    own, strings = extract(hostile), len(NLP.vocab.strings)
     assert [extract(response) for response in HONEST] == expected
     for other in HOSTILE:
         extract(other)
     assert extract(hostile) == own
     assert [extract(response) for response in HONEST] == expected
-    assert len(language.vocab.strings) == strings
-    assert LazyShippedTagger.loaded().language is language
+    assert len(NLP.vocab.strings) == strings
 
 
 def test_a_fresh_process_finds_the_same_in_another_order() -> None:

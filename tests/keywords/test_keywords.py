@@ -27,6 +27,7 @@ from robustrag_integrations.keywords.pipelines import (
     LazyShippedTagger,
     PipelineNotFoundError,
     folder_fingerprint,
+    user_tagger,
 )
 from robustrag_integrations.keywords.rules import MAX_PHRASE_WORDS, keywords_of
 from robustrag_integrations.keywords.words import TaggedWord
@@ -179,24 +180,25 @@ def _unheard_of_words(seed: int) -> str:
 
 
 def test_words_of_earlier_responses_are_not_kept() -> None:
-    extract(_unheard_of_words(0))
-    strings = LazyShippedTagger.loaded().language.vocab.strings
+    tagger = user_tagger(SHIPPED_FOLDER)
+    tagger.tag([_unheard_of_words(0)])
+    strings = tagger.language.vocab.strings
     before = len(strings)
-    extract(_unheard_of_words(1))
-    extract(_unheard_of_words(2))
+    tagger.tag([_unheard_of_words(1)])
+    tagger.tag([_unheard_of_words(2)])
     assert len(strings) == before
     assert _unheard_of_words(1).split()[0] not in strings
 
 
 def test_the_pipeline_is_renewed_before_new_words_fill_its_index(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("robustrag_integrations.keywords.tagging.MAX_NEW_WORDS", 1000)
-    expected = extract("The highest mountain is Mount Everest.")
-    first = LazyShippedTagger.loaded().language
-    extract(_unheard_of_words(3))
-    assert extract("The highest mountain is Mount Everest.") == expected
-    renewed = LazyShippedTagger.loaded().language
-    assert renewed is not first
-    assert len(renewed.vocab) < 2000 + len(_unheard_of_words(3).split())
+    tagger, lines = user_tagger(SHIPPED_FOLDER), ["The highest mountain is Mount Everest."]
+    expected = tagger.tag(lines)
+    first = tagger.language
+    tagger.tag([_unheard_of_words(3)])
+    assert tagger.tag(lines) == expected
+    assert tagger.language is not first
+    assert len(tagger.language.vocab) < 2000 + len(_unheard_of_words(3).split())
 
 
 # A function of one response
@@ -236,9 +238,9 @@ def test_threads_find_the_same_keywords() -> None:
 
 def test_the_shipped_pipeline_is_loaded_once_per_process() -> None:
     extract("Paris")
-    loaded = LazyShippedTagger.loaded().language
+    loaded = LazyShippedTagger.loaded()
     SpacyKeywordExtractor()("London")
-    assert LazyShippedTagger.loaded().language is loaded
+    assert LazyShippedTagger.loaded() is loaded
 
 
 def test_importing_and_constructing_does_not_import_spacy() -> None:
@@ -357,7 +359,7 @@ def test_informative_words_of_the_ewt_test_set_are_found() -> None:
 
     from robustrag_integrations.keywords.words import INFORMATIVE
 
-    nlp = LazyShippedTagger.loaded().language
+    nlp = user_tagger(SHIPPED_FOLDER).language
     right = total = 0
     with gzip_open(EWT_TEST, "rt", encoding="utf-8") as lines:
         blocks = "".join(lines).strip().split("\n\n")

@@ -1,0 +1,157 @@
+"""spaCy's tokenizer as a function: the same tokens, with nothing that is filled while it reads.
+
+spaCy keeps every word in a vocabulary that all threads share, so that they have to take turns. Here the rules of a
+loaded tokenizer are followed step by step on the text alone (`spacy.tokenizer`: `_tokenize_affixes`, `_split_affixes`,
+`_attach_tokens` and `_apply_special_cases`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+_SPANS = re.compile(r"\s+|\S+")
+_KEPT_SPANS = 4096
+_LONGEST_KEPT = 32  # characters
+
+
+class Token(NamedTuple):
+    """A token and the norm that a special case gives it; None for the one that it has by itself."""
+
+    text: str
+    norm: str | None = None
+
+
+class TokenRules:
+    """The rules of one spaCy tokenizer, read once; may be asked from any number of threads at a time."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        from spacy.attrs import NORM, ORTH, intify_attrs
+
+        self._rules = {
+            chunk: tuple(
+                Token(spec[ORTH], spec.get(NORM)) for spec in (intify_attrs(s, _do_deprecated=True) for s in substrings)
+            )
+            for chunk, substrings in tokenizer.rules.items()
+        }
+        self._prefix, self._suffix = tokenizer.find_prefix, tokenizer.find_suffix
+        self._infixes = tokenizer.find_infix
+        self._whole = [match for match in (tokenizer.token_match, tokenizer.url_match) if match is not None]
+        self._stays = tokenizer.token_match
+        self._tokens_of = lru_cache(_KEPT_SPANS)(self._split)
+        self._phrases = self._phrases_to_find(tokenizer)
+
+    def tokens(self, line: str) -> list[tuple[Token, int]]:
+        """Return the tokens of a line and where each begins, spaces among them as spaCy has them."""
+        found: list[tuple[Token, int]] = []
+        may_hold_a_phrase = False
+        for match in _SPANS.finditer(line):
+            start, span = match.start(), match[0]
+            if span[0].isspace() and start:
+                # One blank stands between two tokens and is none itself.
+                if span[0] == " ":
+                    span, start = span[1:], start + 1
+                if not span:
+                    continue
+            tokens = self._tokens_of(span) if len(span) <= _LONGEST_KEPT else self._split(span)
+            for token in tokens:
+                found.append((token, start))
+                start += len(token.text)
+                may_hold_a_phrase = may_hold_a_phrase or token.text in self._phrases
+        return self._with_phrases(found, line) if may_hold_a_phrase else found
+
+    def _split(self, span: str, special_cases: bool = True) -> tuple[Token, ...]:
+        """The tokens of a stretch without blanks, or of blanks."""
+        rules: Mapping[str, tuple[Token, ...]] = self._rules if special_cases else {}
+        if span in rules:
+            return rules[span]
+        before: list[Token] = []
+        after: list[Token] = []
+        span = self._without_affixes(span, rules, before, after)
+        if span:
+            middle = rules.get(span) or self._of_the_middle(span)
+            return (*before, *middle, *reversed(after))
+        return (*before, *reversed(after))
+
+    def _without_affixes(
+        self, span: str, rules: Mapping[str, tuple[Token, ...]], before: list[Token], after: list[Token]
+    ) -> str:
+        size = 0
+        while span and len(span) != size:
+            if (self._stays is not None and self._stays(span)) or span in rules:
+                break
+            size = len(span)
+            first = self._prefix(span)
+            if first and span[first:] in rules:
+                before.append(Token(span[:first]))
+                return span[first:]
+            last = self._suffix(span[first:])
+            if last and span[:-last] in rules:
+                after.append(Token(span[-last:]))
+                return span[:-last]
+            if first:
+                before.append(Token(span[:first]))
+            if last and (not first or first + last <= len(span)):
+                after.append(Token(span[-last:]))
+                span = span[:-last]
+            span = span[first:]
+        return span
+
+    def _of_the_middle(self, span: str) -> Iterator[Token]:
+        if any(match(span) for match in self._whole):
+            yield Token(span)
+            return
+        done = 0
+        for match in self._infixes(span):
+            start, end = match.span()
+            if start == 0:
+                continue
+            if start != done:
+                yield Token(span[done:start])
+            if start != end:
+                yield Token(span[start:end])
+            done = end
+        if span[done:]:
+            yield Token(span[done:])
+
+    def _phrases_to_find(self, tokenizer: Any) -> dict[str, list[tuple[str, ...]]]:
+        """Special cases that are split before they are recognised, by their first token."""
+        by_first: dict[str, list[tuple[str, ...]]] = {}
+        for chunk in self._rules:
+            splits = tokenizer.find_prefix(chunk) or tokenizer.find_infix(chunk) or tokenizer.find_suffix(chunk)
+            if splits or " " in chunk or not tokenizer.faster_heuristics:
+                phrase = tuple(token.text for token in self._split(chunk, special_cases=False))
+                by_first.setdefault(phrase[0], []).append(phrase)
+        return by_first
+
+    def _with_phrases(self, tokens: Sequence[tuple[Token, int]], line: str) -> list[tuple[Token, int]]:
+        """Put special cases in the place of the tokens that they were split into; of those that overlap the longest."""
+        words = [token.text for token, _ in tokens]
+        spans = [
+            (start, start + len(phrase))
+            for start, word in enumerate(words)
+            for phrase in self._phrases.get(word, ())
+            if tuple(words[start : start + len(phrase)]) == phrase
+        ]
+        seen: set[int] = set()
+        replaced: dict[int, tuple[int, tuple[Token, ...]]] = {}
+        for start, end in sorted(set(spans), key=lambda span: (span[0] - span[1], span[0])):
+            written = line[tokens[start][1] : tokens[end - 1][1] + len(words[end - 1])]
+            if start not in seen and end - 1 not in seen and written in self._rules:
+                replaced[start] = (end, self._rules[written])
+            seen.update(range(start, end))
+        out: list[tuple[Token, int]] = []
+        position = 0
+        while position < len(tokens):
+            if position not in replaced:
+                out.append(tokens[position])
+                position += 1
+                continue
+            at = tokens[position][1]
+            position, special = replaced[position]
+            for token in special:
+                out.append((token, at))
+                at += len(token.text)
+        return out
