@@ -17,6 +17,7 @@ from langchain_robustrag.questions import Question
 from robustrag_integrations.defenses.base import MethodSettings
 from robustrag_integrations.defenses.keyword.settings import Threshold
 from robustrag_integrations.defenses.registry import METHODS, Method
+from robustrag_integrations.defenses.settings_file import SettingsLike
 from robustrag_integrations.keywords import KeywordExtractor
 from robustrag_integrations.passages import GroupBy
 from robustrag_integrations.prompts import PromptSet, Task
@@ -50,6 +51,7 @@ class MethodOptions(TypedDict, total=False):
 class RobustOptions(MethodOptions, total=False):
     """The keyword arguments of `create_robust_documents_chain`, which describes them; every factory here takes them."""
 
+    settings: SettingsLike | None
     aggregation: str
     group_by: GroupBy | None
     group_size: int

@@ -19,6 +19,7 @@ from langchain_robustrag.runnable import RobustDocuments
 from langchain_robustrag.structured import Structured, refuse_structured
 from robustrag_integrations.checks import check_at_least, check_flag
 from robustrag_integrations.defenses.registry import method_of
+from robustrag_integrations.defenses.settings_file import SettingsLike, takes_settings
 from robustrag_integrations.defenses.voting.options import check_choices
 from robustrag_integrations.models.base import DecodingModel
 from robustrag_integrations.models.time_limits import checked_timeout
@@ -27,10 +28,12 @@ from robustrag_integrations.plans.priming import prime_from
 from robustrag_integrations.votes import Below, Copies, VoteRules, Weights
 
 
+@takes_settings
 def create_robust_documents_chain(
     llm: LanguageModelLike | DecodingModel,
     prompt: BasePromptTemplate[Any] | None = None,
     *,
+    settings: SettingsLike | None = None,
     aggregation: str = "keyword",
     group_by: GroupBy | None = None,
     group_size: int = 1,
@@ -58,7 +61,7 @@ def create_robust_documents_chain(
     document_prompt: BasePromptTemplate[Any] | None = None,
     document_separator: str = "\n\n",
     document_variable_name: str = "context",
-    **settings: Unpack[MethodOptions],
+    **options: Unpack[MethodOptions],
 ) -> RobustDocuments:
     r"""Create a chain that asks about each document alone and aggregates the replies.
 
@@ -72,6 +75,8 @@ def create_robust_documents_chain(
         prompt: asked about every group alone, and with keyword aggregation once more at the end, with the agreed
             keywords in the place of the documents; must name `context`. It is trusted, passages are only values in it.
             None for the project's own.
+        settings: a settings file (`robustrag tune` writes one), or what `load_settings` gives: method, settings and
+            vote rules, for what is not given here.
         aggregation: the method: `keyword` (any model), `consensus` (any model, short answers from one round of calls),
             `decoding` (needs next-token probabilities) or `voting` (multiple choice).
         group_by: what has one vote: `"origin"` (default: one file or page, as `metadata` says under `file_path`,
@@ -119,7 +124,7 @@ def create_robust_documents_chain(
         document_prompt: how a document is shown; metadata that a document lacks is left blank.
         document_separator: between two documents of one group.
         document_variable_name: under which name documents come in, and the prompt wants them.
-        settings: those of the method. Keyword and decoding: `task` (`short_answer` or `long_form`). Keyword:
+        options: settings of the method. Keyword and decoding: `task` (`short_answer` or `long_form`). Keyword:
             `threshold` (`"relative"` to the strongest keyword, with `share` and `min_support`, or `"absolute"`, with
             `alpha`, the share of the answering groups that must say a keyword, and `beta`, the number of groups that is
             enough in any case; see `KeywordAggregation` for the defaults), `extractor` (a function from one response to
@@ -162,7 +167,7 @@ def create_robust_documents_chain(
         "final_llm": final_llm,
         "output_schema": output_schema,
     }
-    checked = checked_settings(method, settings, [name for name, value in besides.items() if value is not None])
+    checked = checked_settings(method, options, [name for name, value in besides.items() if value is not None])
     rules = VoteRules(
         group_size, group_by, copies, weights, min_groups, min_radius, below, stop_when_decided, wave_size
     )

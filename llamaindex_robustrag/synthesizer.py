@@ -56,6 +56,7 @@ from llamaindex_robustrag.user_prompts import USER_KEYS, UserPrompts, UserTempla
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.checks import check_flag
 from robustrag_integrations.defenses.base import MethodSettings, PlanInput
+from robustrag_integrations.defenses.settings_file import SettingsLike, takes_settings
 from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.models.base import DecodingModel, TextModel, repeats_of
 from robustrag_integrations.models.callable import TRANSIENT
@@ -85,6 +86,8 @@ class RobustRAGSynthesizer(BaseSynthesizer):
     Args:
         llm: asked once per group and once at the end; a `StructuredLLM` gives structure to the final answer alone. A
             `LocalModel` of the core is accepted, too. None: `Settings.llm`.
+        settings: a settings file (`robustrag tune` writes one), or what `load_settings` gives: method, settings and
+            vote rules, for what is not given here.
         aggregation: `"keyword"`, `"consensus"`, `"decoding"`, `"voting"`, or finished settings of the core.
         streaming: whether `query` gives a `StreamingResponse`. Aggregated text alone is streamed.
         text_qa_template: your own prompt, of any kind that LlamaIndex has (text, messages, selector,
@@ -123,7 +126,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         timeout: seconds for one try of one call; None for no limit.
         attempts: tries of one call in all.
         retry_on: exceptions worth another try.
-        settings: those of the aggregation: `threshold`, `share`, `min_support`, `alpha`, `beta`, `extractor`,
+        options: settings of the aggregation: `threshold`, `share`, `min_support`, `alpha`, `beta`, `extractor`,
             `min_words`, `quorum`, `abstention`, `cut_replies` for `"keyword"`, `share`, `min_support`, `extractor`,
             `quorum`, `abstention`, `cut_replies` for `"consensus"`, `gamma`, `eta`, `max_new_tokens`, `stop`, `slack`
             for `"decoding"`, `quorum` and `cut_replies` for `"voting"`; `prompts` and `task` for all.
@@ -140,10 +143,12 @@ class RobustRAGSynthesizer(BaseSynthesizer):
 
     _flag: StreamingFlag
 
+    @takes_settings
     def __init__(
         self,
         llm: LLM | TextModel | None = None,
         *,
+        settings: SettingsLike | None = None,
         aggregation: str | MethodSettings = "keyword",
         streaming: bool = False,
         text_qa_template: BasePromptTemplate | None = None,
@@ -171,11 +176,11 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         timeout: float | None = None,
         attempts: int = 3,
         retry_on: tuple[type[Exception], ...] = TRANSIENT,
-        **settings: Any,
+        **options: Any,
     ) -> None:
         check_flag(accept_sampling=accept_sampling)
         self._settings: Any  # a dataclass, one type per method
-        self._method, self._settings = method_and_settings(aggregation, settings)
+        self._method, self._settings = method_and_settings(aggregation, options)
         given = _llm_of(llm)
         # Without callback_manager: the base class would put it into the LLM, which others share.
         super().__init__(llm=given, prompt_helper=prompt_helper, streaming=streaming, output_cls=output_cls)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from robustrag_integrations.answer import GroupReport, RobustAnswer
 from robustrag_integrations.defenses.consensus.defense import ConsensusAggregation
 from robustrag_integrations.defenses.keyword.defense import KeywordAggregation
+from robustrag_integrations.defenses.settings_file import from_settings, load_settings
 from robustrag_integrations.defenses.vanilla import VanillaRAG
 from robustrag_integrations.defenses.voting.defense import MajorityVoting
 from robustrag_integrations.errors import ModelError, QuorumError, RobustRAGError, TooFewVotesError
@@ -60,7 +61,9 @@ __all__ = [
     "Usage",
     "VanillaRAG",
     "__version__",
+    "from_settings",
     "isolate",
+    "load_settings",
     "prompts_for",
 ]
 

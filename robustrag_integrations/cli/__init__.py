@@ -17,6 +17,7 @@ from robustrag_integrations.cli import ask, certify, demo, eval, probe, report, 
 from robustrag_integrations.cli.arguments import Parser
 from robustrag_integrations.cli.exits import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_USAGE, UsageError
 from robustrag_integrations.cli.output import complain
+from robustrag_integrations.cli.settings import under_settings
 from robustrag_integrations.errors import RobustRAGError
 
 COMMANDS = (demo, ask, serve, certify, eval, report, probe)
@@ -44,13 +45,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code: 0 done, 1 failure, 2 wrong usage, 3 abstained, 4 a probe saw differences, 130 interrupted.
     """
     _make_output_safe()
+    parser = _parser()
     try:
-        args = _parser().parse_args(argv)
+        args = parser.parse_args(argv)
     except SystemExit as done:  # argparse has said what is wrong, or shown the help
         return done.code if isinstance(done.code, int) else EXIT_USAGE
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            if isinstance(getattr(args, "settings", None), str):
+                args = under_settings(parser, args, argv)
             code: int = args.run(args)
         sys.stdout.flush()
     except UsageError as error:

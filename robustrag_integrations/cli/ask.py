@@ -19,6 +19,7 @@ from robustrag_integrations.cli.documents import add_documents, add_retrieval, p
 from robustrag_integrations.cli.exits import EXIT_ABSTAINED, EXIT_ANSWERED, UsageError
 from robustrag_integrations.cli.models import load_model, note_probe
 from robustrag_integrations.cli.output import Progress, complain, show, show_json
+from robustrag_integrations.cli.settings import add_settings
 from robustrag_integrations.cli.thresholds import (
     add_thresholds,
     check_probabilities,
@@ -78,6 +79,7 @@ def add(commands: Any) -> None:
         help="default keyword, with --choices voting. "
         + "; ".join(f"{m.name}: {m.summary}" for m in (*METHODS.values(), *BASELINES.values())),
     )
+    add_settings(parser)
     add_model(parser)
     add_retrieval(parser)
     add_thresholds(parser)
@@ -160,7 +162,7 @@ def _retrieve(args: argparse.Namespace, progress: Progress) -> tuple[list[Passag
 
 
 def _answer(args: argparse.Namespace, name: str, model: TextModel, passages: Sequence[Passage]) -> RobustAnswer:
-    task: Task = "multiple_choice" if args.choices else "short_answer"
+    task: Task = "multiple_choice" if args.choices else getattr(args, "task", "short_answer")
     defense = built_defense(args, name, model, task)
     defense.accept_sampling = args.accept_sampling
     try:

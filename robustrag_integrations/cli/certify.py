@@ -14,9 +14,11 @@ from robustrag_integrations.cli.arguments import (
     some_text,
     whole_number,
 )
+from robustrag_integrations.cli.exits import UsageError
 from robustrag_integrations.cli.models import named_model
 from robustrag_integrations.cli.output import complain, show, show_json
 from robustrag_integrations.cli.running import add_how, exit_code, run_evaluation
+from robustrag_integrations.cli.settings import add_settings
 from robustrag_integrations.cli.thresholds import (
     add_thresholds,
     check_probabilities,
@@ -24,6 +26,7 @@ from robustrag_integrations.cli.thresholds import (
     given_thresholds,
 )
 from robustrag_integrations.defenses.registry import METHODS
+from robustrag_integrations.defenses.settings_file import VOTES
 from robustrag_integrations.display import printable, table
 
 _DESCRIPTION = """\
@@ -100,6 +103,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--limit", type=whole_number(1, 1_000_000), metavar="N", help="only the first N questions")
     parser.add_argument("--output", metavar="FILE", help="keep the rows as JSON lines, and resume from there")
     parser.add_argument("--json", action="store_true", help="print the summary as data instead of a table")
+    add_settings(parser)
     add_model(parser)
     add_thresholds(parser)
     _add_limits(parser)
@@ -119,6 +123,10 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Certify the questions and print a summary."""
+    if getattr(args, "task", None) == "long_form":
+        raise UsageError(
+            f"--settings {args.settings!r} is for long answers, which need a judge: robustrag eval --judge"
+        )
     check_thresholds(args, args.defense)
     check_probabilities(args.model, args.defense)
     done = run_evaluation(args, config_of(args), args.output)
@@ -146,8 +154,7 @@ def config_of(args: argparse.Namespace) -> dict[str, Any]:
         "defenses": [
             {
                 "name": args.defense,
-                "group_size": args.group_size,
-                "group_by": args.group_by,
+                **{name: value for name in VOTES if (value := getattr(args, name, None)) is not None},
                 **given_thresholds(args, args.defense),
             },
         ],

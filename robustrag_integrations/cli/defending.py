@@ -9,6 +9,7 @@ from robustrag_integrations.cli.exits import UsageError
 from robustrag_integrations.cli.thresholds import given_thresholds
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import BASELINES, METHODS
+from robustrag_integrations.defenses.settings_file import VOTES
 from robustrag_integrations.models.base import DecodingModel, TextModel
 from robustrag_integrations.prompts import Task
 from robustrag_integrations.votes import HASTE, VoteRules
@@ -44,6 +45,5 @@ def check_rules(args: argparse.Namespace, name: str) -> None:
 
 def rules_of(args: argparse.Namespace) -> dict[str, Any]:
     """How votes are counted, as arguments of a defence."""
-    names = ("group_by", "copies", "min_groups", "min_radius", *HASTE)
-    weights = dict(args.weights) if args.weights else None
-    return {**{name: getattr(args, name) for name in names}, "weights": weights}
+    given = {name: value for name in VOTES if (value := getattr(args, name, None)) is not None}
+    return {**given, "weights": dict(args.weights) if args.weights else None}

@@ -11,6 +11,7 @@ from robustrag_integrations.cli.arguments import add_command, add_model, some_te
 from robustrag_integrations.cli.exits import EXIT_ANSWERED, UsageError
 from robustrag_integrations.cli.models import load_model
 from robustrag_integrations.cli.output import Progress, show, show_json
+from robustrag_integrations.cli.settings import add_settings
 from robustrag_integrations.display import printable, table
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.words import loss_in_words
@@ -74,6 +75,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--top-k", type=whole_number(1, 100), default=10, metavar="K", help="how many passages (default 10)"
     )
+    add_settings(parser)
     add_model(parser)
     parser.add_argument("--json", action="store_true", help="print data instead of a table")
 
@@ -88,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
     attacks = plantings_on(case, passages, args.poison)
     progress.step(f"loading the model {args.model}")
     model = load_model(args.model, args.base_url, max_context_tokens=256)  # the world's articles are short
-    defenses = defenses_of(model, choices=bool(case.choices))
+    defenses = defenses_of(model, choices=bool(case.choices), saved=getattr(args, "saved", None))
     try:
         outcomes = demonstrate(case, passages, attacks, defenses, progress.step)
     except ValueError as error:  # the question does not fit into the model's window

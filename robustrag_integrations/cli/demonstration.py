@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from robustrag_integrations.answer import GroupReport, RobustAnswer
 from robustrag_integrations.attacks import inject, planted_texts
+from robustrag_integrations.cli.exits import UsageError
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import METHODS, VANILLA
+from robustrag_integrations.defenses.settings_file import SavedSettings, from_settings
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.models.base import DecodingModel, TextModel
 from robustrag_integrations.normalise import plain_words
@@ -95,14 +97,25 @@ def plantings_on(case: EvalQuestion, passages: Sequence[Passage], typed: Sequenc
     return found
 
 
-def defenses_of(model: TextModel, *, choices: bool) -> dict[str, Defense]:
-    """Vanilla RAG and the defences that this model and question allow."""
+def defenses_of(model: TextModel, *, choices: bool, saved: SavedSettings | None = None) -> dict[str, Defense]:
+    """Vanilla RAG and the defences that this model and question allow.
+
+    Args:
+        model: what is asked.
+        choices: whether the question has options.
+        saved: a settings file, for the defence that it is about.
+
+    Raises:
+        UsageError: that defence is not among them.
+    """
     made = {VANILLA.name: VANILLA.build(model)}
     for method in METHODS.values():
         fits = not method.needs_probabilities or isinstance(model, DecodingModel)
         if fits and (choices or "short_answer" in method.tasks):
             made[method.name] = method.build(model)
-    return made
+    if saved is not None and saved.aggregation not in made:
+        raise UsageError(f"--settings {saved.path}: this model and question do not allow {saved.aggregation}")
+    return made if saved is None else {**made, saved.aggregation: from_settings(model, replace(saved, top_k=None))}
 
 
 def demonstrate(

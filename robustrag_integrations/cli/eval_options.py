@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import textwrap
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from robustrag_integrations.attacks.families import ATTACKS
@@ -21,10 +22,19 @@ from robustrag_integrations.cli.eval_retrieval import EPILOG as ON_RETRIEVAL
 from robustrag_integrations.cli.eval_retrieval import add_retrieval, set_retrieval
 from robustrag_integrations.cli.exits import UsageError
 from robustrag_integrations.cli.running import add_how
+from robustrag_integrations.cli.settings import read_settings
 from robustrag_integrations.cli.thresholds import threshold_help, thresholds, value_of
-from robustrag_integrations.defenses.registry import METHODS, methods_that
+from robustrag_integrations.defenses.registry import METHODS, VANILLA, methods_that
+from robustrag_integrations.defenses.settings_file import SavedSettings
 from robustrag_integrations.evaluation.data.questions import layout_names
-from robustrag_integrations.evaluation.run.config import DEFAULTS, MODES, TASKS, defense_names, load_config
+from robustrag_integrations.evaluation.run.config import (
+    DEFAULTS,
+    MODES,
+    TASK_OF,
+    TASKS,
+    defense_names,
+    load_config,
+)
 from robustrag_integrations.evaluation.run.presets import PRESETS
 from robustrag_integrations.models.providers import forms, forms_that_take, takes
 from robustrag_integrations.votes import HASTE
@@ -134,6 +144,12 @@ def _add_what(group: Any) -> None:
         choices=defense_names(),
         metavar="DEFENSE",
         help=f"one or more of {', '.join(defense_names())}; default: vanilla keyword. no-rag asks without passages",
+    )
+    group.add_argument(
+        "--settings",
+        nargs="+",
+        metavar="FILE",
+        help="settings files, as robustrag tune writes them; each is one more defence (default beside it: vanilla)",
     )
     group.add_argument(
         "--attack",
@@ -281,6 +297,7 @@ def given_config(args: argparse.Namespace) -> dict[str, Any]:
     if args.payloads:
         others = merged["attacks"] if args.attack or args.preset or args.config else []
         merged["attacks"] = [*_listed(others), *(f"{PREFIX}{path}" for path in args.payloads)]
+    _set_saved(merged, args)
     _set_base_url(merged, args)
     _set_certify(merged, args)
     _set_settings(merged, args)
@@ -310,6 +327,25 @@ _FLAGS = {
     "probes": "probe",
     "prices": "prices",
 }
+
+
+def _set_saved(merged: dict[str, Any], args: argparse.Namespace) -> None:
+    """Each settings file is one more defence, next to those that were chosen, or else to vanilla RAG."""
+    if args.settings is None:
+        return
+    files = [read_settings(path) for path in args.settings]
+    chosen = merged["defenses"] if args.defense or args.config or args.preset else [VANILLA.name]
+    merged["defenses"] = [*_listed(chosen), *(_entry(saved, args) for saved in files)]
+    if args.top_k is None and any(saved.top_k for saved in files):
+        merged["top_k"] = list(dict.fromkeys(saved.top_k for saved in files if saved.top_k))
+
+
+def _entry(saved: SavedSettings, args: argparse.Namespace) -> dict[str, Any]:
+    """A settings file as a defence of a configuration."""
+    found = saved.under({"group_by": args.group_by, "group_size": args.group_size})
+    name, task = found.pop("aggregation"), found.pop("task", None)
+    only = {} if task is None else {"tasks": [key for key, value in TASK_OF.items() if value == task]}
+    return {"name": name, "label": f"{name} ({Path(saved.path).name})", **found, **only}
 
 
 def _set_base_url(merged: dict[str, Any], args: argparse.Namespace) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.cli.arguments import whole_number
@@ -54,15 +55,32 @@ def run_evaluation(
         UsageError: something that was typed, or a file, cannot be used.
         Interrupted: Ctrl-C.
     """
+    from robustrag_integrations.evaluation.run.config import read_config
+    from robustrag_integrations.evaluation.run.runner import evaluate
+
+    with watched(output) as watcher:
+        return evaluate(read_config(mapping), output=output, engine=engine_of(args, cached), watcher=watcher)
+
+
+@contextlib.contextmanager
+def watched(output: str | None) -> Iterator[Bar]:
+    """Progress on standard error, for what runs within.
+
+    Args:
+        output: the file of the rows; None for none.
+
+    Raises:
+        UsageError: something that was typed, or a file, cannot be used.
+        Interrupted: Ctrl-C.
+    """
     from robustrag_integrations.evaluation.data.datasets import DatasetError
     from robustrag_integrations.evaluation.run.cache import CacheError
-    from robustrag_integrations.evaluation.run.config import ConfigError, read_config
+    from robustrag_integrations.evaluation.run.config import ConfigError
     from robustrag_integrations.evaluation.run.journal import JournalError
-    from robustrag_integrations.evaluation.run.runner import evaluate
 
     watcher = Bar(output)
     try:
-        return evaluate(read_config(mapping), output=output, engine=_engine(args, cached), watcher=watcher)
+        yield watcher
     except (CacheError, ConfigError, DatasetError, JournalError) as error:
         raise UsageError(str(error)) from error
     except KeyboardInterrupt as error:
@@ -83,7 +101,12 @@ def exit_code(done: Finished) -> int:
     return EXIT_FAILURE
 
 
-def _engine(args: argparse.Namespace, cached: bool) -> Any:
+def engine_of(args: argparse.Namespace, cached: bool) -> Any:
+    """What makes the rows.
+
+    Raises:
+        UsageError: options that do not go together.
+    """
     cache = None if args.no_cache else args.cache or (default_cache() if cached else None)
     if args.engine == "ray":
         from robustrag_integrations.evaluation.run.engines.ray import RayEngine
@@ -114,6 +137,7 @@ class Bar:
     def start(self, total: int, known: int, notes: Sequence[str]) -> None:
         """The run has so many rows, of which some are known."""
         complain(*notes)
+        self.close()
         if known:
             complain(f"{known} of {total} rows are {self._where} already")
         self._total, self._done = total, known
@@ -142,6 +166,7 @@ class Bar:
         """The run is over."""
         if self._bar is not None:
             self._bar.close()
+            self._bar = None
 
     def standing(self) -> str:
         """How far the run is, in words."""

@@ -13,6 +13,7 @@ from robustrag_integrations.cli.documents import add_documents, add_retrieval, p
 from robustrag_integrations.cli.exits import EXIT_ANSWERED, UsageError
 from robustrag_integrations.cli.models import load_model, note_probe
 from robustrag_integrations.cli.output import Progress, complain
+from robustrag_integrations.cli.settings import add_settings
 from robustrag_integrations.cli.thresholds import add_thresholds, check_probabilities, check_thresholds
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, VANILLA, entry_of
 from robustrag_integrations.models.base import TextModel
@@ -60,6 +61,7 @@ def add(commands: Any) -> None:
         help="default keyword. " + "; ".join(f"{m.name}: {m.summary}" for m in listed.values()),
     )
     parser.add_argument("--no-vanilla", action="store_true", help="do not serve the undefended model next to it")
+    add_settings(parser)
     add_model(parser)
     add_retrieval(parser)
     add_thresholds(parser)

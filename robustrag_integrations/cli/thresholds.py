@@ -42,8 +42,9 @@ def add_thresholds(parser: argparse.ArgumentParser) -> None:
 
 
 def given_thresholds(args: argparse.Namespace, defense: str) -> dict[str, Any]:
-    """The given thresholds of this defence."""
-    return {s.name: value for s in entry_of(defense).flags if (value := getattr(args, s.name)) is not None}
+    """The given thresholds of this defence, and what a settings file says besides."""
+    settings = [s for s in entry_of(defense).settings if s.is_number or s.is_choice or s in entry_of(defense).flags]
+    return {s.name: value for s in settings if (value := getattr(args, s.name, None)) is not None}
 
 
 def check_thresholds(args: argparse.Namespace, defense: str) -> None:

@@ -34,6 +34,7 @@ class Setting:
         values: what a `str` can be.
         is_function: whether it is a function, which configs and flags name as `module:function`.
         where: another setting and the value of it that this one goes with; None if it goes with all.
+        tries: what `robustrag tune` tries when it is not told; empty to leave the setting as it is.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Setting:
     values: tuple[str, ...] = ()
     is_function: bool = False
     where: tuple[str, str] | None = None
+    tries: tuple[Any, ...] = ()
 
     @property
     def is_number(self) -> bool:
@@ -222,11 +224,32 @@ KEYWORD = Method(
             "what a keyword is held against: the strongest keyword, or alpha and beta",
             threshold=True,
             values=("relative", "absolute"),
+            tries=("relative", "absolute"),
         ),
-        Setting("share", 0.5, float, "share of the strongest keyword's groups that must agree", True, where=_RELATIVE),
-        Setting("min_support", 2, int, "number of groups that must say a keyword", True, where=_RELATIVE),
-        Setting("alpha", 0.3, float, "share of answering groups that must agree", True, where=_ABSOLUTE),
-        Setting("beta", 3, int, "number of groups that is enough in any case", True, where=_ABSOLUTE),
+        Setting(
+            "share",
+            0.5,
+            float,
+            "share of the strongest keyword's groups that must agree",
+            True,
+            where=_RELATIVE,
+            tries=(0.4, 0.5, 0.6),
+        ),
+        Setting(
+            "min_support", 2, int, "number of groups that must say a keyword", True, where=_RELATIVE, tries=(1, 2, 3)
+        ),
+        Setting(
+            "alpha",
+            0.3,
+            float,
+            "share of answering groups that must agree",
+            True,
+            where=_ABSOLUTE,
+            tries=(0.2, 0.3, 0.4, 0.5),
+        ),
+        Setting(
+            "beta", 3, int, "number of groups that is enough in any case", True, where=_ABSOLUTE, tries=(2, 3, 4, 5)
+        ),
         Setting("extractor", None, object, "from one response to its set of keywords"),
         Setting("min_words", None, int, "keywords of fewer words do not count"),
         Setting("quorum", 0.5, float, "share of groups that must have been asked with success"),
@@ -242,8 +265,15 @@ DECODING = Method(
     needs="probabilities",
     defense="robustrag_integrations.defenses.decoding.defense:DecodingAggregation",
     settings=(
-        Setting("gamma", 0.99, float, "probability of abstaining from which a group is left out", threshold=True),
-        Setting("eta", 0.0, float, "smallest lead of a token, in probability", threshold=True),
+        Setting(
+            "gamma",
+            0.99,
+            float,
+            "probability of abstaining from which a group is left out",
+            threshold=True,
+            tries=(0.9, 0.99),
+        ),
+        Setting("eta", 0.0, float, "smallest lead of a token, in probability", threshold=True, tries=(0.0, 1.0, 2.0)),
         Setting("max_new_tokens", None, int, "longest answer"),
         Setting("stop", None, object, "strings that end the answer"),
         Setting("slack", 2.0**-10, float, "what comparisons of the radius are widened by, for float noise"),
@@ -266,8 +296,22 @@ CONSENSUS = Method(
     needs="text",
     defense="robustrag_integrations.defenses.consensus.defense:ConsensusAggregation",
     settings=(
-        Setting("share", 0.5, float, "share of the strongest keyword's groups that must agree", threshold=True),
-        Setting("min_support", 2, int, "number of groups that must say the strongest keyword", threshold=True),
+        Setting(
+            "share",
+            0.5,
+            float,
+            "share of the strongest keyword's groups that must agree",
+            threshold=True,
+            tries=(0.4, 0.5, 0.6),
+        ),
+        Setting(
+            "min_support",
+            2,
+            int,
+            "number of groups that must say the strongest keyword",
+            threshold=True,
+            tries=(1, 2, 3),
+        ),
         Setting("extractor", None, object, "from one response to its set of keywords"),
         Setting("quorum", 0.5, float, "share of groups that must have been asked with success"),
         Setting("abstention", None, object, "from one response to whether it abstains, or phrases that do"),

@@ -47,6 +47,7 @@ FLOORS = (
         "reader",
         "reply_text",
         "redaction",
+        "sections",
         "sources",
         "subset_sums",
         "undefended",

@@ -55,6 +55,7 @@ class Bench:
             ConfigError: a defence cannot use its model.
         """
         jobs = list(jobs)
+        self._locks.clear()  # a lock belongs to the event loop of one run
         for job in jobs:
             self._defense(job)
             self._note_probes(job)

@@ -91,7 +91,18 @@ def evaluate(
         RunStopped: the last 20 rows have all failed.
         KeyboardInterrupt: raised as it is; all rows made so far are on disk.
     """
-    plan = make_plan(config)
+    return run_plan(make_plan(config), config, output=output, engine=engine, watcher=watcher)
+
+
+def run_plan(
+    plan: RunPlan,
+    config: EvalConfig,
+    *,
+    output: str | None = None,
+    engine: Engine | None = None,
+    watcher: Watcher | None = None,
+) -> Finished:
+    """`evaluate` for these rows of a configuration; rows of the output that are not among them stay."""
     engine = engine or LocalEngine()
     with contextlib.ExitStack() as stack:
         journal = None if output is None else stack.enter_context(Journal(output))

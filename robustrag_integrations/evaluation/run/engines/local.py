@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from robustrag_integrations.evaluation.run.bench import Bench
@@ -23,14 +24,18 @@ class LocalEngine:
     cache: str | None = None
     concurrency: int = 1
 
+    @cached_property
+    def bench(self) -> Bench:
+        """What holds the models; they stay loaded from one run to the next."""
+        return Bench(self.cache)
+
     def run(self, jobs: Sequence[Job], on_row: Callable[[dict[str, Any]], None]) -> None:
         """Make the rows, and hand over each as soon as it is made.
 
         An exception (an interrupt, or one that `on_row` raises) cancels what is under way.
         """
-        bench = Bench(self.cache)
-        bench.prepare(jobs)
-        asyncio.run(self._run(bench, iter(jobs), on_row))
+        self.bench.prepare(jobs)
+        asyncio.run(self._run(self.bench, iter(jobs), on_row))
 
     async def _run(self, bench: Bench, jobs: Iterator[Job], on_row: Callable[[dict[str, Any]], None]) -> None:
         async def work() -> None:

@@ -35,6 +35,10 @@ class Section:
     def __getitem__(self, key: str) -> Any:
         return self._given[key]
 
+    def get(self, key: str) -> Any:
+        """A value as it was given; None where there is none."""
+        return self._given.get(key)
+
     def wrong(self, message: str, key: str | None = None) -> Exception:
         """An error that names a key."""
         place = ".".join(filter(None, (self._path, key)))

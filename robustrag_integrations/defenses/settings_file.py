@@ -1,0 +1,335 @@
+"""Settings files: a method, its settings and what one vote is, as YAML that every entry point reads (`settings=`).
+
+`robustrag tune` writes them, and they may be written by hand. A file is data and nothing else: it names no function and
+no prompt, its size is bounded, and what it does not say has its default.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import wraps
+from inspect import signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
+
+from robustrag_integrations.defenses.registry import METHODS, Method, method_of
+from robustrag_integrations.display import printable
+from robustrag_integrations.errors import RobustRAGError
+from robustrag_integrations.passages import PASSAGE
+from robustrag_integrations.sections import Section, shown
+from robustrag_integrations.votes import VoteRules
+
+if TYPE_CHECKING:
+    from robustrag_integrations.defenses.base import Defense
+
+SCHEMA = "robustrag/settings/1"
+VOTES = (
+    "group_by",
+    "group_size",
+    "copies",
+    "weights",
+    "min_groups",
+    "min_radius",
+    "below",
+    "stop_when_decided",
+    "wave_size",
+)
+"""The fields of `VoteRules` that a file can hold."""
+
+_KEYS = ("schema", "aggregation", "task", "settings", "votes", "retrieval")
+_LARGEST = 64 * 1024  # bytes
+_DEEPEST = 4  # weights under votes are at 3
+_log = logging.getLogger(__name__)
+
+
+class SettingsError(RobustRAGError, ValueError):
+    """A settings file cannot be used; the message names the file, the key, the value and the fix."""
+
+
+@dataclass(frozen=True)
+class SavedSettings:
+    """What a settings file says.
+
+    Attributes:
+        path: the file, for messages.
+        aggregation: the method's name.
+        options: its task and settings, by their names.
+        votes: fields of `VoteRules`, by their names.
+        top_k: how many passages were retrieved when these were chosen; None where it is not said. Commands that
+            retrieve use it; nothing else can, since a retriever belongs to the program.
+    """
+
+    path: str
+    aggregation: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    votes: Mapping[str, Any] = field(default_factory=dict)
+    top_k: int | None = None
+
+    @property
+    def method(self) -> Method:
+        """The method."""
+        return METHODS[self.aggregation]
+
+    def under(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Keyword arguments: those that are given (None: not given) win over the file's, `aggregation` among them.
+
+        Raises:
+            SettingsError: another method is given; its settings are not in the file.
+        """
+        explicit = {name: value for name, value in given.items() if value is not None}
+        wanted = explicit.get("aggregation", self.aggregation)
+        if wanted != self.aggregation:
+            raise SettingsError(
+                f"{self.path}: these settings are for {self.aggregation!r}, and aggregation={shown(wanted)} is given; "
+                "leave one out"
+            )
+        votes = dict(self.votes)
+        if explicit.keys() & {"group_by", "group_size"}:  # the two say one thing together
+            votes = {name: value for name, value in votes.items() if name not in ("group_by", "group_size")}
+        if "stop_when_decided" in explicit:
+            votes.pop("wave_size", None)
+        return {"aggregation": self.aggregation, **self._options_beside(explicit), **votes, **explicit}
+
+    def _options_beside(self, explicit: Mapping[str, Any]) -> dict[str, Any]:
+        """The options without those that go with another choice than what is given: alpha, where share is."""
+        known = self.method.settings
+        chosen = {s.name: explicit[s.name] for s in known if s.is_choice and s.name in explicit}
+        chosen |= {s.where[0]: s.where[1] for s in known if s.where and s.name in explicit}
+        apart = {s.name for s in known if s.where and chosen.get(s.where[0], s.where[1]) != s.where[1]}
+        apart |= {name for name, value in chosen.items() if self.options.get(name, value) != value}
+        return {name: value for name, value in self.options.items() if name not in apart}
+
+    def note_top_k(self) -> None:
+        """Log what the file says and a defence cannot apply."""
+        if self.top_k is not None:
+            _log.warning(
+                "%s was chosen with top_k=%d passages; a settings file does not reach your retriever: set it there",
+                self.path,
+                self.top_k,
+            )
+
+
+SettingsLike: TypeAlias = str | os.PathLike[str] | SavedSettings
+
+
+def load_settings(settings: SettingsLike) -> SavedSettings:
+    """Read and check a settings file; what was read already is given back.
+
+    Raises:
+        SettingsError: it cannot be read, or holds something else than settings.
+        ImportError: pyyaml is missing.
+    """
+    if isinstance(settings, SavedSettings):
+        return settings
+    if not isinstance(settings, (str, os.PathLike)):
+        raise TypeError(
+            f"settings must be the path of a settings file or what load_settings gives, got {type(settings).__name__}"
+        )
+    path = os.fspath(settings)
+    name = printable(path, 200)
+    try:
+        return _checked(_mapping(_text(path)), name)
+    except SettingsError as error:
+        raise SettingsError(f"{name}: {error}") from error
+
+
+def from_settings(model: Any, settings: SettingsLike, **given: Any) -> Defense:
+    """The defence that a settings file describes, around a model.
+
+    Args:
+        model: what is asked; for decoding one that gives probabilities.
+        settings: the file, or what `load_settings` gave.
+        given: arguments of the method's class, such as `alpha` or `group_by`; they win over the file.
+
+    Raises:
+        SettingsError: the file cannot be used.
+        ValueError, TypeError: an invalid argument, or a model that does not give what the method needs.
+
+    Example:
+        >>> defense = from_settings(CallableModel(my_llm), "settings.yaml")
+        >>> defense.answer("Who won?", passages)
+    """
+    saved = load_settings(settings)
+    saved.note_top_k()
+    arguments = saved.under(given)
+    made: Defense = method_of(arguments.pop("aggregation")).build(model, **arguments)
+    return made
+
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def takes_settings(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Let a function with the keyword arguments of a method take `settings=`: a file, for what is not given."""
+
+    names = signature(function).parameters
+
+    @wraps(function)
+    def filled(*args: _P.args, **given: _P.kwargs) -> _R:
+        settings: Any = given.pop("settings", None)
+        if settings is None:
+            return function(*args, **given)
+        saved = load_settings(settings)
+        arguments: Any = saved.under(given)
+        for key in saved.votes:
+            if key in arguments and key not in names:
+                raise SettingsError(f"{saved.path}: votes.{key}: cannot be set here; leave it out of the file")
+        saved.note_top_k()
+        return function(*args, **arguments)
+
+    return filled
+
+
+def settings_text(saved: SavedSettings, comments: Iterable[str] = ()) -> str:
+    """The file's content: the comments, then the settings.
+
+    Args:
+        saved: what to write.
+        comments: lines for the reader, made printable.
+    """
+    lines = [f"# {printable(comment, 300)}".rstrip() for comment in comments]
+    options = dict(saved.options)
+    lines += [f"schema: {SCHEMA}", f"aggregation: {saved.aggregation}"]
+    lines += [f"task: {options.pop('task')}"] if "task" in options else []
+    for name, part in (("settings", options), ("votes", saved.votes)):
+        if part:
+            lines += [f"{name}:", *(f"  {key}: {_scalar(value)}" for key, value in part.items())]
+    if saved.top_k is not None:
+        lines += ["retrieval:  # for robustrag ask, certify and eval; in a program set it on the retriever"]
+        lines += [f"  top_k: {saved.top_k}"]
+    return "\n".join(lines) + "\n"
+
+
+def _scalar(value: Any) -> str:
+    """A value as JSON, which is YAML as well."""
+    import json
+
+    return json.dumps(value)
+
+
+def _text(path: str) -> str:
+    try:
+        with Path(path).open("rb") as file:
+            found = file.read(_LARGEST + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise SettingsError(f"cannot read the settings file: {reason}") from error
+    if len(found) > _LARGEST:
+        raise SettingsError(f"larger than {_LARGEST // 1024} KiB: not a settings file")
+    try:
+        return found.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SettingsError("not UTF-8 text: not a settings file") from error
+
+
+def _mapping(text: str) -> Mapping[str, Any]:
+    try:
+        import yaml
+    except ImportError as error:
+        raise ImportError("settings files need pyyaml: pip install 'robustrag-integrations[eval]'") from error
+    try:
+        # An alias may stand for a text that doubles with every line; deep nesting takes minutes to parse.
+        depth = 0
+        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if isinstance(event, yaml.AliasEvent) or depth > _DEEPEST:
+                raise SettingsError("aliases (*name) and deep nesting are not read; write plain keys and values")
+        twice = next(_twice(yaml.compose(text, Loader=yaml.SafeLoader)), None)
+        found = yaml.safe_load(text)
+    except SettingsError:
+        raise
+    except Exception as error:  # of any kind: 2022-13-45, which is not a date, raises one that is not the parser's
+        raise SettingsError(f"not YAML: {printable(' '.join(str(error).split()), 300)}") from error
+    if twice is not None:
+        raise SettingsError(f"the key {shown(twice)} is there twice; leave one out")
+    if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
+        raise SettingsError("it must hold keys and values, such as 'aggregation: keyword'")
+    return found
+
+
+def _twice(node: Any) -> Iterator[str]:
+    """Keys that a mapping of a YAML document has twice."""
+    pairs = node.value if node is not None and node.id == "mapping" else []
+    seen: set[str] = set()
+    for key, value in pairs:
+        if key.id == "scalar" and key.value in seen:
+            yield key.value
+        seen.add(key.value if key.id == "scalar" else "")
+        yield from _twice(value)
+
+
+def _checked(given: Mapping[str, Any], name: str) -> SavedSettings:
+    top = Section(given, "", SettingsError)
+    top.known(_KEYS)
+    if given.get("schema", SCHEMA) != SCHEMA:
+        raise top.wrong(f"{shown(given['schema'])} is not {SCHEMA!r}; give a settings file", "schema")
+    if "aggregation" not in top:
+        raise top.wrong(f"is missing; name the method: {', '.join(METHODS)}", "aggregation")
+    method = METHODS[top.name("aggregation", METHODS)]
+    options = _options(top, method)
+    votes = _votes(_part(top, "votes"), method)
+    retrieval = _part(top, "retrieval")
+    retrieval.known(("top_k",))
+    return SavedSettings(
+        name, method.name, options, votes, retrieval.optional("top_k", lambda: retrieval.number("top_k", 1, 1000))
+    )
+
+
+def _part(top: Section, key: str) -> Section:
+    """The keys and values under a key; none where it is not there."""
+    value = top.get(key)
+    if value is not None and not (isinstance(value, dict) and all(isinstance(k, str) for k in value)):
+        raise top.wrong(f"must hold keys and values, got {shown(value)}", key)
+    return Section(value or {}, key, SettingsError)
+
+
+def _options(top: Section, method: Method) -> dict[str, Any]:
+    """The task and the method's settings, each checked alone, so that an error names its key, and then together."""
+    found: dict[str, Any] = {}
+    if "task" in top:
+        found["task"] = top.name("task", method.tasks)
+    part = _part(top, "settings")
+    plain = [s.name for s in method.settings if s.is_number or s.is_choice]
+    for setting in method.settings:
+        if setting.name in part and setting.name not in plain:
+            raise part.wrong("cannot stand in a file; pass it in Python", setting.name)
+    part.known(plain, of=f" of {method.name}")
+    for key in plain:
+        if key in part:
+            _check_kind(part, key, method)
+            _try(part, key, lambda key=key: method.settings_of({key: part[key]}))  # type: ignore[misc]
+            found[key] = part[key]
+    _try(part, None, lambda: method.settings_of(found))
+    return found
+
+
+def _check_kind(part: Section, key: str, method: Method) -> None:
+    """Raise unless a number is a number: as a text it might be one of a billion digits."""
+    setting = next(s for s in method.settings if s.name == key)
+    value = part[key]
+    if setting.is_number and (isinstance(value, bool) or not isinstance(value, (int, float))):
+        raise part.wrong(f"must be a number, got {shown(value)}", key)
+
+
+def _votes(part: Section, method: Method) -> dict[str, Any]:
+    part.known(VOTES)
+    found = {key: part[key] for key in VOTES if key in part}
+    for key, value in found.items():
+        if isinstance(value, (list, tuple)) or (isinstance(value, Mapping) and key != "weights"):
+            raise part.wrong(f"must be one value, got {shown(value)}", key)
+        along = {"stop_when_decided": True} if key == "wave_size" else {}
+        _try(part, key, lambda: method.load().check_rules(VoteRules(**{**along, key: value})))  # noqa: B023 - called at once
+    _try(part, None, lambda: method.load().check_rules(VoteRules(**found)))
+    return {"group_by": PASSAGE, **found} if found.get("group_size", 1) != 1 else found
+
+
+def _try(part: Section, key: str | None, check: Callable[[], object]) -> None:
+    """Let the method itself say what is wrong."""
+    try:
+        check()
+    except (ValueError, TypeError, ImportError) as error:
+        raise part.wrong(str(error), key) from error

@@ -1,0 +1,166 @@
+"""A settings file: what it can hold, what it cannot, and that what is typed wins over it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from robustrag_integrations import CallableModel, KeywordAggregation, MajorityVoting, from_settings, load_settings
+from robustrag_integrations.defenses.registry import METHODS
+from robustrag_integrations.defenses.settings_file import SavedSettings, SettingsError, settings_text
+
+GOOD = """\
+# chosen by hand
+schema: robustrag/settings/1
+aggregation: keyword
+task: short_answer
+settings:
+  alpha: 0.4
+  beta: 4
+  min_words: 1
+votes:
+  group_by: passage
+  min_radius: 1
+retrieval:
+  top_k: 7
+"""
+PASSAGES = ["Anna Lind runs the mill."] * 6
+MODEL = CallableModel(lambda prompt: "Anna Lind")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Any:
+    def write(text: str | bytes) -> Path:
+        path = tmp_path / "settings.yaml"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return write
+
+
+def test_a_file_gives_the_method_its_settings_and_what_one_vote_is(file) -> None:
+    defense = from_settings(MODEL, file(GOOD))
+    by_hand = KeywordAggregation(
+        MODEL, alpha=0.4, beta=4, min_words=1, task="short_answer", group_by="passage", min_radius=1
+    )
+    assert type(defense) is KeywordAggregation
+    assert (defense.settings.as_dict(), defense.rules) == (by_hand.settings.as_dict(), by_hand.rules)
+    given, wanted = (d.answer("Who runs the mill?", PASSAGES) for d in (defense, by_hand))
+    assert given.text == wanted.text
+    assert given.radius == wanted.radius >= 1
+
+
+def test_what_is_given_wins_over_the_file_and_none_is_not_given(file) -> None:
+    defense = from_settings(MODEL, load_settings(file(GOOD)), beta=2, alpha=None, min_radius=0)
+    told = defense.settings.as_dict()
+    assert (told["alpha"], told["beta"]) == ("2/5", 2)
+    assert (defense.rules.min_radius, defense.rules.by) == (0, "passage")
+
+
+def test_a_number_of_the_other_kind_of_threshold_sets_the_files_kind_aside(file) -> None:
+    saved = load_settings(file("aggregation: keyword\nsettings: {threshold: absolute, alpha: 0.4, quorum: 0.75}"))
+    assert saved.under({"share": 0.6}) == {"aggregation": "keyword", "quorum": 0.75, "share": 0.6}
+    assert saved.under({"threshold": "relative"}) == {
+        "aggregation": "keyword", "quorum": 0.75, "threshold": "relative"
+    }  # fmt: skip
+    told = from_settings(MODEL, saved, share=0.6).settings.as_dict()
+    assert ("alpha" in told, told["quorum"]) == (False, 0.75)
+
+
+def test_grouping_by_rank_or_by_key_is_one_choice_and_what_is_given_makes_all_of_it(file) -> None:
+    sized = load_settings(file("aggregation: voting\nvotes: {group_size: 2}"))
+    assert from_settings(MODEL, sized).rules.by == "passage"
+    rules = from_settings(MODEL, sized, group_by="origin").rules
+    assert (rules.by, rules.group_size) == ("origin", 1)
+
+
+def test_another_method_than_the_file_is_for_is_refused(file) -> None:
+    with pytest.raises(SettingsError, match=r"for 'keyword', and aggregation='voting' is given; leave one out"):
+        load_settings(file(GOOD)).under({"aggregation": "voting"})
+
+
+def test_the_number_of_passages_is_said_to_be_the_retrievers(file, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("WARNING"):
+        from_settings(MODEL, file(GOOD))
+    assert "top_k=7" in caplog.text
+    assert "retriever" in caplog.text
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_is_written_is_what_is_read(method: str, tmp_path: Path) -> None:
+    kept = [s for s in METHODS[method].settings if s.default is not None and s.kind is not object]
+    in_force = METHODS[method].in_force({})
+    plain = {s.name: s.default for s in kept if not s.where or s.name in in_force}
+    path = tmp_path / "settings.yaml"
+    saved = SavedSettings(
+        str(path), method, {"task": METHODS[method].tasks[0], **plain}, {"group_by": "author: x"}, top_k=5
+    )
+    path.write_text(settings_text(saved, ["chosen on 10 questions", "data: evil\nschema: other\x1b[2J"]))
+    assert load_settings(path) == saved
+    assert load_settings(saved) is saved
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "it must hold keys and values"),
+        ("- keyword", "it must hold keys and values"),
+        ("settings: {alpha: 0.3}", "aggregation: is missing; name the method: keyword"),
+        ("aggregation: keywrod", "aggregation: 'keywrod' must be one of .*did you mean 'keyword'"),
+        ("aggregation: [keyword]", r"aggregation: \['keyword'\] must be one of"),
+        ("aggregation: keyword\nsetings: {}", "setings: unknown key; did you mean 'settings'"),
+        (
+            "aggregation: keyword\nsettings: {alhpa: 0.3}",
+            "settings.alhpa: unknown key of keyword; did you mean 'alpha'",
+        ),
+        ("aggregation: voting\nsettings: {alpha: 0.3}", "settings.alpha: unknown key of voting; .*quorum"),
+        ("aggregation: keyword\nsettings: {alpha: 1.5}", r"settings.alpha: alpha=1.5 must lie in \[0, 1\]"),
+        ("aggregation: keyword\nsettings: {alpha: '1e999999999'}", "settings.alpha: must be a number, got"),
+        ("aggregation: keyword\nsettings: {alpha: .nan}", "settings.alpha: .*nan"),
+        ("aggregation: keyword\nsettings: {beta: true}", "settings.beta: must be a number, got True"),
+        ("aggregation: keyword\nsettings: {beta: 2.5}", "settings.beta: beta=2.5 must be a whole number"),
+        ("aggregation: keyword\nsettings: {extractor: 'os:system'}", "settings.extractor: cannot stand in a file"),
+        ("aggregation: keyword\nsettings: {abstention: [no]}", "settings.abstention: cannot stand in a file"),
+        ("aggregation: keyword\nsettings: {cut_replies: maybe}", "settings.cut_replies: "),
+        ("aggregation: keyword\nsettings: 3", "settings: must hold keys and values, got 3"),
+        ("aggregation: keyword\ntask: multiple_choice", "task: 'multiple_choice' must be one of short_answer, long"),
+        ("aggregation: keyword\nvotes: {group_by: 3}", "votes.group_by: group_by=3"),
+        ("aggregation: keyword\nvotes: {group_by: [a]}", "votes.group_by: must be one value"),
+        ("aggregation: keyword\nvotes: {weigths: {}}", "votes.weigths: unknown key; did you mean 'weights'"),
+        ("aggregation: keyword\nvotes: {weights: {a: 101}}", "votes.weights: "),
+        ("aggregation: keyword\nvotes: {stop_when_decided: true}", "votes.stop_when_decided: .*Consensus"),
+        ("aggregation: consensus\nvotes: {wave_size: 2}", "votes: wave_size=2 needs stop_when_decided"),
+        ("aggregation: keyword\nvotes: {group_size: 2, group_by: origin}", "votes: group_size=2 and group_by='origin'"),
+        ("aggregation: keyword\nretrieval: {top_k: 0}", "retrieval.top_k: 0 must be a whole number"),
+        ("aggregation: keyword\nretrieval: {topk: 5}", "retrieval.topk: unknown key; did you mean 'top_k'"),
+        ("schema: robustrag/settings/9\naggregation: keyword", "schema: 'robustrag/settings/9' is not"),
+        ("aggregation: keyword\naggregation: voting", "the key 'aggregation' is there twice"),
+        ("aggregation: !!python/object/apply:os.system [echo]", "not YAML"),
+        ("a: &a [x]\naggregation: *a", r"aliases \(\*name\) and deep nesting"),
+        ("aggregation: keyword\nwhen: 2022-13-45", "not YAML"),
+        ("aggregation: [" + "[" * 30_000, "aliases .* and deep nesting are not read"),
+        ("aggregation: keyword #" + "x" * 70_000, "larger than 64 KiB"),
+        (b"aggregation: \xff\xfe", "not UTF-8"),
+        ("aggregation: \x00keyword", "not YAML"),
+    ],
+)
+def test_a_file_that_is_wrong_is_refused_with_its_key_and_the_nearest_name(file, text: str | bytes, said: str) -> None:
+    path = file(text)
+    with pytest.raises(SettingsError, match=rf"(?s)settings\.yaml: {said}"):
+        load_settings(path)
+
+
+def test_a_file_that_is_not_there_and_something_that_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"none\.yaml: cannot read the settings file: No such file"):
+        load_settings(tmp_path / "none.yaml")
+    with pytest.raises(SettingsError, match="cannot read the settings file"):
+        load_settings(tmp_path)
+    with pytest.raises(TypeError, match="must be the path of a settings file"):
+        load_settings({"alpha": 0.3})  # type: ignore[arg-type]
+
+
+def test_a_file_for_another_kind_of_question_goes_to_the_class_of_its_method(file) -> None:
+    defense = from_settings(MODEL, file("aggregation: voting\nsettings: {quorum: 1.0}"))
+    assert type(defense) is MajorityVoting

@@ -1,0 +1,64 @@
+"""`settings=`: a settings file in every factory, as in the core."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from langchain_robustrag import (
+    create_robust_documents_chain,
+    create_robust_retrieval_chain,
+    create_robust_retriever_tool,
+)
+from langchain_robustrag.middleware import RobustRetrievalMiddleware
+from robustrag_integrations import CallableModel, from_settings, load_settings
+from robustrag_integrations.defenses.settings_file import SettingsError
+from tests.langchain.fakes import PROMPT, QUESTION, ListRetriever, Reader, planted, read, truthful
+
+FILE = "aggregation: keyword\nsettings: {alpha: 0.4, beta: 2}\nvotes: {group_by: passage}\nretrieval: {top_k: 6}\n"
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Path:
+    path = tmp_path / "settings.yaml"
+    path.write_text(FILE)
+    return path
+
+
+def test_a_chain_from_a_file_answers_as_the_core_does(settings: Path) -> None:
+    chain = create_robust_documents_chain(Reader(), PROMPT, settings=settings, return_robustness=True)
+    documents = [*truthful(5), planted()]
+    found = chain.invoke({"input": QUESTION, "context": documents})["robustness"]
+    core = from_settings(CallableModel(read), settings)
+    wanted = core.answer(QUESTION, [d.page_content for d in documents])
+    assert chain.settings.as_dict() == core.settings.as_dict()
+    assert chain.rules == core.rules
+    assert (found.text.casefold(), found.radius) == (wanted.text.casefold(), wanted.radius)
+
+
+def test_what_is_given_wins_over_the_file(settings: Path) -> None:
+    chain = create_robust_documents_chain(Reader(), settings=load_settings(settings), beta=5, group_size=2)
+    told = chain.settings.as_dict()
+    assert (told["alpha"], told["beta"]) == ("2/5", 5)
+    assert (chain.rules.group_size, chain.rules.by) == (2, "passage")
+    with pytest.raises(SettingsError, match="these settings are for 'keyword'"):
+        create_robust_documents_chain(Reader(), settings=settings, aggregation="voting")
+
+
+def test_every_factory_takes_the_file(settings: Path) -> None:
+    settings.write_text("aggregation: consensus\nsettings: {min_support: 3}\n")
+    retriever = ListRetriever(documents=truthful())
+    chain = create_robust_retrieval_chain(retriever, Reader(), settings=settings)
+    assert "'min_support': 3" in str(chain.invoke({"input": QUESTION})["robustness"].settings)
+    tool = create_robust_retriever_tool(retriever, Reader(), "notes", "Looks things up.", settings=settings)
+    assert tool.invoke({"type": "tool_call", "id": "1", "name": "notes", "args": {"query": QUESTION}}).artifact
+    middleware = RobustRetrievalMiddleware(Reader(), tools=["notes"], settings=str(settings))
+    assert middleware._answering.settings.as_dict()["min_support"] == 3
+
+
+def test_a_wrong_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("aggregation: keyword\nsettings: {aplha: 1}")
+    with pytest.raises(SettingsError, match=r"mine\.yaml: settings\.aplha: .*did you mean 'alpha'"):
+        create_robust_documents_chain(Reader(), settings=path)
