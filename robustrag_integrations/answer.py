@@ -68,6 +68,21 @@ class GroupReport:
 
 
 @dataclass(frozen=True)
+class Alternative:
+    """Another answer that groups give. It has no radius: nothing is proved of it.
+
+    Attributes:
+        text: in the words of one of them.
+        support: how many groups, or votes where groups have several, give it.
+        groups: their indices.
+    """
+
+    text: str
+    support: int
+    groups: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class RobustAnswer:
     """An answer with its radius.
 
@@ -91,6 +106,8 @@ class RobustAnswer:
         model_calls: prompts sent to the model (text models) or rows of the decoding session (local decoding).
         determinism: whether the model repeats itself, and what the radius promises of this run.
         spending: calls, rounds and tokens of this run. Answers that differ in it alone are equal.
+        alternatives: other answers that as many groups share as the method asks for, the strongest first; for voting,
+            all other options with a vote. The radius does not cover them. None for an abstention and a long answer.
     """
 
     text: str
@@ -109,6 +126,7 @@ class RobustAnswer:
     determinism: Determinism = UNKNOWN
     reasoning_chars: int = 0
     spending: Spending = field(default=Spending(), compare=False)
+    alternatives: tuple[Alternative, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary; `schema` names its version."""
@@ -179,6 +197,7 @@ class RobustAnswer:
         ]
         if shown := _evidence_line(self.evidence):
             lines.append(shown)
+        lines += [f"Also:     {_alternative(a)}" for a in self.alternatives]
         lines += [f"Warning:  {printable(w)}" for w in self.warnings]
         lines += [f"Source:   [{c.number}] {_names(c)}: {printable(', '.join(c.words), 60)}" for c in self.citations]
         rows = [_row(g, self.margin_unit) for g in self.groups]
@@ -222,6 +241,11 @@ def _row(group: GroupReport, unit: str) -> tuple[str, ...]:
     if group.truncated:
         notes.append("passages cut to fit")
     return str(group.index), _names(group), group.status.replace("_", " "), group.response or "", "; ".join(notes)
+
+
+def _alternative(found: Alternative) -> str:
+    groups = ", ".join(map(str, found.groups[:10])) + (", ..." if len(found.groups) > 10 else "")
+    return f"{printable(found.text, 100)} (support {found.support}, groups {groups}; nothing is proved of it)"
 
 
 def _names(of: GroupReport | Citation) -> str:

@@ -27,7 +27,8 @@ _ADDRESS = re.compile(
     re.I,
 )
 _TARGET = re.compile(
-    r"\]\(\s{0,9}<?([^\s()<>]{1,4000})|\b(?:src|href|poster|action)\s{0,9}=\s{0,9}[\"']?([^\s\"'<>]{1,4000})"
+    r"\]\(\s{0,9}<?((?:[^\s()<>]|\([^\s()<>]{0,200}\)){1,4000})"
+    r"|\b(?:src|href|poster|action)\s{0,9}=\s{0,9}[\"']?([^\s\"'<>]{1,4000})"
 )
 _DEFINED = re.compile(r"^[ \t]{0,9}\[[^\]\n]{1,200}\]:[ \t]{0,9}<?([^\s<>]{1,4000})", re.M)
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")

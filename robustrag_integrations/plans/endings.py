@@ -138,6 +138,7 @@ def with_rules(plan: Plan, rules: VoteRules) -> Plan:
             radius=0,
             abstained=True,
             choice=None,
+            alternatives=(),
             warnings=(*answer.warnings, why),
             evidence={**answer.evidence, "radius": answer.radius},
         )

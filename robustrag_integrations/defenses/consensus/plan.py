@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.defenses.agreement.alternatives import alternatives
 from robustrag_integrations.defenses.agreement.reports import keyword_reports
 from robustrag_integrations.defenses.agreement.support import supports
 from robustrag_integrations.defenses.agreement.tally import KeywordTally
@@ -75,6 +76,11 @@ def consensus_plan(
         query=query,
         defense="consensus",
         groups=keyword_reports(groups, readings, standings),
+        alternatives=alternatives(
+            found.agreed, keyword_sets, standings, replies, [g.weight for g in groups], settings.rule.min_support
+        )
+        if found.text
+        else (),
         warnings=(
             *model_warnings,
             *grouping_warnings(groups, rules.by),

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.defenses.agreement.alternatives import alternatives
 from robustrag_integrations.defenses.agreement.reader import KeywordReader
 from robustrag_integrations.defenses.agreement.reports import keyword_reports
 from robustrag_integrations.defenses.agreement.support import Support, supports
@@ -71,6 +72,11 @@ def keyword_plan(
         query=query,
         defense="keyword",
         groups=keyword_reports(groups, readings, standings),
+        alternatives=()
+        if reader.abstains(text) or settings.task != "short_answer"
+        else alternatives(
+            in_answer, keyword_sets, standings, [r.text for r in responses], weights, math.ceil(tally.mu)
+        ),
         warnings=(
             *model_warnings,
             *grouping_warnings(groups, group_by),

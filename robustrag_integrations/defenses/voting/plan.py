@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from robustrag_integrations.answer import GroupReport, RobustAnswer
+from robustrag_integrations.answer import Alternative, GroupReport, RobustAnswer
 from robustrag_integrations.defenses.voting.counting import VoteTally, tally_votes, vote_radius
 from robustrag_integrations.defenses.voting.settings import VotingSettings
 from robustrag_integrations.group_warnings import grouping_warnings
@@ -56,6 +56,7 @@ def voting_plan(
         defense="voting",
         groups=tuple(_report(g, r, tally, text) for g, r in zip(groups, readings, strict=True)),
         choice=tally.winner,
+        alternatives=_alternatives(groups, votes, choices, tally),
         warnings=(
             *model_warnings,
             *grouping_warnings(groups, rules.by),
@@ -71,6 +72,19 @@ def voting_plan(
         margin_unit="votes",
         model_calls=calls_made(readings),
         reasoning_chars=sum(r.reasoning_chars for r in responses),
+    )
+
+
+def _alternatives(
+    groups: Sequence[PassageGroup], votes: Sequence[int | None], choices: Sequence[str], tally: VoteTally
+) -> tuple[Alternative, ...]:
+    """The other options with a vote, those with most votes first."""
+    others = [i for i, count in enumerate(tally.counts) if count and i != tally.winner]
+    return tuple(
+        Alternative(
+            choices[i], tally.counts[i], tuple(g.index for g, vote in zip(groups, votes, strict=True) if vote == i)
+        )
+        for i in sorted(others, key=lambda i: (-tally.counts[i], i))
     )
 
 

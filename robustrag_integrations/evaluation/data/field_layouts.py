@@ -32,6 +32,7 @@ def ramdocs(row: Row) -> dict[str, Any]:
         "answer": _strings(row, "gold_answers") or _absent("gold_answers"),
         "incorrect": wrong[0] if wrong else None,
         "wrong": wrong,
+        "several": True,
         "passages": [{"text": d["text"], "source": d.get("source")} for d in documents],
     }
 

@@ -37,6 +37,7 @@ class EvalQuestion:
         poisoned: false texts about this question, ready to be planted; may be empty.
         poison_target: what `poisoned` claims, where that is not `incorrect`.
         wrong: all answers that are known to be wrong, `incorrect` among them.
+        several: the right answers differ, and all of them are wanted; else each is a way to write the same one.
     """
 
     id: str
@@ -50,6 +51,7 @@ class EvalQuestion:
     poisoned: tuple[str, ...] = ()
     poison_target: str | None = None
     wrong: tuple[str, ...] = ()
+    several: bool = False
 
 
 def question_of(row: Any, number: int, layout: str | None = None) -> tuple[EvalQuestion, bool]:
@@ -59,7 +61,7 @@ def question_of(row: Any, number: int, layout: str | None = None) -> tuple[EvalQ
     `context` (a list of `title`, `text`, `link`), and optionally `expanded answer`, `incorrect answer`,
     `incorrect_context`, `choices`, `choices answer`, `long_gen`. The project's: `question`, `answer`, `passages` (a
     list of texts, or of objects with `text` and `source`), and optionally `choices`, `correct_choice`, `incorrect`,
-    `wrong`, `poisoned`, `poison_target`, `long`. All may have an `id`.
+    `wrong`, `poisoned`, `poison_target`, `long`, `several`. All may have an `id`.
 
     Args:
         row: a JSON value.
@@ -141,6 +143,7 @@ def _own_row(row: Mapping[str, Any]) -> tuple[EvalQuestion, bool]:
         poisoned=_texts(row.get("poisoned"), "poisoned must be a text or a list of texts", most=LONGEST_TEXT),
         poison_target=_optional(row, "poison_target"),
         wrong=_texts(row.get("wrong"), "wrong must be a text or a list of texts"),
+        several=row.get("several") is True,
     )
     return question, row.get("long") is True
 

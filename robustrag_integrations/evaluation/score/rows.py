@@ -172,6 +172,7 @@ _ANSWER = {
     "determinism": Maybe(DETERMINISM),
     "spending": Maybe({"calls": int, "rounds": int, "silent": int, "total": _USAGE, "told": _USAGE, "shared": _USAGE}),
     "groups": [_GROUP],
+    "alternatives": Maybe([{"text": str, "support": int, "groups": [int]}]),
 }
 _CERTIFICATE = {
     "tau": Within(0, 100),
@@ -230,6 +231,7 @@ ANSWERED = {
         "judge": Null(Within(0, 100)),
         "unreadable": Maybe(bool),
         "failure": _MAYBE_TEXT,
+        "found": Maybe(Within(0, 1)),
     },
     "cost": {
         "model_calls": _MAYBE_NUMBER,

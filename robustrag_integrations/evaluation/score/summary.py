@@ -105,6 +105,8 @@ class Line:
             rows only. It bounds the accuracy over the data set while any k' groups are replaced, also of a model that
             samples.
         repeats: whether the model repeats itself, in words; empty where a file does not say.
+        found: mean share of the right answers that stand in the answer or among its alternatives, where none that is
+            wrong does; over the questions with several right answers, empty without any.
         moved: how many questions had so few passages that the planted ones stand higher than the attack's rank.
         warnings: what answers and certificates warned of, and how many questions each is about; of warnings that
             differ in numbers or names alone, the first stands for all.
@@ -144,6 +146,7 @@ class Line:
     expected: tuple[ExpectedAccuracy, ...] = ()
     repeats: str = ""
     moved: int = 0
+    found: Interval = EMPTY
     warnings: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -303,6 +306,7 @@ def _line(rows: Sequence[Row], vanilla: Mapping[tuple[Any, ...], float], prices:
         asr=_rate(s["hijacked"] for s in scores),
         both=_rate(s["both"] for s in scores),
         abstention=_rate(s["abstained"] for s in scores),
+        found=_rate(s.get("found") for s in scores),
         radius=bootstrap_mean(radii),
         radii=dict(sorted(Counter(radii).items())),
         model_calls=_mean(c.get("model_calls") for c in costs),

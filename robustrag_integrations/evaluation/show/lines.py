@@ -120,6 +120,7 @@ def _columns(lines: Sequence[Line]) -> list[_Column]:
         ("asr", lambda line: _percent(line.asr)),
         ("both", lambda line: _percent(line.both)),
         ("abstained", lambda line: _percent(line.abstention)),
+        ("all found", lambda line: _percent(line.found)),
         *(_certified_column(*size, lines) for size in sizes),
         *(_expected_column(size) for size in sorted({e.corruption_size for line in lines for e in line.expected})),
         ("radius", _radius),
@@ -230,7 +231,7 @@ def _money(value: float | None) -> str:
     return "-" if value is None else f"{value:.3g}"
 
 
-_INTERVALS = ("bacc", "racc", "bllmj", "rllmj", "asr", "both", "abstention", "radius", "latency_ratio")
+_INTERVALS = ("bacc", "racc", "bllmj", "rllmj", "asr", "both", "abstention", "found", "radius", "latency_ratio")
 _MEANS = (
     "model_calls",
     "rounds",
