@@ -45,6 +45,7 @@ _SUPERSCRIPT = re.compile(r"(?<=\d)[²³¹⁰⁴-⁹]+")
 _VULGAR = re.compile(r"(?<=\d)(?=[¼-¾⅐-⅞])")
 _LONG_WORD = re.compile(rf"(\S{{{MAX_WORD_CHARACTERS}}})\S+")
 _LOOSE_APOSTROPHE = re.compile(r"(?<![^\W_])'|'(?![^\W_])")
+_PLAIN_WORDS = re.compile("[a-z0-9]+(?: [a-z0-9]+)*")
 _INSIDE = frozenset("'-./&+#%:@^_=°")  # punctuation a keyword may hold between its words and at its ends
 _NEVER = frozenset("<>|~`◁▷")
 _LATIN_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "æ": "ae", "œ": "oe", "ı": "i", "þ": "th"})
@@ -103,7 +104,10 @@ def as_keyword(text: str) -> str:
 
     Empty if nothing is left. Never longer than `MAX_KEYWORD_CHARACTERS`.
     """
-    folded = _LOOSE_APOSTROPHE.sub(" ", unicodedata.normalize("NFKC", text.casefold()))
+    folded = text.casefold()
+    if _PLAIN_WORDS.fullmatch(folded) and len(folded) <= MAX_KEYWORD_CHARACTERS:
+        return folded
+    folded = _LOOSE_APOSTROPHE.sub(" ", unicodedata.normalize("NFKC", folded))
     spaced = " ".join("".join(c if _may_stand_in_keyword(c) else " " for c in folded).split())
     return _bare_ends(spaced[:MAX_KEYWORD_CHARACTERS])
 

@@ -54,6 +54,7 @@ def _any_of(spellings: Iterable[str]) -> str:
 
 _DIGITS = r"(?:(?:\d{1,3}(?:,\d{3}){1,6}|\d{1,30})(?:\.\d{1,30})?|\.\d{1,30})"
 _SPELLED = rf"(?:(?:{'|'.join(_TENS)})(?:[- ](?:{'|'.join(ONES)}))?|{_any_of(_SMALL)})"
+_SPELLED_WORD = re.compile(rf"\b{_SPELLED}", re.I)
 _START = r"(?<![\w.,/\-])"
 _DATE = re.compile(
     rf"""{_START}(?:
@@ -100,6 +101,8 @@ class Quantity:
 
 def find_quantities(line: str) -> list[Quantity]:
     """Return the quantities of a line, left to right and without overlap; dates and times win over plain numbers."""
+    if not any(map(str.isdigit, line)) and not _SPELLED_WORD.search(line):
+        return []
     found: list[Quantity] = []
     taken = bytearray(len(line))
     for pattern, forms_of in _READERS:

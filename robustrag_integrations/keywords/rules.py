@@ -201,6 +201,8 @@ def _without_article(words: Sequence[str]) -> Sequence[str]:
 
 def _variants(keyword: str) -> set[str]:
     """Return the other ways in which the same thing is often written."""
+    if keyword.isascii() and "-" not in keyword and "'" not in keyword:
+        return set()
     plain = without_accents(keyword)
     unhyphenated = _HYPHEN.sub(" ", _PREFIX.sub(r"\1", keyword))
     unquoted = _APOSTROPHE.sub("", keyword)

@@ -49,6 +49,7 @@ _THAI_STOPS = re.compile(
     "จากนั้น|จาก|อยู่ที่|อยู่|แห่งนี้|แห่ง|เมื่อ|วันที่|ตั้งแต่|จนถึง|ระบุว่า|กล่าวว่า|เขียนว่า|บอกว่า|ว่า|คุณ|นาย|นางสาว|นาง|ครับ|ค่ะ|นี้|นั้น|ที่|ใน|ไป|มา|"
     "ถูก|ได้|จะ|ต้อง|แล้ว|กับ|ด้วย|ทำให้|มี|ไว้|ขึ้น|ตรงกับ|เท่านั้น|ไม่"
 )
+_SCRIPT_RUN = re.compile(f"[{_HAN}]+|[\u30a1-\u30faー]+|[\u3041-\u3096]+|[\u0e01-\u0e4e]+")
 _KOREAN_ENDINGS = sorted(
     listed(
         "입니다 이었습니다 였습니다 이에요 예요 이다 이라고 라고 이라는 라는 이며 이고 이었다 였다 이란 인데 "
@@ -169,3 +170,23 @@ def without_particle(word: str) -> str:
         if word.endswith(ending) and len(word) - len(ending) >= 2:
             return word[: -len(ending)]
     return word
+
+
+def word_count(keyword: str) -> int:
+    """How many words a keyword has; where none stand between spaces, stretches of a script, of Han characters two."""
+    return sum(map(_words_in, keyword.split()))
+
+
+def _words_in(piece: str) -> int:
+    if piece.isascii():
+        return 1
+    runs = _SCRIPT_RUN.findall(piece)
+    return max(1, sum(_words_in_run(run) for run in runs))
+
+
+def _words_in_run(run: str) -> int:
+    if "\u0e01" <= run[0] <= "\u0e4e":
+        return max(1, len(_THAI_CLUSTER.findall(run)) // _SHORT_THAI)
+    if _is_hiragana(run):
+        return 0
+    return max(1, len(run) // 2) if not "\u30a1" <= run[0] <= "\u30fc" else 1

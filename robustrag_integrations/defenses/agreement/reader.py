@@ -10,11 +10,15 @@ from robustrag_integrations.abstention import Abstention, is_abstention
 from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.keywords import KeywordExtractor, SpacyKeywordExtractor, extractor_fingerprint
+from robustrag_integrations.keywords.lists import items_of_lists
+from robustrag_integrations.keywords.normalise import as_keyword
 from robustrag_integrations.keywords.questions import asks_for_something_else
+from robustrag_integrations.keywords.segments import word_count
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import Reading, read_response
 from robustrag_integrations.prompts import ABSTENTION
 from robustrag_integrations.replies.reading import CutReplies, check_cut_replies
+from robustrag_integrations.reply_text import answer_text
 
 
 @dataclass(frozen=True)
@@ -23,7 +27,7 @@ class KeywordReader:
 
     Attributes:
         extractor: a response to its keywords.
-        min_words: keywords of fewer words do not count; 1 keeps all.
+        min_words: keywords of fewer words do not count, unless they are items of a list; 1 keeps all.
         abstention: whether a response abstains.
         cut_replies: what a reply that was cut does.
         asked: the keywords of the question, which do not count (`for_question`).
@@ -98,8 +102,22 @@ class KeywordReader:
         if isinstance(found, str) or not all(isinstance(w, str) for w in given):
             raise TypeError(f"the extractor must return a set of str, got {type(found).__name__}")
         words = map(str.__str__, given)  # of a subclass of str, which may compare as it likes, the characters alone
-        counted = frozenset(w for w in words if len(w.split()) >= self.min_words)
+        counted = self._phrases(frozenset(words), text)
         return counted - self.asked or counted
+
+    def _phrases(self, words: frozenset[str], text: str) -> frozenset[str]:
+        """The keywords of enough words, and those of fewer that are items of a list."""
+        if self.min_words == 1:
+            return words
+        short = frozenset(w for w in words if word_count(w) < self.min_words)
+        items: set[str] = set()
+        for item in items_of_lists(answer_text(text)) if short else ():
+            whole = as_keyword(item)
+            if whole in short:
+                items.add(whole)
+            elif whole not in words and word_count(whole) < self.min_words:
+                items.update(w for w in self.extractor(item) or () if w in short)
+        return words - short | items
 
     def as_dict(self) -> dict[str, Any]:
         """What decides the reading, JSON-safe, as answers and certificates name it."""

@@ -49,8 +49,8 @@ class KeywordAggregation(TextDefense):
             count).
         prompts: your own `PromptSet`; None for the project's. Without a `keyword` prompt in it, the isolated prompt is
             asked at the end, too, with the retained keywords where the passages stood.
-        min_words: keywords of fewer words do not count. Default 1, for long form 2 (the paper's text says "more than
-            two words", its results come from dropping single words; set 3 for the former).
+        min_words: keywords of fewer words do not count, unless they are items of a list. Default 1, for long form 2
+            (the paper's text says "more than two words", its results come from dropping single words; set 3 for that).
         quorum: share of the groups that must have been asked with success, in [0, 1], default 0.5; below it QuorumError
             is raised.
         abstention: a function from one response to whether it abstains, or a list of phrases that abstain besides what
