@@ -45,10 +45,13 @@ def contains_answer(response: str, references: Sequence[str]) -> float:
     Case, punctuation, articles, full-width forms and line breaks make no difference. It is not monotone: "York" is in
     "New York" and no longer in "New Yorkshire", and words that follow may turn a response into an abstention.
     """
-    if is_abstention(response):
-        return 0.0
-    text = normalised(response)
-    return float(any(wanted and _holds(text, wanted) for wanted in map(normalised, references)))
+    return float(not is_abstention(response) and holds_answer(response, references))
+
+
+def holds_answer(text: str, references: Sequence[str]) -> bool:
+    """Whether one of the references stands in a text as whole words, be the text a response or a passage."""
+    plain = normalised(text)
+    return any(wanted and _holds(plain, wanted) for wanted in map(normalised, references))
 
 
 def exact_choice(response: str, references: Sequence[str]) -> float:

@@ -17,6 +17,8 @@ from robustrag_integrations.cli.running import exit_code, run_evaluation
 from robustrag_integrations.evaluation.run.presets import PRESETS
 from robustrag_integrations.usage import prices_of
 
+_MOST_COMPARISONS = 20  # on a terminal
+
 _DESCRIPTION = """\
 Evaluate defences: ask every question of a data set, cleanly and under attack, score the
 answers, and certify the clean ones. Every row is on disk as soon as it is made; run the
@@ -72,12 +74,17 @@ def _report(args: argparse.Namespace, config: Mapping[str, Any], rows: Sequence[
     """The summary: on standard output, and into the files that were asked for."""
     from dataclasses import asdict
 
+    from robustrag_integrations.evaluation.score.paired import compare
+    from robustrag_integrations.evaluation.score.presence import answer_presence
     from robustrag_integrations.evaluation.score.summary import summarise
+    from robustrag_integrations.evaluation.show.beside import comparisons_table, presence_table
     from robustrag_integrations.evaluation.show.lines import lines_csv, lines_table, warnings_in_sum
     from robustrag_integrations.evaluation.show.paper import layout_table
+    from robustrag_integrations.evaluation.show.tables import text_table
 
     layout = config["layout"]
     lines = summarise(rows, None if config["prices"] is None else prices_of(config["prices"]))
+    compared, present = compare(rows), answer_presence(rows)
     if args.csv:
         try:
             Path(args.csv).write_text(lines_csv(lines), encoding="utf-8", newline="")
@@ -90,8 +97,18 @@ def _report(args: argparse.Namespace, config: Mapping[str, Any], rows: Sequence[
             complain(f"plot: {path}")
     complain(*warnings_in_sum(lines))
     if args.json:
-        show_json({"schema": "robustrag/eval-summary/1", "lines": [asdict(line) for line in lines]})
+        show_json(
+            {
+                "schema": "robustrag/eval-summary/1",
+                "lines": [asdict(line) for line in lines],
+                "differences": [asdict(c) for c in compared],
+                "answers_in_passages": [one.to_dict() for one in present],
+            }
+        )
         return
     if layout:
         show(layout_table(layout, lines, terminal_width()) + "\n")
     show(lines_table(lines, terminal_width()))
+    for beside in (presence_table(present), comparisons_table(compared, _MOST_COMPARISONS)):
+        if beside is not None:
+            show("\n" + text_table(beside, terminal_width()))

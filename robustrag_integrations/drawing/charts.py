@@ -10,6 +10,7 @@ from robustrag_integrations.drawing.elements import Element, h
 from robustrag_integrations.drawing.styles import Style, styles_of
 from robustrag_integrations.drawing.text import one_line
 from robustrag_integrations.drawing.ticks import round_ticks, ticks_at
+from robustrag_integrations.rounding import decimals
 
 _WIDTH, _HEIGHT = 360, 220
 _LEFT, _RIGHT, _TOP, _BOTTOM = 40, 12, 10, 40
@@ -246,4 +247,4 @@ def _said(point: Point, label: str, figure: Figure) -> str:
 
 
 def _value(y: float, figure: Figure) -> str:
-    return f"{y * 100:.1f}%" if figure.percent else f"{y:.3g}"
+    return f"{decimals(y, 1, 100)}%" if figure.percent else f"{y:.3g}"

@@ -7,6 +7,7 @@ from typing import Any
 
 from robustrag_integrations.drawing.elements import Element, h
 from robustrag_integrations.drawing.tree import token_in_words
+from robustrag_integrations.rounding import decimals
 
 _NOTE = "no-retrieval token"
 
@@ -34,7 +35,7 @@ def steps_table(evidence: Mapping[str, Any], settings: Mapping[str, Any], most: 
             "tr",
             h("th", words[i] if i < len(words) else "", scope="row", dir="auto"),
             h("td", f"{gap:.3g}", cls="number"),
-            h("td", f"{gap / answering:.0%}" if answering else "–", cls="number"),
+            h("td", f"{decimals(gap / answering, 0, 100)}%" if answering else "–", cls="number"),
             h("td", token_in_words(rivals[i]) if i < len(rivals) else "–", dir="auto", cls="rival"),
             h("td", h("span", _NOTE, cls="tag") if i in fallbacks else None) if fallbacks else None,
         )

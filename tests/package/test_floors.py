@@ -47,6 +47,7 @@ FLOORS = (
         "reader",
         "reply_text",
         "redaction",
+        "rounding",
         "sections",
         "sources",
         "subset_sums",

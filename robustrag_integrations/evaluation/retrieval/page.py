@@ -10,6 +10,7 @@ from robustrag_integrations.drawing.text import one_line
 from robustrag_integrations.evaluation.retrieval.figures import retrieval_figures
 from robustrag_integrations.evaluation.retrieval.summary import RetrievalLine
 from robustrag_integrations.evaluation.score.intervals import Interval
+from robustrag_integrations.rounding import decimals
 
 _MOST_LINES = 2000
 
@@ -38,8 +39,8 @@ def retrieval_finding(lines: Sequence[RetrievalLine]) -> str:
     worst = max(planted, key=lambda line: (line.share.mean or 0, -line.m))
     return (
         f"With {worst.m} planted document{'s' * (worst.m != 1)} ({one_line(worst.attack, 40)}, "
-        f"{one_line(worst.retriever, 60)}), an attacker owns {worst.rho.mean:.1f} of {worst.groups:.1f} votes on "
-        f"average where one vote is a {one_line(worst.rule, 40)}."
+        f"{one_line(worst.retriever, 60)}), an attacker owns {decimals(worst.rho.mean or 0, 1)} of "
+        f"{decimals(worst.groups or 0, 1)} votes on average where one vote is a {one_line(worst.rule, 40)}."
     )
 
 
@@ -76,7 +77,7 @@ def _setups(lines: Sequence[RetrievalLine]) -> list[str]:
 def _row(line: RetrievalLine, lines: Sequence[RetrievalLine]) -> Element:
     names = [one_line(text, 60) for text in (line.dataset, line.retriever, str(line.top_k), line.attack, line.rule)]
     numbers = [str(line.m), _mean(line.rho, 1), f"{line.middle:g}", f"{line.high:g}", str(line.worst)]
-    numbers += [f"{line.groups:.1f}", _mean(line.share, 100), _mean(line.half, 100)]
+    numbers += [decimals(line.groups or 0, 1), _mean(line.share, 100), _mean(line.half, 100)]
     numbers += [_mean(line.cacc.get(setup), 100) for setup in _setups(lines)]
     return h("tr", *(h("td", name) for name in names), *(h("td", number, cls="number") for number in numbers))
 
@@ -84,7 +85,7 @@ def _row(line: RetrievalLine, lines: Sequence[RetrievalLine]) -> Element:
 def _mean(interval: Interval | None, scale: int) -> str:
     if interval is None or interval.mean is None:
         return "–"
-    mean = f"{interval.mean:.2f}" if scale == 1 else f"{interval.mean:.0%}"
+    mean = decimals(interval.mean, 2) if scale == 1 else f"{decimals(interval.mean, 0, 100)}%"
     if interval.low is None or interval.high is None:
         return mean
     digits = 1 if scale == 1 else 0

@@ -12,6 +12,7 @@ from robustrag_integrations.evaluation.retrieval.summary import RetrievalLine
 from robustrag_integrations.evaluation.score.intervals import EMPTY
 from robustrag_integrations.evaluation.show.lines import interval_cells, plain_cell, with_ends
 from robustrag_integrations.evaluation.show.tables import fitted_table
+from robustrag_integrations.rounding import decimals
 
 _Column = tuple[str, Callable[[RetrievalLine], str]]
 _PLACES: tuple[_Column, ...] = (
@@ -46,8 +47,8 @@ def retrieval_table(lines: Sequence[RetrievalLine], width: int | None = None) ->
         ("median", lambda line: f"{line.middle:g}"),
         ("90%", lambda line: f"{line.high:g}"),
         ("worst", lambda line: str(line.worst)),
-        ("k'", lambda line: "-" if line.displaced is None else f"{line.displaced:.1f}"),
-        ("votes", lambda line: f"{line.groups:.1f}"),
+        ("k'", lambda line: "-" if line.displaced is None else decimals(line.displaced, 1)),
+        ("votes", lambda line: decimals(line.groups or 0, 1)),
         ("% owned", lambda line: with_ends(line.share, 100)),
         ("% half", lambda line: with_ends(line.half, 100)),
         *((f"cacc {setup}", _cacc(setup)) for setup in setups),
@@ -77,7 +78,7 @@ def _ends(line: RetrievalLine) -> str:
     rho = line.rho
     if rho.mean is None or rho.low is None or rho.high is None:
         return "-"
-    return f"{rho.mean:.2f} [{rho.low:.1f}, {rho.high:.1f}]"
+    return f"{decimals(rho.mean, 2)} [{decimals(rho.low, 1)}, {decimals(rho.high, 1)}]"
 
 
 def _cells(line: RetrievalLine, setups: Sequence[str]) -> dict[str, Any]:

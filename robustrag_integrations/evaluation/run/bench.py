@@ -18,9 +18,8 @@ from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.run.cache import METER, CallCache, Meter, MeteredModel, metered, past_the_cache
 from robustrag_integrations.evaluation.run.config import NO_RAG, TASK_OF, CertifySpec, ConfigError
 from robustrag_integrations.evaluation.run.no_retrieval import NoRetrieval
-from robustrag_integrations.evaluation.run.planning import Job, Setup
-from robustrag_integrations.evaluation.score.rows import blank_row
-from robustrag_integrations.evaluation.score.scoring import METRIC_OF_TASK, metric_for, score_answer
+from robustrag_integrations.evaluation.run.planning import Job, Setup, row_of_job
+from robustrag_integrations.evaluation.score.scoring import metric_for, score_answer
 from robustrag_integrations.metrics import LLMJudge, Metric, contains_answer
 from robustrag_integrations.models.named import NamedModel
 from robustrag_integrations.prompts import prompts_for
@@ -85,7 +84,7 @@ class Bench:
         return asyncio.run(self._row(job))
 
     async def _row(self, job: Job) -> dict[str, Any]:
-        row = _blank(job)
+        row = row_of_job(job)
         try:
             await self._fill(job, row)
         except Exception as error:
@@ -245,20 +244,3 @@ async def _certificates(
             seed=spec.seed,
         )
     return [certificate.to_dict() for certificate in found]
-
-
-def _blank(job: Job) -> dict[str, Any]:
-    setup = job.setup
-    return blank_row(
-        job.question,
-        job.attack,
-        key=job.key,
-        dataset=job.dataset,
-        task=job.task,
-        top_k=setup.top_k,
-        model=setup.model.name,
-        defense=setup.defense,
-        settings=dict(setup.settings),
-        setup=setup.label,
-        metric=job.metric or METRIC_OF_TASK[job.task],
-    )

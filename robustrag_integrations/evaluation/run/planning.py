@@ -27,7 +27,7 @@ from robustrag_integrations.evaluation.run.config import (
     no_task,
 )
 from robustrag_integrations.evaluation.run.journal import canonical
-from robustrag_integrations.evaluation.score.rows import ROW_SCHEMA
+from robustrag_integrations.evaluation.score.rows import ROW_SCHEMA, blank_row
 from robustrag_integrations.evaluation.score.scoring import METRIC_OF_TASK
 from robustrag_integrations.metrics import metric_of
 from robustrag_integrations.models.named import NamedModel
@@ -298,6 +298,24 @@ class _Planner:
             listed = [(p.text, p.source) for p in shown.passages]
             self._shown[known] = (shown, hashlib.sha256(canonical([rest, listed]).encode()).hexdigest())
         return self._shown[known]
+
+
+def row_of_job(job: Job) -> dict[str, Any]:
+    """The row of a job with what is known before anything is asked."""
+    setup = job.setup
+    return blank_row(
+        job.question,
+        job.attack,
+        key=job.key,
+        dataset=job.dataset,
+        task=job.task,
+        top_k=setup.top_k,
+        model=setup.model.name,
+        defense=setup.defense,
+        settings=dict(setup.settings),
+        setup=setup.label,
+        metric=job.metric or METRIC_OF_TASK[job.task],
+    )
 
 
 def _certify(spec: CertifySpec | None, top_k: int | None) -> CertifySpec | None:

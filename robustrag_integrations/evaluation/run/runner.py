@@ -12,8 +12,9 @@ from typing import Any, Protocol
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.run.config import EvalConfig
 from robustrag_integrations.evaluation.run.engines.local import LocalEngine
-from robustrag_integrations.evaluation.run.journal import Journal, JournalError
-from robustrag_integrations.evaluation.run.planning import Job, RunPlan, make_plan
+from robustrag_integrations.evaluation.run.journal import Journal, JournalError, canonical
+from robustrag_integrations.evaluation.run.planning import Job, RunPlan, make_plan, row_of_job
+from robustrag_integrations.evaluation.score.planned import planned_rows
 from robustrag_integrations.evaluation.score.rows import (
     HEADER_SCHEMA,
     ROW_SCHEMA,
@@ -110,14 +111,15 @@ def run_plan(
         todo = [job for job in plan.jobs if known.get(job.key, _NO_ROW)["error"] is not None]
         if watcher is not None:
             watcher.start(len(plan.jobs), len(plan.jobs) - len(todo), plan.notes)
-        if journal is not None and not journal.rows:
-            journal.append(_header(config))
+        header = _header(config, plan)
+        if journal is not None and not _begins_with(journal, header, going_on=bool(todo)):
+            journal.append(header)  # of two headers the last one counts: a report then knows what is missing
         made = _Made(journal, known, watcher)
         if todo:
             engine.run(todo, made.add)
         rows = _in_order(plan, known)
         if journal is not None:
-            wanted = [_header(config), *rows, *_foreign(plan, known)]
+            wanted = [header, *rows, *_foreign(plan, known)]
             if made.count or wanted != list(journal.rows):
                 journal.replace(wanted)
     return Finished(tuple(rows), made.count, sum(row["error"] is not None for row in rows))
@@ -156,6 +158,12 @@ class _Made:
             )
 
 
+def _begins_with(journal: Journal, header: Row, *, going_on: bool) -> bool:
+    """Whether a journal's rows are under this header already, or nothing more will come."""
+    last = next((row for row in reversed(journal.rows) if row.get("schema") == HEADER_SCHEMA), None)
+    return last is not None and (not going_on or canonical(last) == canonical(header))
+
+
 def known_rows(journal: Journal | None) -> dict[str, Row]:
     """The rows of a journal by key; the last one counts, but an error never takes the place of an answer.
 
@@ -169,12 +177,12 @@ def known_rows(journal: Journal | None) -> dict[str, Row]:
             f"{str(journal.path)!r} does not begin like a run of robustrag eval; it is left as it is, give another file"
         )
     for number, row in enumerate(journal.rows[1:], 2):
-        if problem := _problem(row):
+        if row.get("schema") != HEADER_SCHEMA and (problem := _problem(row)):
             raise JournalError(
                 f"{journal.path}, line {number} is not an evaluation row ({problem}); give another file, or delete "
                 "that line to make the row again"
             )
-    return {row["key"]: dict(row) for row in latest_rows(journal.rows[1:])}
+    return {row["key"]: dict(row) for row in latest_rows(r for r in journal.rows if r.get("schema") != HEADER_SCHEMA)}
 
 
 def _problem(row: Row) -> str | None:
@@ -194,8 +202,8 @@ def _foreign(plan: RunPlan, known: Mapping[str, Row]) -> Iterable[Row]:
     return (row for key, row in known.items() if key not in mine)
 
 
-def _header(config: EvalConfig) -> dict[str, Any]:
-    return header_row(config.given, _versions())
+def _header(config: EvalConfig, plan: RunPlan) -> dict[str, Any]:
+    return header_row(config.given, _versions(), planned_rows(map(row_of_job, plan.jobs)))
 
 
 def _versions() -> dict[str, str]:

@@ -3,14 +3,15 @@
 A percentile bootstrap: resample the questions with replacement, take the mean of each resample, and cut off the same
 share at both ends. It cannot see what a sample does not show: when all values are the same, every resample is too, and
 the interval would shrink to a point however small the sample. There a bound takes its place that holds for any
-distribution within known limits.
+distribution within known limits: for a rate of 0/n or n/n the exact interval of Clopper and Pearson. Each interval says
+which of these it is.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -33,16 +34,19 @@ class Interval:
         low: the lower end; None where there is none.
         high: the upper end.
         n: how many values.
+        method: what made the ends: `bootstrap`, `exact` (Clopper-Pearson), `bound` (of equal values inside them);
+            empty where there are none.
     """
 
     mean: float | None
     low: float | None
     high: float | None
     n: int
+    method: str = field(default="", compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         """The interval in JSON's types."""
-        return {"mean": self.mean, "low": self.low, "high": self.high, "n": self.n}
+        return {"mean": self.mean, "low": self.low, "high": self.high, "n": self.n, "method": self.method}
 
 
 EMPTY = Interval(None, None, None, 0)
@@ -66,9 +70,9 @@ def bootstrap_mean(
         seed: of the resampling; the same values in the same order give the same interval.
 
     Returns:
-        For an empty sample `EMPTY`. For n equal values v within limits: with confidence `level`, a value other than v
-        has a probability of at most 1 - (1 - level)^(1/n), and the mean lies accordingly between the limits (for a rate
-        of 0 or 1 about 3/n, the "rule of three"). Without limits there is no interval for equal values.
+        For an empty sample `EMPTY`. For n equal values v within limits: a value other than v has a probability of at
+        most 1 - ((1 - level)/2)^(1/n), and the mean lies accordingly between the limits; for a rate of 0 or 1 this is
+        the exact two-sided interval (Clopper-Pearson). Without limits there is no interval for equal values.
 
     Raises:
         ValueError: a value is not finite or outside its limits, or an invalid argument.
@@ -82,7 +86,7 @@ def bootstrap_mean(
 
     means = _resampled(np.asarray([values], dtype=float), resamples, seed)[0]
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(math.fsum(values) / len(values), float(low), float(high), len(values))
+    return Interval(math.fsum(values) / len(values), float(low), float(high), len(values), "bootstrap")
 
 
 def bootstrap_ratio(
@@ -115,7 +119,7 @@ def bootstrap_ratio(
     above, under = _resampled(np.asarray(pairs, dtype=float).T, resamples, seed)
     kept = under > 0  # a resample of nothing but zeros has no ratio
     low, high = np.quantile(above[kept] / under[kept], [(1 - level) / 2, (1 + level) / 2])
-    return Interval(ratio, float(low), float(high), len(pairs))
+    return Interval(ratio, float(low), float(high), len(pairs), "bootstrap")
 
 
 def clopper_pearson(successes: int, count: int, *, level: float = LEVEL) -> Interval:
@@ -136,7 +140,7 @@ def clopper_pearson(successes: int, count: int, *, level: float = LEVEL) -> Inte
     rest = (1 - level) / 2
     low = 0.0 if successes == 0 else _where(lambda p: _tail(successes, count, p) >= rest)
     high = 1.0 if successes == count else 1 - _where(lambda p: _tail(count - successes, count, p) >= rest)
-    return Interval(successes / count, low, high, count)
+    return Interval(successes / count, low, high, count, "exact")
 
 
 def _tail(successes: int, count: int, share: float) -> float:
@@ -173,9 +177,10 @@ def _check(values: Sequence[float], limits: tuple[float, float] | None, level: f
 def _of_equals(value: float, count: int, limits: tuple[float, float] | None, level: float) -> Interval:
     if limits is None:
         return Interval(value, None, None, count)
-    rest = 1 - (1 - level) ** (1 / count)
+    rest = 1 - ((1 - level) / 2) ** (1 / count)
     least, most = limits
-    return Interval(value, value + rest * (least - value), value + rest * (most - value), count)
+    method = "exact" if value in limits else "bound"
+    return Interval(value, value + rest * (least - value), value + rest * (most - value), count, method)
 
 
 def _resampled(samples: Any, resamples: int, seed: int) -> Any:

@@ -6,7 +6,7 @@ by `blank_row` and filled in by the runner, checked by `misfit_in_row`, and read
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -51,9 +51,11 @@ class AttackSpec:
         return f"{where} ({', '.join(extras)})" if extras else where
 
 
-def header_row(config: Mapping[str, Any], versions: Mapping[str, str]) -> dict[str, Any]:
-    """The first line of a run's file: what was run, and with which versions."""
-    return {"schema": HEADER_SCHEMA, "config": dict(config), "versions": dict(versions)}
+def header_row(
+    config: Mapping[str, Any], versions: Mapping[str, str], planned: Sequence[Mapping[str, Any]] = ()
+) -> dict[str, Any]:
+    """The first line of a run's file: what is run, with which versions, and how many rows that makes."""
+    return {"schema": HEADER_SCHEMA, "config": dict(config), "versions": dict(versions), "planned": list(planned)}
 
 
 def blank_row(

@@ -46,7 +46,7 @@ def all_figures(lines: Sequence[Line], seed: int | None = None) -> tuple[Figure,
         _radii(lines),
         _runtime(lines),
     )
-    about = _measured(lines, seed)
+    about = _measured(lines, seed) if lines else ""
     labels = setup_labels(lines)
     of = {labels[line.setup, line.top_k]: line.defense for line in lines}
     return tuple(replace(_coloured(figure, of), about=about) for figure in candidates if figure is not None)
@@ -62,7 +62,7 @@ def setup_labels(lines: Iterable[Line]) -> dict[tuple[str, int | None], str]:
 def _coloured(figure: Figure, of: Mapping[str, str]) -> Figure:
     """The figure with the defence that each curve is of; labels that are not a setup's begin with it."""
     panels = (
-        replace(panel, series=tuple(replace(s, of=of.get(s.label, s.label.split()[0])) for s in panel.series))
+        replace(panel, series=tuple(replace(s, of=of.get(s.label, s.label.partition(" ")[0])) for s in panel.series))
         for panel in figure.panels
     )
     return replace(figure, panels=tuple(panels))

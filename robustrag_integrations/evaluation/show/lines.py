@@ -15,12 +15,15 @@ from robustrag_integrations.evaluation.score.scoring import METRIC_OF_TASK
 from robustrag_integrations.evaluation.score.summary import CertifiedScore, Line
 from robustrag_integrations.evaluation.score.warned import together
 from robustrag_integrations.evaluation.show.tables import fitted_table
+from robustrag_integrations.rounding import decimals
 
 EXPECTED_IN_WORDS = (
     "ecacc k': expected certified accuracy, the share that is right with a radius of at least k' (95% "
     "Clopper-Pearson). While any k' groups of each retrieval are replaced, at least this share of questions like these "
     "is right, also if the model samples. It is no certificate of any single answer."
 )
+
+INTERVALS_IN_WORDS = "[low, high]: 95%, bootstrap; exact for 0/n and n/n"
 
 _Found = TypeVar("_Found")
 
@@ -49,7 +52,7 @@ def lines_table(lines: Sequence[Line], width: int | None = None) -> str:
     used = [i for i in range(len(columns)) if any(row[i] != "-" for row in cells)]
     header, rows = [columns[i][0] for i in used], [[row[i] for i in used] for row in cells]
     shown = fitted_table(header, rows, keys=header.index("n"), width=width, limit=44)
-    notes = [*_notes(lines), *(printable(note, 300) for line in lines for note in _remarks(line))]
+    notes = [INTERVALS_IN_WORDS, *_notes(lines), *(printable(note, 300) for line in lines for note in _remarks(line))]
     if any(line.certified for line in lines):
         notes.insert(0, "certified: against k' corrupted passages among the retrieved")
     return "\n".join([*shared, shown, *([""] if notes else []), *notes])
@@ -210,21 +213,21 @@ def with_ends(interval: Interval, scale: int) -> str:
     """A mean with its interval, times a scale; "-" where there is none."""
     if interval.mean is None:
         return "-"
-    mean = f"{interval.mean * scale:.1f}"
+    mean = decimals(interval.mean, 1, scale)
     if interval.low is None or interval.high is None:
         return mean
-    return f"{mean} [{interval.low * scale:.0f}, {interval.high * scale:.0f}]"
+    return f"{mean} [{decimals(interval.low, 0, scale)}, {decimals(interval.high, 0, scale)}]"
 
 
 def _number(value: float | None, digits: int) -> str:
-    return "-" if value is None else f"{value:.{digits}f}"
+    return "-" if value is None else decimals(value, digits)
 
 
 def _radius(line: Line) -> str:
     if line.radius.mean is None or set(line.radii) == {0}:
         return "-" if line.radius.mean is None else "0"
     spread = " ".join(f"{radius}:{count}" for radius, count in line.radii.items())
-    return f"{line.radius.mean:.2f} ({spread})"
+    return f"{decimals(line.radius.mean, 2)} ({spread})"
 
 
 def _money(value: float | None) -> str:
@@ -306,6 +309,7 @@ def interval_cells(name: str, interval: Interval) -> dict[str, Any]:
         f"{name} low": _blank(interval.low),
         f"{name} high": _blank(interval.high),
         f"{name} n": interval.n,
+        f"{name} interval": interval.method,
     }
 
 

@@ -7,14 +7,13 @@ defence is not for that task.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from robustrag_integrations.display import printable
 from robustrag_integrations.evaluation.score.intervals import Interval
 from robustrag_integrations.evaluation.score.summary import CertifiedScore, Line
-from robustrag_integrations.evaluation.show.tables import fitted_table
+from robustrag_integrations.evaluation.show.tables import Table, text_table
 from robustrag_integrations.prompts import check_exemplars
+from robustrag_integrations.rounding import decimals
 
 _NONE = "--"
 _TASKS = {"mc": "multiple choice", "qa": "short answers", "long": "long answers"}
@@ -33,23 +32,19 @@ def layout_table(layout: str, lines: Sequence[Line], width: int | None = None) -
     Raises:
         KeyError: there is no such layout.
     """
-    return "\n\n".join(
-        f"{printable(part.title, 200)}\n\n{fitted_table(part.header, part.rows, keys=part.keys, width=width)}"
-        for part in _LAYOUTS[layout](lines)
-    )
+    return "\n\n".join(text_table(part, width) for part in layout_tables(layout, lines))
 
 
-@dataclass(frozen=True)
-class _Part:
-    """A table of a layout; its first `keys` columns say what a row is about."""
+def layout_tables(layout: str, lines: Sequence[Line]) -> list[Table]:
+    """The tables of a layout.
 
-    title: str
-    header: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    keys: int
+    Raises:
+        KeyError: there is no such layout.
+    """
+    return LAYOUTS[layout](lines)
 
 
-def _table1(lines: Sequence[Line]) -> list[_Part]:
+def _table1(lines: Sequence[Line]) -> list[Table]:
     """Benign and certified accuracy against k' = 1: a row per model and defence, a pair of columns per data set."""
     clean = [line for line in lines if line.clean]
     columns = _datasets(clean)
@@ -66,7 +61,7 @@ def _table1(lines: Sequence[Line]) -> list[_Part]:
     return _titled("Accuracy without an attack, and certified against k' = 1", header, clean, columns, cells)
 
 
-def _table2(lines: Sequence[Line]) -> list[_Part]:
+def _table2(lines: Sequence[Line]) -> list[Table]:
     """Robust accuracy and attack success: a row per model and defence, a column per data set and attack."""
     attacked = [line for line in lines if not line.clean]
     attacks = list(dict.fromkeys(_family(line) for line in attacked))
@@ -83,7 +78,7 @@ def _table2(lines: Sequence[Line]) -> list[_Part]:
     return _titled("Accuracy and attack success under attack", header, attacked, columns, cells)
 
 
-def _runtime(lines: Sequence[Line]) -> list[_Part]:
+def _runtime(lines: Sequence[Line]) -> list[Table]:
     """Seconds per question and the ratio to vanilla RAG: a row per defence, a pair of columns per data and examples."""
     clean = [line for line in lines if line.clean]
     columns = sorted({(_place_of(line.task), line.dataset, line.task, _shots(line)) for line in clean})
@@ -97,14 +92,14 @@ def _runtime(lines: Sequence[Line]) -> list[_Part]:
             mine = [line for line in clean if (line.model, _without(line.setup, "exemplars")) == (model, name)]
             row += _timed([line for line in mine if [line.dataset, line.task, _shots(line)] == about])
         rows.append(row)
-    return [_Part("Time per question, and its ratio to vanilla RAG", header, rows, keys=2)]
+    return [Table("Time per question, and its ratio to vanilla RAG", header, rows, keys=2)]
 
 
 def _timed(found: Sequence[Line]) -> list[str]:
     if not found or found[0].seconds is None:
         return ["", ""]
     ratio = found[0].latency_ratio.mean
-    return [f"{found[0].seconds:.3f}", _NONE if ratio is None else f"{ratio:.2f}x"]
+    return [decimals(found[0].seconds, 3), _NONE if ratio is None else f"{decimals(ratio, 2)}x"]
 
 
 def _shots(line: Line) -> int:
@@ -112,15 +107,15 @@ def _shots(line: Line) -> int:
     return check_exemplars(line.settings.get("exemplars", 0))
 
 
-def _by_group_size(lines: Sequence[Line]) -> list[_Part]:
+def _by_group_size(lines: Sequence[Line]) -> list[Table]:
     return _sweep("Effect of the group size", "group size", lines, lambda line: line.settings.get("group_size"))
 
 
-def _by_top_k(lines: Sequence[Line]) -> list[_Part]:
+def _by_top_k(lines: Sequence[Line]) -> list[Table]:
     return _sweep("Effect of the number of passages k", "k", lines, lambda line: line.top_k)
 
 
-def _by_corruption(lines: Sequence[Line]) -> list[_Part]:
+def _by_corruption(lines: Sequence[Line]) -> list[Table]:
     """Certified accuracy by k', a column per setup; k' = 0 is the accuracy without an attack."""
     parts = []
     for dataset, task in _datasets(lines):
@@ -130,11 +125,11 @@ def _by_corruption(lines: Sequence[Line]) -> list[_Part]:
         rows += [(str(k), *(_score(line, line.certified_against("injection", k)) for line in mine)) for k in sizes if k]
         names = [_named(line, mine) for line in mine]
         title = f"Certified accuracy by corruption size k': {_about(dataset, task)}"
-        parts.append(_Part(title, ["k'", *names], rows, keys=1))
+        parts.append(Table(title, ["k'", *names], rows, keys=1))
     return parts
 
 
-def _sweep(title: str, axis: str, lines: Sequence[Line], value: Callable[[Line], Any]) -> list[_Part]:
+def _sweep(title: str, axis: str, lines: Sequence[Line], value: Callable[[Line], Any]) -> list[Table]:
     """Benign and certified (k' = 1) accuracy by one setting, a pair of columns per defence."""
     parts = []
     for dataset, task in _datasets(lines):
@@ -153,11 +148,11 @@ def _sweep(title: str, axis: str, lines: Sequence[Line], value: Callable[[Line],
                 at = [line for line in mine if (line.model, _defense_name(line)) == kind and value(line) in (x, None)]
                 cells += [_benign(at[0]), _score(at[0], at[0].certified_against("injection", 1))] if at else ["", ""]
             rows.append(cells)
-        parts.append(_Part(f"{title}: {_about(dataset, task)}", header, rows, keys=1))
+        parts.append(Table(f"{title}: {_about(dataset, task)}", header, rows, keys=1))
     return parts
 
 
-_LAYOUTS: dict[str, Callable[[Sequence[Line]], list[_Part]]] = {
+LAYOUTS: dict[str, Callable[[Sequence[Line]], list[Table]]] = {
     "paper-table1": _table1,
     "paper-table2": _table2,
     "group-size": _by_group_size,
@@ -175,7 +170,7 @@ def _titled(
     lines: Sequence[Line],
     columns: Sequence[tuple[str, str]],
     cells: Callable[[Sequence[Line]], list[str]],
-) -> list[_Part]:
+) -> list[Table]:
     rows = []
     for model, setup in dict.fromkeys((line.model, line.setup) for line in lines):
         row = [model, setup]
@@ -183,7 +178,7 @@ def _titled(
             mine = (model, setup, dataset, task)
             row += cells([line for line in lines if (line.model, line.setup, line.dataset, line.task) == mine])
         rows.append(row)
-    return [_Part(title, header, rows, keys=2)]
+    return [Table(title, header, rows, keys=2)]
 
 
 def _datasets(lines: Iterable[Line]) -> list[tuple[str, str]]:
@@ -235,8 +230,8 @@ def _under(line: Line) -> str:
 def _number(line: Line, interval: Interval) -> str:
     if interval.mean is None:
         return _NONE
-    return f"{interval.mean:.1f}" if line.task == "long" else _percent(interval)
+    return decimals(interval.mean, 1) if line.task == "long" else _percent(interval)
 
 
 def _percent(interval: Interval) -> str:
-    return _NONE if interval.mean is None else f"{100 * interval.mean:.1f}"
+    return _NONE if interval.mean is None else decimals(interval.mean, 1, 100)

@@ -3,12 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from robustrag_integrations.display import printable, table
 
 _LONGEST_CELL = 48
 _BETWEEN = 2  # columns
 _NOTHING = frozenset({"", "-", "--"})
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table to be shown as text, Markdown, LaTeX or HTML.
+
+    Attributes:
+        title: what it shows; may be empty.
+        header: the columns' names.
+        rows: as many cells each; what data says is in them as it is, and made harmless where it is shown.
+        keys: how many columns say what a row is about.
+        notes: remarks below it.
+    """
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    keys: int = 1
+    notes: Sequence[str] = ()
+
+
+def text_table(shown: Table, width: int | None = None) -> str:
+    """The table for a terminal of this width; None for any."""
+    parts = [printable(shown.title, 200)] if shown.title else []
+    parts.append(fitted_table(shown.header, shown.rows, keys=shown.keys, width=width))
+    return "\n\n".join(parts + (["\n".join(printable(note, 500) for note in shown.notes)] if shown.notes else []))
 
 
 def fitted_table(

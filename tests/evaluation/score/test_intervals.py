@@ -16,6 +16,7 @@ from robustrag_integrations.evaluation.score.intervals import (
     Interval,
     bootstrap_mean,
     bootstrap_ratio,
+    clopper_pearson,
 )
 
 
@@ -59,17 +60,32 @@ def test_most_intervals_hold_the_true_rate() -> None:
     assert held >= 174  # 95% of 200 are 190; a percentile bootstrap of 50 covers a little less
 
 
-@pytest.mark.parametrize(("value", "ends"), [(1.0, (0.741, 1.0)), (0.0, (0.0, 0.259)), (0.5, (0.370, 0.630))])
+@pytest.mark.parametrize(("value", "ends"), [(1.0, (0.692, 1.0)), (0.0, (0.0, 0.308)), (0.5, (0.346, 0.654))])
 def test_equal_values_do_not_pass_for_certainty(value: float, ends: tuple[float, float]) -> None:
     found = bootstrap_mean([value] * 10, limits=RATE)
     assert (found.low, found.high) == pytest.approx(ends, abs=0.001)
     assert found.mean == value
 
 
+@pytest.mark.parametrize("n", [1, 2, 10, 500])
+def test_none_or_all_of_n_have_the_exact_interval(n: int) -> None:
+    for successes in (0, n):
+        found, exact = bootstrap_mean([successes / n] * n, limits=RATE), clopper_pearson(successes, n)
+        assert (found.low, found.high) == pytest.approx((exact.low, exact.high), abs=1e-9)
+
+
+def test_every_interval_says_which_it_is() -> None:
+    assert bootstrap_mean([0.0, 1.0], limits=RATE).method == "bootstrap"
+    assert bootstrap_mean([0.0, 0.0], limits=RATE).method == "exact"
+    assert bootstrap_mean([50.0, 50.0], limits=SCORE).method == "bound"
+    assert bootstrap_mean([3.0, 3.0]).method == EMPTY.method == ""
+    assert clopper_pearson(1, 3).to_dict()["method"] == "exact"
+
+
 def test_more_equal_values_are_better_evidence() -> None:
     lows = [bootstrap_mean([1.0] * n, limits=RATE).low for n in (1, 10, 100)]
-    assert lows == pytest.approx([0.05, 0.741, 0.970], abs=0.001)
-    assert bootstrap_mean([100.0] * 10, limits=SCORE).low == pytest.approx(74.1, abs=0.1)
+    assert lows == pytest.approx([0.025, 0.692, 0.964], abs=0.001)
+    assert bootstrap_mean([100.0] * 10, limits=SCORE).low == pytest.approx(69.2, abs=0.1)
 
 
 def test_equal_values_without_limits_have_no_interval() -> None:

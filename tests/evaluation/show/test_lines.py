@@ -43,7 +43,7 @@ def test_the_table_shows_rates_in_percent_with_their_intervals() -> None:
     ]
     clean, attacked = [line for line in shown.splitlines() if line.startswith("keyword")]
     assert "50.0 [20, 80]" in clean
-    assert "100.0 [74, 100]" in attacked
+    assert "100.0 [69, 100]" in attacked
     assert "2.00 (2:10)" in clean
 
 
@@ -97,7 +97,7 @@ def test_csv_has_one_row_per_line_and_a_column_per_certified_attacker() -> None:
         "1.0",
         "4",
     )
-    assert float(first["bacc low"]) == pytest.approx(0.473, abs=0.001)
+    assert float(first["bacc low"]) == pytest.approx(0.398, abs=0.001)
     assert (first["racc"], first["racc n"]) == ("", "0")
     assert (first["certified injection 1"], first["certified injection 2"]) == ("1.0", "0.0")
     assert first["certified injection 2 undecided"] == "0"

@@ -13,6 +13,7 @@ from robustrag_integrations.drawing.elements import Child, Element, h
 from robustrag_integrations.drawing.text import one_line, visible
 from robustrag_integrations.evaluation.score.expected import expected_of_question
 from robustrag_integrations.evaluation.show.report.outcomes import WORDS, attack_label, outcome
+from robustrag_integrations.rounding import decimals
 
 COLUMNS = ("Outcome", "Question and answer", "Setup", "Attack", "Groups", "Radius", "τ")
 _STRIP = 40  # groups drawn in a line
@@ -60,7 +61,10 @@ def _runs(row: Mapping[str, Any]) -> Iterator[Element]:
     said = ", ".join(f"{one_line(text, 80)} ({count})" for text, count in texts.most_common(5))
     yield h("p", f"Answers: {said}{' …' if len(texts) > 5 else ''}")
     for one in found:
-        size, ends = one.corruption_size, f"{one.share.low or 0:.0%} to {one.share.high or 0:.0%}"
+        size, ends = (
+            one.corruption_size,
+            f"{decimals(one.share.low or 0, 0, 100)}% to {decimals(one.share.high or 0, 0, 100)}%",
+        )
         replaced = "any one group is" if size == 1 else f"any {size} groups are"
         yield h(
             "p",

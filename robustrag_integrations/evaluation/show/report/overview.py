@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +12,16 @@ from robustrag_integrations.drawing.charts import chart
 from robustrag_integrations.drawing.elements import Child, Element, h
 from robustrag_integrations.drawing.text import one_line
 from robustrag_integrations.evaluation.score.intervals import Interval
+from robustrag_integrations.evaluation.score.planned import Missing, missing_rows
 from robustrag_integrations.evaluation.score.rows import attack_of_row
 from robustrag_integrations.evaluation.score.run_file import Run
 from robustrag_integrations.evaluation.score.summary import CertifiedScore, Line, summarise
 from robustrag_integrations.evaluation.show.figures import setup_labels, setup_styles
-from robustrag_integrations.evaluation.show.lines import EXPECTED_IN_WORDS
+from robustrag_integrations.evaluation.show.lines import EXPECTED_IN_WORDS, INTERVALS_IN_WORDS, warnings_in_sum
 from robustrag_integrations.evaluation.show.parts import drawable_figures
 from robustrag_integrations.evaluation.show.report.outcomes import WORDS, outcome, spec_label
+from robustrag_integrations.evaluation.show.tables import Table
+from robustrag_integrations.rounding import decimals
 from robustrag_integrations.usage import Prices
 
 _CERTIFIED = (
@@ -26,6 +29,10 @@ _CERTIFIED = (
     "robustrag eval --retrieve measures."
 )
 _IN_HEADLINE = 4  # setups named one by one
+_MODELS_IN_HEADLINE = 3
+_ALWAYS, _MOSTLY = 0.995, 0.3  # shares of abstentions that a headline says
+_IN_LIST = 12  # setups of which rows are missing
+_LONGEST_TABLE = 500
 _IN_HEADING = 6  # data sets and models named there
 _ORDER = ("correct", "both", "hijacked", "wrong", "abstained", "unscored")  # of a bar's parts
 
@@ -91,12 +98,50 @@ def heading(run: Run, findings: RunOverview, besides: str = "") -> list[Element]
     ]
     if said := [line for line in lines if line.repeats]:
         pairs.append(("Repeats itself", one_line("; ".join(dict.fromkeys(line.repeats for line in said)), 400)))
+    missing = missing_rows(run.header, rows)
+    if missing:
+        pairs.append(("Missing", _what_is_missing(missing)))
+    if spent := _spent(lines):
+        pairs.append(("Spent", spent))
     if failed:
         pairs.append(("Failed", f"{_many(failed, 'row')}, in no rate"))
     if left := len(run.bad) + run.torn:
         pairs.append(("Left out", f"{_many(left, 'line')} that cannot be read; see the end of this page"))
-    title = _finding(lines) if lines or not besides else besides
-    return [h("p", one_line(run.name, 100), cls="file"), h("h1", title), facts(pairs)]
+    title = finding(lines) if lines or not besides else besides
+    if missing:
+        title = f"Not finished, {sum(m.rows for m in missing):,} rows are missing. {title}"
+    warned = [h("li", one_line(text, 300)) for text in warnings_in_sum(lines)]
+    return [
+        h("p", one_line(run.name, 100), cls="file"),
+        h("h1", title),
+        facts(pairs),
+        *([h("ul", *warned, cls="warnings")] if warned else []),
+    ]
+
+
+def _what_is_missing(missing: Sequence[Missing]) -> str:
+    """What an interrupted run has not made."""
+    parts = [
+        f"{m.rows:,} of {m.planned:,} of {m.setup}, {spec_label(m.attack)}, {m.dataset} ({m.task}), {m.model}"
+        for m in missing[:_IN_LIST]
+    ]
+    more = [f"and of {len(missing) - _IN_LIST} more"] if len(missing) > _IN_LIST else []
+    said = "; ".join(one_line(part, 200) for part in [*parts, *more])
+    return f"{said}. The run was stopped, or is not done; the same command goes on with it."
+
+
+def _spent(lines: Sequence[Line]) -> str:
+    """Tokens and money of all answers that told them."""
+    told = [line for line in lines if line.told and None not in (line.prompt_tokens, line.completion_tokens)]
+    if not told:
+        return ""
+    read = sum((a.prompt_tokens or 0) * a.told for a in told)
+    said = sum((a.completion_tokens or 0) * a.told for a in told)
+    parts = [f"{decimals(read)} tokens in, {decimals(said)} out"]
+    if any(a.money is not None for a in told):
+        parts.append(f"{sum((a.money or 0) * a.told for a in told):.4g} in money")
+    answers, knowing = sum(line.n for line in lines), sum(line.told for line in told)
+    return f"{'; '.join(parts)} ({knowing:,} of {answers:,} answers told; certificates are not counted)"
 
 
 def overview(findings: RunOverview, places: Places) -> list[Element]:
@@ -117,7 +162,27 @@ def overview(findings: RunOverview, places: Places) -> list[Element]:
                 parts.append(h("p", _CERTIFIED, cls="note"))
         if attacked:
             parts.append(_scrolling("Under attack", _attack_table(attacked, findings, places)))
+    if parts:
+        parts.append(h("p", INTERVALS_IN_WORDS, cls="note"))
     return parts or [h("p", "This run has no rows yet.")]
+
+
+def besides(found: Iterable[Table]) -> list[Element]:
+    """Tables as they are on the terminal: the paper's own, differences between setups, answers in passages."""
+    return [part for one in found for part in _besides(one)]
+
+
+def _besides(found: Table) -> Iterator[Element]:
+    rows = [
+        h("tr", *(h("th" if i < found.keys else "td", one_line(cell, 80)) for i, cell in enumerate(row)))
+        for row in found.rows[:_LONGEST_TABLE]
+    ]
+    title = one_line(found.title, 200)
+    yield _scrolling(title, _table([one_line(name, 80) for name in found.header], rows))
+    notes = [*found.notes]
+    if len(found.rows) > _LONGEST_TABLE:
+        notes.append(f"{len(found.rows) - _LONGEST_TABLE} more rows are left out.")
+    yield from (h("p", one_line(note, 600), cls="note") for note in notes)
 
 
 def _legend() -> Element:
@@ -137,15 +202,25 @@ def figures(findings: RunOverview, seed: int | None = None) -> list[Element]:
     return [chart(figure, styles) for figure in drawable_figures(findings.lines, seed)]
 
 
-def _finding(lines: Sequence[Line]) -> str:
-    """What the run shows, in a sentence, with all attacks taken together."""
-    asr = _pooled([a for a in lines if not a.clean], lambda line: line.asr)
-    if asr:
-        return f"Under attack, {_compared(asr, 'gave the attacker’s answer to', 'to')}."
-    right = _pooled(lines, lambda line: line.accuracy)
-    if right:
-        return f"Without an attacker, {_compared(right, 'was right about', 'about')}."
-    return "Answers, question by question." if lines else "No answers yet."
+def finding(lines: Sequence[Line]) -> str:
+    """What the run shows, in a sentence per model, with all its attacks and data sets taken together."""
+    models = list(dict.fromkeys(line.model for line in lines))
+    if len(models) > _MODELS_IN_HEADLINE:
+        return f"{len(models)} models, each in tables of its own."
+    said = [_finding_of([line for line in lines if line.model == model]) for model in models]
+    if len(models) > 1:
+        said = [f"With {one_line(m, 40)}: {text[:1].lower()}{text[1:]}" for m, text in zip(models, said, strict=True)]
+    return " ".join(said) or "No answers yet."
+
+
+def _finding_of(lines: Sequence[Line]) -> str:
+    """What one model's lines show."""
+    attacked, clean = [a for a in lines if not a.clean], [a for a in lines if a.clean]
+    if asr := _pooled(attacked, lambda line: line.asr):
+        return f"Under attack, {_compared(asr, attacked, 'gave the attacker’s answer to', 'to')}."
+    if right := _pooled(clean, lambda line: line.accuracy):
+        return f"Without an attacker, {_compared(right, clean, 'was right about', 'about')}."
+    return "Answers, question by question."
 
 
 def _pooled(lines: Sequence[Line], value: Callable[[Line], Interval]) -> dict[str, float]:
@@ -157,20 +232,31 @@ def _pooled(lines: Sequence[Line], value: Callable[[Line], Interval]) -> dict[st
     return {name: sum((i.mean or 0) * i.n for i in all_) / sum(i.n for i in all_) for name, all_ in found.items()}
 
 
-def _compared(rates: Mapping[str, float], verb: str, preposition: str) -> str:
-    (first, rate), *others = ((one_line(name, 40), rate) for name, rate in rates.items())
-    said = f"{first} {verb} {rate:.0%} of the questions"
-    if len(others) >= _IN_HEADLINE:
-        low, high = min(r for _, r in others), max(r for _, r in others)
-        return f"{said}, the other {len(others)} setups {preposition} between {low:.0%} and {high:.0%}"
-    return ", ".join([said, *(f"{name} {preposition} {r:.0%}" for name, r in others)])
+def _compared(rates: Mapping[str, float], lines: Sequence[Line], verb: str, preposition: str) -> str:
+    """The rates of all setups; of one that mostly abstains it is said, since no answer is no defence."""
+    abstained = _pooled(lines, lambda line: line.abstention)
+    silent = [name for name in rates if abstained.get(name, 0) >= _ALWAYS]
+    speaking = {name: rate for name, rate in rates.items() if name not in silent}
+    parts: list[str] = []
+    for name, rate in speaking.items():
+        what = f"{verb} {_share(rate)} of the questions" if not parts else f"{preposition} {_share(rate)}"
+        often = abstained.get(name, 0)
+        parts.append(f"{one_line(name, 40)} {what}{f' (it abstained on {_share(often)})' if often >= _MOSTLY else ''}")
+    if len(parts) > _IN_HEADLINE:
+        low, high = min([*speaking.values()][1:]), max([*speaking.values()][1:])
+        parts[1:] = [f"the other {len(parts) - 1} setups {preposition} between {_share(low)} and {_share(high)}"]
+    if silent:
+        names = ", ".join(one_line(name, 40) for name in silent[:_IN_HEADLINE])
+        more = f" and {len(silent) - _IN_HEADLINE} more" if len(silent) > _IN_HEADLINE else ""
+        parts.append(f"{names}{more} abstained always")
+    return ", ".join(parts)
 
 
-_TOKENS: tuple[tuple[str, Callable[[Line], float | None], str], ...] = (
-    ("Tokens in", lambda line: line.prompt_tokens, ".0f"),
-    ("Cached", lambda line: line.cached_tokens, ".0f"),
-    ("Tokens out", lambda line: line.completion_tokens, ".0f"),
-    ("Cost", lambda line: line.money, ".3g"),
+_TOKENS: tuple[tuple[str, Callable[[Line], str]], ...] = (
+    ("Tokens in", lambda line: _plain(line.prompt_tokens, 0)),
+    ("Cached", lambda line: _plain(line.cached_tokens, 0)),
+    ("Tokens out", lambda line: _plain(line.completion_tokens, 0)),
+    ("Cost", lambda line: "–" if line.money is None else f"{line.money:.3g}"),
 )
 
 
@@ -181,8 +267,8 @@ def _clean_table(lines: Sequence[Line], findings: RunOverview, places: Places) -
     against = sorted({e.corruption_size for line in lines for e in line.expected})
     names += [f"Certified k′={size}{', mod.' if attack == 'modification' else ''}" for attack, size in sizes]
     names += [f"Expected k′={size}" for size in against]
-    tokens = [column for column in _TOKENS if any(column[1](line) is not None for line in lines)]
-    names += ["Abstained", "Radius", "Calls", *(name for name, _, _ in tokens), "Seconds", "× vanilla"]
+    tokens = [column for column in _TOKENS if any(column[1](line) != "–" for line in lines)]
+    names += ["Abstained", "Radius", "Calls", *(name for name, _ in tokens), "Seconds", "× vanilla"]
     rows, labels = [], setup_labels(lines)
     for line in lines:
         cells = [_score(line.judge, 1) if long else _score(line.accuracy)]
@@ -194,11 +280,11 @@ def _clean_table(lines: Sequence[Line], findings: RunOverview, places: Places) -
             cells.append(_score(held.share) if held else h("td", "–", cls="number"))
         cells += [
             _score(line.abstention),
-            h("td", _plain(line.radius.mean, ".2f"), cls="number"),
-            h("td", _plain(line.model_calls, ".1f"), cls="number"),
-            *(h("td", _plain(value(line), form), cls="number") for _, value, form in tokens),
-            h("td", _plain(line.seconds, ".3g"), cls="number"),
-            h("td", _plain(line.latency_ratio.mean, ".2f"), cls="number"),
+            h("td", _plain(line.radius.mean, 2), cls="number"),
+            h("td", _plain(line.model_calls, 1), cls="number"),
+            *(h("td", value(line), cls="number") for _, value in tokens),
+            h("td", "–" if line.seconds is None else f"{line.seconds:.3g}", cls="number"),
+            h("td", _plain(line.latency_ratio.mean, 2), cls="number"),
         ]
         rows.append(
             h(
@@ -230,10 +316,10 @@ def _attack_cell(line: Line | None, findings: RunOverview, places: Places) -> El
     right = line.judge if line.task == "long" else line.accuracy
     scale = 1 if line.task == "long" else 100
     said = [
-        h("span", h("b", _plain(line.asr.mean, ".0%")), " hijacked", _ends(line.asr, 100), cls="rate"),
+        h("span", h("b", _share(line.asr.mean)), " hijacked", _ends(line.asr, 100), cls="rate"),
         h(
             "span",
-            h("b", _plain(right.mean, ".0f" if scale == 1 else ".0%")),
+            h("b", _plain(right.mean, 0) if scale == 1 else _share(right.mean)),
             " right",
             _ends(right, scale),
             cls="rate",
@@ -274,7 +360,7 @@ def _outcome_bar(counts: Counter[str]) -> Element:
 
 
 def _score(interval: Interval, scale: int = 100) -> Element:
-    mean = _plain(interval.mean, ".0%" if scale == 100 else ".1f")
+    mean = _share(interval.mean) if scale == 100 else _plain(interval.mean, 1)
     return h("td", h("b", mean), _ends(interval, scale), cls="number")
 
 
@@ -289,7 +375,10 @@ def _certified(score: CertifiedScore, scale: int) -> Element:
 def _ends(interval: Interval, scale: int) -> Element | None:
     if interval.low is None or interval.high is None:
         return None
-    return h("span", f" {interval.low * scale:.0f}–{interval.high * scale:.0f}", cls="ends", title="95% interval")
+    title = f"95% interval, {interval.method}" if interval.method else "95% interval"
+    return h(
+        "span", f" {decimals(interval.low, 0, scale)}–{decimals(interval.high, 0, scale)}", cls="ends", title=title
+    )
 
 
 def _table(names: Sequence[str], rows: Sequence[Element]) -> Element:
@@ -301,8 +390,12 @@ def _scrolling(title: str, content: Element) -> Element:
     return h("div", h("h3", title), h("div", content, cls="scroll", role="region", aria_label=title, tabindex=0))
 
 
-def _plain(value: float | None, form: str) -> str:
-    return "–" if value is None else format(value, form)
+def _plain(value: float | None, digits: int, scale: int = 1) -> str:
+    return "–" if value is None else decimals(value, digits, scale)
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{decimals(value, 0, 100)}%"
 
 
 def _many(count: int, unit: str) -> str:

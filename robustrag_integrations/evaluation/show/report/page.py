@@ -18,7 +18,12 @@ from robustrag_integrations.drawing.text import one_line
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.retrieval.page import retrieval_finding, retrieval_parts
 from robustrag_integrations.evaluation.retrieval.summary import RetrievalLine
+from robustrag_integrations.evaluation.score.paired import compare
+from robustrag_integrations.evaluation.score.presence import answer_presence
 from robustrag_integrations.evaluation.score.run_file import Run
+from robustrag_integrations.evaluation.score.summary import Line
+from robustrag_integrations.evaluation.show.beside import comparisons_table, presence_table
+from robustrag_integrations.evaluation.show.paper import LAYOUTS, layout_tables
 from robustrag_integrations.evaluation.show.report.embedding import (
     BLOCK,
     SharedParts,
@@ -31,8 +36,16 @@ from robustrag_integrations.evaluation.show.report.embedding import (
 )
 from robustrag_integrations.evaluation.show.report.listing import COLUMNS, details, legend, list_line
 from robustrag_integrations.evaluation.show.report.outcomes import WORDS, attack_label, outcome
-from robustrag_integrations.evaluation.show.report.overview import Places, RunOverview, figures, heading, overview
+from robustrag_integrations.evaluation.show.report.overview import (
+    Places,
+    RunOverview,
+    besides,
+    figures,
+    heading,
+    overview,
+)
 from robustrag_integrations.evaluation.show.report.plain import PlainList, plain_list
+from robustrag_integrations.evaluation.show.tables import Table
 from robustrag_integrations.usage import Prices, prices_of
 
 MEGABYTE = 1_000_000
@@ -112,7 +125,11 @@ def report_page(run: Run, *, size: Size | None = None, retrieval: Sequence[Retri
             "style": style,
             "script": script,
             "heading": _joined(heading(run, findings, retrieval_finding(retrieval))),
-            "overview": _joined(overview(findings, places) if run.rows or not retrieval else []),
+            "overview": _joined(
+                [*overview(findings, places), *besides(_tables(run, findings.lines))]
+                if run.rows or not retrieval
+                else []
+            ),
             "figures": _joined(
                 [
                     *([h("section", *drawn, cls="figures")] if (drawn := figures(findings, _seed(run.header))) else []),
@@ -137,6 +154,15 @@ def _prices(header: Mapping[str, Any]) -> Prices | None:
         return prices_of(config.get("prices")) if isinstance(config, Mapping) else None
     except ValueError:
         return None
+
+
+def _tables(run: Run, lines: Sequence[Line]) -> list[Table]:
+    """The table of the paper that the run was made for, how often answers stand in passages, and the paired tests."""
+    config = run.header.get("config")
+    layout = config.get("layout") if isinstance(config, Mapping) else None
+    asked = layout_tables(layout, lines) if isinstance(layout, str) and layout in LAYOUTS and lines else []
+    more = (presence_table(answer_presence(run.rows)), comparisons_table(compare(run.rows)))
+    return [*asked, *(found for found in more if found is not None)]
 
 
 def _seed(header: Mapping[str, Any]) -> int | None:

@@ -1,0 +1,90 @@
+"""Paired tests against counts by hand and against all ways that coins can fall."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from robustrag_integrations.evaluation.score.paired import compare, holm, mcnemar
+from tests.evaluation.rows import PIA, failed, row
+
+
+@pytest.mark.parametrize(("first", "second"), [(0, 0), (1, 0), (0, 5), (2, 7), (3, 3), (1, 9)])
+def test_the_p_value_is_the_share_of_coins_at_least_as_one_sided(first: int, second: int) -> None:
+    count, gap = first + second, abs(first - second)
+    falls = [sum(coins) for coins in itertools.product((0, 1), repeat=count)]
+    extreme = sum(abs(2 * heads - count) >= gap for heads in falls) / len(falls)
+    assert mcnemar(first, second) == mcnemar(second, first) == pytest.approx(extreme)
+
+
+def test_the_p_value_is_exact_for_large_counts() -> None:
+    assert mcnemar(5000, 5000) == 1.0
+    assert 0 < mcnemar(400, 600) < 1e-9
+    assert mcnemar(0, 1000) == 2**-999
+
+
+def test_holm_is_its_textbook_example_and_never_smaller_than_the_tests() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def rows_of(setup: str, right: list[int], **more: Any) -> list[dict[str, Any]]:
+    return [row(i, setup=setup, scores={"correct": float(r)}, **more) for i, r in enumerate(right)]
+
+
+def test_setups_are_compared_on_the_questions_that_both_answered_vanilla_first() -> None:
+    rows = rows_of("keyword", [1, 1, 1, 1, 1, 0]) + rows_of("vanilla", [0, 0, 1, 0, 0, 1, 1], defense="vanilla")
+    rows += [failed(9, setup="keyword"), row(9, setup="vanilla", defense="vanilla")]
+    [found] = compare(rows)
+    assert (found.setup, found.against, found.measure, found.n) == ("keyword", "vanilla", "right", 6)
+    assert (found.alone, found.other_alone) == (4, 1)
+    assert found.difference.mean == pytest.approx(0.5)
+    assert found.difference.low is not None
+    assert found.difference.low < 0.5
+    assert found.p == found.p_holm == pytest.approx(2 * 6 / 32)
+
+
+def test_the_interval_is_of_pairs_and_narrower_than_that_of_two_samples() -> None:
+    alike = [1, 0] * 50
+    better = [1, 1, *alike[2:]]
+    [found] = compare(rows_of("vanilla", alike, defense="vanilla") + rows_of("keyword", better))
+    assert found.difference.low is not None
+    assert found.difference.high is not None
+    assert found.difference.high - found.difference.low < 0.06  # of two samples of 100 about 0.28
+
+
+def test_attacks_are_compared_apart_by_both_measures_and_all_tests_are_corrected_together() -> None:
+    rows = []
+    for attack in ({"name": "none"}, PIA, {**PIA, "rank": "last"}):
+        for name, right in (("vanilla", 0), ("keyword", 1)):
+            rows += [row(i, setup=name, defense=name, attack=attack,
+                         scores={"correct": float(right), "hijacked": not right}) for i in range(6)]  # fmt: skip
+    found = compare(rows)
+    assert [(str(c.attack), c.measure) for c in found] == [
+        ("none", "right"),
+        ("pia @first k'=1", "right"),
+        ("pia @first k'=1", "hijacked"),
+        ("pia @last k'=1", "right"),
+        ("pia @last k'=1", "hijacked"),
+    ]
+    assert {c.p for c in found} == {2**-5}
+    assert {c.p_holm for c in found} == {5 * 2**-5}
+
+
+def test_of_many_setups_each_is_compared_with_the_first() -> None:
+    rows = [r for i in range(6) for r in rows_of(f"keyword {i}", [1, 0])]
+    assert [(c.setup, c.against) for c in compare(rows)] == [(f"keyword {i}", "keyword 0") for i in range(1, 6)]
+    assert len(compare(rows[:8])) == 6
+
+
+def test_scores_that_are_no_yes_or_no_have_an_interval_and_no_test() -> None:
+    rows = rows_of("vanilla", [0, 1], defense="vanilla", task="long") + [
+        row(i, setup="keyword", task="long", scores={"correct": 0.7, "judge": 70.0}) for i in range(2)
+    ]
+    [found] = compare(rows)
+    assert (found.alone, found.p, found.p_holm) == (None, None, None)
+    assert found.difference.mean == pytest.approx(0.2)
+    assert compare([row(1)]) == compare([]) == ()
