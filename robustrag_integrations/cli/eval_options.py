@@ -62,6 +62,7 @@ over the preset.
 
 presets (the paper's tables and figures, on your data and model):
   paper-table1  paper-table2  group-size  top-k  corruption  thresholds  eta  runtime
+  and field (attacks beyond the paper's)
 
 data: demo (questions about a fictional world), or a file in the paper's layout or your own:
   {"question": "...", "answer": "..." or [...], "passages": ["...", {"text": "...",

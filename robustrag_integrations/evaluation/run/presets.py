@@ -1,4 +1,4 @@
-"""The paper's tables and figures as configurations (section V and its appendix).
+"""The paper's tables and figures as configurations (section V and its appendix), and the field's attacks.
 
 A preset is data: `robustrag eval --preset NAME --show-config` prints it. Data set and model are whatever the user has;
 without any, the fictional world and the bundled reader.
@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from robustrag_integrations.attacks.families import ATTACKS
+
 _SHORT = {"name": "keyword", "alpha": 0.2, "beta": 3, "tasks": ["qa"]}
 _LONG = {"name": "keyword", "alpha": 0.4, "beta": 4, "tasks": ["long"]}
 _TOKENS = {"name": "decoding", "eta": 0.0, "tasks": ["qa"]}
@@ -20,7 +22,7 @@ _TOKENS_R = {"name": "decoding", "eta": 4.0, "tasks": ["long"], "label": "decodi
 
 @dataclass(frozen=True)
 class Preset:
-    """A table or figure of the paper.
+    """A table or figure of the paper, or what goes beyond it.
 
     Attributes:
         about: what it shows.
@@ -123,6 +125,16 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
                 "attacks": [],
                 "top_k": [10],
                 "certify": {"corruption_sizes": [1, 2, 3, 4, 5]},
+            },
+        ),
+        "field": Preset(
+            "attacks of the field beyond the paper's, at the top and at the end of the passages",
+            {
+                "tasks": ["qa"],
+                "defenses": ["vanilla", _SHORT, "consensus"],
+                "attacks": [name for name, attack in ATTACKS.items() if attack.write and not name.endswith("-long")],
+                "ranks": ["first", "last"],
+                "top_k": [10],
             },
         ),
         "runtime": Preset(

@@ -49,9 +49,35 @@ _PAPERS: dict[str, Any] = {
 }
 
 
+_FIELD: tuple[dict[str, Any], ...] = (
+    {
+        "question": "Where?",
+        "documents": [{"text": "It is Paris.", "type": "correct", "answer": "Paris"}],
+        "gold_answers": ["Paris", "Lyon"],
+        "wrong_answers": ["Rome"],
+    },
+    {"id": "q", "question": "Where?", "correct answer": "Paris", "incorrect answer": "Rome", "adv_texts": ["Rome."]},
+    {
+        "questions": "Where?",
+        "contexts": ["It is Paris."],
+        "numbered_options": ["1. Paris", "2. Rome"],
+        "ground_truth_correct_options": ["1"],
+        "ground_truth_incorrect_options": ["2"],
+        "enhanced_SN_contexts": ["Rome."],
+    },
+    {"context": "It is Paris.", "question": "Where?", "ideal": "Paris"},
+    {
+        "question": "Where?",
+        "correct answer": "Paris",
+        "context": [{"title": "P", "text": "x"}],
+        "adap_adv_texts": ["y"],
+    },
+)
+
+
 def questions(source: Source) -> None:
     """Questions are read; a bad row costs only itself, and its reason is harmless."""
-    shape = source.pick((_OURS, _PAPERS))
+    shape = source.pick((_OURS, _PAPERS, *_FIELD))
     lines = source.some(lambda: json_line(source, shape), 4)
     raw = data(source, lines) if source.below(4) else data(source, [f"[{','.join(lines)}]"])
     if source.chance(4):
