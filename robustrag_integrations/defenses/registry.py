@@ -233,7 +233,7 @@ KEYWORD = Method(
             "share of the strongest keyword's groups that must agree",
             True,
             where=_RELATIVE,
-            tries=(0.4, 0.5, 0.6),
+            tries=(0.5, 0.6, 0.7),
         ),
         Setting(
             "min_support", 2, int, "number of groups that must say a keyword", True, where=_RELATIVE, tries=(1, 2, 3)
@@ -302,7 +302,7 @@ CONSENSUS = Method(
             float,
             "share of the strongest keyword's groups that must agree",
             threshold=True,
-            tries=(0.4, 0.5, 0.6),
+            tries=(0.5, 0.6, 0.7),
         ),
         Setting(
             "min_support",

@@ -8,6 +8,7 @@ they save time.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 import json
@@ -179,6 +180,7 @@ class MeteredModel(TextModel):
         self._model = model
         self._fingerprint = fingerprint
         self._cache = cache
+        self._under_way: dict[str, asyncio.Event] = {}
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -208,16 +210,28 @@ class MeteredModel(TextModel):
     def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
         """Answer from the cache what is there, and ask the model for the rest."""
         keys, known = self._look_up(prompts, role)
-        wanted = self._missing(known)
+        wanted = self._missing(keys, known)
         made = self._model.generate([prompts[i] for i in wanted], role) if wanted else []
         return self._merged(prompts, keys, known, dict(zip(wanted, made, strict=True)))
 
     async def agenerate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
-        """`generate` without blocking the event loop."""
+        """`generate` without blocking the event loop; what another row is asking already is waited for."""
         keys, known = self._look_up(prompts, role)
-        wanted = self._missing(known)
-        made = await self._model.agenerate([prompts[i] for i in wanted], role) if wanted else []
-        return self._merged(prompts, keys, known, dict(zip(wanted, made, strict=True)))
+        while others := {
+            self._under_way[k] for k, entry in zip(keys, known, strict=True) if entry is None and k in self._under_way
+        }:
+            await asyncio.gather(*(other.wait() for other in others))
+            keys, known = self._look_up(prompts, role)
+        wanted = self._missing(keys, known)
+        mine, done = {keys[i] for i in wanted if keys[i]}, asyncio.Event()
+        self._under_way |= dict.fromkeys(mine, done)
+        try:
+            made = await self._model.agenerate([prompts[i] for i in wanted], role) if wanted else []
+            return self._merged(prompts, keys, known, dict(zip(wanted, made, strict=True)))
+        finally:
+            for key in mine:
+                del self._under_way[key]
+            done.set()
 
     def finals(self) -> FinalAnswers:
         """The model's own way where it has one: it reports how it went, and must go the same way each time."""
@@ -251,10 +265,12 @@ class MeteredModel(TextModel):
         numerics = self._model.numerics if isinstance(self._model, DecodingModel) else {}
         return "shape" if numerics.get("dtype") == "float32" else "all"
 
-    def _missing(self, known: Sequence[object]) -> list[int]:
-        """Which prompts to ask; all of them when they share a batch, so that its shape is that of inference."""
+    def _missing(self, keys: Sequence[str], known: Sequence[object]) -> list[int]:
+        """Which prompts to ask, of equal ones the first; all where they share a batch, whose shape is inference's."""
         missing = [i for i, entry in enumerate(known) if entry is None]
-        return list(range(len(known))) if missing and self._model.shares_batches else missing
+        if self._model.shares_batches:
+            return list(range(len(known))) if missing else []
+        return [i for i in missing if not keys[i] or keys.index(keys[i]) == i]
 
     def _merged(
         self,
@@ -266,7 +282,11 @@ class MeteredModel(TextModel):
         new = {keys[i]: _entry(r) for i, r in made.items() if r.text is not None}
         if self._cache is not None and self.deterministic and not _PAST.get() and new:
             self._cache.put(new)
-        responses = [made[i] if i in made else _response(known[i] or {}) for i in range(len(prompts))]
+        same = {keys[i]: response for i, response in made.items()}
+        responses = [
+            made[i] if i in made else same[keys[i]] if (entry := known[i]) is None else _response(entry)
+            for i in range(len(prompts))
+        ]
         if meter := METER.get():
             meter.cached += len(prompts) - len(made)
         return responses

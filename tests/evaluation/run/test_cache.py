@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sqlite3
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -167,6 +170,7 @@ def test_threads_share_it(cache) -> None:
 
 _WRITER = """
 import sys
+import time
 from robustrag_integrations.evaluation.run.cache import CallCache
 cache = CallCache(sys.argv[1])
 for i in range(50):
@@ -250,3 +254,33 @@ def test_past_the_cache_calls_are_made_and_not_kept(cache) -> None:
         asked.generate(prompts("a"), "isolated")
     asked.generate(prompts("a"), "isolated")
     assert len(model.asked) == 3
+
+
+async def test_a_prompt_that_is_being_asked_is_not_asked_again_and_equal_ones_are_asked_once(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def slow(prompt: str) -> str:
+        asked.append(prompt)
+        time.sleep(0.05)
+        return prompt.upper()
+
+    model = metered(CallableModel(slow, max_concurrency=8), "slow", CallCache(tmp_path))
+    first, second = [Prompt("a"), Prompt("b"), Prompt("a")], [Prompt("b"), Prompt("c")]
+    found = await asyncio.gather(model.agenerate(first, "isolated"), model.agenerate(second, "isolated"))
+    assert [[r.text for r in replies] for replies in found] == [["A", "B", "A"], ["B", "C"]]
+    assert sorted(asked) == ["a", "b", "c"]
+
+
+async def test_who_waited_for_a_call_that_failed_asks_itself(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def broken(prompt: str) -> str:
+        asked.append(prompt)
+        time.sleep(0.05)
+        if len(asked) == 1:
+            raise LookupError("gone")
+        return "back"
+
+    model = metered(CallableModel(broken, attempts=1), "broken", CallCache(tmp_path))
+    one, other = await asyncio.gather(*(model.agenerate([Prompt("a")], "isolated") for _ in range(2)))
+    assert (one[0].text, other[0].text, len(asked)) == (None, "back", 2)

@@ -1,0 +1,376 @@
+"""`robustrag tune`: settings chosen on data, and a file of them that every entry point reads."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from robustrag_integrations import __version__
+from robustrag_integrations.cli.arguments import (
+    add_command,
+    add_metric,
+    add_model,
+    passages_asked,
+    some_text,
+    whole_number,
+)
+from robustrag_integrations.cli.exits import EXIT_ANSWERED, EXIT_FAILURE, UsageError
+from robustrag_integrations.cli.models import named_model
+from robustrag_integrations.cli.output import complain, show, show_json, terminal_width
+from robustrag_integrations.cli.running import add_how, default_cache, engine_of, watched
+from robustrag_integrations.cli.thresholds import value_of
+from robustrag_integrations.defenses.registry import METHODS, Method, Setting
+from robustrag_integrations.defenses.settings_file import SCHEMA, settings_text
+from robustrag_integrations.display import printable
+from robustrag_integrations.errors import RobustRAGError
+from robustrag_integrations.passages import ORIGIN, PASSAGE
+
+if TYPE_CHECKING:
+    from robustrag_integrations.evaluation.tune.tuning import Tuned, Tuning, Wish
+
+_TASKS = {"qa": "short_answer", "mc": "multiple_choice"}
+
+_DESCRIPTION = """\
+Choose settings on your data: every combination answers half of the questions, one is
+chosen, and the other half, which had no say, tells what it is worth. The settings are
+written as YAML that `settings=` in Python, LangChain and LlamaIndex and --settings on the
+command line read.
+"""
+
+_EPILOG = """\
+a first run:
+  robustrag tune --data questions.jsonl --model openai:my-model --base-url http://localhost:8000/v1
+  robustrag tune --data questions.jsonl --estimate         what would be asked, and ask nothing
+  robustrag ask "Who won?" --docs news/ --settings settings.yaml
+
+what it costs:
+  Each isolated reply is asked once and kept in --cache: another threshold needs a final
+  call at most, consensus and voting need none. Another vote rule asks about other groups; a
+  model in this process asks again for another --top-k. Decoding decodes anew for each
+  setting. It is all said before the first call. Run the same command again to resume.
+  A model that samples is asked anew for every setting, since its replies are not kept.
+
+what is compared:
+  accuracy    the share that is right, without an attack
+  ecacc k'    expected certified accuracy: the share that is right with a radius of at least k'.
+              It takes no further call, and bounds the accuracy over such questions while any
+              k' groups are replaced. It is about a data set, never about one answer
+  cacc k'     with --certified cacc: the mean that certificates guarantee against k' passages
+              put in; certificates of keyword aggregation and decoding ask more of the model
+  abstained   the share without an answer
+  The front: settings that no other beats in all three.
+
+the choice (--prefer):
+  certified   of the settings whose accuracy is within 1 point, or one question, of the best:
+              the most often certified; then the more accurate, the less often silent, the one
+              with fewer calls, the larger radius, the one nearest to the defaults
+  accuracy    the most accurate; then the most often certified, and so on
+
+what has one vote:
+  Without --group-by: origin where every passage names its source, else passage. Compare vote
+  rules with care: one attacker with one page is one group by origin and many by passage.
+
+data: as for robustrag eval: demo, or a file of questions with answers and passages. Long
+  answers have no expected certified accuracy: compare settings with robustrag eval --judge.
+
+exit codes: 0 done, 1 failure or failed rows, 2 wrong usage, 130 interrupted (the same
+  command resumes)
+"""
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser."""
+    about = "choose thresholds and vote rules on your data; a settings file for every entry point"
+    parser = add_command(commands, "tune", run, about, _DESCRIPTION, _EPILOG)
+    parser.add_argument("--data", nargs="+", type=some_text, required=True, metavar="DATA", help="demo, or files")
+    parser.add_argument("--task", choices=tuple(_TASKS), help="short answers (default) or multiple choice")
+    parser.add_argument("--limit", type=whole_number(1, 10_000_000), metavar="N", help="only the first N questions")
+    parser.add_argument(
+        "--defense",
+        nargs="+",
+        choices=tuple(METHODS),
+        metavar="DEFENSE",
+        help=f"one or more of {', '.join(METHODS)}; default: those for the task that any model can run",
+    )
+    add_model(parser)
+    add_metric(parser)
+    _add_swept(parser.add_argument_group("what is tried; several values each"))
+    _add_choice(parser.add_argument_group("how it is chosen"))
+    add_how(parser.add_argument_group("how it is run"))
+    _add_results(parser.add_argument_group("results"))
+
+
+def _swept() -> dict[str, dict[str, Setting]]:
+    """Numbers and choices of the methods by name, and under it the setting of each method that has one of this name."""
+    found: dict[str, dict[str, Setting]] = {}
+    for method in METHODS.values():
+        for setting in method.settings:
+            if setting.tries or setting in method.flags:
+                found.setdefault(setting.name, {})[method.name] = setting
+    return found
+
+
+def _add_swept(group: Any) -> None:
+    for name, of_methods in _swept().items():
+        takes = value_of(of_methods)
+        named = {} if {"choices", "metavar"} & set(takes) else {"metavar": name[0].upper()}
+        said = []
+        for method, setting in of_methods.items():
+            tried = " ".join(map(str, setting.tries or (setting.default,)))
+            said.append(f"{method}: {setting.meaning} (default {tried})")
+        group.add_argument(f"--{name.replace('_', '-')}", nargs="+", **takes, **named, help="; ".join(said))
+    group.add_argument(
+        "--group-by",
+        nargs="+",
+        type=some_text,
+        metavar="WHAT",
+        help="what has one vote: origin, site or passage, see below",
+    )
+    group.add_argument(
+        "--group-size",
+        nargs="+",
+        type=whole_number(1, 100),
+        metavar="N",
+        help="passages per group (default 1); more than 1 groups by rank, in place of --group-by",
+    )
+    group.add_argument(
+        "--top-k", nargs="+", type=passages_asked, metavar="K", help="passages per question (default 10), or all"
+    )
+
+
+def _add_choice(group: Any) -> None:
+    group.add_argument(
+        "--prefer", choices=("certified", "accuracy"), default="certified", help="see below (default certified)"
+    )
+    group.add_argument(
+        "--certified",
+        choices=("ecacc", "cacc"),
+        default="ecacc",
+        help="expected certified accuracy from radii, which takes no further call (default), or certificates",
+    )
+    group.add_argument(
+        "--corruption",
+        type=whole_number(1, 100),
+        default=1,
+        metavar="K",
+        help="k', what certified accuracy is measured against (default 1)",
+    )
+    group.add_argument(
+        "--max-model-calls", type=whole_number(1, 10_000_000), default=1000, metavar="N", help="per certificate (1000)"
+    )
+    group.add_argument(
+        "--seed", type=whole_number(0, 999_999_999), default=0, metavar="N", help="of the split in halves (default 0)"
+    )
+
+
+def _add_results(group: Any) -> None:
+    group.add_argument("--estimate", action="store_true", help="say what would be asked, and ask nothing")
+    group.add_argument(
+        "--write", default="settings.yaml", metavar="FILE", help="the settings file (default settings.yaml)"
+    )
+    group.add_argument("--overwrite", action="store_true", help="replace a settings file that says something else")
+    group.add_argument(
+        "--output", default="tune.jsonl", metavar="FILE", help="the rows, as of robustrag eval (default tune.jsonl)"
+    )
+    group.add_argument(
+        "--plots",
+        metavar="DIR",
+        help="the figure of the front, as PNG and SVG (default: SETTINGS-figures)",
+    )
+    group.add_argument("--json", action="store_true", help="print data instead of a table")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Choose settings, and write them."""
+    from robustrag_integrations.evaluation.tune.show import in_words, tuned_table
+
+    target = _target(args)
+    with watched(args.output) as watcher:
+        tuning, wish = _tuning(args)
+        complain(*_said_before(args, tuning))
+        if args.estimate:
+            return EXIT_ANSWERED
+        with _engine(args) as engine:
+            tuned = tuning.run(args.output, engine, watcher)
+    if not tuned.chosen.accuracy.n or tuned.chosen.failed == tuned.chosen.accuracy.n:
+        raise RobustRAGError(f"no question could be asked; the rows in {args.output} say why")
+    if args.json:
+        show_json(_as_data(tuned, wish))
+    else:
+        show(tuned_table(tuned, wish, terminal_width()))
+        show("\n> chosen   * on the front: no other beats it in all three\n")
+        show("\n".join(printable(line, 400) for line in in_words(tuned, wish)))
+    _draw(args, tuned, wish)
+    written = _write(args, target, tuned, wish, tuning.task)
+    complain(f"rows are in {args.output}, {tuned.made} of them new")
+    return written if not tuned.failed else EXIT_FAILURE
+
+
+def _target(args: argparse.Namespace) -> Path:
+    """The settings file, refused before anything is asked where it is somebody else's file."""
+    target = Path(args.write)
+    if target.is_dir() or not target.parent.is_dir():
+        raise UsageError(f"--write {args.write!r}: name a file in a folder that exists")
+    if target.exists() and not args.overwrite and f"schema: {SCHEMA}" not in _content(target):
+        raise UsageError(f"--write {args.write!r} is there and no settings file of ours; name another, or --overwrite")
+    return target
+
+
+def _content(path: Path) -> str:
+    try:
+        return path.read_bytes()[:1_000_000].decode("utf-8", errors="replace")
+    except OSError as error:
+        raise UsageError(f"cannot read --write {str(path)!r}: {error.strerror}") from error
+
+
+def _tuning(args: argparse.Namespace) -> tuple[Tuning, Wish]:
+    """What is asked; passages that name their sources have a vote by origin unless it is said what has one."""
+    from robustrag_integrations.evaluation.run.config import read_config
+    from robustrag_integrations.evaluation.tune.tuning import Tuning, Wish
+
+    wish = Wish(args.prefer, args.certified, args.corruption, args.seed)
+    tuning = Tuning(read_config(mapping_of(args, args.group_by or [PASSAGE])), wish)
+    if args.group_by is None and tuning.names_origins and 1 in (args.group_size or [1]):
+        tuning = Tuning(read_config(mapping_of(args, [ORIGIN])), wish)
+    return tuning, wish
+
+
+def mapping_of(args: argparse.Namespace, group_by: list[str]) -> dict[str, Any]:
+    """The configuration of `robustrag eval` that asks all setups."""
+    local = named_model(args.model, args.base_url).local
+    served = {"base_url": args.base_url} if args.base_url else {}
+    task = _TASKS[args.task or "qa"]
+    names = args.defense or [m.name for m in METHODS.values() if task in m.tasks and not m.needs_probabilities]
+    defenses = [entry for name in names for entry in _entries(args, name, group_by)]
+    for name, of_methods in _swept().items():
+        if getattr(args, name) is not None and not any(name in entry for entry in defenses):
+            flag = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{flag} does nothing here; it is a setting of --defense {' or '.join(of_methods)}")
+    certify = {"corruption_sizes": [args.corruption], "max_model_calls": args.max_model_calls}
+    return {
+        "data": args.data,
+        "tasks": [args.task or "qa"],
+        "limit": args.limit,
+        "models": [{"name": args.model, **served, **({"max_context_tokens": 256} if local else {})}],
+        "defenses": defenses,
+        "attacks": [],
+        "top_k": args.top_k or [10],
+        "metric": args.metric,
+        "certify": certify if args.certified == "cacc" else None,
+    }
+
+
+def _entries(args: argparse.Namespace, name: str, group_by: list[str]) -> Iterator[dict[str, Any]]:
+    """A method with the values of its settings, once by key and once by rank where groups have several passages."""
+    given = {s.name: value for s in METHODS[name].settings if (value := getattr(args, s.name, None)) is not None}
+    sizes = args.group_size or [1]
+    for swept in families(METHODS[name], given):
+        if 1 in sizes:
+            yield {"name": name, **swept, "group_by": group_by}
+        if larger := [size for size in sizes if size > 1]:
+            yield {"name": name, **swept, "group_by": [PASSAGE], "group_size": larger}
+
+
+def families(method: Method, given: Mapping[str, Sequence[Any]]) -> list[dict[str, list[Any]]]:
+    """The values to try: a family for every value of a setting that decides which others there are.
+
+    Args:
+        method: whose settings.
+        given: values by name, in place of the settings' `tries`. Where only numbers of one family are given, that
+            family alone is tried.
+    """
+    swept = {s.name: list(given.get(s.name, s.tries)) for s in method.settings}
+    found: list[dict[str, list[Any]]] = [
+        {s.name: swept[s.name] for s in method.settings if swept[s.name] and s.where is None}
+    ]
+    for switch in dict.fromkeys(s.where[0] for s in method.settings if s.where):
+        meant = {s.where[1] for s in method.settings if s.where and s.where[0] == switch and s.name in given}
+        values = given.get(switch) or [value for value in swept[switch] if not meant or value in meant]
+        found = [
+            {**family, switch: [value], **{s.name: swept[s.name] for s in _going_with(method, switch, value)}}
+            for family in found
+            for value in values
+        ]
+    return found
+
+
+def _going_with(method: Method, switch: str, value: Any) -> list[Setting]:
+    return [s for s in method.settings if s.where == (switch, value) and s.tries]
+
+
+def _said_before(args: argparse.Namespace, tuning: Tuning) -> list[str]:
+    choosing, held = tuning.questions(tuning.choosing), tuning.questions(tuning.held_out)
+    lines = [
+        f"{tuning.setups} settings on {choosing} questions, then the chosen one on {held} held-out ones",
+        f"at most {tuning.estimate()}; what the cache or {args.output} has is not asked again",
+    ]
+    if args.certified == "cacc":
+        lines.append(f"and up to {args.max_model_calls:,} calls for a certificate of each answer (--max-model-calls)")
+    return lines
+
+
+@contextlib.contextmanager
+def _engine(args: argparse.Namespace) -> Iterator[Any]:
+    """What makes the rows. Setups share replies through the cache, so that without one there is one for this run."""
+    if not args.no_cache:
+        args.cache = args.cache or default_cache()
+        yield engine_of(args, True)
+        return
+    with tempfile.TemporaryDirectory(prefix="robustrag-") as folder:
+        args.cache, args.no_cache = folder, False
+        yield engine_of(args, True)
+
+
+def _draw(args: argparse.Namespace, tuned: Tuned, wish: Wish) -> None:
+    from robustrag_integrations.drawing.files import save_figure
+    from robustrag_integrations.evaluation.tune.show import front_figure
+
+    folder = Path(args.plots or f"{Path(args.write).with_suffix('')}-figures")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        paths = save_figure(front_figure(tuned, wish), [folder / "front.png", folder / "front.svg"])
+    except ImportError as error:
+        if args.plots:
+            raise
+        complain(f"note: no figure: {error}")
+    except OSError as error:
+        raise RobustRAGError(f"cannot write figures to {str(folder)!r}: {error.strerror}") from error
+    else:
+        complain(*(f"plot: {path}" for path in paths))
+
+
+def _write(args: argparse.Namespace, target: Path, tuned: Tuned, wish: Wish, task: str) -> int:
+    """Write the settings; a file that says something else is left as it is."""
+    from robustrag_integrations.evaluation.tune.show import comments
+
+    about = [f"data: {', '.join(args.data)} ({task}); model: {args.model}; robustrag {__version__}"]
+    text = settings_text(tuned.settings, comments(tuned, wish, about))
+    if target.exists() and not args.overwrite and _content(target) != text:
+        complain(
+            f"{args.write} says something else and was left as it is; run again with --overwrite, or another --write "
+            "(nothing is asked again)"
+        )
+        return EXIT_FAILURE
+    try:
+        target.write_text(text, encoding="utf-8", newline="")
+    except OSError as error:
+        raise UsageError(f"cannot write --write {args.write!r}: {error.strerror}") from error
+    complain(f"settings: {args.write}; use it as settings= in Python, or --settings")
+    return EXIT_ANSWERED
+
+
+def _as_data(tuned: Tuned, wish: Wish) -> Mapping[str, Any]:
+    return {
+        "schema": "robustrag/tune/1",
+        "wish": asdict(wish),
+        "chosen": asdict(tuned.chosen),
+        "held_out": asdict(tuned.held_out),
+        "front": [c.label for c in tuned.front],
+        "candidates": [asdict(c) for c in tuned.candidates],
+        "settings": asdict(tuned.settings),
+    }

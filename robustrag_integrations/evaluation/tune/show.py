@@ -1,0 +1,157 @@
+"""What tuning found: a table, a figure, and the comments of the settings file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from robustrag_integrations.drawing.charts import Figure, Panel, Point, Series
+from robustrag_integrations.evaluation.score.intervals import Interval
+from robustrag_integrations.evaluation.show.tables import fitted_table
+from robustrag_integrations.evaluation.tune.choice import Candidate
+from robustrag_integrations.evaluation.tune.tuning import Tuned, Wish
+
+FEW = 30  # held-out questions below which the intervals are said to be wide
+
+_LONGEST_CELL = 90  # a setting whose number is cut off says nothing
+_MEASURES = {"ecacc": "expected certified accuracy", "cacc": "certified accuracy"}
+
+
+def measure_name(wish: Wish) -> str:
+    """What certified accuracy is called in tables: `ecacc 1`."""
+    return f"{wish.measure} {wish.corruption_size}"
+
+
+def tuned_table(tuned: Tuned, wish: Wish, width: int | None) -> str:
+    """Every candidate, the most often certified first; `>` is chosen, `*` on the front.
+
+    Args:
+        tuned: what tuning found.
+        wish: what was wanted.
+        width: of the terminal; None for any.
+    """
+    front = tuned.front
+    ordered = sorted(tuned.candidates, key=lambda c: (c.certified.mean or 0, c.accuracy.mean or 0), reverse=True)
+    header = ("", "settings", "accuracy", measure_name(wish), "abstained", "radius", "calls")
+    rows = [(_mark(c, tuned.chosen, front), *_cells(c)) for c in ordered]
+    return fitted_table(header, rows, keys=2, width=width, limit=_LONGEST_CELL)
+
+
+def in_words(tuned: Tuned, wish: Wish) -> list[str]:
+    """What was chosen, on how many questions, and what it is worth on questions that had no say in it."""
+    chosen, held = tuned.chosen, tuned.held_out
+    lines = [
+        f"chosen: {chosen.label}, on {_questions(chosen)} ({measures(chosen, wish)})",
+        f"held out: {_questions(held)} that had no say: {measures(held, wish)}",
+        f"{measure_name(wish)}: {_MEASURES[wish.measure]}, a share of a data set; no certificate of a single answer",
+    ]
+    if len(tuned.candidates) > 1:
+        lines.append(
+            f"the first line flatters: it is the best of {len(tuned.candidates)} on its own questions; "
+            "the second does not"
+        )
+    if held.accuracy.n < FEW:
+        lines.append(f"{_questions(held)} are few: the intervals (95%) say how little is known; give more")
+    if tuned.failed:
+        lines.append(f"{tuned.failed} rows failed and count as not right; run the same command again to retry them")
+    rules = {_rule(c) for c in tuned.candidates}
+    if len(rules) > 1:
+        lines.append(
+            f"several vote rules were compared ({', '.join(sorted(rules))}): the radius counts groups, and an attacker "
+            "of one page is one group by origin, many by passage; the same number is not the same attacker"
+        )
+    return lines
+
+
+def measures(candidate: Candidate, wish: Wish) -> str:
+    """The three shares of a candidate with their intervals."""
+    return (
+        f"accuracy {_share(candidate.accuracy)}, {measure_name(wish)} {_share(candidate.certified)}, "
+        f"abstained {_share(candidate.abstention)}"
+    )
+
+
+def front_figure(tuned: Tuned, wish: Wish) -> Figure:
+    """Certified accuracy and abstention over accuracy: all candidates, the front, and what was chosen."""
+    front = tuned.front
+    others = [c for c in tuned.candidates if c not in front]
+    kinds: list[tuple[str, Sequence[Candidate], bool]] = [
+        ("other settings", others, False),
+        ("front", [c for c in front if c is not tuned.chosen], False),
+        ("chosen", [tuned.chosen], True),
+        ("chosen, on held-out questions", [tuned.held_out], True),
+    ]
+
+    def panel(title: str, value: Any) -> Panel:
+        series = [Series(label, _points(found, value, intervals)) for label, found, intervals in kinds if found]
+        return Panel(title, tuple(series))
+
+    panels = (
+        panel(f"{_MEASURES[wish.measure]}, k′ = {wish.corruption_size}", lambda c: c.certified),
+        panel("abstained", lambda c: c.abstention),
+    )
+    title = f"{len(tuned.candidates)} settings on {_questions(tuned.chosen)}"
+    return Figure("front", title, "accuracy, %", "share of questions", panels, kind="point")
+
+
+def comments(tuned: Tuned, wish: Wish, about: Sequence[str]) -> list[str]:
+    """What stands above the settings in their file.
+
+    Args:
+        tuned: what tuning found.
+        wish: what was wanted.
+        about: data, model and versions, a line each.
+    """
+    best = {
+        "certified": "the most often certified of those within 1 point (or one question) of the best accuracy",
+        "accuracy": "the most accurate",
+    }
+    return [
+        "Settings for robustrag, chosen by `robustrag tune`; read by settings= and --settings.",
+        *about,
+        f"chosen of {len(tuned.candidates)}: {best[wish.prefer]}",
+        *in_words(tuned, wish),
+    ]
+
+
+def _points(candidates: Sequence[Candidate], value: Any, intervals: bool) -> tuple[Point, ...]:
+    found = [(c.accuracy, value(c)) for c in candidates]
+    return tuple(
+        Point(
+            round(100 * (accuracy.mean or 0), 1),
+            share.mean or 0.0,
+            share.low if intervals else None,
+            share.high if intervals else None,
+        )
+        for accuracy, share in found
+    )
+
+
+def _mark(candidate: Candidate, chosen: Candidate, front: Sequence[Candidate]) -> str:
+    return ">" if candidate is chosen else "*" if candidate in front else ""
+
+
+def _cells(c: Candidate) -> tuple[str, ...]:
+    return (
+        c.label,
+        _share(c.accuracy),
+        _share(c.certified),
+        _share(c.abstention),
+        f"{c.radius:.2f}",
+        f"{c.calls:.1f}",
+    )
+
+
+def _share(interval: Interval) -> str:
+    if interval.mean is None or interval.low is None or interval.high is None:
+        return "-"
+    return f"{interval.mean:.1%} [{interval.low:.1%}, {interval.high:.1%}]"
+
+
+def _questions(candidate: Candidate) -> str:
+    return f"{candidate.accuracy.n} question{'s' * (candidate.accuracy.n != 1)}"
+
+
+def _rule(candidate: Candidate) -> str:
+    size = candidate.settings.get("group_size", 1)
+    return f"{size} passages" if size != 1 else str(candidate.settings.get("group_by"))

@@ -1,0 +1,219 @@
+"""Tuning: every setup answers the questions that choose, one is chosen, and the held-out ones say what it is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from robustrag_integrations.defenses.registry import METHODS
+from robustrag_integrations.defenses.settings_file import VOTES, SavedSettings
+from robustrag_integrations.evaluation.run.config import TASK_OF, ConfigError, EvalConfig
+from robustrag_integrations.evaluation.run.planning import Job, RunPlan, make_plan
+from robustrag_integrations.evaluation.run.runner import Engine, Finished, Watcher, run_plan
+from robustrag_integrations.evaluation.score.expected import LARGEST_SIZE
+from robustrag_integrations.evaluation.tune.choice import Candidate, Measure, Prefer, candidate_of, choose, front_of
+from robustrag_integrations.evaluation.tune.halves import halves_of, text_key
+from robustrag_integrations.passages import ORIGIN, PASSAGE
+from robustrag_integrations.votes import VoteRules
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is wanted of the settings.
+
+    Attributes:
+        prefer: what decides; see `choice.choose`.
+        measure: what certified accuracy is; see `choice.candidate_of`.
+        corruption_size: k', how many groups (ecacc) or passages (cacc) the attacker replaces or puts in.
+        seed: of the split.
+    """
+
+    prefer: Prefer = "certified"
+    measure: Measure = "ecacc"
+    corruption_size: int = 1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.measure == "ecacc" and not 1 <= self.corruption_size <= LARGEST_SIZE:
+            raise ConfigError(
+                f"corruption_size: {self.corruption_size} must be from 1 to {LARGEST_SIZE} for expected certified "
+                "accuracy; larger ones take certificates (cacc)"
+            )
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What is asked at most; what a cache or the output holds is not asked again.
+
+    Attributes:
+        isolated: calls about one group, each made once however many setups share it.
+        final: calls with what was agreed on.
+        decoding: answers of setups that decode, each a forward pass per token over all groups.
+    """
+
+    isolated: int = 0
+    final: int = 0
+    decoding: int = 0
+
+    def __str__(self) -> str:
+        parts = [f"{self.isolated:,} isolated calls"] if self.isolated else []
+        parts += [f"{self.final:,} final calls"] if self.final else []
+        parts += [f"{self.decoding:,} decoded answers"] if self.decoding else []
+        return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts) or "nothing"
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What tuning found.
+
+    Attributes:
+        candidates: every setup on the questions that choose.
+        chosen: one of them.
+        held_out: the chosen setup on the held-out questions, which had no say in it.
+        settings: the chosen ones, for a file.
+        made: rows made by this run.
+        failed: rows that failed; they count as not right.
+    """
+
+    candidates: tuple[Candidate, ...]
+    chosen: Candidate
+    held_out: Candidate
+    settings: SavedSettings
+    made: int
+    failed: int
+
+    @property
+    def front(self) -> tuple[Candidate, ...]:
+        """The candidates that no other beats."""
+        return front_of(self.candidates)
+
+
+class Tuning:
+    """The questions of a configuration in two halves, and what is asked about them.
+
+    Args:
+        config: one model, and the setups to compare; see `run.config`.
+        wish: what is wanted.
+
+    Raises:
+        ConfigError: several tasks, long answers, or too few questions.
+        DatasetError: a data set cannot be used.
+        ModelError: a model's files cannot be read.
+    """
+
+    def __init__(self, config: EvalConfig, wish: Wish) -> None:
+        self._config, self._wish = config, wish
+        plan = make_plan(config)
+        tasks = sorted({job.task for job in plan.jobs})
+        if tasks != [tasks[0]] or tasks[0] == "long":
+            raise ConfigError(
+                f"data: asked as {', '.join(tasks)}; settings are chosen for one task, short answers (task: qa) or "
+                "multiple choice (task: mc)"
+            )
+        self.task = tasks[0]
+        try:
+            halves = halves_of((job.question.question for job in plan.jobs), wish.seed)
+        except ValueError as error:
+            raise ConfigError(f"data: {error}") from error
+        jobs = _by_question(plan.jobs)
+        self.notes = plan.notes
+        self.choosing = tuple(job for job in jobs if text_key(job.question.question) in halves.choosing)
+        self.held_out = tuple(job for job in jobs if text_key(job.question.question) in halves.held_out)
+
+    @property
+    def setups(self) -> int:
+        """How many setups there are."""
+        return len({job.setup for job in self.choosing})
+
+    @property
+    def names_origins(self) -> bool:
+        """Whether every passage says where it is from, so that an origin can have a vote."""
+        by_origin = VoteRules(group_by=ORIGIN)
+        return all(group.origins for job in self.choosing for group in by_origin.isolate(job.question.passages))
+
+    def questions(self, jobs: Sequence[Job]) -> int:
+        """How many questions these rows are about."""
+        return len({(job.dataset, job.question.id) for job in jobs})
+
+    def estimate(self) -> Estimate:
+        """What all of it asks; the held-out questions are asked with one setup alone."""
+        first = next(job.setup for job in self.held_out)
+        return estimate_of([*self.choosing, *(job for job in self.held_out if job.setup == first)])
+
+    def run(self, output: str | None = None, engine: Engine | None = None, watcher: Watcher | None = None) -> Tuned:
+        """Ask, choose, and ask the held-out questions with what was chosen.
+
+        Raises:
+            ConfigError: a defence cannot use the model, or nothing could be asked at all.
+            JournalError: the output cannot be used.
+            RunStopped: the last 20 rows have all failed.
+        """
+        done = self._rows(self.choosing, self.notes, output, engine, watcher)
+        by_setup: dict[str, list[dict[str, Any]]] = {}
+        for row in done.rows:
+            by_setup.setdefault(row["setup"], []).append(row)
+        candidates = tuple(self._candidate(rows) for rows in by_setup.values())
+        chosen = choose(candidates, self._wish.prefer)
+        rest = [job for job in self.held_out if job.setup.label == chosen.label]
+        checked = self._rows(rest, (), output, engine, watcher)
+        return Tuned(
+            candidates,
+            chosen,
+            self._candidate(checked.rows),
+            settings_of(chosen, self.task),
+            done.made + checked.made,
+            done.failed + checked.failed,
+        )
+
+    def _rows(
+        self,
+        jobs: Sequence[Job],
+        notes: Sequence[str],
+        output: str | None,
+        engine: Engine | None,
+        watcher: Watcher | None,
+    ) -> Finished:
+        plan = RunPlan(tuple(jobs), tuple(notes))
+        return run_plan(plan, self._config, output=output, engine=engine, watcher=watcher)
+
+    def _candidate(self, rows: Sequence[Mapping[str, Any]]) -> Candidate:
+        return candidate_of(rows, self._wish.measure, self._wish.corruption_size)
+
+
+def estimate_of(jobs: Iterable[Job]) -> Estimate:
+    """What these rows ask of a model at most. Certificates ask more, each up to its own limit."""
+    isolated: set[Any] = set()
+    final = decoding = 0
+    for job in jobs:
+        method, settings = METHODS[job.setup.defense], dict(job.setup.settings)
+        if method.needs_probabilities:
+            decoding += 1
+            continue
+        rules = VoteRules(settings.get("group_size", 1), settings.get("group_by"))
+        groups = rules.isolate(job.question.passages)
+        # A model in this process runs the prompts of an answer as one batch, whose size is a part of the call.
+        batch = len(groups) if job.setup.model.local else None
+        isolated |= {(method.name, job.question.question, group.text, batch) for group in groups}
+        final += "keyword" in method.prompts and bool(groups)
+    return Estimate(len(isolated), final, decoding)
+
+
+def settings_of(chosen: Candidate, task: str) -> SavedSettings:
+    """A candidate's settings as a file has them."""
+    settings = {name: value for name, value in chosen.settings.items() if value is not None}
+    votes = {name: settings[name] for name in VOTES if name in settings}
+    if votes.get("group_size") == 1:
+        del votes["group_size"]
+    elif "group_size" in votes:
+        votes["group_by"] = PASSAGE
+    own = [s.name for s in METHODS[chosen.defense].settings]
+    options = {"task": TASK_OF[task], **{name: settings[name] for name in own if name in settings}}
+    return SavedSettings("", chosen.defense, options, votes, chosen.top_k)
+
+
+def _by_question(jobs: Sequence[Job]) -> tuple[Job, ...]:
+    """Question by question, so that what setups share is asked once and at hand."""
+    places = {(job.dataset, job.question.id): None for job in jobs}
+    order = {key: place for place, key in enumerate(places)}
+    return tuple(sorted(jobs, key=lambda job: order[job.dataset, job.question.id]))
