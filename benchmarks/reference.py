@@ -1,12 +1,12 @@
 """Decoding certificates of the paper's code beside ours, on the bundled reader, and whether real injections break them.
 
-Run: `python -m benchmarks.reference PATH`, where PATH is a checkout of github.com/inspire-group/RobustRAG at `COMMIT`. Its
-files are read and not changed. What has to be patched for this reader and today's libraries is `PATCHES`, on the text
-in memory, and `Surroundings`; no line of the paper's code stands here beyond what finds the place to patch.
+Run: `python -m benchmarks.reference PATH`, where PATH is a checkout of github.com/inspire-group/RobustRAG at `COMMIT`.
+Its files are read and not changed. What has to be patched for this reader and today's libraries is `PATCHES`, on the
+text in memory, and `Surroundings`; no line of the paper's code stands here beyond what finds the place to patch.
 
-A certificate that the paper's code gives and ours does not is put to the test: k' passages are injected, as in the paper,
-and the paper's own inference answers. An answer without the right one breaks the certificate. `--mend` repairs what is
-wrong with the certificate, in place of that.
+A certificate that the paper's code gives and ours does not is put to the test: k' passages are injected, as in the
+paper, and the paper's own inference answers. An answer without the right one breaks the certificate. `--mend` lets the
+certificate evict as many passages as are injected.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class StopAtEnd:
 
 
 class Surroundings:
-    """What the paper's code calls `llm`: a model with positions for padded rows, a tokenizer, and this reader's prompts."""
+    """What the paper's code calls `llm`: a model with positions for padded rows, a tokenizer, this reader's prompts."""
 
     def __init__(self, model: Any, tokenizer: Any) -> None:
         tokenizer.padding_side, tokenizer.pad_token = "left", tokenizer.eos_token
@@ -104,7 +104,7 @@ class Surroundings:
         self.model_name, self.max_output_tokens = "bundled", 24
         self._prompts = prompts_for("short_answer")
 
-    def wrap_prompt(self, item: Any, as_multi_choice: bool, seperate: bool) -> Any:  # noqa: ARG002 - its spelling
+    def wrap_prompt(self, item: Any, as_multi_choice: bool, seperate: bool) -> Any:
         """One prompt per passage, or the prompt without any."""
         if not seperate:
             return self._prompts.no_retrieval.render(query=item["question"]).text

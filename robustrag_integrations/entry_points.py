@@ -63,6 +63,11 @@ class Table(MutableMapping[str, T]):
         self._look()
         return len(self._entries)
 
+    @property
+    def known(self) -> tuple[str, ...]:
+        """The names that need no look at installed packages: those that ship, and what was read already."""
+        return tuple(self._entries)
+
     def package_of(self, name: str) -> str | None:
         """The package, with its version, that adds this entry; None for one that ships."""
         return self._packages.get(name)
@@ -99,6 +104,11 @@ class Table(MutableMapping[str, T]):
             raise ValueError(f"the name is taken {f'by {owner}' if owner else 'by what ships with robustrag'}")
         self._entries[entry.name] = self._read(entry.name, entry.load())
         self._packages[entry.name] = package
+
+
+def names_added(group: str) -> tuple[str, ...]:
+    """The names that installed packages add to a group; nothing is loaded, so some may be left out later."""
+    return tuple(sorted({printable(entry.name, 64) for entry in metadata.entry_points(group=group)}))
 
 
 def _package(entry: metadata.EntryPoint) -> str:

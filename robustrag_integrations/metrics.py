@@ -14,12 +14,12 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.checks import check_at_least
+from robustrag_integrations.entry_points import Table
 from robustrag_integrations.errors import INTERRUPTS, ModelError, RobustRAGError
 from robustrag_integrations.forks import lock_held_over_forks
 from robustrag_integrations.models.base import TextModel
@@ -210,7 +210,20 @@ class LLMJudge:
         return None
 
 
-METRICS: Mapping[str, Metric] = MappingProxyType({"contains": contains_answer, "exact": exact_choice})
+def _added(name: str, found: object) -> Metric:
+    """A metric of another package.
+
+    Raises:
+        TypeError: it is no function.
+    """
+    if not callable(found):
+        raise TypeError(f"must be a function of (response, references), got {type(found).__name__}")
+    metric: Metric = found
+    return metric
+
+
+METRICS: Table[Metric] = Table("robustrag.metrics", {"contains": contains_answer, "exact": exact_choice}, _added)
+"""The metrics by name, those of other packages among them."""
 
 
 def metric_of(name: str | Metric) -> Metric:

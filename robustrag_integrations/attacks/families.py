@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from robustrag_integrations.attacks import lies, orders
 from robustrag_integrations.attacks.canned import REPEAT, false_statement, poisoning, prompt_injection
 from robustrag_integrations.attacks.orders import COLLECTOR, known_answer
 from robustrag_integrations.attacks.scene import Attack, AttackedQuestion, Scene
+from robustrag_integrations.entry_points import Table
 from robustrag_integrations.prompts import ABSTENTION
 
 LONG_REPEAT = 3  # the paper's number of repetitions for long answers
@@ -101,5 +102,24 @@ _ALL = (
     Attack("adaptive", "knows the defence, tries texts and places", None, 1, _incorrect, needs_defense=True),
 )
 
-ATTACKS: Mapping[str, Attack] = MappingProxyType({attack.name: attack for attack in _ALL})
-"""The attacks by name; `plan_attack` also takes `module:function`, `file.py:function` and functions."""
+
+def custom_attack(name: str, found: object) -> Attack:
+    """An attack of a user's or another package's: an `Attack` of this name, or a function that writes the passages.
+
+    Raises:
+        TypeError: it is neither.
+        ValueError: it is an `Attack` of another name.
+    """
+    if isinstance(found, Attack):
+        if found.name != name:
+            raise ValueError(f"is an Attack named {found.name!r}; give it the name {name!r}")
+        return found
+    if not callable(found):
+        raise TypeError(f"attack {name!r} must be a function that takes a Scene, got {type(found).__name__}")
+    writer: Callable[..., Any] = found
+    return Attack(name, "custom", writer, REPEAT, _incorrect)
+
+
+ATTACKS: Table[Attack] = Table("robustrag.attacks", {attack.name: attack for attack in _ALL}, custom_attack)
+"""The attacks by name, those of other packages among them; `plan_attack` also takes `module:function`,
+`file.py:function` and functions."""

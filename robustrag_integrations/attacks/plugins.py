@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from robustrag_integrations.attacks.canned import REPEAT
-from robustrag_integrations.attacks.families import ATTACKS
+from robustrag_integrations.attacks.families import ATTACKS, custom_attack
 from robustrag_integrations.attacks.payloads import PREFIX, payload_attack
-from robustrag_integrations.attacks.scene import Attack, AttackedQuestion, Writer
+from robustrag_integrations.attacks.scene import Attack, Writer
 from robustrag_integrations.plugins import load_object
 
 
@@ -32,19 +28,8 @@ def attack_of(name: str | Writer) -> Attack:
         if ":" not in name:
             raise ValueError(f"attack {name!r} is unknown; use one of {', '.join(ATTACKS)}, or module:function")
         try:
-            return _attack(name, load_object(name))
+            return custom_attack(name, load_object(name))
         except ValueError as error:
             raise ValueError(f"attack {name!r}: {error}") from error
     label = f"{getattr(name, '__module__', '')}:{getattr(name, '__qualname__', type(name).__name__)}"
-    return _attack(label, name)
-
-
-def _attack(label: str, function: Any) -> Attack:
-    if not callable(function):
-        raise TypeError(f"attack {label!r} must be a function that takes a Scene, got {type(function).__name__}")
-    writer: Callable[..., Any] = function
-    return Attack(label, "custom", writer, REPEAT, _incorrect)
-
-
-def _incorrect(question: AttackedQuestion) -> str | None:
-    return question.incorrect
+    return custom_attack(label, name)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from robustrag_integrations.cli.arguments import add_command
-from robustrag_integrations.cli.eval_options import EPILOG, add_options, given_config
+from robustrag_integrations.cli.eval_options import add_options, epilog, given_config
 from robustrag_integrations.cli.eval_retrieval import run_retrieval
 from robustrag_integrations.cli.exits import EXIT_ANSWERED, UsageError
 from robustrag_integrations.cli.output import complain, show, show_json, terminal_width
@@ -29,7 +29,7 @@ same command again to resume after a crash or Ctrl-C.
 def add(commands: Any) -> None:
     """Add the command to the parser."""
     about = "the paper's evaluation on your data and model: attacks, certificates, tables"
-    parser = add_command(commands, "eval", run, about, _DESCRIPTION, EPILOG)
+    parser = add_command(commands, "eval", run, about, _DESCRIPTION, epilog())
     add_options(parser)
 
 

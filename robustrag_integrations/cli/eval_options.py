@@ -26,6 +26,7 @@ from robustrag_integrations.cli.settings import read_settings
 from robustrag_integrations.cli.thresholds import threshold_help, thresholds, value_of
 from robustrag_integrations.defenses.registry import METHODS, VANILLA, methods_that
 from robustrag_integrations.defenses.settings_file import SavedSettings
+from robustrag_integrations.entry_points import names_added
 from robustrag_integrations.evaluation.data.questions import layout_names
 from robustrag_integrations.evaluation.run.config import (
     DEFAULTS,
@@ -88,8 +89,15 @@ exit codes: 0 done, 1 failure or failed rows, 2 wrong usage, 130 interrupted (th
   command resumes)
 """
 
-_NAMED = textwrap.fill(" ".join(ATTACKS), 84, subsequent_indent="  ", break_on_hyphens=False)
-EPILOG = _BEFORE.replace("{attacks}", _NAMED) + ON_RETRIEVAL + _AFTER
+
+def epilog() -> str:
+    """The help text below the options, with what installed packages add; none of them is loaded for that."""
+    groups = {"attacks": "attacks", "data": "datasets", "metrics": "metrics"}
+    added = {word: names_added(f"robustrag.{group}") for word, group in groups.items()}
+    listed = [f"  {word}: {' '.join(names)}" for word, names in added.items() if names]
+    known = textwrap.fill(" ".join(ATTACKS.known), 84, subsequent_indent="  ", break_on_hyphens=False)
+    before = _BEFORE.replace("{attacks}", known)
+    return before + "\n".join([*(["of other packages:"] if listed else []), *listed, ""]) + ON_RETRIEVAL + _AFTER
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -6,7 +6,7 @@ dotted name, so that reading the table loads neither numpy nor torch. A new meth
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, MutableMapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
@@ -402,7 +402,7 @@ DETECTOR = Method(
     ),
 )
 
-METHODS: MutableMapping[str, Method] = Table(
+METHODS: Table[Method] = Table(
     "robustrag.methods", {method.name: method for method in (KEYWORD, DECODING, VOTING, CONSENSUS)}, _method
 )
 """The methods with a radius, by name: these and those of other packages."""

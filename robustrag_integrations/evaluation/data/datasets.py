@@ -12,7 +12,8 @@ from pathlib import PurePath
 
 from robustrag_integrations.checks import is_whole_number
 from robustrag_integrations.corpus.documents import CorpusError
-from robustrag_integrations.evaluation.data.files import BadRow, DatasetError, RawRow, read_rows
+from robustrag_integrations.evaluation.data.files import BadRow, DatasetError, RawRow
+from robustrag_integrations.evaluation.data.named import DEMO, rows_of
 from robustrag_integrations.evaluation.data.questions import (
     TASKS,
     EvalQuestion,
@@ -24,7 +25,6 @@ from robustrag_integrations.evaluation.data.questions import (
 
 __all__ = ["TASKS", "BadRow", "Dataset", "DatasetError", "EvalQuestion", "EvalTask", "load_dataset"]
 
-DEMO = "demo"
 DEMO_TOP_K = 10
 
 
@@ -61,8 +61,8 @@ def load_dataset(
     """Read a data set.
 
     Args:
-        source: `demo` for the questions about the fictional world, or a file; see `questions.question_of` for its
-            layouts.
+        source: `demo` for the questions about the fictional world, a file (`questions.question_of` has its layouts),
+            or the name of a data set of another package, where there is no file of that name.
         task: what is asked; None for what the first question asks: `long` if it says so, else `qa`.
         top_k: how many passages each question gets; None for all that a file gives, 10 for `demo`.
         limit: how many questions are read; None for all. Reading stops there.
@@ -84,7 +84,7 @@ def load_dataset(
         top_k = top_k or DEMO_TOP_K
         rows: Iterable[RawRow | BadRow] = world_rows(top_k)
     else:
-        rows = read_rows(source)
+        rows = rows_of(source)
     found, bad, task = _collect(rows, source, task, limit, strict, layout)
     if not found:
         raise DatasetError(f"{source}: it holds no question{f' ({bad[0]})' if bad else ''}")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from robustrag_integrations.corpus import read_documents, split
-from robustrag_integrations.evaluation.data.datasets import DEMO
+from robustrag_integrations.evaluation.data.named import DEMO
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.evaluation.data.world import read_world, world_folder
 from robustrag_integrations.passages import Passage, as_passages

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+from robustrag_integrations.attacks.families import ATTACKS
 from robustrag_integrations.attacks.payloads import PREFIX, payloads_digest
 from robustrag_integrations.attacks.planning import ranks_to_sweep
 from robustrag_integrations.attacks.plugins import attack_of
@@ -29,7 +30,7 @@ from robustrag_integrations.evaluation.run.config import (
 from robustrag_integrations.evaluation.run.journal import canonical
 from robustrag_integrations.evaluation.score.rows import ROW_SCHEMA, blank_row
 from robustrag_integrations.evaluation.score.scoring import METRIC_OF_TASK
-from robustrag_integrations.metrics import metric_of
+from robustrag_integrations.metrics import METRICS, metric_of
 from robustrag_integrations.models.named import NamedModel
 from robustrag_integrations.passages import PASSAGE
 from robustrag_integrations.plugins import load_object, source_digest
@@ -281,6 +282,8 @@ class _Planner:
         metric = None if config.metric == METRIC_OF_TASK[dataset.task] or dataset.task == "long" else config.metric
         if metric is not None:
             about["metric"] = [metric, _metric_code(metric)]
+        if package := METHODS.package_of(setup.defense):
+            about["package"] = package
         if functions := _functions(setup):
             about["functions"] = functions
         runs = config.runs if attack.corruption_size == 0 else 1
@@ -359,7 +362,7 @@ def _function_code(name: str) -> str | None:
 @lru_cache(maxsize=1)
 def _metric_code(name: str) -> str | None:
     """A hash of the file that a custom metric is written in."""
-    return source_digest(metric_of(name)) if ":" in name else None
+    return source_digest(metric_of(name)) if ":" in name or METRICS.package_of(name) else None
 
 
 @lru_cache(maxsize=64)
@@ -367,4 +370,4 @@ def _attack_code(name: str) -> str | None:
     """A hash of the file that a custom attack is written in, or of its payloads."""
     if name.startswith(PREFIX):
         return payloads_digest(name.removeprefix(PREFIX))
-    return source_digest(attack_of(name).write) if ":" in name else None
+    return source_digest(attack_of(name).write) if ":" in name or ATTACKS.package_of(name) else None

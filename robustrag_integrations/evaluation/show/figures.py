@@ -34,6 +34,7 @@ def all_figures(lines: Sequence[Line], seed: int | None = None) -> tuple[Figure,
         _by_rank(lines, "asr-by-rank", "Attack success by rank of the planted passage", "ASR", lambda line: line.asr),
         _by_rank(lines, "accuracy-by-rank", "Accuracy under attack by rank", "accuracy", _accuracy),
         _by_attack(lines),
+        _accuracy_against_success(lines),
         _by_size(lines, "asr-by-corruption-size", "Attack success by corruption size", "ASR", lambda line: line.asr),
         _by_size(lines, "accuracy-by-corruption-size", "Accuracy by corruption size", "accuracy", _accuracy),
         _certified_by_size(lines),
@@ -126,6 +127,25 @@ def _by_attack(lines: Sequence[Line]) -> Figure | None:
     ticks = tuple((float(i), name) for i, name in enumerate(names))
     title = "Attack success, each attack at its best rank"
     return _figure("asr-by-attack", title, "attack", "ASR", panels, ticks=ticks, kind="bar")
+
+
+def _accuracy_against_success(lines: Sequence[Line]) -> Figure | None:
+    """One point per setup: what it is worth without an attacker, and what it gives one; a panel per attack and rank."""
+    clean = {_asked(line): _accuracy(line) for line in lines if line.clean}
+    attacked = [line for line in _smallest(line for line in lines if not line.clean) if _asked(line) in clean]
+    panels = _panels(
+        (line for line in attacked if line.asr.mean is not None),
+        lambda line: (f"{line.attack.name} at rank {_rank_name(line.attack.rank)}",),
+        _setup_of(lines),
+        lambda line: (100 * (line.asr.mean or 0), clean[_asked(line)]),
+    )
+    title = "Accuracy without attack against attack success"
+    return _figure("accuracy-against-asr", title, "ASR (%); best is top left", "accuracy without attack", panels)
+
+
+def _asked(line: Line) -> tuple[object, ...]:
+    """What a line is about besides the attack."""
+    return line.dataset, line.task, line.model, line.setup, line.top_k
 
 
 def _by_size(

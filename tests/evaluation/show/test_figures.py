@@ -121,6 +121,22 @@ def test_the_radius_is_drawn_as_the_share_of_answers_that_reach_it() -> None:
     assert _curves(figure)["", "keyword"] == [(0, 1.0), (1, 0.75), (2, 0.5), (3, 0.5), (4, 0.0)]
 
 
+def test_clean_accuracy_stands_against_attack_success_with_a_panel_per_attack_and_rank() -> None:
+    lines = [_line(setup, accuracy=_rate(value)) for setup, value in (("vanilla", 0.9), ("mis", 0.8))]
+    for setup, value in (("vanilla", 0.7), ("mis", 0.1)):
+        lines += [
+            _line(setup, AttackSpec("pia", rank=r, corruption_size=1), asr=_rate(value)) for r in ("first", "last")
+        ]
+        lines.append(_line(setup, AttackSpec("pia", rank="first", corruption_size=2), asr=_rate(1)))
+    lines.append(_line("keyword", AttackSpec("pia", rank="first", corruption_size=1), asr=_rate(0)))  # never run clean
+    assert _curves(_figures(lines)["accuracy-against-asr"]) == {
+        (f"pia at rank {rank}", setup): [(100 * asr, accuracy)]
+        for rank in ("first", "last")
+        for setup, asr, accuracy in (("vanilla", 0.7, 0.9), ("mis", 0.1, 0.8))
+    }
+    assert "accuracy-against-asr" not in _figures([_line("vanilla", accuracy=_rate(0.9))])
+
+
 def test_runtime_names_the_multiple_of_vanilla() -> None:
     lines = [
         _line("vanilla", seconds=1.0, latency_ratio=_rate(1.0)),
