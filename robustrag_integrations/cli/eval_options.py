@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +62,9 @@ Several values of a setting make several setups. Flags win over the file, and th
 over the preset.
 
 presets (the paper's tables and figures, on your data and model):
-  paper-table1  paper-table2  group-size  top-k  corruption  thresholds  eta  runtime
-  and field (attacks beyond the paper's)
+  paper-table1  paper-table2  modification  group-size  top-k  corruption  thresholds  eta
+  runtime, and field (attacks beyond the paper's). Defences that a model cannot run are
+  left out, and named; --defense picks some of the preset's, with their settings per task.
 
 data: demo (questions about a fictional world), or a file in the paper's layout or your own:
   {"question": "...", "answer": "..." or [...], "passages": ["...", {"text": "...",
@@ -303,6 +304,8 @@ def given_config(args: argparse.Namespace) -> dict[str, Any]:
         value = getattr(args, flag)
         if value is not None and value is not False:
             merged[key] = value
+    if args.preset and args.defense and not _names_defenses(args.config):
+        merged["defenses"] = _chosen(PRESETS[args.preset].config["defenses"], args.defense)
     if args.payloads:
         others = merged["attacks"] if args.attack or args.preset or args.config else []
         merged["attacks"] = [*_listed(others), *(f"{PREFIX}{path}" for path in args.payloads)]
@@ -312,6 +315,16 @@ def given_config(args: argparse.Namespace) -> dict[str, Any]:
     _set_settings(merged, args)
     set_retrieval(merged, args)
     return merged
+
+
+def _names_defenses(path: str | None) -> bool:
+    return path is not None and "defenses" in load_config(path)
+
+
+def _chosen(entries: Sequence[Any], names: Sequence[str]) -> list[Any]:
+    """A preset's entries of these defences, with the settings that they have for each task, and what is not in it."""
+    named = {name: [e for e in entries if (e if isinstance(e, str) else e["name"]) == name] for name in names}
+    return [entry for name, found in named.items() for entry in found or [name]]
 
 
 _FLAGS = {

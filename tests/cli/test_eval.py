@@ -245,3 +245,41 @@ def test_a_rank_beyond_the_end_is_refused(run) -> None:
     assert code == EXIT_USAGE
     assert "ranks: 99 is beyond the end: with top_k 4 and 1 planted, the first stands at 1, the top, to 4" in err
     assert run("--attack", "pia", "--rank", "0")[0] == EXIT_USAGE
+
+
+def test_a_presets_defences_are_picked_with_the_settings_of_each_task(run) -> None:
+    _, out, _ = run("--preset", "paper-table1", "--defense", "keyword", "consensus", "--show-config", given=False)
+    import yaml
+
+    assert [(d["name"], d.get("alpha"), d.get("tasks")) if isinstance(d, dict) else d
+            for d in yaml.safe_load(out)["defenses"]] == [
+        ("keyword", 0.2, ["qa"]),
+        ("keyword", 0.4, ["long"]),
+        "consensus",
+    ]  # fmt: skip
+
+
+def test_the_papers_tables_run_on_a_chat_api(run, tmp_path) -> None:
+    usage = {"prompt_tokens": 100, "completion_tokens": 10}
+    with LoopbackServer(lambda prompt: Reply("A", usage=usage)) as server:
+        code, out, err = run(
+            *(
+                "--preset",
+                "paper-table1",
+                "--limit",
+                "1",
+                "--base-url",
+                server.url,
+                "--data",
+                write_questions(tmp_path),
+            ),
+            *("--model", "openai:gpt-x", "--prices", "1,2", "--output", "gpt.jsonl"),
+            given=False,
+        )
+    assert code == 0, err
+    assert "openai:gpt-x: decoding, decoding-c, decoding-r left out: it gives no token probabilities" in err
+    assert "Accuracy without an attack" in out
+    for name in ("no-rag", "vanilla", "keyword", "voting"):
+        assert name in out
+    assert "tokens in" in out
+    assert "cost" in out

@@ -67,7 +67,7 @@ FLOORS = (
 FRONT_DOOR_FOR = {"cli", "langchain_robustrag", "llamaindex_robustrag", "__main__"}
 # Stricter than their floors.
 ONLY = {
-    "drawing": {"display", "words"},  # pictures are drawn from dictionaries
+    "drawing": {"display", "rounding", "words"},  # pictures are drawn from dictionaries
     "errors": set(),
     "keywords": {"errors", "forks", "normalise", "reply_text", "words"},
 }

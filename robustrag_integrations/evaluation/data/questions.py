@@ -74,6 +74,7 @@ def question_of(row: Any, number: int, layout: str | None = None) -> tuple[EvalQ
     if not isinstance(row, dict):
         raise ValueError('expected an object such as {"question": ..., "answer": ..., "passages": [...]}')
     question, long = _layout(row, layout).read(row)
+    _check_agreement(question)
     return replace(_with_choice_numbers(question), id=_identity(row.get("id"), number)), long
 
 
@@ -126,6 +127,48 @@ def for_task(question: EvalQuestion, task: EvalTask) -> EvalQuestion:
         poisoned=lies if named is not None else (),
         poison_target=None,
     )
+
+
+def _check_agreement(question: EvalQuestion) -> None:
+    """Raise where a row contradicts itself: whatever is measured with it would be wrong.
+
+    Raises:
+        ValueError: the right option is no right answer, or what the attacker wants is one.
+    """
+    right = _plain(question.answers)
+    if question.correct_choice is not None:
+        option = question.choices[question.correct_choice]
+        if not _plain([option]) & right:
+            raise ValueError(
+                f"the answer {question.answers[0]!r:.60} is not the right option, {option!r:.60} "
+                f"(number {question.correct_choice}, from 0)"
+            )
+    if question.incorrect is not None and _plain([question.incorrect]) & right:
+        raise ValueError(f"the incorrect answer {question.incorrect!r:.60} is a right one as well")
+
+
+def _plain(texts: Iterable[str]) -> set[str]:
+    from robustrag_integrations.metrics import normalised
+
+    return {normalised(text) for text in texts}
+
+
+def doubts(questions: Iterable[EvalQuestion]) -> dict[str, list[str]]:
+    """What makes questions doubtful without being wrong, in words, with their ids."""
+    from robustrag_integrations.metrics import holds_answer
+
+    found: dict[str, list[str]] = {}
+    for question in questions:
+        wrong = question.incorrect
+        if not question.passages:
+            found.setdefault("without a single passage: nothing is retrieved for them", []).append(question.id)
+        if wrong is not None and any(holds_answer(right, [wrong]) for right in question.answers):
+            odd = "whose right answer holds the incorrect one: right answers count as hijacked too"
+            found.setdefault(odd, []).append(question.id)
+        elif wrong is not None and holds_answer(wrong, question.answers):
+            odd = "whose incorrect answer holds a right one: hijacked answers count as right too"
+            found.setdefault(odd, []).append(question.id)
+    return found
 
 
 def _own_row(row: Mapping[str, Any]) -> tuple[EvalQuestion, bool]:

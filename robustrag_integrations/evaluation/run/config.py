@@ -32,7 +32,17 @@ from robustrag_integrations.votes import HASTE, VoteRules
 MODES = ("injection", "modification")
 RANKS = ("first", "middle", "last", "random", "sweep")
 TASKS = ("qa", "mc", "long")
-LAYOUTS = ("paper-table1", "paper-table2", "group-size", "top-k", "corruption", "thresholds", "eta", "runtime")
+LAYOUTS = (
+    "paper-table1",
+    "paper-table2",
+    "modification",
+    "group-size",
+    "top-k",
+    "corruption",
+    "thresholds",
+    "eta",
+    "runtime",
+)
 
 NO_RAG = "no-rag"  # a baseline of evaluations alone: the model without passages
 TASK_OF: Mapping[str, Task] = {"qa": "short_answer", "mc": "multiple_choice", "long": "long_form"}
@@ -147,6 +157,7 @@ class EvalConfig:
         probes: what repeat probes found (`repeat_probe.summary_of`), each about the model of its name.
         retrieve: attacks are planted into a corpus and have to be retrieved; None: they are put among the retrieved.
         prices: per million tokens, for the summary alone; None for no costs in it.
+        leave_out: whether a defence that a model cannot run is left out and named, in place of an error; presets do so.
         given: the mapping it was read from, defaults filled in.
     """
 
@@ -166,6 +177,7 @@ class EvalConfig:
     probes: tuple[Mapping[str, Any], ...] = ()
     retrieve: RetrievalSpec | None = None
     prices: Prices | None = None
+    leave_out: bool = False
     given: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
 
@@ -193,6 +205,7 @@ DEFAULTS: Mapping[str, Any] = {
     "probes": [],
     "retrieve": None,
     "prices": None,
+    "leave_out": False,
 }
 
 
@@ -248,6 +261,7 @@ def read_config(given: Mapping[str, Any]) -> EvalConfig:
         probes=tuple(_probe(top, path) for path in top.values("probes", least=0)),
         retrieve=top.optional("retrieve", lambda: _retrieve(top)),
         prices=top.optional("prices", lambda: _prices(top)),
+        leave_out=top.flag("leave_out"),
         given=filled,
     )
     _check_together(config)
@@ -436,12 +450,17 @@ def _attackers(section: Section) -> tuple[AttackMode, ...]:
     return cast("tuple[AttackMode, ...]", section.names("attacks", MODES, least=1))
 
 
+def can_run(defense: str, model: NamedModel) -> bool:
+    """Whether a model gives what a defence needs of it; chat APIs give no token probabilities."""
+    needs = defense in METHODS and METHODS[defense].needs_probabilities
+    return model.gives_probabilities or not needs
+
+
 def _check_together(config: EvalConfig) -> None:
     """What each value allows alone and the others do not."""
     for defense in config.defenses:
         for model in config.models:
-            needs = defense.name in METHODS and METHODS[defense.name].needs_probabilities
-            if needs and not model.gives_probabilities:
+            if not can_run(defense.name, model) and not config.leave_out:
                 raise ConfigError(
                     f"defenses: {defense.name} needs token probabilities, and {model.name!r} is behind a server's chat "
                     "API; use keyword, a folder with the model, or openai-completions:NAME if the server gives them"

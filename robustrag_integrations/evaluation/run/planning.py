@@ -15,7 +15,7 @@ from robustrag_integrations.attacks.planning import ranks_to_sweep
 from robustrag_integrations.attacks.plugins import attack_of
 from robustrag_integrations.defenses.registry import METHODS, entry_of
 from robustrag_integrations.evaluation.data.datasets import Dataset, DatasetError, load_dataset
-from robustrag_integrations.evaluation.data.questions import EvalQuestion, EvalTask
+from robustrag_integrations.evaluation.data.questions import EvalQuestion, EvalTask, doubts
 from robustrag_integrations.evaluation.run.config import (
     CertifySpec,
     ConfigError,
@@ -24,6 +24,7 @@ from robustrag_integrations.evaluation.run.config import (
     EvalConfig,
     PlannedAttack,
     beyond_the_end,
+    can_run,
     most_passages,
     no_task,
 )
@@ -31,6 +32,7 @@ from robustrag_integrations.evaluation.run.journal import canonical
 from robustrag_integrations.evaluation.score.rows import ROW_SCHEMA, blank_row
 from robustrag_integrations.evaluation.score.scoring import METRIC_OF_TASK
 from robustrag_integrations.metrics import METRICS, metric_of
+from robustrag_integrations.models.base import DecodingModel
 from robustrag_integrations.models.named import NamedModel
 from robustrag_integrations.passages import PASSAGE
 from robustrag_integrations.plugins import load_object, source_digest
@@ -108,6 +110,7 @@ def make_plan(config: EvalConfig) -> RunPlan:
         ModelError: a model's files cannot be read.
     """
     notes: list[str] = []
+    notes += _left_out(config)
     datasets = _datasets(config, notes)
     _check_defenses(config, datasets)
     planner = _Planner(config, notes)
@@ -121,6 +124,27 @@ def make_plan(config: EvalConfig) -> RunPlan:
         raise ConfigError("; ".join(["there is nothing to do: no question, defence and attack fit together", *notes]))
     unique = {job.key: job for job in jobs}
     return RunPlan(tuple(unique.values()), tuple(dict.fromkeys(notes)))
+
+
+def _left_out(config: EvalConfig) -> Iterator[str]:
+    """The defences that a model cannot run."""
+    for model in config.models:
+        names = [spec.label or spec.name for spec in config.defenses if not _runs(config, spec.name, model)]
+        if names:
+            yield f"{model.name}: {', '.join(names)} left out: it gives no token probabilities"
+
+
+def _runs(config: EvalConfig, defense: str, model: NamedModel) -> bool:
+    """Whether this defence is run on this model."""
+    return can_run(defense, model) and not (config.leave_out and _lacks(defense, model))
+
+
+@lru_cache(maxsize=64)
+def _lacks(defense: str, model: NamedModel) -> bool:
+    """Whether a function of the user's, of which that is known only once it is loaded, lacks what a defence needs."""
+    if defense not in METHODS or not METHODS[defense].needs_probabilities or not model.name.startswith("python:"):
+        return False
+    return not isinstance(model.load(), DecodingModel)
 
 
 def _at_ranks(attacks: Iterable[PlannedAttack], top_k: int | None) -> Iterator[PlannedAttack]:
@@ -146,6 +170,7 @@ def setups_of(config: EvalConfig, task: str) -> tuple[Setup, ...]:
         Setup(label, model, spec.name, tuple(sorted({**_recorded(spec.name, chosen), **chosen}.items())), top_k)
         for model in config.models
         for (spec, chosen, top_k), label in zip(drafts, labels, strict=True)
+        if _runs(config, spec.name, model)
     )
 
 
@@ -228,6 +253,9 @@ def _data_notes(dataset: Dataset) -> Iterator[str]:
         first = "; ".join(map(str, dataset.bad_rows[:3]))
         more = f"; and {count - 3} more" if count > 3 else ""
         yield f"{dataset.name}: {count} bad row{'s' * (count > 1)} left out ({first}{more})"
+    for odd, which in doubts(dataset.questions).items():
+        few = ", ".join(which[:5]) + (f" and {len(which) - 5} more" if len(which) > 5 else "")
+        yield f"{dataset.name}: {len(which)} question{'s' * (len(which) > 1)} {odd} (id {few})"
 
 
 class _Planner:

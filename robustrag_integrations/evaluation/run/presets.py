@@ -41,6 +41,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             "accuracy without an attack, and certified against one injected passage (Table 1)",
             {
                 "layout": "paper-table1",
+                "leave_out": True,
                 "tasks": ["mc", "qa", "long"],
                 "defenses": ["no-rag", "vanilla", _SHORT, _LONG, _TOKENS, _TOKENS_C, _TOKENS_R, "voting"],
                 "attacks": [],
@@ -52,6 +53,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             "accuracy and attack success under prompt injection and poisoning (Table 2)",
             {
                 "layout": "paper-table2",
+                "leave_out": True,
                 "tasks": ["qa", "long"],
                 "defenses": ["vanilla", _SHORT, _LONG, _TOKENS, _TOKENS_C],
                 "attacks": [
@@ -63,10 +65,23 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
                 "top_k": [10],
             },
         ),
+        "modification": Preset(
+            "certified against one injected and against one modified passage (the appendix's table)",
+            {
+                "layout": "modification",
+                "leave_out": True,
+                "tasks": ["mc", "qa"],
+                "defenses": [{**_SHORT, "alpha": 0.3, "beta": 3}, _TOKENS, "voting"],
+                "attacks": [],
+                "top_k": [10],
+                "certify": {"corruption_sizes": [1], "attacks": ["injection", "modification"]},
+            },
+        ),
         "group-size": Preset(
             "the effect of the group size omega, certified against k' = 1",
             {
                 "layout": "group-size",
+                "leave_out": True,
                 "tasks": ["qa"],
                 "defenses": [
                     "vanilla",
@@ -82,6 +97,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             "the effect of the number of passages k, certified against k' = 1",
             {
                 "layout": "top-k",
+                "leave_out": True,
                 "tasks": ["qa", "long"],
                 "defenses": ["vanilla", _SHORT, _LONG, _TOKENS, _TOKENS_C],
                 "attacks": [],
@@ -93,6 +109,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             "certified accuracy by corruption size k' from 1 to 5, of all defences",
             {
                 "layout": "corruption",
+                "leave_out": True,
                 "tasks": ["mc", "qa"],
                 "defenses": ["vanilla", _SHORT, _TOKENS, "voting"],
                 "attacks": [],
@@ -104,6 +121,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             "the effect of the keyword thresholds alpha and beta, by corruption size",
             {
                 "layout": "thresholds",
+                "leave_out": True,
                 "tasks": ["qa"],
                 "defenses": [
                     {**_SHORT, "alpha": 0.2, "beta": 2},
@@ -120,6 +138,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             "the effect of the decoding threshold eta, by corruption size",
             {
                 "layout": "eta",
+                "leave_out": True,
                 "tasks": ["qa", "long"],
                 "defenses": [{"name": "decoding", "eta": [0.0, 1.0, 2.0, 3.0, 4.0]}],
                 "attacks": [],
@@ -141,6 +160,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             "time per question, next to vanilla RAG, with 0, 1 or 4 worked examples as the task has in the paper",
             {
                 "layout": "runtime",
+                "leave_out": True,
                 "tasks": ["mc", "qa", "long"],
                 "defenses": [
                     {"name": "vanilla", "exemplars": 0, "tasks": ["mc"]},

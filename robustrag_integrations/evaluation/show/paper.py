@@ -78,6 +78,23 @@ def _table2(lines: Sequence[Line]) -> list[Table]:
     return _titled("Accuracy and attack success under attack", header, attacked, columns, cells)
 
 
+def _modification(lines: Sequence[Line]) -> list[Table]:
+    """Certified accuracy against k' = 1 by injection and modification: a row per model and defence."""
+    clean = [line for line in lines if line.clean and line.certified]
+    columns = _datasets(clean)
+    header = ["model", "defence"]
+    for dataset, task in columns:
+        header += [f"{dataset} ({task}) {kind}" for kind in ("injection", "modification")]
+
+    def cells(found: Sequence[Line]) -> list[str]:
+        if not found:
+            return ["", ""]
+        return [_score(found[0], found[0].certified_against(kind, 1)) for kind in ("injection", "modification")]
+
+    title = "Certified against one injected, and against one modified passage"
+    return _titled(title, header, clean, columns, cells)
+
+
 def _runtime(lines: Sequence[Line]) -> list[Table]:
     """Seconds per question and the ratio to vanilla RAG: a row per defence, a pair of columns per data and examples."""
     clean = [line for line in lines if line.clean]
@@ -155,6 +172,7 @@ def _sweep(title: str, axis: str, lines: Sequence[Line], value: Callable[[Line],
 LAYOUTS: dict[str, Callable[[Sequence[Line]], list[Table]]] = {
     "paper-table1": _table1,
     "paper-table2": _table2,
+    "modification": _modification,
     "group-size": _by_group_size,
     "top-k": _by_top_k,
     "corruption": _by_corruption,

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from robustrag_integrations.evaluation.data import files
 from robustrag_integrations.evaluation.data.datasets import Dataset, DatasetError, load_dataset
+from robustrag_integrations.evaluation.data.questions import EvalQuestion, doubts
+from robustrag_integrations.passages import Passage
 
 OWN = {"question": "Where is it?", "answer": "Paris", "passages": ["It is in Paris.", {"text": "Rome.", "source": "s"}]}
 PAPER = {
@@ -155,8 +157,8 @@ def test_a_bad_item_of_a_list_is_named_by_its_place(tmp_path: Path) -> None:
     ("change", "said"),
     [
         ({"choices": None}, "choices"),
-        ({"choices": ["only"], "choices answer": 0}, "2 to 26"),
-        ({"choices": ["a", "A", "b"]}, "the same"),
+        ({"choices": ["15%"], "choices answer": 0}, "2 to 26"),
+        ({"choices": ["b", "15%", "15%"]}, "the same"),
         ({"choices answer": None, "choices": ["1", "2"]}, "none of the choices"),
     ],
 )
@@ -350,3 +352,57 @@ def test_the_command_line_starts_without_loading_numpy() -> None:
     code = "import sys, robustrag_integrations.cli\nprint('numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+CHOICES = {**OWN, "choices": ["Rome", "Paris", "Oslo"]}
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({**CHOICES, "correct_choice": 0}, "the answer 'Paris' is not the right option, 'Rome' (number 0, from 0)"),
+        ({**OWN, "incorrect": "Paris"}, "the incorrect answer 'Paris' is a right one as well"),
+        (
+            {**OWN, "answer": ["Rome", "Paris"], "incorrect": "the  paris."},
+            "the incorrect answer 'the  paris.' is a right",
+        ),
+        ({**PAPER, "choices answer": "2"}, "the answer '15%' is not the right option, '45%'"),
+        ({**PAPER, "incorrect answer": "0.15"}, "the incorrect answer '0.15' is a right one as well"),
+    ],
+)
+def test_a_row_that_contradicts_itself_is_left_out_and_named(tmp_path, row, said) -> None:
+    found = load_dataset(written(tmp_path, "d.jsonl", OWN, row))
+    assert len(found.questions) == 1
+    assert [bad.line for bad in found.bad_rows] == [2]
+    assert said in found.bad_rows[0].reason
+    with pytest.raises(DatasetError, match="line 2"):
+        load_dataset(written(tmp_path, "d.jsonl", OWN, row), strict=True)
+
+
+def test_rows_that_agree_are_read_however_they_are_written(tmp_path) -> None:
+    rows = [
+        {**CHOICES, "answer": "paris.", "correct_choice": 1, "incorrect": "Oslo"},
+        {**PAPER, "expanded answer": ["x"]},
+    ]
+    found = load_dataset(written(tmp_path, "d.jsonl", *rows))
+    assert (len(found.questions), found.bad_rows) == (2, ())
+
+
+def test_doubtful_questions_are_asked_and_named() -> None:
+    def question(name: str, answer: str, incorrect: str | None, passages: int = 1) -> EvalQuestion:
+        return EvalQuestion(name, "Where?", (answer,), incorrect, (Passage("text"),) * passages)
+
+    found = doubts(
+        [
+            question("a", "Paris, Texas", "Paris"),
+            question("b", "Paris", "Paris, Texas"),
+            question("c", "Paris", "Rome", passages=0),
+            question("d", "Paris", "Parish"),
+            question("e", "Paris", None),
+        ]
+    )
+    assert [(text.split()[0:3], which) for text, which in found.items()] == [
+        (["whose", "right", "answer"], ["a"]),
+        (["whose", "incorrect", "answer"], ["b"]),
+        (["without", "a", "single"], ["c"]),
+    ]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from robustrag_integrations.evaluation.run.config import read_config
+from robustrag_integrations.evaluation.run.config import ConfigError, read_config
 from robustrag_integrations.evaluation.run.engines.local import LocalEngine
+from robustrag_integrations.evaluation.run.planning import make_plan
 from robustrag_integrations.evaluation.run.presets import PRESETS
 from robustrag_integrations.evaluation.run.runner import evaluate
 from robustrag_integrations.evaluation.score.summary import summarise
@@ -15,6 +16,7 @@ from tests.evaluation.worlds import LIGHT, write_long, write_questions
 HEADERS = {
     "paper-table1": "model  defence  lands (mc) bacc  lands (mc) cacc  lands (qa) bacc  lands (qa) cacc  lives (long)",
     "paper-table2": "lands (qa) pia racc / asr  lands (qa) poison racc / asr  lives (long) pia rllmj / asr",
+    "modification": "lands (mc) injection  lands (mc) modification  lands (qa) injection",
     "group-size": "group size  vanilla bacc  vanilla cacc  keyword bacc  keyword cacc  decoding bacc  decoding cacc",
     "top-k": "k   vanilla bacc  vanilla cacc  keyword bacc",
     "corruption": "k'  vanilla  keyword  decoding",
@@ -75,3 +77,40 @@ def test_attack_success_stands_next_to_accuracy(tmp_path) -> None:
 
 def test_time_is_measured_without_the_cache() -> None:
     assert [name for name, preset in PRESETS.items() if not preset.cached] == ["runtime"]
+
+
+def test_a_preset_leaves_out_what_a_chat_api_cannot_do_and_says_so(tmp_path) -> None:
+    data = [write_questions(tmp_path), write_long(tmp_path)]
+    for name in ("paper-table1", "paper-table2", "modification", "group-size", "top-k", "corruption", "runtime"):
+        config = read_config({**PRESETS[name].config, "data": data, "models": ["openai:gpt-x", "bundled"]})
+        plan = make_plan(config)
+        defenses = {(job.setup.model.name, job.setup.defense) for job in plan.jobs}
+        assert ("openai:gpt-x", "decoding") not in defenses
+        assert ("bundled", "decoding") in defenses
+        assert ("openai:gpt-x", "keyword") in defenses
+        said = next(note for note in plan.notes if note.startswith("openai:gpt-x: "))
+        assert "decoding" in said
+        assert said.endswith("left out: it gives no token probabilities")
+    with pytest.raises(ConfigError, match=r"there is nothing to do.*openai:gpt-x: decoding left out"):
+        make_plan(read_config({**PRESETS["eta"].config, "data": data, "models": ["openai:gpt-x"]}))
+
+
+def test_the_thresholds_of_each_task_stay(tmp_path) -> None:
+    config = read_config({**PRESETS["paper-table1"].config, "models": ["openai:gpt-x"],
+                          "data": [write_questions(tmp_path), write_long(tmp_path)]})  # fmt: skip
+    found = {(j.task, dict(j.setup.settings)["alpha"], dict(j.setup.settings)["beta"])
+             for j in make_plan(config).jobs if j.setup.defense == "keyword"}  # fmt: skip
+    assert found == {("qa", 0.2, 3), ("long", 0.4, 4)}
+
+
+def test_injection_stands_beside_modification(tmp_path) -> None:
+    given = {**PRESETS["modification"].config, "models": [LIGHT], "data": [write_questions(tmp_path)], "top_k": [4]}
+    lines = summarise(evaluate(read_config(given)).rows)
+    shown = [" ".join(line.split()) for line in layout_table("modification", lines).split("\n")]
+    pairs = "lands (mc) injection lands (mc) modification lands (qa) injection lands (qa) modification"
+    assert f"model defence {pairs}" in shown
+    assert not any("decoding" in line for line in shown)
+    keyword, voting = (next(line for line in shown if f" {name} " in line) for name in ("keyword", "voting"))
+    for line in (keyword, voting):
+        injected, modified = map(float, line.split()[-2:])
+        assert modified <= injected
