@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import atexit
 import inspect
 import shutil
+import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +34,14 @@ def run_commands(snippet: Snippet, address: str, model: str) -> None:
     from robustrag_integrations.cli import main
 
     for words in snippet.commands:
+        if words[0] == "curl":
+            print("$", *words, flush=True)
+            subprocess.run(["curl", "--fail", "--silent", "--show-error", *words[1:]], check=True)
+            continue
+        if words[:2] == ["robustrag", "serve"]:
+            print("$", *words, "&", flush=True)
+            keep_serving(words)
+            continue
         if words[0] != "robustrag" or not shutil.which("robustrag"):
             raise ValueError(f"{snippet.page}, line {snippet.line}: no way to run {words[0]} here")
         given = [word.replace(ADDRESS, address).replace(":NAME", f":{model}") for word in words[1:]]
@@ -38,6 +49,24 @@ def run_commands(snippet: Snippet, address: str, model: str) -> None:
         code = main(given)
         if code not in (0, 3):  # answered, abstained
             raise RuntimeError(f"{snippet.page}, line {snippet.line}: {' '.join(words)} ended with {code}")
+
+
+def keep_serving(words: list[str]) -> None:
+    """Start a server in a process of its own, wait until it listens, and stop it when this process ends.
+
+    Raises:
+        RuntimeError: it ended before.
+    """
+    serving = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    atexit.register(serving.kill)
+    assert serving.stderr is not None
+    said = ""
+    for line in serving.stderr:
+        said += line
+        if "listening on" in line:
+            threading.Thread(target=serving.stderr.read, daemon=True).start()
+            return
+    raise RuntimeError(f"{' '.join(words)} ended:\n{said}")
 
 
 def main(needs: tuple[str, ...]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SHELL = ("sh", "bash", "console", "shell")
-GUIDES = ("certificates", "choosing", "costs", "observability", "one-vote", "replies")
+GUIDES = ("certificates", "choosing", "costs", "observability", "one-vote", "replies", "redteam", "serve")
 RUN = ("README.md", *(f"docs/{name}.md" for name in GUIDES))  # pages whose snippets are run
 CODE = ("python", *SHELL)
 
