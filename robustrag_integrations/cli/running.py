@@ -101,8 +101,8 @@ def exit_code(done: Finished) -> int:
     return EXIT_FAILURE
 
 
-def engine_of(args: argparse.Namespace, cached: bool) -> Any:
-    """What makes the rows.
+def engine_of(args: argparse.Namespace, cached: bool, *, share_sessions: bool = False) -> Any:
+    """What makes the rows; see `LocalEngine` for `share_sessions`, which a cluster does not take.
 
     Raises:
         UsageError: options that do not go together.
@@ -117,7 +117,7 @@ def engine_of(args: argparse.Namespace, cached: bool) -> Any:
             raise UsageError(f"{flag} goes with --engine ray")
     from robustrag_integrations.evaluation.run.engines.local import LocalEngine
 
-    return LocalEngine(cache=cache, concurrency=args.concurrency)
+    return LocalEngine(cache=cache, concurrency=args.concurrency, share_sessions=share_sessions)
 
 
 def default_cache() -> str:

@@ -51,8 +51,9 @@ a first run:
 what it costs:
   Each isolated reply is asked once and kept in --cache: another threshold needs a final
   call at most, consensus and voting need none. Another vote rule asks about other groups; a
-  model in this process asks again for another --top-k. Decoding decodes anew for each
-  setting. It is all said before the first call. Run the same command again to resume.
+  model in this process asks again for another --top-k. Settings of decoding share what the
+  model says after the same tokens, as long as a question is at work. It is all said before the
+  first call. Run the same command again to resume.
   A model that samples is asked anew for every setting, since its replies are not kept.
 
 what is compared:
@@ -197,14 +198,16 @@ def run(args: argparse.Namespace) -> int:
             return EXIT_ANSWERED
         with _engine(args) as engine:
             tuned = tuning.run(args.output, engine, watcher)
-    if not tuned.chosen.accuracy.n or tuned.chosen.failed == tuned.chosen.accuracy.n:
-        raise RobustRAGError(f"no question could be asked; the rows in {args.output} say why")
     if args.json:
         show_json(_as_data(tuned, wish))
     else:
         show(tuned_table(tuned, wish, terminal_width()))
         show("\n> chosen   * on the front: no other beats it in all three\n")
         show("\n".join(printable(line, 400) for line in in_words(tuned, wish)))
+    if not tuned.chosen.accuracy.mean:
+        raise RobustRAGError(
+            f"no settings gave a right answer, so that none were written; see the rows in {args.output}"
+        )
     _draw(args, tuned, wish)
     written = _write(args, target, tuned, wish, tuning.task)
     complain(f"rows are in {args.output}, {tuned.made} of them new")
@@ -319,11 +322,11 @@ def _engine(args: argparse.Namespace) -> Iterator[Any]:
     """What makes the rows. Setups share replies through the cache, so that without one there is one for this run."""
     if not args.no_cache:
         args.cache = args.cache or default_cache()
-        yield engine_of(args, True)
+        yield engine_of(args, True, share_sessions=True)
         return
     with tempfile.TemporaryDirectory(prefix="robustrag-") as folder:
         args.cache, args.no_cache = folder, False
-        yield engine_of(args, True)
+        yield engine_of(args, True, share_sessions=True)
 
 
 def _draw(args: argparse.Namespace, tuned: Tuned, wish: Wish) -> None:

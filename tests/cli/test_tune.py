@@ -178,3 +178,22 @@ def test_what_makes_no_sense_is_refused_before_anything_is_asked(tune, typed, sa
     assert result.code == 2
     assert said in result.err
     assert not ASKED
+
+
+def test_where_nothing_is_right_no_settings_are_written(tune, tmp_path: Path, data: Path) -> None:
+    data.write_text(data.read_text().replace('"answer": "Strelsau"', '"answer": "Hentzau"'))
+    result = tune()
+    assert result.code == 1
+    assert "no settings gave a right answer, so that none were written" in result.err
+    assert not (tmp_path / "settings.yaml").exists()
+
+
+def test_options_are_voted_on_with_the_methods_for_choices(command, data: Path, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [{**json.loads(line), "choices": ["Strelsau", "Zenda"]} for line in data.read_text().splitlines()]
+    data.write_text("\n".join(map(json.dumps, rows)))
+    model = ("--model", "python:tests.cli.test_tune:counting", "--no-cache")
+    result = command("tune", "--data", data, "--task", "mc", *model, "--group-size", 1, 2, "--json")
+    assert result.code == 0, result.err
+    assert {c["defense"] for c in result.data["candidates"]} == {"voting"}
+    assert load_settings(tmp_path / "settings.yaml").options["task"] == "multiple_choice"

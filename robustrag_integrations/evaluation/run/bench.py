@@ -15,7 +15,15 @@ from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import BASELINES, method_of
 from robustrag_integrations.display import printable
 from robustrag_integrations.errors import RobustRAGError
-from robustrag_integrations.evaluation.run.cache import METER, CallCache, Meter, MeteredModel, metered, past_the_cache
+from robustrag_integrations.evaluation.run.cache import (
+    METER,
+    CallCache,
+    Meter,
+    MeteredLocalModel,
+    MeteredModel,
+    metered,
+    past_the_cache,
+)
 from robustrag_integrations.evaluation.run.config import NO_RAG, TASK_OF, CertifySpec, ConfigError
 from robustrag_integrations.evaluation.run.no_retrieval import NoRetrieval
 from robustrag_integrations.evaluation.run.planning import Job, Setup, row_of_job
@@ -36,9 +44,11 @@ class Bench:
 
     Args:
         cache: the folder of the cache; None for no cache.
+        share_sessions: whether settings that decode from the same prompts, one after the other, share a session.
     """
 
-    def __init__(self, cache: str | None = None) -> None:
+    def __init__(self, cache: str | None = None, *, share_sessions: bool = False) -> None:
+        self._share_sessions = share_sessions
         self._cache = None if cache is None else CallCache(cache)
         self._models: dict[NamedModel, MeteredModel] = {}
         self._defenses: dict[tuple[Setup, str], Defense] = {}
@@ -148,7 +158,9 @@ class Bench:
     def _model(self, name: NamedModel) -> MeteredModel:
         with self._loading:
             if name not in self._models:
-                self._models[name] = metered(name.load(), name.fingerprint(), self._cache)
+                made = self._models[name] = metered(name.load(), name.fingerprint(), self._cache)
+                if self._share_sessions and isinstance(made, MeteredLocalModel):
+                    made.share_sessions()
             return self._models[name]
 
     def _judge(self, name: NamedModel) -> LLMJudge:

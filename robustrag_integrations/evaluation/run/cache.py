@@ -24,6 +24,7 @@ from robustrag_integrations.checks import is_whole_number
 from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.run.journal import canonical
+from robustrag_integrations.evaluation.run.sessions import SharedSessions
 from robustrag_integrations.forks import lock_held_over_forks
 from robustrag_integrations.json_values import plain, restored
 from robustrag_integrations.models.base import (
@@ -293,11 +294,12 @@ class MeteredModel(TextModel):
 
 
 class MeteredLocalModel(MeteredModel, DecodingModel):
-    """A metered model that gives next-token probabilities as well; its sessions are counted and not kept."""
+    """A metered model that gives next-token probabilities as well; its sessions are counted and not kept on disk."""
 
     def __init__(self, model: Any, fingerprint: str, cache: CallCache | None) -> None:
         super().__init__(model, fingerprint, cache)
         self._decoder: DecodingModel = model
+        self._sessions: SharedSessions | None = None
 
     @property
     def codec(self) -> TokenCodec:
@@ -310,8 +312,17 @@ class MeteredLocalModel(MeteredModel, DecodingModel):
         return self._decoder.numerics
 
     def open_session(self, prompts: Sequence[Prompt], no_retrieval: Prompt, max_new_tokens: int) -> DecodingSession:
-        """The model's session."""
-        return self._decoder.open_session(prompts, no_retrieval, max_new_tokens)
+        """The model's session, shared with other settings where that is wanted."""
+        if self._sessions is None or _PAST.get() or not self.deterministic:
+            return self._decoder.open_session(prompts, no_retrieval, max_new_tokens)
+        session, known = self._sessions.open(prompts, no_retrieval, max_new_tokens)
+        if known and (meter := METER.get()):
+            meter.cached += len(prompts)
+        return session
+
+    def share_sessions(self) -> None:
+        """Keep in memory what the model says about the last prompts, for settings that decode from the same numbers."""
+        self._sessions = SharedSessions(self._decoder)
 
 
 def metered(model: TextModel, fingerprint: str, cache: CallCache | None) -> MeteredModel:
