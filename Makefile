@@ -6,7 +6,7 @@ INSTALL := .ci/install
 # $(call tests,PYTHON,ARGUMENTS): all at once, then what failed once more and alone, as clocks matter to some.
 tests = $(1) -m pytest -q -n auto --dist worksteal $(2) || $(1) -m pytest -q --last-failed $(2)
 
-.PHONY: demo check test test-lowest test-llama lint clean
+.PHONY: demo check docs test test-lowest test-llama lint clean
 
 demo: .venv/.demo
 	@$(BIN)/robustrag demo
@@ -22,6 +22,10 @@ lint: .venv/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The documentation site, in build/site/html; a warning or a link that leads nowhere is an error. CI builds it in a test.
+docs: .venv/.dev
+	$(BIN)/python -m docs.site
 
 # The core and the integrations against the oldest libraries that they support, without torch. (torch 2.6.0 and
 # transformers 5.0.0 take gigabytes; the same tests passed with them on Python 3.10.)

@@ -145,7 +145,7 @@ def create_robust_documents_chain(
         ValueError: the prompt lacks `context`, or a setting is invalid; the message names it and the fix.
         TypeError: not a model, or for decoding aggregation one without next-token probabilities.
 
-    Example:
+    Examples:
         ```python
         from langchain_core.documents import Document
         from langchain_core.language_models import FakeListChatModel

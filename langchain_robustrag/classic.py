@@ -33,7 +33,7 @@ class RobustDocumentsChain(BaseCombineDocumentsChain):
     Attributes:
         documents_chain: made with `return_robustness=True`.
 
-    Example:
+    Examples:
         ```python
         combine = RobustDocumentsChain.from_llm(llm, group_by="source")
         qa = RetrievalQA(combine_documents_chain=combine, retriever=retriever)

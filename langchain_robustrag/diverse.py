@@ -55,7 +55,7 @@ class DiverseRetriever(BaseRetriever):
         UnknownRetrieverError: the retriever's number cannot be set; the message says what to do.
         ValueError: a number is not a whole number of at least 1.
 
-    Example:
+    Examples:
         ```python
         retriever = DiverseRetriever(vector_store.as_retriever(), sources=10)
         rag = create_robust_retrieval_chain(retriever, llm)

@@ -50,7 +50,7 @@ def create_robust_node(
     Raises:
         KeyError: when the node runs: the state has no such key; the message names it.
 
-    Example:
+    Examples:
         ```python
         graph = StateGraph(State)  # with input, context, answer and robustness
         graph.add_node("generate", create_robust_node(llm, group_by="source"))

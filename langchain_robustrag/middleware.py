@@ -53,7 +53,7 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
         supporting_only: artifacts show those documents alone that support the answer, since UIs show them.
         options: the keyword arguments of `create_robust_documents_chain`.
 
-    Example:
+    Examples:
         ```python
         search = create_retriever_tool(retriever, "search", "...", response_format="content_and_artifact")
         agent = create_agent(agent_model, [search], middleware=[RobustRetrievalMiddleware(reader)])

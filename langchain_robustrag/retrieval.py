@@ -62,7 +62,7 @@ def create_robust_retrieval_chain(
         documents), `answer` and `robustness` (the `RobustAnswer`), and with `standalone_question` if there was one.
         Streaming gives the input, the documents, the answer in pieces, and the report last.
 
-    Example:
+    Examples:
         ```python
         rag = create_robust_retrieval_chain(retriever, llm, group_by="source")
         result = rag.invoke({"input": "Who won?"})

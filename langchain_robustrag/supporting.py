@@ -19,7 +19,7 @@ def supporting_documents(robustness: object, documents: Sequence[Document]) -> l
     Raises:
         ValueError: these are not the documents of this answer, or it is not a report.
 
-    Example:
+    Examples:
         ```python
         result = rag.invoke({"input": "Who won?"})
         supporting_documents(result["robustness"], result["context"])

@@ -58,7 +58,7 @@ def create_robust_retriever_tool(
         `robustness`, a `RobustAnswer.to_dict()`, which a checkpointer can store. Documents that cannot be read (the
         model fails, say) are a tool error, which names no text of theirs; the retriever's own errors are raised.
 
-    Example:
+    Examples:
         ```python
         search = create_robust_retriever_tool(retriever, llm, "search_news", "Answers questions from the news.")
         agent = create_agent(agent_model, [search])

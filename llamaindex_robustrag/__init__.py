@@ -1,6 +1,6 @@
 """RobustRAG for LlamaIndex: answers that a few planted documents cannot take over, by one argument.
 
-Example:
+Examples:
     >>> engine = index.as_query_engine(llm=llm, response_synthesizer=RobustRAGSynthesizer(llm=llm))
     >>> response = engine.query("Who won?")
     >>> response.metadata["robustrag"]["radius"]

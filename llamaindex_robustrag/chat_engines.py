@@ -186,7 +186,7 @@ def _hide_retrieved(sources: Sequence[ToolOutput], shown: list[NodeWithScore]) -
 class RobustContextChatEngine(ReportingChatEngine, ContextChatEngine):
     """`ContextChatEngine` whose retrieved nodes are asked in isolation; the conversation goes in front of each prompt.
 
-    Example:
+    Examples:
         >>> engine = RobustContextChatEngine.from_defaults(index.as_retriever(similarity_top_k=10), llm=llm)
         >>> reply = engine.chat("Who won?")
         >>> str(reply), reply.metadata["robustrag"]["radius"]
@@ -249,7 +249,7 @@ class RobustCondensePlusContextChatEngine(ReportingChatEngine, CondensePlusConte
     Conversation and message are condensed to one question, and that question is asked of every group. With
     `skip_condense` the message is asked as it is, with the conversation in front.
 
-    Example:
+    Examples:
         >>> engine = RobustCondensePlusContextChatEngine.from_defaults(index.as_retriever(), llm=llm)
         >>> engine.chat("Who won?")
         >>> engine.chat("And in the year before?")

@@ -56,7 +56,7 @@ class DiverseRetriever(BaseRetriever):
         UnknownRetrieverError: the retriever's number cannot be set; the message says what to do.
         TypeError, ValueError: an invalid argument.
 
-    Example:
+    Examples:
         >>> retriever = DiverseRetriever(index.as_retriever(), sources=10)
         >>> engine = RobustRAGQueryEngine.from_args(retriever, llm=llm)
     """

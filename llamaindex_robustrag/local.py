@@ -42,8 +42,7 @@ class TextModelLLM(CustomLLM):
 
     Args:
         model: any `TextModel` of the core.
-        context_window: its window in tokens.
-        num_output: the tokens kept for the answer.
+        **fields: `context_window`, the model's window in tokens; `num_output`, the tokens kept for the answer.
     """
 
     context_window: int = Field(default=2048, gt=0)

@@ -134,7 +134,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
     Raises:
         ValueError, TypeError: an invalid argument; the message names it and the fix.
 
-    Example:
+    Examples:
         >>> synthesizer = RobustRAGSynthesizer(llm=llm)
         >>> engine = index.as_query_engine(llm=llm, response_synthesizer=synthesizer, similarity_top_k=10)
         >>> response = engine.query("Who won?")

@@ -62,7 +62,7 @@ class Abstention:
         phrases: a reply of which one sentence or clause is such a phrase, and the rest says nothing, abstains. Case,
             accents and punctuation make no difference.
 
-    Example:
+    Examples:
         >>> Abstention(("computer says no",))("Computer says no.")
         True
     """

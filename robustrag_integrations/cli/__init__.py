@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code: 0 done, 1 failure, 2 wrong usage, 3 abstained, 4 a probe saw differences, 130 interrupted.
     """
     _make_output_safe()
-    parser = _parser()
+    parser = command_parser()
     try:
         args = parser.parse_args(argv)
     except SystemExit as done:  # argparse has said what is wrong, or shown the help
@@ -73,7 +73,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
     parser = Parser(
         prog="robustrag",
         description="Retrieval-augmented generation that a few planted documents cannot take over.",

@@ -35,7 +35,7 @@ class SpacyKeywordExtractor:
         PipelineNotFoundError: no such pipeline; the message says what to install.
         ValueError: the pipeline gives no parts of speech or no lemmas.
 
-    Example:
+    Examples:
         >>> sorted(SpacyKeywordExtractor()("It is Mount Everest."))
         ['everest', 'it is mount everest', 'mount', 'mount everest']
     """

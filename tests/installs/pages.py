@@ -11,7 +11,29 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SHELL = ("sh", "bash", "console", "shell")
-GUIDES = ("certificates", "choosing", "costs", "observability", "one-vote", "replies", "redteam", "serve")
+GUIDES = (
+    "agents",
+    "certificates",
+    "chat",
+    "choosing",
+    "citations",
+    "command-line",
+    "costs",
+    "getting-started",
+    "langchain",
+    "llamaindex",
+    "local-models",
+    "migration",
+    "observability",
+    "one-vote",
+    "python",
+    "radius",
+    "redteam",
+    "replies",
+    "serve",
+    "servers",
+    "streaming",
+)
 RUN = ("README.md", *(f"docs/{name}.md" for name in GUIDES))  # pages whose snippets are run
 CODE = ("python", *SHELL)
 

@@ -57,7 +57,7 @@ class ConsensusAggregation(TextDefense):
         rules: what one vote is and how many are enough: `group_by`, `group_size`, `copies`, `weights`, `min_groups`,
             `min_radius`, `below`; and whether all are waited for: `stop_when_decided`, `wave_size`; see `VoteRules`.
 
-    Example:
+    Examples:
         >>> answer = ConsensusAggregation(model).answer("Who won?", passages)
         >>> answer.text, answer.radius
     """

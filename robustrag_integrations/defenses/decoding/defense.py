@@ -49,7 +49,7 @@ class DecodingAggregation(Defense):
         rules: what one vote is and how many are enough: `group_by`, `group_size`, `copies`, `weights`, `min_groups`,
             `min_radius`, `below`; see `VoteRules`.
 
-    Example:
+    Examples:
         >>> defense = DecodingAggregation(LocalModel.from_pretrained("my-model"), eta=0.0)
         >>> answer = defense.answer("Who won?", passages)
     """
@@ -131,7 +131,11 @@ class DecodingAggregation(Defense):
             reference: the right answer, or several.
             etas: in place of the defence's own eta.
             corruption_size: k', one or several.
-            metric, attack, top_k, sample, seed: as for `certify`.
+            metric: as for `certify`.
+            attack: as for `certify`.
+            top_k: as for `certify`.
+            sample: as for `certify`.
+            seed: as for `certify`.
             max_model_calls: the limit of the whole walk.
 
         Returns:

@@ -65,7 +65,7 @@ class KeywordAggregation(TextDefense):
         rules: what one vote is and how many are enough: `group_by`, `group_size`, `copies`, `weights`, `min_groups`,
             `min_radius`, `below`; see `VoteRules`.
 
-    Example:
+    Examples:
         >>> defense = KeywordAggregation(CallableModel(my_llm), alpha=0.3, beta=3)
         >>> answer = defense.answer("Who won?", passages)
         >>> answer.text, answer.radius

@@ -45,7 +45,7 @@ class MajorityVoting(TextDefense):
         rules: what one vote is and how many are enough: `group_by`, `group_size`, `copies`, `weights`, `min_groups`,
             `min_radius`, `below`; and whether all are waited for: `stop_when_decided`, `wave_size`; see `VoteRules`.
 
-    Example:
+    Examples:
         >>> answer = MajorityVoting(model).answer("Capital of France?", passages, choices=["Lyon", "Paris"])
         >>> answer.text, answer.choice, answer.radius
     """

@@ -1,0 +1,109 @@
+"""The documentation site: its pages are staged, its navigation is whole, and its checker finds what is wrong."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from docs.site.check import problems
+from docs.site.stage import ROOT, stage, staged_places, with_links
+from robustrag_integrations.attacks import ATTACKS
+from robustrag_integrations.cli import command_parser
+
+try:
+    import tomllib
+except ImportError:  # Python 3.10
+    import tomli as tomllib
+
+[_COMMANDS] = [a for a in command_parser()._actions if isinstance(a, argparse._SubParsersAction)]
+COMMANDS = tuple(_COMMANDS.choices)
+CONFIG = tomllib.loads((ROOT / "docs" / "site" / "zensical.toml").read_text(encoding="utf-8"))
+
+
+def _named(nav: Any) -> list[str]:
+    if isinstance(nav, str):
+        return [nav]
+    parts = nav.values() if isinstance(nav, dict) else nav
+    return [page for part in parts for page in _named(part)]
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site") / "pages"
+    stage(folder)
+    return folder
+
+
+def test_every_page_stands_in_the_navigation_once(pages: Path) -> None:
+    staged = {path.relative_to(pages).as_posix() for path in pages.rglob("*.md")}
+    named = _named(CONFIG["project"]["nav"])
+    assert len(named) == len(set(named))
+    assert set(named) == staged
+
+
+def test_every_public_name_has_its_place_in_the_reference(pages: Path) -> None:
+    import langchain_robustrag
+    import llamaindex_robustrag
+    import robustrag_integrations
+
+    packages = {"core": robustrag_integrations, "langchain": langchain_robustrag, "llamaindex": llamaindex_robustrag}
+    for page, module in packages.items():
+        text = (pages / "reference" / f"{page}.md").read_text(encoding="utf-8")
+        for name in module.__all__:
+            assert name.startswith("__") or f"::: {module.__name__}.{name}\n" in text
+
+
+def test_the_reference_has_every_command_attack_and_key(pages: Path) -> None:
+    commands = (pages / "reference" / "commands.md").read_text(encoding="utf-8")
+    for name in COMMANDS:
+        assert f"## robustrag {name}\n" in commands
+    attacks = (pages / "reference" / "attacks-and-metrics.md").read_text(encoding="utf-8")
+    assert all(f"| `{name}` | " in attacks for name in ATTACKS)
+    assert '"radius": 1' in (pages / "reference" / "reports.md").read_text(encoding="utf-8")
+
+
+def test_links_follow_their_pages() -> None:
+    places = staged_places()
+    text = (
+        "[a](docs/radius.md#x) [b](examples/results) ![c](docs/load/memory.png) [d](https://x.example) [e\nf](LICENSE)"
+    )
+    moved = with_links(text, "CONTRIBUTING.md", places)
+    assert "[a](radius.md#x)" in moved
+    assert "![c](load/memory.png)" in moved
+    assert "(https://x.example)" in moved
+    assert "e\nf (`LICENSE`)" in moved
+
+
+def test_code_keeps_what_looks_like_a_link() -> None:
+    text = '```python\nx["a"](docs)\n```\n`["a"](b)`'
+    assert with_links(text, "README.md", staged_places()) == text
+
+
+def test_a_link_that_leads_nowhere_is_an_error() -> None:
+    with pytest.raises(ValueError, match=r"docs/nothing\.md"):
+        with_links("[a](docs/nothing.md)", "README.md", staged_places())
+
+
+def test_the_checker_names_dead_links_and_what_would_be_fetched(tmp_path: Path) -> None:
+    (tmp_path / "b.html").write_text("<p id='here'>")
+    (tmp_path / "a.html").write_text(
+        "<a href='b.html#here'></a><a href='b.html#gone'></a><a href='c.html'></a><a href='https://x.example'></a>"
+        "<script src='https://fonts.example/x.js'></script><link rel='canonical' href='https://x.example'>"
+    )
+    assert problems(tmp_path) == [
+        "a.html: fetches https://fonts.example/x.js",
+        "a.html: b.html#gone has no such place",
+        "a.html: c.html leads nowhere",
+    ]
+
+
+def test_the_site_builds_without_a_warning() -> None:
+    done = subprocess.run([sys.executable, "-m", "docs.site"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+    html = ROOT / "build" / "site" / "html"
+    assert "KeywordAggregation" in (html / "reference" / "core.html").read_text(encoding="utf-8")
