@@ -12,6 +12,7 @@ from robustrag_integrations.cli.arguments import add_command
 from robustrag_integrations.cli.eval_options import add_options, epilog, given_config
 from robustrag_integrations.cli.eval_retrieval import run_retrieval
 from robustrag_integrations.cli.exits import EXIT_ANSWERED, UsageError
+from robustrag_integrations.cli.exporting import write_exports, write_result
 from robustrag_integrations.cli.output import complain, show, show_json, terminal_width
 from robustrag_integrations.cli.running import exit_code, run_evaluation
 from robustrag_integrations.evaluation.run.presets import PRESETS
@@ -78,18 +79,21 @@ def _report(args: argparse.Namespace, config: Mapping[str, Any], rows: Sequence[
     from robustrag_integrations.evaluation.score.presence import answer_presence
     from robustrag_integrations.evaluation.score.summary import summarise
     from robustrag_integrations.evaluation.show.beside import comparisons_table, presence_table
-    from robustrag_integrations.evaluation.show.lines import lines_csv, lines_table, warnings_in_sum
-    from robustrag_integrations.evaluation.show.paper import layout_table
+    from robustrag_integrations.evaluation.show.lines import lines_csv, lines_table, summary_tables, warnings_in_sum
+    from robustrag_integrations.evaluation.show.paper import layout_table, layout_tables
     from robustrag_integrations.evaluation.show.tables import text_table
 
     layout = config["layout"]
     lines = summarise(rows, None if config["prices"] is None else prices_of(config["prices"]))
     compared, present = compare(rows), answer_presence(rows)
     if args.csv:
-        try:
-            Path(args.csv).write_text(lines_csv(lines), encoding="utf-8", newline="")
-        except OSError as error:
-            raise UsageError(f"cannot write --csv {args.csv!r}: {error.strerror}") from error
+        write_result("--csv", args.csv, lines_csv(lines))
+    exported = [
+        *(layout_tables(layout, lines) if layout else []),
+        *summary_tables(lines),
+        *(found for found in (presence_table(present), comparisons_table(compared)) if found is not None),
+    ]
+    write_exports(args, exported)
     if args.plots:
         from robustrag_integrations.evaluation.show.plots import save_plots
 

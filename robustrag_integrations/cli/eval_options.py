@@ -21,6 +21,7 @@ from robustrag_integrations.cli.arguments import (
 from robustrag_integrations.cli.eval_retrieval import EPILOG as ON_RETRIEVAL
 from robustrag_integrations.cli.eval_retrieval import add_retrieval, set_retrieval
 from robustrag_integrations.cli.exits import UsageError
+from robustrag_integrations.cli.exporting import add_exports
 from robustrag_integrations.cli.running import add_how
 from robustrag_integrations.cli.settings import read_settings
 from robustrag_integrations.cli.thresholds import threshold_help, thresholds, value_of
@@ -280,6 +281,7 @@ def _add_results(group: Any) -> None:
     )
     add_prices(group)
     group.add_argument("--csv", metavar="FILE", help="the summary for a spreadsheet")
+    add_exports(group)
     group.add_argument("--plots", metavar="DIR", help="the paper's figures, as PNG and SVG")
     group.add_argument("--json", action="store_true", help="print the summary as data instead of a table")
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.cli.arguments import add_command, existing, whole_number
 from robustrag_integrations.cli.exits import EXIT_ANSWERED, UsageError
+from robustrag_integrations.cli.exporting import add_exports, write_exports
 from robustrag_integrations.cli.output import Progress, complain, show
 from robustrag_integrations.display import printable
 
@@ -42,6 +43,7 @@ def add(commands: Any) -> None:
     parser = add_command(commands, "report", run, "a run as one page to read and to share", _DESCRIPTION, _EPILOG)
     parser.add_argument("data", metavar="RUN", type=existing, help="the file that robustrag eval wrote")
     parser.add_argument("-o", "--output", metavar="FILE", help="the page (default: RUN with .html)")
+    add_exports(parser)
     parser.add_argument(
         "--max-megabytes",
         type=whole_number(1, 2000),
@@ -61,7 +63,7 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the page, and say where it is and what is not on it."""
     from robustrag_integrations.drawing.answer import Limits
-    from robustrag_integrations.evaluation.show.report import Size, write_report
+    from robustrag_integrations.evaluation.show.report import Size, run_tables, write_report
 
     target = _target(args.data, args.output)
     progress = Progress()
@@ -69,6 +71,8 @@ def run(args: argparse.Namespace) -> int:
     found, lines = _read(args.data)
     progress.step(f"drawing {len(found.rows):,} rows")
     size = Size(args.max_megabytes, limits=Limits(passage=args.passage_characters))
+    if args.latex or args.markdown:
+        write_exports(args, run_tables(found))
     written = write_report(found, target, size=size, retrieval=lines)
     if found.torn:
         complain(f"{args.data}: the last line is torn and was left out")

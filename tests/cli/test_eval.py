@@ -283,3 +283,21 @@ def test_the_papers_tables_run_on_a_chat_api(run, tmp_path) -> None:
         assert name in out
     assert "tokens in" in out
     assert "cost" in out
+
+
+def test_tables_are_written_for_papers_and_pages_by_eval_and_report_alike(run) -> None:
+    asked = ("--attack", "pia", "--certify", "1", "--output", "r.jsonl")
+    code, _, _ = run(*asked, "--latex", "t.tex", "--markdown", "t.md")
+    assert code == 0
+    tex, page = Path("t.tex").read_text(), Path("t.md").read_text()
+    for text in (tex, page):
+        assert "vanilla" in text
+        assert "Differences between setups on the same questions" in text
+        assert "The answer stands in so many percent" in text
+    assert tex.count(r"\begin{tabular}") == tex.count(r"\end{tabular}") == 3
+    assert main(["report", "r.jsonl", "--latex", "u.tex", "--markdown", "u.md"]) == 0
+    assert Path("u.tex").read_text() == tex
+    assert Path("u.md").read_text() == page
+    _, out, _ = run(*asked, "--markdown", "-")
+    assert page in out
+    assert run("--latex", "no/such/folder.tex")[0] == EXIT_USAGE

@@ -14,7 +14,7 @@ from robustrag_integrations.evaluation.score.rows import AttackSpec
 from robustrag_integrations.evaluation.score.scoring import METRIC_OF_TASK
 from robustrag_integrations.evaluation.score.summary import CertifiedScore, Line
 from robustrag_integrations.evaluation.score.warned import together
-from robustrag_integrations.evaluation.show.tables import fitted_table
+from robustrag_integrations.evaluation.show.tables import Table, fitted_table
 from robustrag_integrations.rounding import decimals
 
 EXPECTED_IN_WORDS = (
@@ -47,15 +47,34 @@ def lines_table(lines: Sequence[Line], width: int | None = None) -> str:
     """
     if not lines:
         return "There are no rows."
-    shared, columns = _headline(lines), _columns(lines)
+    header, rows = _used(lines)
+    above = [f"{name + ':':9} {said}" for name, said in _headline(lines)]
+    shown = fitted_table(header, rows, keys=header.index("n"), width=width, limit=44)
+    return "\n".join([*above, *([""] if above else []), shown, "", *_below(lines)])
+
+
+def summary_tables(lines: Sequence[Line]) -> list[Table]:
+    """The same table for Markdown and LaTeX; none for no lines."""
+    if not lines:
+        return []
+    header, rows = _used(lines)
+    title = ", ".join(f"{name}: {said}" for name, said in _headline(lines))
+    return [Table(title, header, rows, header.index("n"), _below(lines))]
+
+
+def _used(lines: Sequence[Line]) -> tuple[list[str], list[list[str]]]:
+    """The columns that say something on some line: their names, and the cells of each line."""
+    columns = _columns(lines)
     cells = [[show(line) for _, show in columns] for line in lines]
     used = [i for i in range(len(columns)) if any(row[i] != "-" for row in cells)]
-    header, rows = [columns[i][0] for i in used], [[row[i] for i in used] for row in cells]
-    shown = fitted_table(header, rows, keys=header.index("n"), width=width, limit=44)
-    notes = [INTERVALS_IN_WORDS, *_notes(lines), *(printable(note, 300) for line in lines for note in _remarks(line))]
-    if any(line.certified for line in lines):
-        notes.insert(0, "certified: against k' corrupted passages among the retrieved")
-    return "\n".join([*shared, shown, *([""] if notes else []), *notes])
+    return [columns[i][0] for i in used], [[row[i] for i in used] for row in cells]
+
+
+def _below(lines: Sequence[Line]) -> list[str]:
+    """Remarks on all lines, and on each."""
+    about = ["certified: against k' corrupted passages among the retrieved"] if any(a.certified for a in lines) else []
+    remarks = (printable(note, 300) for line in lines for note in _remarks(line))
+    return [*about, INTERVALS_IN_WORDS, *_notes(lines), *remarks]
 
 
 def lines_csv(lines: Iterable[Line]) -> str:
@@ -84,14 +103,14 @@ def plain_cell(text: str) -> str:
     return f"'{shown}" if risky else shown
 
 
-def _headline(lines: Sequence[Line]) -> list[str]:
+def _headline(lines: Sequence[Line]) -> list[tuple[str, str]]:
     """What all lines have in common."""
     found = []
     for name, show in _names(lines):
         values = {show(line) for line in lines}
         if len(values) == 1:
-            found.append(f"{name + ':':9} {printable(values.pop(), 100)}")
-    return [*found, ""] if found else []
+            found.append((name, printable(values.pop(), 100)))
+    return found
 
 
 _NAMES: tuple[_Column, ...] = (

@@ -6,6 +6,6 @@ is loaded from anywhere else.
 """
 
 from robustrag_integrations.evaluation.score.run_file import NotARunError, Run, read_run
-from robustrag_integrations.evaluation.show.report.page import ReportError, Size, write_report
+from robustrag_integrations.evaluation.show.report.page import ReportError, Size, run_tables, write_report
 
-__all__ = ["NotARunError", "ReportError", "Run", "Size", "read_run", "write_report"]
+__all__ = ["NotARunError", "ReportError", "Run", "Size", "read_run", "run_tables", "write_report"]

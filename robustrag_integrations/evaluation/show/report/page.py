@@ -21,8 +21,9 @@ from robustrag_integrations.evaluation.retrieval.summary import RetrievalLine
 from robustrag_integrations.evaluation.score.paired import compare
 from robustrag_integrations.evaluation.score.presence import answer_presence
 from robustrag_integrations.evaluation.score.run_file import Run
-from robustrag_integrations.evaluation.score.summary import Line
+from robustrag_integrations.evaluation.score.summary import Line, summarise
 from robustrag_integrations.evaluation.show.beside import comparisons_table, presence_table
+from robustrag_integrations.evaluation.show.lines import summary_tables
 from robustrag_integrations.evaluation.show.paper import LAYOUTS, layout_tables
 from robustrag_integrations.evaluation.show.report.embedding import (
     BLOCK,
@@ -154,6 +155,12 @@ def _prices(header: Mapping[str, Any]) -> Prices | None:
         return prices_of(config.get("prices")) if isinstance(config, Mapping) else None
     except ValueError:
         return None
+
+
+def run_tables(run: Run) -> list[Table]:
+    """All tables of a run, for Markdown and LaTeX."""
+    lines = summarise(run.rows, _prices(run.header))
+    return [*summary_tables(lines), *_tables(run, lines)]
 
 
 def _tables(run: Run, lines: Sequence[Line]) -> list[Table]:
