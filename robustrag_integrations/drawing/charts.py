@@ -69,7 +69,7 @@ class Figure:
         y_label: what is on the y axis.
         panels: at least one, each with at least one point.
         ticks: places on the x axis with their names; empty for an axis of numbers.
-        kind: curves, points where nothing is in between, or bars side by side.
+        kind: curves, points where nothing is in between, a cloud where x is measured as well, or bars side by side.
         percent: whether y is a share, to be shown in percent.
         note: what else a reader should know; empty for nothing.
         about: what was measured: the model, how many questions and passages, the seed; empty for nothing.
@@ -81,7 +81,7 @@ class Figure:
     y_label: str
     panels: tuple[Panel, ...]
     ticks: tuple[tuple[float, str], ...] = ()
-    kind: Literal["curve", "point", "bar"] = "curve"
+    kind: Literal["curve", "point", "cloud", "bar"] = "curve"
     percent: bool = True
     note: str = ""
     about: str = ""
@@ -188,10 +188,19 @@ def _axes(figure: Figure, scale: _Scale) -> Iterator[Element]:
                 text_anchor="middle", cls="tick")  # fmt: skip
 
 
+def steps_aside(series: Series, figure: Figure, styles: Mapping[str, Style]) -> float:
+    """How many steps beside its place a series is drawn, so that none covers another; in a cloud, none at one place."""
+    labels = list(styles)
+    if figure.kind == "cloud":
+        panel = next(panel for panel in figure.panels if series in panel.series)
+        labels = [other.label for other in panel.series if other.points == series.points]
+    return labels.index(series.label) - (len(labels) - 1) / 2
+
+
 def _curve(series: Series, styles: Mapping[str, Style], figure: Figure, scale: _Scale) -> Iterator[Element]:
     """A mark for each point and its interval, and a line through a curve; curves are set side by side a little."""
     points, label, style = series.points, series.label, styles[series.label]
-    aside = (list(styles).index(label) - (len(styles) - 1) / 2) * min(5.0, 24 / len(styles))
+    aside = steps_aside(series, figure, styles) * min(5.0, 24 / len(styles))
     places = [(scale.x(p.x) + aside, scale.y(p.y)) for p in points]
     if figure.kind == "curve":
         yield h("polyline", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in places), cls="curve")

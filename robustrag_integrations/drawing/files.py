@@ -252,11 +252,8 @@ def _panel(axes: Any, panel: charts.Panel, figure: charts.Figure, styles: Mappin
 def _curve(axes: Any, series: charts.Series, figure: charts.Figure, styles: Mapping[str, Style]) -> None:
     style = styles[series.label]
     shade = _SHADES[style.variant % len(_SHADES)]
-    aside = (
-        (list(styles).index(series.label) - (len(styles) - 1) / 2)
-        * (0.02 if figure.kind == "point" else 0.012)
-        * _width(figure)
-    )
+    step = 0.02 if figure.kind == "point" else 0.012
+    aside = charts.steps_aside(series, figure, styles) * step * _width(figure)
     axes.errorbar(
         [p.x + aside for p in series.points],
         [p.y for p in series.points],

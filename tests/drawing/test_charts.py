@@ -11,7 +11,17 @@ from hypothesis import strategies as st
 
 from robustrag_integrations.defenses.registry import METHODS
 from robustrag_integrations.drawing import files
-from robustrag_integrations.drawing.charts import Figure, Panel, Point, Series, chart, figure_styles, x_ticks, y_ticks
+from robustrag_integrations.drawing.charts import (
+    Figure,
+    Panel,
+    Point,
+    Series,
+    chart,
+    figure_styles,
+    steps_aside,
+    x_ticks,
+    y_ticks,
+)
 from robustrag_integrations.drawing.elements import to_html
 from robustrag_integrations.drawing.styles import COLOURS, Style, colour_of, styles_of
 from robustrag_integrations.drawing.ticks import round_ticks, ticks_at
@@ -117,3 +127,13 @@ def test_what_was_measured_stands_on_page_and_picture() -> None:
     assert files.draw_figure(figure)._suptitle.get_text() == "T\nm <1>; n = 5; seed 3"
     assert x_ticks(figure) == ((1, "1"),)
     assert figure_styles(figure).keys() == {"a"}
+
+
+def test_in_a_cloud_only_points_at_the_same_place_stand_side_by_side() -> None:
+    at = {"a": (0.0, 1.0), "b": (0.0, 1.0), "c": (90.0, 1.0)}
+    panel = Panel("", tuple(Series(label, (Point(x, y),)) for label, (x, y) in at.items()))
+    cloud = Figure("f", "t", "x", "y", (panel,), kind="cloud")
+    shown = dict.fromkeys(at, Style(0))
+    assert [steps_aside(series, cloud, shown) for series in panel.series] == [-0.5, 0.5, 0]
+    points = Figure("f", "t", "x", "y", (panel,), kind="point")
+    assert [steps_aside(series, points, shown) for series in panel.series] == [-1, 0, 1]

@@ -140,7 +140,8 @@ def _accuracy_against_success(lines: Sequence[Line]) -> Figure | None:
         lambda line: (100 * (line.asr.mean or 0), clean[_asked(line)]),
     )
     title = "Accuracy without attack against attack success"
-    return _figure("accuracy-against-asr", title, "ASR (%); best is top left", "accuracy without attack", panels)
+    x_label, y_label = "ASR (%); best is top left", "accuracy without attack"
+    return _figure("accuracy-against-asr", title, x_label, y_label, panels, kind="cloud")
 
 
 def _asked(line: Line) -> tuple[object, ...]:
@@ -272,7 +273,7 @@ def _figure(
     panels: Sequence[Panel],
     *,
     ticks: tuple[tuple[float, str], ...] = (),
-    kind: Literal["curve", "point", "bar"] = "curve",
+    kind: Literal["curve", "point", "cloud", "bar"] = "curve",
     percent: bool = True,
 ) -> Figure | None:
     kept = tuple(panel for panel in panels if panel.series)
