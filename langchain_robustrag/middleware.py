@@ -78,7 +78,7 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
         if both := sorted(named & passing):
             raise ValueError(f"{', '.join(both)} cannot be both in tools= (answered from) and trusted= (passed unread)")
         self._results = ToolResults(
-            named, passing, strict, one_group=bool(options.get("min_radius")), supporting_only=supporting_only
+            named, passing, strict, one_group=bool(self._answering.rules.min_radius), supporting_only=supporting_only
         )
 
     @property
