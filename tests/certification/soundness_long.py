@@ -1,8 +1,8 @@
 """The long run of the brute-force soundness check, in shards: `python -m tests.certification.soundness_long --help`.
 
 Five million attacks by default, spread over keyword (with the paper's threshold and a relative one), voting, decoding
-and consensus worlds; on certificates, or with `--promise radius` on radii. Each shard has a seed of its own and becomes
-a line of the log, so that a run that was stopped goes on where it was. Fails at the first violation.
+and consensus worlds. Each shard has a seed of its own and becomes a line of the log, so that a run that was stopped
+goes on where it was. Fails at the first violation.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.helpers.brute_force import Cell, Count, Tally, attack_certificates, attack_radius
+from tests.helpers.brute_force import Cell, Count, Tally, attack_certificates
 from tests.helpers.worlds import consensus_world, decoding_world, keyword_world, relative_world, voting_world
 
 MAKERS = {
@@ -44,7 +44,6 @@ class Shard:
     number: int
     seed: str
     code: str
-    promise: str = "certificate"
 
     def explore(self) -> dict[str, Any]:
         """Attack what is promised in worlds until there are enough attacks; the result is a line of the log."""
@@ -52,10 +51,7 @@ class Shard:
         start, tally = time.process_time(), Tally()
         for world in range(10 * SHARD):
             rng = random.Random(f"{self.seed}/{self.defense}/{self.number}/{world}")
-            if self.promise == "radius":
-                attack_radius(MAKERS[self.defense](rng, agreeing=True), rng, tally, largest=3, most=2000)
-            else:
-                attack_certificates(MAKERS[self.defense](rng), rng, tally, placements=32, replies=200)
+            attack_certificates(MAKERS[self.defense](rng), rng, tally, placements=32, replies=200)
             if tally.violations or tally.total.attacks >= SHARD:
                 break
         return {
@@ -67,13 +63,12 @@ class Shard:
         }
 
 
-def shards(attacks: int, seed: str, promise: str = "certificate", defenses: Sequence[str] = ()) -> list[Shard]:
-    """As many shards as that many attacks take, those of the defences mixed; each has its share, or all the same."""
+def shards(attacks: int, seed: str) -> list[Shard]:
+    """As many shards as that many attacks take, those of the defences mixed."""
     code = fingerprint()
-    shares = dict.fromkeys(defenses, 1 / len(defenses)) if defenses else SHARES
     found = [
-        ((number + 0.5) / share, Shard(defense, number, seed, code, promise))
-        for defense, share in shares.items()
+        ((number + 0.5) / share, Shard(defense, number, seed, code))
+        for defense, share in SHARES.items()
         for number in range(math.ceil(share * attacks / SHARD))
     ]
     return [shard for _, shard in sorted(found, key=lambda item: item[0])]
@@ -150,11 +145,9 @@ def main() -> int:
     parser.add_argument("--part", default="1/1", metavar="I/N", help="only every Nth shard, for N runs with one log")
     parser.add_argument("--log", type=Path, help="JSONL of the shards; a run with the same log goes on where it was")
     parser.add_argument("--summary", type=Path, help="where to write the figures as JSON")
-    parser.add_argument("--promise", choices=("certificate", "radius"), default="certificate", help="what is attacked")
-    parser.add_argument("--defense", nargs="+", choices=tuple(MAKERS), default=(), help="only these, the same for each")
     chosen = parser.parse_args()
     part, parts = map(int, chosen.part.split("/"))
-    wanted = shards(chosen.attacks, chosen.seed, chosen.promise, chosen.defense)[part - 1 :: parts]
+    wanted = shards(chosen.attacks, chosen.seed)[part - 1 :: parts]
     from tqdm import tqdm
 
     done = []

@@ -18,6 +18,7 @@ from robustrag_integrations.defenses.consensus.counting import (
 )
 from robustrag_integrations.defenses.consensus.radius import ConsensusRadius
 from robustrag_integrations.defenses.consensus.wording import phrases_of, wording_of
+from tests.helpers.radii import attack
 
 HALF = ConsensusRule(Fraction(1, 2), 2)
 
@@ -102,6 +103,13 @@ def proof(said: list[str | None]) -> ConsensusRadius:
 def test_the_radius_grows_with_the_lead() -> None:
     assert [proof(["a"] * n + ["b"] * (10 - n)).radius() for n in (5, 6, 7, 8, 9, 10)] == [0, 0, 1, 2, 3, 4]
     assert proof(["a", "b", None]).radius() == 0
+
+
+def test_no_attack_within_the_radius_changes_the_text() -> None:
+    found = attack("consensus", 100_000, "ci")
+    print(found)
+    assert found.violations == ()
+    assert found.reached >= 0.88 * found.limited
 
 
 def test_pending_groups_may_say_anything() -> None:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import itertools
 import random
-from typing import Any
 
 import numpy as np
 import pytest
 
 from robustrag_integrations.defenses.keyword.certificate import keyword_span
-from robustrag_integrations.defenses.keyword.counting import keyword_radius, tally_keywords
+from robustrag_integrations.defenses.keyword.counting import tally_keywords
 from robustrag_integrations.defenses.keyword.relative import RelativeThreshold
 from robustrag_integrations.defenses.keyword.spans import retained_sets
+from tests.helpers.radii import attack
 from tests.helpers.scripted import keyword_defense
-from tests.helpers.small_tallies import WORDS, SmallTally, places_of
+from tests.helpers.small_tallies import WORDS, SmallTally
 
 
 def retained(*said: str | None, share: float = 0.5, min_support: int = 2) -> tuple[str, ...]:
@@ -42,36 +42,11 @@ def test_shares_are_exact() -> None:
     assert retained(*said, share=0.69) == ("w", "x")
 
 
-def attack_radii(worlds: int, seed: int, *, weighted: bool = False, most: int = 768) -> tuple[int, int, int, list[Any]]:
-    """How many attacks there were, radii below all votes, those that one vote more breaks, and violations."""
-    rng, draws = random.Random(seed), np.random.default_rng(seed)
-    attacks = limited = reached = 0
-    violations: list[Any] = []
-    for _ in range(worlds):
-        world = SmallTally.random(rng, weighted=weighted)
-        tally = tally_keywords(world.sets, world.rule, world.weights)
-        radius = keyword_radius(tally, world.sets, world.rule, world.weights)
-        clean = world.kept(world.bits)
-        assert tally.retained == tuple(w for w, kept in zip(WORDS, clean, strict=True) if kept)
-        for places in places_of(world.votes, radius, draws, 6):
-            replies = world.attacked(places, most, draws)
-            attacks += len(replies)
-            if (world.kept(replies) != clean).any():
-                violations.append((world, radius, places))
-        if radius < sum(world.votes):
-            limited += 1
-            beyond = [world.attacked(places, most, draws) for places in places_of(world.votes, radius + 1, draws, 40)]
-            reached += any((world.kept(replies) != clean).any() for replies in beyond)
-    return attacks, limited, reached, violations
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_no_attack_within_the_radius_changes_what_is_retained(weighted: bool) -> None:
-    attacks, limited, reached, violations = attack_radii(300, 7, weighted=weighted)
-    print(f"{attacks} attacks, tight in {reached} of {limited}")
-    assert violations == []
-    assert attacks >= 100_000
-    assert reached >= 0.9 * limited
+def test_no_attack_within_the_radius_changes_what_is_retained() -> None:
+    found = attack("relative", 200_000, "ci")
+    print(found)
+    assert found.violations == ()
+    assert found.reached >= 0.9 * found.limited
 
 
 def test_an_error_planted_in_the_radius_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,7 +55,7 @@ def test_an_error_planted_in_the_radius_is_caught(monkeypatch: pytest.MonkeyPatc
     for name in ("_stays", "_stays_away"):
         with monkeypatch.context() as planted:
             planted.setattr(RelativeRadius, name, lambda *a: True)
-            assert attack_radii(60, 7, most=512)[3], name
+            assert attack("relative", 50_000, "planted").violations, name
 
 
 def test_everything_that_can_be_retained_is_enumerated_and_nothing_else() -> None:
