@@ -89,6 +89,7 @@ class Counts:
         self.radii: list[int] = []
 
     def row(self) -> list[str]:
+        """The shares and radii as cells of a table."""
         shown = [_percent(found[0] for found in self.right)]
         shown += [f"{_percent(r[k] for r in self.right)} / {_percent(h[k] for h in self.lied)}" for k in CORRUPTED[1:]]
         bounded = [f"{sum(r >= least for r in self.radii) / len(self.radii):.0%}" for least in (1, 2)]
@@ -131,7 +132,15 @@ def _percent(flags: Iterable[bool]) -> str:
 def show(title: str, cases: Iterable[Case]) -> None:
     """Print one table."""
     counted = measure(cases)
-    header = ["kept", "right", *(f"k'={k} right / lie" for k in CORRUPTED[1:]), "median r", "mean r", "r >= 1", "r >= 2"]
+    header = [
+        "kept",
+        "right",
+        *(f"k'={k} right / lie" for k in CORRUPTED[1:]),
+        "median r",
+        "mean r",
+        "r >= 1",
+        "r >= 2",
+    ]
     print(f"\n{title}")
     for line in (header, ["---"] * len(header), *([name, *counts.row()] for name, counts in counted.items())):
         print(f"| {' | '.join(line)} |")
@@ -141,7 +150,9 @@ def main() -> int:
     """Measure what was given."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--agreement", type=Path, metavar="FILE", help="JSON lines of agreeing replies")
-    parser.add_argument("--questions", type=Path, nargs="+", default=[], metavar="FILE", help="question files, .jsonl.gz")
+    parser.add_argument(
+        "--questions", type=Path, nargs="+", default=[], metavar="FILE", help="question files, .jsonl.gz"
+    )
     parser.add_argument("--limit", type=int, default=200, help="questions of those files (default 200)")
     chosen = parser.parse_args()
     print(f"default: {KeywordSettings.of().rule.in_words} ({KEYWORD.default('threshold')})")

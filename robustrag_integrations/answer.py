@@ -268,5 +268,6 @@ def _evidence_line(evidence: Mapping[str, Any]) -> str | None:
         return None
     ranked = sorted(evidence["counts"].items(), key=lambda item: (-item[1], item[0]))[:8]
     listed = ", ".join(f"{printable(name, 30)} {count}" for name, count in ranked)
-    need = f" (kept from {evidence['threshold']} on)" if "threshold" in evidence else ""
+    why = f": {evidence['rule']}" if "rule" in evidence else ""
+    need = f" (kept from {evidence['threshold']} on{why})" if "threshold" in evidence else ""
     return f"Counts:   {listed}{need}"

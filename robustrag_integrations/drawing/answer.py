@@ -127,7 +127,8 @@ def _facts(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
         *_tokens(answer.get("spending") or {}),
     ]
     if "threshold" in evidence:
-        pairs.append(("Threshold", f"a keyword is kept from {_shown(evidence['threshold'])} groups on"))
+        why = f" ({one_line(str(evidence['rule']), 100)})" if "rule" in evidence else ""
+        pairs.append(("Threshold", f"a keyword is kept from {_shown(evidence['threshold'])} {_unit(answer)} on{why}"))
     if found := answer.get("determinism"):
         pairs.append(("Model", one_line(repeats_in_words(found["model"], found["why"]), 400)))
         if found["scope"] != "every_run":

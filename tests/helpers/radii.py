@@ -33,6 +33,7 @@ class Radii:
         limited: radii of fewer than all votes.
         reached: of these, those that an attack with one vote more breaks.
         violations: attacks within a radius that changed the answer.
+        tries: how often an attack beyond the radius is tried on each choice of groups.
     """
 
     worlds: int = 0
@@ -40,6 +41,7 @@ class Radii:
     limited: int = 0
     reached: int = 0
     violations: tuple[Any, ...] = ()
+    tries: int = 250
 
     def __str__(self) -> str:
         share = self.reached / max(self.limited, 1)
@@ -105,7 +107,7 @@ def attack_consensus(found: Radii, rng: random.Random, draws: np.random.Generato
     if radius < sum(weights):
         found.limited += 1
         beyond = places_of(weights, radius + 1, draws, 12)
-        found.reached += any(consensus(attacked(places)).text != text for places in beyond for _ in range(250))
+        found.reached += any(consensus(attacked(places)).text != text for places in beyond for _ in range(found.tries))
 
 
 ATTACKS: dict[str, Callable[[Radii, random.Random, np.random.Generator], None]] = {
@@ -114,9 +116,9 @@ ATTACKS: dict[str, Callable[[Radii, random.Random, np.random.Generator], None]] 
 }
 
 
-def attack(name: str, attacks: int, seed: str) -> Radii:
-    """Attack worlds until there are enough attacks, or a violation."""
-    found, number = Radii(), 0
+def attack(name: str, attacks: int, seed: str, tries: int = 250) -> Radii:
+    """Attack worlds until there are enough attacks, or a violation; `tries` as in `Radii`."""
+    found, number = Radii(tries=tries), 0
     while found.attacks < attacks and not found.violations:
         rng = random.Random(f"{seed}/{name}/{number}")
         ATTACKS[name](found, rng, np.random.default_rng(rng.getrandbits(32)))

@@ -44,7 +44,7 @@ class AbsoluteThreshold:
     @property
     def in_words(self) -> str:
         """What is kept."""
-        return f"min({float(self.alpha):g} of the answering, {self.beta})"
+        return f"{float(self.alpha):g} of those that answer, {self.beta} at most"
 
     @property
     def to_keep_more(self) -> str:

@@ -75,9 +75,9 @@ def _certify_case(
         return
     span = keyword_span([reading.found for reading in readings], case.corrupted, settings.rule)
     if not found.evidence:
-        found.evidence = _evidence(span, case)
+        found.evidence = _evidence(span, case, settings.rule)
     if span.unbounded:
-        found.evidence = _evidence(span, case)
+        found.evidence = _evidence(span, case, settings.rule)
         found.open_ended(
             f"{case.corrupted} corrupted groups reach the threshold of {float(span.mu):g} alone: "
             "any word can be retained"
@@ -159,11 +159,12 @@ def _sampled(span: KeywordSpan, size: int, random: Random) -> Iterator[tuple[str
         yield tuple(sorted((*reach.always, *chosen)))
 
 
-def _evidence(span: KeywordSpan, case: BenignCase) -> dict[str, Any]:
+def _evidence(span: KeywordSpan, case: BenignCase, rule: KeywordRule) -> dict[str, Any]:
     ranked = sorted(span.counts.items(), key=lambda item: (-item[1], item[0]))
     return {
         "counts": dict(ranked[:200]),
         "threshold": float(span.mu),
+        "rule": rule.in_words,
         "corrupted_groups": case.corrupted,
         "untouched_groups": len(case.groups),
         "always_retained": list(span.always),

@@ -39,7 +39,7 @@ class RelativeThreshold:
     @property
     def in_words(self) -> str:
         """What is kept."""
-        return f"more than {self.share} of the strongest keyword, at least {self.min_support}"
+        return f"more than {float(self.share):g} of the strongest keyword, {self.min_support} at least"
 
     @property
     def to_keep_more(self) -> str:

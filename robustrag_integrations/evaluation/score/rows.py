@@ -139,6 +139,7 @@ _GROUP = {
 _EVIDENCE = {
     "counts": Maybe(Each(float)),
     "threshold": _MAYBE_NUMBER,
+    "rule": _MAYBE_TEXT,
     "retained": Maybe([str]),
     "always_retained": Maybe([str]),
     "distinct_keywords": _MAYBE_NUMBER,

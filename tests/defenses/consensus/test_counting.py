@@ -106,10 +106,10 @@ def test_the_radius_grows_with_the_lead() -> None:
 
 
 def test_no_attack_within_the_radius_changes_the_text() -> None:
-    found = attack("consensus", 100_000, "ci")
+    found = attack("consensus", 100_000, "ci", tries=30)
     print(found)
     assert found.violations == ()
-    assert found.reached >= 0.88 * found.limited
+    assert found.reached >= 0.85 * found.limited
 
 
 def test_pending_groups_may_say_anything() -> None:
