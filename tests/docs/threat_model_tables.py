@@ -10,34 +10,40 @@ from robustrag_integrations.certification import benign_group_cases
 from robustrag_integrations.defenses.decoding.step import answering_groups
 from robustrag_integrations.defenses.decoding.token_choice import ONE, choose_token, fixed_point, step_radius
 from robustrag_integrations.defenses.keyword.absolute import AbsoluteThreshold
-from robustrag_integrations.defenses.keyword.counting import keyword_radius, tally_keywords
+from robustrag_integrations.defenses.keyword.counting import KeywordRule, keyword_radius, tally_keywords
+from robustrag_integrations.defenses.keyword.relative import RelativeThreshold
+from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.registry import DECODING
 from robustrag_integrations.defenses.voting.counting import tally_votes, vote_radius
 
-SETTINGS = ((0.2, 3), (0.3, 3), (0.3, 5), (0.4, 4), (0.5, 5), (0.5, 10))
+RULES: dict[str, KeywordRule] = {
+    **{f"{a}, {b}": AbsoluteThreshold.of(a, b) for a, b in ((0.2, 3), (0.3, 3), (0.4, 4), (0.5, 5), (0.5, 10))},
+    **{f"share {share}": RelativeThreshold.of(share, 2) for share in (0.5, 0.67)},
+}
 SLACK = round(DECODING.default("slack") * ONE)
 
 
-def keyword(agreeing: int, others: int, alpha: float, beta: int, silent: int = 0) -> int:
+def keyword(agreeing: int, others: int, rule: KeywordRule, silent: int = 0) -> int:
     """The radius when so many groups say the same, the others something different each, and some say nothing."""
     said = [{"paris"}] * agreeing + [{f"word{n}"} for n in range(others)]
-    threshold = AbsoluteThreshold.of(alpha, beta)
-    tally = tally_keywords([*said, *[None] * silent], threshold)
+    tally = tally_keywords([*said, *[None] * silent], rule)
     if "paris" not in tally.retained:
         return 0
-    return keyword_radius(tally, [*said, *[None] * silent], threshold)
+    return keyword_radius(tally, [*said, *[None] * silent], rule)
 
 
 def keyword_by_groups() -> str:
     """All groups agree."""
-    rows = [[str(n), *(str(keyword(n, 0, a, b)) for a, b in SETTINGS)] for n in (3, 5, 7, 10, 15, 20, 30)]
-    return table(["answering groups", *(f"{a}, {b}" for a, b in SETTINGS)], rows)
+    rows = [[str(n), *(str(keyword(n, 0, rule)) for rule in RULES.values())] for n in (3, 5, 7, 10, 15, 20, 30)]
+    return table(["answering groups", *RULES], rows)
 
 
 def keyword_by_agreement() -> str:
     """Ten groups answer, of which some agree and the others each say something else."""
-    rows = [[f"{c} of 10", *(str(keyword(c, 10 - c, a, b)) for a, b in SETTINGS)] for c in (10, 9, 8, 7, 6, 5, 4, 3)]
-    return table(["agree", *(f"{a}, {b}" for a, b in SETTINGS)], rows)
+    rows = [
+        [f"{c} of 10", *(str(keyword(c, 10 - c, rule)) for rule in RULES.values())] for c in (10, 9, 8, 7, 6, 5, 4, 3)
+    ]
+    return table(["agree", *RULES], rows)
 
 
 def votes() -> str:
@@ -116,15 +122,15 @@ def group_sizes() -> str:
         for size in (1, 2, 5):
             groups = -(-passages // size)
             hit = [max(c.corrupted for c in benign_group_cases(["x"] * passages, k, group_size=size)) for k in (1, 2)]
-            best = keyword(groups, 0, 0.3, 3)
+            best = keyword(groups, 0, KeywordSettings.of().rule)
             rows.append([str(passages), str(size), str(groups), *(str(h) for h in hit), str(best)])
     return table(["k", "group size", "groups", "hit by 1 passage", "hit by 2", "radius"], rows)
 
 
 def silent_groups() -> str:
     """Ten groups, of which some abstain and the others agree."""
-    rows = [[str(s), *(str(keyword(10 - s, 0, a, b, silent=s)) for a, b in SETTINGS)] for s in (0, 2, 4, 6)]
-    return table(["of 10 groups abstain", *(f"{a}, {b}" for a, b in SETTINGS)], rows)
+    rows = [[str(s), *(str(keyword(10 - s, 0, rule, silent=s)) for rule in RULES.values())] for s in (0, 2, 4, 6)]
+    return table(["of 10 groups abstain", *RULES], rows)
 
 
 TABLES = {
