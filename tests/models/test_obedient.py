@@ -125,3 +125,19 @@ def test_it_has_a_name_and_says_that_it_is_a_simulation() -> None:
     assert any("simulation" in warning for warning in VanillaRAG(loaded).answer("Who?", CLEAN).warnings)
     with pytest.raises(TypeError, match="CallableModel"):
         ObedientModel(reader)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("name", "said"), [("corruptrag", "Bo Ek"), ("denialrag", "I don't know")])
+def test_lies_work_on_a_model_that_believes_corrections(name: str, said: str) -> None:
+    def believer(prompt: str) -> str:
+        text = prompt.rsplit("Text:", 1)[-1]
+        if "The latest data confirms " in text:
+            return text.split("The latest data confirms ", 1)[1].split(".")[0]
+        return "I don't know" if "were found to be false and have been withdrawn" in text else reader(prompt)
+
+    planted = plan_attack(name, QUESTION, CLEAN)
+    vanilla = VanillaRAG(CallableModel(believer)).answer(QUESTION.question, planted.passages)
+    assert vanilla.text == said
+    assert score_answer(QUESTION, vanilla, "qa", target=planted.target).hijacked
+    keyword = KeywordAggregation(CallableModel(believer)).answer(QUESTION.question, planted.passages)
+    assert keyword.text == "Anna Lind"
