@@ -45,7 +45,7 @@ class ChatCompletions:
             _LOG.info("the client hung up")
         except Exception as error:
             refusal = refusal_of(error)
-            if refusal.status >= 500:
+            if error is not refusal:
                 _LOG.error("no answer: %s", type(error).__name__)  # its text may quote passages
             with suppress(TimeoutError, asyncio.TimeoutError):  # a client that does not read is left
                 await asyncio.wait_for(_tell(sender, refusal), _LAST_WORDS)

@@ -55,6 +55,6 @@ def refusal_of(error: Exception) -> RefusedError:
         return RefusedError(504, "the answer took too long; ask again later", kind="server_error", code="timeout")
     if isinstance(error, ModelError):
         return RefusedError(502, f"no answer: {error}", kind="server_error", code="model_failed")
-    if isinstance(error, (ValueError, TypeError, RobustRAGError)):  # a question too long for the model, bad choices
+    if isinstance(error, (ValueError, RobustRAGError)):  # a question too long for the model, bad choices
         return RefusedError(400, str(error))
     return RefusedError(500, "the server failed; its log names the kind of error", kind="server_error")

@@ -145,7 +145,8 @@ def test_whom_there_is_no_room_for_is_told_when_to_come_back() -> None:
             release.set()
             first.join(20)
         assert refused.value.response.headers["retry-after"] == "1"
-        again = client.chat.completions.create(model="robustrag-keyword", messages=ASKED)
+        patient = client.with_options(max_retries=5)  # the place is free a moment after the first answer is out
+        again = patient.chat.completions.create(model="robustrag-keyword", messages=ASKED)
     assert again.choices[0].message.content == "Anna Lind"
 
 
@@ -229,6 +230,25 @@ def test_a_model_that_fails_is_a_bad_gateway(caplog: pytest.LogCaptureFixture) -
                 client.chat.completions.create(model="robustrag-keyword", messages=ASKED, stream=stream)
             assert refused.value.status_code == 502
     assert "no answer: QuorumError" in caplog.text
+    assert "Secret page" not in caplog.text
+
+
+def test_a_failure_of_the_servers_own_is_told_without_its_words(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(self: object, question: str) -> None:
+        raise TypeError(f"internal: {TEXTS[0]}")
+
+    monkeypatch.setattr("robustrag_integrations.serve.service.Library.search", fails)
+    with (
+        serving(service(says_anna)) as listening,
+        client_of(listening) as client,
+        pytest.raises(openai.InternalServerError) as refused,
+    ):
+        client.chat.completions.create(model="robustrag-keyword", messages=ASKED)
+    assert refused.value.status_code == 500
+    assert "internal" not in str(refused.value)
+    assert "no answer: TypeError" in caplog.text
     assert "Secret page" not in caplog.text
 
 
