@@ -1,7 +1,7 @@
 """Answers and certificates in a notebook cell: no script, no style sheet, every style in its element.
 
-Colours are a notebook's own (`inherit`, `currentColor`) or in the middle of the scale, so that both a light and a dark
-page can carry them.
+Words have the notebook's own colour (`inherit`, `currentColor`); other colours are on marks and borders
+alone and in the middle of the scale, so that both a light and a dark page can carry them.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ INLINE: Mapping[str, str] = {
     "words": "margin:0;padding:0;list-style:none;display:flex;flex-wrap:wrap;gap:3px 6px;",
     "word": f"{_CODE}font-size:.9em;margin:0;padding:0 5px;background:rgba(128,128,128,.14);{_SAFE}",
     "tag": f"border:{_RULE}border-radius:3px;padding:0 5px;font-size:.82em;font-weight:600;margin:0 4px 0 0;",
-    "planted": "border-color:#d8553f;color:#d8553f;",
-    "good": "border-color:#1f9d74;color:#1f9d74;",
+    "planted": "border-color:#d8553f;",
+    "good": "border-color:#1f9d74;",
     "source": _SAFE,
 }
 

@@ -50,6 +50,9 @@ def test_a_vote_won_by_the_tie_break_has_radius_zero() -> None:
     voting = MajorityVoting(CallableModel(lambda p: p[0]), prompts=BARE_CHOICES)
     tied = voting.answer("q", ["B", "A"], choices=["x", "y"])
     assert (tied.text, tied.radius) == ("x", 0)
+    said = "a tie of 1 votes: 'x', 'y'; the option that comes first in the question wins"
+    assert said in tied.warnings
+    assert not any("tie" in w for w in voting.answer("q", ["B", "B", "A"], choices=["x", "y"]).warnings)
     ahead = voting.answer("q", ["A", "A", "A", "B"], choices=["x", "y"])
     assert (ahead.text, ahead.radius) == ("x", 1)  # 2 against 2 is still won by the first option
     behind = voting.answer("q", ["B", "B", "B", "A"], choices=["x", "y"])

@@ -31,6 +31,9 @@ class MajorityVoting(TextDefense):
     Guarantee: replacing the content of any `answer.radius` groups leaves the winning option as it is; that of this
     run, if the model samples (`answer.determinism`).
 
+    Of options with equally many votes the one that comes first in `choices` wins. Such an answer has the radius 0 and a
+    warning that names them; radius and certificates count with this rule.
+
     Args:
         model: what is asked, once per group.
         task: `multiple_choice`, the only one.

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from robustrag_integrations.answer import Alternative, GroupReport, RobustAnswer
 from robustrag_integrations.defenses.voting.counting import VoteTally, tally_votes, vote_radius
 from robustrag_integrations.defenses.voting.settings import VotingSettings
+from robustrag_integrations.display import printable
 from robustrag_integrations.group_warnings import grouping_warnings
 from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.asking import (
@@ -60,6 +61,7 @@ def voting_plan(
         warnings=(
             *model_warnings,
             *grouping_warnings(groups, rules.by),
+            *_tie_warnings(tally, choices),
             *early_warnings(readings),
             *truncation_warnings([r.truncated for r in responses]),
             *reply_warnings(responses),
@@ -86,6 +88,14 @@ def _alternatives(
         )
         for i in sorted(others, key=lambda i: (-tally.counts[i], i))
     )
+
+
+def _tie_warnings(tally: VoteTally, choices: Sequence[str]) -> tuple[str, ...]:
+    """That the order of the options decided, if it did."""
+    if tally.winner is None or tally.counts.count(most := max(tally.counts)) == 1:
+        return ()
+    tied = [printable(choice, 40) for choice, votes in zip(choices, tally.counts, strict=True) if votes == most]
+    return (f"a tie of {most} votes: {', '.join(map(repr, tied))}; the option that comes first in the question wins",)
 
 
 def _report(group: PassageGroup, reading: Reading[int], tally: VoteTally, text: str) -> GroupReport:
