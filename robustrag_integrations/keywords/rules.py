@@ -20,12 +20,13 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from robustrag_integrations.keywords.closed_classes import ARTICLES, NAME_LINKS, listed
+from robustrag_integrations.keywords.han import simplified
 from robustrag_integrations.keywords.languages import VERDICTS
 from robustrag_integrations.keywords.normalise import as_keyword, without_accents
 from robustrag_integrations.keywords.other_languages import keywords_of_line, whole_reply
 from robustrag_integrations.keywords.words import Item, TaggedWord, items_of
 
-RULES_VERSION = "2"
+RULES_VERSION = "3"
 MAX_PHRASE_WORDS = 8
 MAX_WHOLE_WORDS = 12
 
@@ -70,7 +71,10 @@ def keywords_in(lines: Sequence[str], language: str) -> frozenset[str]:
         found.add(whole)
     if lines and (first := _FIRST_WORD.match(lines[0])) and first[0].casefold() in VERDICTS:
         found.add(first[0])
-    return frozenset({as_keyword(keyword) for keyword in found} - {""})
+    counted = {as_keyword(keyword) for keyword in found}
+    if language == "zh":
+        counted |= {simplified(keyword) for keyword in counted}
+    return frozenset(counted - {""})
 
 
 def _of_line(items: Sequence[Item], line: str) -> Iterator[str]:
@@ -207,4 +211,4 @@ def _variants(keyword: str) -> set[str]:
     unhyphenated = _HYPHEN.sub(" ", _PREFIX.sub(r"\1", keyword))
     unquoted = _APOSTROPHE.sub("", keyword)
     everything = _APOSTROPHE.sub("", _HYPHEN.sub(" ", _PREFIX.sub(r"\1", plain)))
-    return {plain, unhyphenated, unquoted, everything}
+    return {plain, unhyphenated, unquoted, everything, simplified(keyword)}

@@ -20,9 +20,9 @@ _HAN = "\u3400-\u9fff\u3005\u3007"
 _CHINESE_RUN = re.compile(f"[{_HAN}·A-Za-z0-9]*[{_HAN}][{_HAN}·A-Za-z0-9]*")
 # No piece begins or ends with these: they are grammar far more often than parts of names.
 _CHINESE_EDGES = frozenset(
-    "的了是在由被把着過过也都就而且与與及以从從到为為這这那該该它他她们們其此所之於于並并其中即则則吗嗎呢吧啊据據"
+    "的了是在由被把着過过也都就而且与與及以从從到为為這这那該该它他她们們其此所之於于並并即则則吗嗎呢吧啊据據"
 )
-_CHINESE_ENDS = _CHINESE_EDGES | frozenset("和或有对對向")
+_CHINESE_ENDS = _CHINESE_EDGES | frozenset("中和或有对對向")
 _CHINESE_STOPS = re.compile(
     "答案|根据|根據|资料|資料|介绍|介紹|文本|文中|文章|文档|文檔|提到|说明|說明|记载|記載|表示|因此|所以|可以|位于|位於|主要|当地|當地|我们|我們|他们|一个|一個|"
     "没有|沒有|这个|這個|以及|或者|如果|但是|不过|由于|由於|作为|作為|成为|成為|称为|稱為|叫做|名叫|就是|还是|還是|都是|正是|应该|應該|显示|顯示|写道|寫道|说|說"

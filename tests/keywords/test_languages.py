@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from robustrag_integrations import CallableModel, ConsensusAggregation
 from robustrag_integrations.keywords import SpacyKeywordExtractor
 from robustrag_integrations.keywords.languages import language_of
 
@@ -73,6 +74,30 @@ def test_small_words_of_a_language_do_not_count(language: str) -> None:
 
     found = {word for keyword in extract(SENTENCES[language]) for word in [keyword] if " " not in keyword}
     assert not found & stop_words(language)
+
+
+@pytest.mark.parametrize(
+    ("traditional", "simplified"),
+    [
+        ("臺灣", "台湾"),
+        ("他在中華民國。", "中华民国"),
+        ("他後來住在臺北。", "台北"),
+        ("國立臺灣大學", "国立台湾大学"),
+    ],
+)
+def test_traditional_and_simplified_characters_meet(traditional: str, simplified: str) -> None:
+    assert simplified in extract(traditional) & extract(simplified)
+
+
+def test_japanese_keeps_its_characters() -> None:
+    assert "東京" in extract("首都は東京です。") & extract("東京")
+    assert "东京" not in extract("首都は東京です。")
+    assert not extract("北京") & extract("東京")
+
+
+def test_an_answer_in_traditional_characters_is_shown_once() -> None:
+    defense = ConsensusAggregation(CallableModel(lambda prompt: "臺灣"))
+    assert defense.answer("哪裡？", ["臺灣"] * 5).text == "臺灣"
 
 
 def test_a_setting_overrides_the_language() -> None:

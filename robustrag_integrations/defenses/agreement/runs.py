@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
+from robustrag_integrations.keywords.han import simplified
+
 _LONGEST = 12  # words, or characters of a script without spaces
 
 
 def runs_of(phrase: str) -> Iterator[str]:
-    """Every part of a phrase that is shorter: neighbouring words, or characters where nothing stands between words."""
+    """Every part of a phrase that is shorter: neighbouring words, or characters where nothing stands between words.
+
+    And the phrase in simplified characters, which stands beside one in traditional ones.
+    """
+    if (plain := simplified(phrase)) != phrase:
+        yield plain
     words = phrase.split()
     units, joined = (words, " ") if len(words) > 1 else (list(phrase), "")
     if not joined and (phrase.isascii() or len(phrase) > _LONGEST):
