@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import certification, exactness, inference, keyword, orchestration
+from benchmarks import certification, exactness, extraction, inference, keyword, orchestration
 from benchmarks.inference import Bench
 from benchmarks.results import Ratio, as_table, draw
 from benchmarks.scaling import curves
@@ -24,6 +24,7 @@ PARTS: dict[str, Callable[[Bench], list[Ratio]]] = {
     "exactness": exactness.ratios,
     "certification": certification.ratios,
     "orchestration": orchestration.ratios,
+    "extraction": extraction.ratios,
 }
 SCALING = "scaling"
 

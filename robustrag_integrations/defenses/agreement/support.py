@@ -17,6 +17,7 @@ from typing import Literal
 from robustrag_integrations.defenses.agreement.denials import denies, names_longer
 from robustrag_integrations.defenses.agreement.tally import KeywordTally
 from robustrag_integrations.keywords.closed_classes import FUNCTION_WORDS, NAME_LINKS
+from robustrag_integrations.keywords.han import simplified
 from robustrag_integrations.normalise import plain_words
 from robustrag_integrations.prompts import Task
 
@@ -73,7 +74,7 @@ def supports(
     """
     agreed = frozenset(in_answer) & frozenset(tally.retained)
     shown = frozenset(sorted(agreed, key=lambda w: (-tally.counts.get(w, 0), -len(w), w))[:_MOST_KEYWORDS])
-    keys = _key_phrases(answer, shown)
+    keys = _key_phrases(answer, shown - {simplified(w) for w in shown if simplified(w) != w})
     view = _Answer(answer, shown, keys, _words(plain_words(answer), *in_answer), task == "long_form")
     texts = [reply or "" for reply in replies] or [""] * len(keyword_sets)
     given = [None if said is None else (said, text) for said, text in zip(keyword_sets, texts, strict=True)]
@@ -133,6 +134,7 @@ class _Answer:
             key
             for key in self.keys
             if key in said
+            or simplified(key) in said
             or (f" {_undotted(key)} " in every and _within_a_phrase(key, said))
             or _by_initials(key, reply)
         )
