@@ -54,11 +54,17 @@ class _Maxout:
     def of_sums(self, sums: Floats) -> Floats:
         """From the products [rows, 3 * width], without the bias, to [rows, width]."""
         sums += self.bias
+        return self.of_biased(sums)
+
+    def of_biased(self, sums: Floats) -> Floats:
+        """The same, with the bias."""
         width = len(self.gain)
         best = np.maximum(np.maximum(sums[:, :width], sums[:, width : 2 * width]), sums[:, 2 * width :])
         best -= np.add.reduce(best, axis=1, keepdims=True) / np.float32(width)
-        spread = np.add.reduce(best * best, axis=1, keepdims=True) / np.float32(width)
-        best /= np.sqrt(spread + _TINY)
+        spread = np.add.reduce(best * best, axis=1, keepdims=True)
+        spread /= np.float32(width)
+        spread += _TINY
+        best /= np.sqrt(spread, out=spread)
         best *= self.gain
         best += self.shift
         return best
@@ -111,10 +117,10 @@ class TagNetwork:
         count, width = len(tokens), self._width
         words = np.zeros((count + 4, 10 * width), np.float32)  # two empty rows at each end: what a token can see
         words[2:-2] = [self._word(token) for token in tokens]
-        sums = words[:, 4 * width : 7 * width].copy()
+        sums = words[:, 4 * width : 7 * width] + self._first.bias
         sums[1:] += words[:-1, width : 4 * width]
         sums[:-1] += words[1:, 7 * width :]
-        rows = words[:, :width] + self._first.of_sums(sums)
+        rows = words[:, :width] + self._first.of_biased(sums)
         for layer in self._others:
             windows = np.concatenate((rows[:-2], rows[1:-1], rows[2:]), axis=1)
             rows = rows[1:-1] + layer.of_sums(_product(windows, layer.weights))

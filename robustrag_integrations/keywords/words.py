@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from robustrag_integrations.keywords.closed_classes import EMPTY_WORDS, FUNCTION_WORDS
 from robustrag_integrations.keywords.normalise import is_latin
@@ -22,8 +22,7 @@ _NO_PLURAL = ("est", "er", "ed", "ing", "ly")
 _DOTTED = re.compile(r"(?:[^\W\d_]{1,2}\.){2,}(?:[^\W\d_]{1,2})?|[^\W\d_]{1,4}\.")
 
 
-@dataclass(frozen=True)
-class TaggedWord:
+class TaggedWord(NamedTuple):
     """One word as the tagger sees it; `start` counts characters from the beginning of its line."""
 
     text: str
@@ -37,8 +36,7 @@ class TaggedWord:
         return self.start + len(self.text)
 
 
-@dataclass(frozen=True)
-class Item:
+class Item(NamedTuple):
     """What a phrase is made of.
 
     Attributes:

@@ -121,7 +121,13 @@ def read_response(
 def read_responses(responses: Sequence[Response], read: Callable[[Response], Reading[Found]]) -> list[Reading[Found]]:
     """Read each response; equal ones once, whatever each of them cost."""
     known = {response: read(response) for response in dict.fromkeys(responses)}
-    return [replace(known[r], response=replace(known[r].response, usage=r.usage)) for r in responses]
+
+    def with_its_own_usage(reading: Reading[Found], response: Response) -> Reading[Found]:
+        if reading.response.usage is response.usage:
+            return reading
+        return replace(reading, response=replace(reading.response, usage=response.usage))
+
+    return [with_its_own_usage(known[response], response) for response in responses]
 
 
 def ask_groups(
