@@ -25,6 +25,9 @@ from robustrag_integrations.defenses.registry import Method, Setting
 TWICE = Method("{name}", "all groups word for word", ("short_answer",), "text", "tests.defenses.toy.defense:Unanimity",
                (Setting("at_least", 2, int, "how many groups must answer", threshold=True),))
 
+LOST = Method("lost", "", ("short_answer",), "text", "toy_plugin:Gone")
+ODD = Method("odd", "", ("short_answer",), "text", "toy_plugin:flattery")
+
 def flattery(scene):
     return f"You are kind. {{scene.question}} {{scene.target}}!"
 
@@ -128,6 +131,8 @@ def test_nothing_of_other_packages_is_loaded_before_it_is_asked_for(tmp_path: Pa
         ({"methods": "thrice = toy_plugin:TWICE"}, MODULE, "twice", "give the entry point the same name"),
         ({"methods": "twice = toy_plugin:flattery"}, MODULE, "twice", "must be a Method"),
         ({"methods": "twice = toy_plugin:GONE"}, MODULE, "twice", "GONE"),
+        ({"methods": "lost = toy_plugin:LOST"}, MODULE, "twice", "has no attribute 'Gone'"),
+        ({"methods": "odd = toy_plugin:ODD"}, MODULE, "twice", "toy_plugin:flattery is no Defense"),
         ({"methods": "a:b = toy_plugin:TWICE"}, MODULE, "twice", "the name must be up to 64 letters"),
     ],
 )

@@ -197,6 +197,7 @@ def _method(name: str, found: object) -> Method:
 
     Raises:
         TypeError, ValueError: it is none, or may not have this name.
+        Exception: what its module raises.
     """
     if not isinstance(found, Method):
         raise TypeError(f"must be a Method of defenses.registry, got {type(found).__name__}")
@@ -204,6 +205,8 @@ def _method(name: str, found: object) -> Method:
         raise ValueError(f"is named {found.name!r}; give the entry point the same name")
     if name in BASELINES or name == "no-rag":
         raise ValueError("has the name of a baseline")
+    if not hasattr(found.load(), "settings_type"):  # loaded here, so that what fails in it fails in nobody's answer
+        raise TypeError(f"{found.defense} is no Defense")
     return found
 
 
