@@ -244,7 +244,7 @@ def test_something_else_as_llm_is_refused() -> None:
     ("arguments", "error", "words"),
     [
         ({"aggregation": "average"}, ValueError, "aggregation='average' is unknown; use one of 'keyword', 'decoding'"),
-        ({"gamma": 0.9}, TypeError, "unknown arguments gamma; keyword aggregation takes alpha, beta"),
+        ({"gamma": 0.9}, TypeError, "unknown arguments gamma; keyword aggregation takes threshold, share"),
         ({"alpha": 2}, ValueError, "alpha=2 must lie in"),
         ({"num_workers": 0}, ValueError, "max_concurrency=0"),
         ({"aggregation": "decoding"}, TypeError, "does not give; use a HuggingFaceLLM"),
