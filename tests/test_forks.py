@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 
@@ -10,8 +9,9 @@ import pytest
 
 from robustrag_integrations import forks
 from robustrag_integrations.forks import lock_held_over_forks, renew_in_children
+from tests.needs import needing
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+pytestmark = needing("FORK")
 
 # In a process of its own, since pytest's has threads that nobody here knows of. `work` is what threads of the parent do
 # all the time, and what every child does once.

@@ -13,14 +13,14 @@ import warnings
 from collections.abc import Sequence
 
 from robustrag_integrations import __version__
-from robustrag_integrations.cli import ask, certify, demo, eval, probe, report, serve, tune
+from robustrag_integrations.cli import ask, certify, demo, doctor, eval, probe, report, serve, tune
 from robustrag_integrations.cli.arguments import Parser
 from robustrag_integrations.cli.exits import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_USAGE, UsageError
 from robustrag_integrations.cli.output import complain
 from robustrag_integrations.cli.settings import under_settings
 from robustrag_integrations.errors import RobustRAGError
 
-COMMANDS = (demo, ask, serve, certify, eval, tune, report, probe)
+COMMANDS = (demo, ask, serve, certify, eval, tune, report, probe, doctor)
 
 _EPILOG = """\
 examples:
@@ -31,6 +31,7 @@ examples:
   robustrag tune --data questions.jsonl              settings for your data and model, as a file
   robustrag eval --limit 5                           attacks, scores and tables, as in the paper
   robustrag probe                                    does this model repeat itself, alone and under load?
+  robustrag doctor                                   what is installed and what is missing, for a report on a defect
 
 exit codes: 0 done, 1 failure, 2 wrong usage, 3 no answer (abstained), 4 the probed model does not repeat itself
 """

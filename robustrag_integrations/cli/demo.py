@@ -179,7 +179,7 @@ def _as_text(
         table(
             ("attack", "defence", "answer", "verdict", "radius", "outvoted"),
             [_row(o) for o in outcomes],
-            limits=(16, 8, 32, 18, 6, 52),
+            limits=(16, 9, 32, 18, 6, 52),
         ),
         "",
         *summary(outcomes),

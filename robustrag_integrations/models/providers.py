@@ -93,7 +93,7 @@ def takes(name: str, setting: str) -> bool:
 def _load_bundled(_: str, settings: Mapping[str, Any]) -> TextModel:
     from robustrag_integrations.models.local.model import LocalModel
 
-    _silence_transformers()
+    silence_transformers()
     _bundled_folder()
     return LocalModel.bundled(**settings)
 
@@ -101,7 +101,7 @@ def _load_bundled(_: str, settings: Mapping[str, Any]) -> TextModel:
 def _load_folder(folder: str, settings: Mapping[str, Any]) -> TextModel:
     from robustrag_integrations.models.local.model import LocalModel
 
-    _silence_transformers()
+    silence_transformers()
     if not os.path.isfile(os.path.join(folder, "config.json")):
         raise ModelError(f"the folder {folder!r} holds no transformers model: there is no config.json in it")
     try:
@@ -121,7 +121,7 @@ def _bundled_folder() -> Path:
         raise ModelError(str(error)) from error
 
 
-def _silence_transformers() -> None:
+def silence_transformers() -> None:
     """No progress bars and no advice from the library; what matters is in the answer's own warnings."""
     from transformers.utils import logging
 

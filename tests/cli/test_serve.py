@@ -16,6 +16,7 @@ import pytest
 
 from robustrag_integrations.cli import main
 from tests.helpers.endpoint import asking, posted
+from tests.needs import needing
 
 KEY = "ROBUSTRAG_API_KEY"
 MODEL = "python:slow_model:answer"
@@ -111,7 +112,7 @@ def test_a_taken_port_is_said_before_the_model_is_loaded(
     assert f"cannot listen on --host 127.0.0.1 --port {port}" in capsys.readouterr().err
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals")
+@needing("POSIX")
 def test_it_finishes_the_answers_under_way_when_it_is_told_to_stop(notes: Path) -> None:
     command = [sys.executable, "-m", "robustrag_integrations", "serve", "--docs", "notes", "--model", MODEL]
     environment = {**os.environ, "PYTHONPATH": f"{Path(__file__).parents[2]}:{notes}"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from robustrag_integrations.corpus.pdf_worker import PDFWorker
 from tests.helpers.documents import write_pdf
 from tests.helpers.hostile_pdfs import ALL, many_operators, much_text
 from tests.helpers.openai_server import LoopbackServer, obedient_reader
+from tests.needs import or_skip
 
 GENEROUS = PDFLimits(seconds=20, characters=1 << 20, pages=100, memory=2 << 30)
 
@@ -81,8 +81,7 @@ def test_a_pdf_of_more_text_than_its_size_allows_is_refused(tmp_path: Path) -> N
 
 
 def test_a_pdf_that_fills_the_memory_costs_itself(tmp_path: Path) -> None:
-    if not hasattr(os, "fork") or sys.platform == "darwin":
-        pytest.skip("this system does not limit memory")
+    or_skip("MEMORY_LIMITS")
     with PDFWorker() as worker:
         with pytest.raises(PDFError, match=r"memory|MemoryError|allocate"):
             worker.text_of(much_text(), PDFLimits(seconds=60, characters=1 << 30, pages=9, memory=60 << 20))

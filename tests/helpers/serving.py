@@ -20,6 +20,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.needs import interpreter, or_skip
+
 ROOT = Path(__file__).parents[2]
 START = 240  # seconds that a busy machine may take to load everything
 
@@ -57,7 +59,8 @@ def mlx_server(reader_folder: Path, tmp_path_factory: pytest.TempPathFactory) ->
 
     Without its prompt cache: with it, mlx-lm 0.32.2 fails on a prompt that it has seen.
     """
-    python = _interpreter("ROBUSTRAG_TEST_MLX", ".venv-mlx", "mlx-lm is not installed: make .venv-mlx/.ready")
+    or_skip("MLX")
+    python = str(interpreter("ROBUSTRAG_TEST_MLX", ".venv-mlx"))
     options = ["-m", "mlx_lm", "server", "--model", str(reader_folder), "--prompt-cache-size", "0"]
     with _server(python, options, tmp_path_factory.mktemp("mlx")) as address:
         yield address
@@ -66,22 +69,14 @@ def mlx_server(reader_folder: Path, tmp_path_factory: pytest.TempPathFactory) ->
 @pytest.fixture(scope="session")
 def llama_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of llama-cpp-python's server with the bundled reader as GGUF."""
-    python = _interpreter("ROBUSTRAG_TEST_LLAMA", ".venv-llama", "llama-cpp-python is not installed: make test-llama")
+    or_skip("LLAMA")
+    python = str(interpreter("ROBUSTRAG_TEST_LLAMA", ".venv-llama"))
     scratch = tmp_path_factory.mktemp("llama")
     converted = scratch / "reader.gguf"
     subprocess.run([python, ROOT / "training" / "reader" / "to_gguf.py", "--out", converted], check=True, cwd=ROOT)
     options = ["-m", "llama_cpp.server", "--model", str(converted), "--logits_all", "true", "--n_ctx", "2048"]
     with _server(python, options, scratch, health="/v1/models") as address:
         yield address
-
-
-def _interpreter(variable: str, folder: str, missing: str) -> str:
-    """The Python of an environment that has a server."""
-    named = os.environ.get(variable)
-    python = Path(named) if named else ROOT / folder / "bin" / "python"
-    if not python.exists():
-        pytest.skip(missing)
-    return str(python)
 
 
 @contextmanager

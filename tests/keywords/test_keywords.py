@@ -31,9 +31,10 @@ from robustrag_integrations.keywords.pipelines import (
 )
 from robustrag_integrations.keywords.rules import MAX_PHRASE_WORDS, keywords_of
 from robustrag_integrations.keywords.words import TaggedWord
+from tests.needs import DATA, needing
 
 PAIRS = json.loads((Path(__file__).parent / "keyword_pairs.json").read_text(encoding="utf-8"))
-EWT_TEST = Path(__file__).parents[3] / "shared" / "data" / "ewt-test.conllu.gz"
+EWT_TEST = DATA / "ewt-test.conllu.gz"
 extract = SpacyKeywordExtractor()
 
 
@@ -351,7 +352,7 @@ def test_the_shipped_pipeline_is_small_and_holds_no_pickle() -> None:
     assert {"README.md", "NOTICE.md"} <= {file.name for file in files}
 
 
-@pytest.mark.skipif(not EWT_TEST.exists(), reason="UD English-EWT is not here")
+@needing("TREEBANK")
 def test_informative_words_of_the_ewt_test_set_are_found() -> None:
     from gzip import open as gzip_open
 

@@ -16,6 +16,7 @@ from robustrag_integrations.evaluation.data import files
 from robustrag_integrations.evaluation.data.datasets import Dataset, DatasetError, load_dataset
 from robustrag_integrations.evaluation.data.questions import EvalQuestion, doubts
 from robustrag_integrations.passages import Passage
+from tests.needs import DATA, or_skip
 
 OWN = {"question": "Where is it?", "answer": "Paris", "passages": ["It is in Paris.", {"text": "Rome.", "source": "s"}]}
 PAPER = {
@@ -37,7 +38,6 @@ BIO = {
     "context": [{"title": "Bo", "text": "Bo Ek sang.", "link": "l", "snippet": "..."}],
     "long_gen": "biogen",
 }
-REAL = Path(__file__).parents[4] / "shared" / "data"
 
 
 def written(folder: Path, name: str, *values: object) -> str:
@@ -338,9 +338,8 @@ def test_the_shipped_questions_have_passages_answers_and_targets() -> None:
     ],
 )
 def test_the_real_files_are_read(name: str, task, count: int, bad: int) -> None:
-    path = REAL / name
-    if not path.is_file():
-        pytest.skip("the paper's data is not here")
+    or_skip("PAPER_DATA")
+    path = DATA / name
     found = load_dataset(str(path), task=task, top_k=10)
     assert (len(found.questions), len(found.bad_rows)) == (count, bad)
     assert found.task == (task or "long")

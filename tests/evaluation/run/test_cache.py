@@ -20,6 +20,7 @@ from robustrag_integrations.models.base import DecodingModel, Response, Role
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.usage import Usage
 from tests.helpers.scripted import ScriptedModel
+from tests.needs import needing
 
 
 def prompts(*texts: str) -> list[Prompt]:
@@ -208,7 +209,7 @@ def test_an_entry_of_another_version_has_unknown_tokens(cache) -> None:
         assert (response.text, response.usage) == ("A", Usage())
 
 
-@pytest.mark.skipif(os.name != "posix", reason="permissions are those of POSIX")
+@needing("POSIX")
 def test_only_the_owner_can_read_the_cache(tmp_path) -> None:
     before = os.umask(0)
     try:
@@ -224,7 +225,7 @@ def test_only_the_owner_can_read_the_cache(tmp_path) -> None:
     assert set(modes.values()) == {0o600}
 
 
-@pytest.mark.skipif(os.name != "posix", reason="permissions are those of POSIX")
+@needing("POSIX")
 def test_a_cache_that_others_could_read_is_closed_to_them_and_its_folder_left_as_it_is(tmp_path) -> None:
     CallCache(tmp_path).close()
     file = tmp_path / "calls.sqlite3"

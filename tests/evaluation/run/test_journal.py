@@ -7,6 +7,7 @@ import pytest
 
 from robustrag_integrations.evaluation.run.journal import Journal, JournalError
 from tests.evaluation.rows import rows_in
+from tests.needs import needing
 
 
 def test_rows_are_on_disk_as_soon_as_they_are_appended(tmp_path) -> None:
@@ -66,7 +67,7 @@ def test_a_folder_is_no_file(tmp_path) -> None:
         Journal(tmp_path)
 
 
-@pytest.mark.skipif(os.name != "posix", reason="permissions are those of POSIX")
+@needing("POSIX")
 @pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
 def test_results_have_the_permissions_of_the_umask_to_the_end(tmp_path, umask, mode) -> None:
     path = tmp_path / "run.jsonl"
@@ -81,7 +82,7 @@ def test_results_have_the_permissions_of_the_umask_to_the_end(tmp_path, umask, m
     assert stat.S_IMODE(path.stat().st_mode) == mode
 
 
-@pytest.mark.skipif(os.name != "posix", reason="permissions are those of POSIX")
+@needing("POSIX")
 def test_results_that_were_made_private_stay_private(tmp_path) -> None:
     path = tmp_path / "run.jsonl"
     with Journal(path) as journal:

@@ -22,6 +22,7 @@ from robustrag_integrations.models.local import isolation_probe  # noqa: E402
 from robustrag_integrations.models.local.isolation import Isolation  # noqa: E402
 from tests.helpers.tiny_models import tiny_model  # noqa: E402
 from tests.models.local.moving import ATTACKS, BENIGN, PLANTED, PROMPTS, QUERY, local, moved  # noqa: E402
+from tests.needs import needing  # noqa: E402
 
 Leak = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
@@ -172,9 +173,7 @@ def quantised() -> Any:
     return torch.ao.quantization.quantize_dynamic(peaked(tiny_model("llama")), {torch.nn.Linear}, dtype=torch.qint8)
 
 
-needs_int8 = pytest.mark.skipif(
-    not set(torch.backends.quantized.supported_engines) - {"none"}, reason="this build of torch cannot quantise"
-)
+needs_int8 = needing("INT8")
 
 
 @needs_int8

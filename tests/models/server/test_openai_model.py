@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.prompts import Prompt
 from tests.helpers.openai_server import LoopbackServer, Reply, obedient_reader
 from tests.helpers.serving import transformers_server
+from tests.needs import needing
 
 pytestmark = pytest.mark.usefixtures("no_server_settings")
 
@@ -310,9 +310,7 @@ def test_further_fields_of_the_request_reach_the_server() -> None:
     assert not server.requests[0].keys() & {"temperature", "seed"}
 
 
-@pytest.mark.skipif(
-    not all(map(find_spec, ("fastapi", "uvicorn", "torch"))), reason="needs transformers' extra `serving`"
-)
+@needing("SERVING")
 def test_a_real_server_of_transformers_answers(tmp_path: Path) -> None:
     from tests.helpers.tiny_models import tiny_model, tiny_tokenizer
 

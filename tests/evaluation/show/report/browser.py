@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.needs import find_chromium, or_skip
 
 _ARGUMENTS = (
     "--disable-gpu",
@@ -103,22 +104,14 @@ class Browser:
             context.close()
 
 
-def find_chromium() -> str | None:
-    """The browser named by CHROMIUM (a path, or a name on the path), else one on the path; None where there is none."""
-    named = os.environ.get("CHROMIUM")
-    names = (named,) if named else ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-    return next(filter(None, map(shutil.which, names)), None)
-
-
 @contextmanager
 def running_browser() -> Iterator[Browser]:
     """A browser for the tests of a module; they are skipped where there is none."""
     playwright = pytest.importorskip(
         "playwright.sync_api", reason="playwright drives the browser: pip install playwright"
     )
+    or_skip("CHROMIUM")
     chromium = find_chromium()
-    if chromium is None:
-        pytest.skip("no Chromium on this machine: apt-get install chromium, or name one in CHROMIUM")
     with playwright.sync_playwright() as driver:
         running = driver.chromium.launch(executable_path=chromium, args=list(_ARGUMENTS), chromium_sandbox=False)
         try:

@@ -1,0 +1,241 @@
+"""What `robustrag doctor` finds out: each function looks at one thing, and none of them raises over what it finds."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from robustrag_integrations import __version__
+from robustrag_integrations.redaction import redacted
+
+PACKAGE = "robustrag-integrations"
+# What the files of this version hash to; `tests/cli/test_doctor.py` holds it.
+SHIPPED = {
+    "bundled reader": "dbb43e479eac6586",
+    "keyword pipeline": "robustrag-keywords 1.0.0 "
+    "sha256:b72b87a38e8ecbcb378285d09bd1ddbc2320d969d5ddf47282d23f7a67839cd1",
+}
+_NAMES = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "HTTPS_PROXY", "HTTP_PROXY", "HF_HOME", "HF_HUB_OFFLINE", "CHROMIUM")
+_NUMBERS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")  # no secrets, and they decide which kernels run
+_LIMIT = 60  # seconds for the list of skipped tests
+_FACTS = 10  # passages of the isolation probe: as many as `robustrag demo` reads
+
+
+def diagnosis(*, quick: bool = False) -> dict[str, Any]:
+    """Everything, as data.
+
+    Args:
+        quick: whether to leave the isolation probe out, which loads the bundled reader.
+
+    Returns:
+        What JSON holds. No value of an environment variable is in it but numbers of threads.
+    """
+    extras = extras_here()
+    devices = devices_here()
+    shipped = shipped_models()
+    found: dict[str, Any] = {
+        "schema": "robustrag/doctor/1",
+        "system": system_here(),
+        "packages": packages_here(),
+        "extras": extras,
+        "devices": devices,
+        "isolation": {"skipped": "--quick"} if quick else isolation_here(),
+        "shipped": shipped,
+        "environment": environment_here(),
+        "tests": skipped_tests(),
+    }
+    return {"summary": _summary(found), **found}
+
+
+def _summary(found: dict[str, Any]) -> str:
+    """The first line of a report on a defect."""
+    system, packages = found["system"], found["packages"]
+    named = [f"{name} {packages[name]}" for name in ("torch", "langchain-core", "llama-index-core") if name in packages]
+    whole = [name for name, missing in found["extras"].items() if not missing]
+    models = "as released" if all(m["as_released"] for m in found["shipped"].values()) else "NOT AS RELEASED"
+    isolation = found["isolation"].get("in_short", "not probed")
+    return "; ".join(
+        [
+            f"robustrag {__version__}, Python {system['python']}, {system['system']} {system['machine']}",
+            ", ".join(named) or "no framework",
+            f"extras {', '.join(whole) or 'none'}",
+            f"{found['devices']['cpu_threads']} CPU threads, {len(found['devices']['cuda'])} GPUs",
+            f"isolation {isolation}",
+            f"shipped models {models}",
+        ]
+    )
+
+
+def system_here() -> dict[str, str]:
+    """Versions below the packages."""
+    return {
+        "robustrag": __version__,
+        "python": platform.python_version(),
+        "implementation": platform.python_implementation(),
+        "system": f"{platform.system()} {platform.release()}",
+        "machine": platform.machine(),
+        "cpu": _cpu_name(),
+    }
+
+
+def _cpu_name() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return platform.processor() or "unknown"
+    named = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+    return named[1].strip()[:100] if named else platform.processor() or "unknown"
+
+
+def packages_here() -> dict[str, str]:
+    """The installed ones among all that this package or one of its extras names, with their versions."""
+    named = {_name(text) for text in _requirements()} - {PACKAGE}
+    return {name: version for name in sorted(named) if (version := _version(name)) is not None}
+
+
+def extras_here() -> dict[str, list[str]]:
+    """Each extra with what it lacks: `package` or `package>=2 (1.0 is here)`; nothing for one that is whole."""
+    try:
+        names = metadata.metadata(PACKAGE).get_all("Provides-Extra") or []
+    except metadata.PackageNotFoundError:
+        return {}
+    return {name: sorted(_lacking(name)) for name in names}
+
+
+def _lacking(extra: str) -> Iterator[str]:
+    from packaging.requirements import Requirement  # spaCy, which is always here, brings it
+
+    for text in _requirements():
+        wanted = Requirement(text)
+        if wanted.marker is None or not wanted.marker.evaluate({"extra": extra}):
+            continue
+        if _name(text) == PACKAGE:
+            for other in wanted.extras:
+                yield from _lacking(other)
+            continue
+        version = _version(wanted.name)
+        if version is None:
+            yield wanted.name
+        elif not wanted.specifier.contains(version, prereleases=True):
+            yield f"{wanted.name}{wanted.specifier} ({version} is here)"
+
+
+def _requirements() -> list[str]:
+    try:
+        return metadata.requires(PACKAGE) or []
+    except metadata.PackageNotFoundError:
+        return []
+
+
+def _name(requirement: str) -> str:
+    return re.split(r"[^\w.-]", requirement, maxsplit=1)[0].lower().replace("_", "-")
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def devices_here() -> dict[str, Any]:
+    """What could compute."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    found: dict[str, Any] = {"cpu_threads": len(affinity(0)) if affinity else os.cpu_count() or 1, "cuda": []}
+    try:
+        import torch
+    except ImportError:
+        return {**found, "torch": "not installed"}
+    found["torch_threads"] = torch.get_num_threads()
+    found["cpu_kernels"] = f"{torch.backends.cpu.get_cpu_capability()}, MKL {torch.backends.mkl.is_available()}"
+    try:
+        for number in range(torch.cuda.device_count() if torch.cuda.is_available() else 0):
+            about = torch.cuda.get_device_properties(number)
+            found["cuda"].append(f"{about.name}, {about.total_memory >> 30} GiB, {about.major}.{about.minor}")
+    except RuntimeError as error:  # a driver that does not fit
+        found["cuda_error"] = redacted(str(error))[:300]
+    found["mps"] = torch.backends.mps.is_available()
+    return found
+
+
+def isolation_here() -> dict[str, str]:
+    """What the isolation probe finds with the bundled reader: whether rows of a batch move each other on this machine,
+    and how many rows of padding keep them apart."""
+    from robustrag_integrations.models.providers import silence_transformers
+
+    try:
+        from robustrag_integrations import KeywordAggregation, LocalModel
+
+        silence_transformers()
+        model = LocalModel.bundled(max_context_tokens=256)
+        facts = ["The capital of Velmora is Tarsk."] * _FACTS
+        answer = KeywordAggregation(model, group_by="passage").answer("What is the capital of Velmora?", facts)
+    except Exception as error:
+        return {"in_short": "not probed", "why": redacted(f"{type(error).__name__}: {error}")[:500]}
+    numerics = dict(model.numerics)
+    exact = "not a bit" in numerics["isolation"]
+    return {
+        "in_short": "exact" if exact else "with float noise",
+        **numerics,
+        "answer": f"{answer.text}, radius {answer.radius} of {_FACTS} passages",
+    }
+
+
+def shipped_models() -> dict[str, dict[str, Any]]:
+    """The models that ship, with the hash of their files, and whether it is that of this version."""
+    from robustrag_integrations.keywords.pipelines import SHIPPED_FOLDER, folder_fingerprint
+    from robustrag_integrations.models.named import NamedModel
+
+    ways: dict[str, Callable[[], str]] = {
+        "bundled reader": lambda: NamedModel("bundled").fingerprint(),
+        "keyword pipeline": lambda: folder_fingerprint(SHIPPED_FOLDER),
+    }
+    found: dict[str, dict[str, Any]] = {}
+    for name, way in ways.items():
+        try:
+            fingerprint = way()
+        except Exception as error:
+            fingerprint = f"cannot be read: {error}"
+        found[name] = {"fingerprint": fingerprint, "as_released": fingerprint == SHIPPED[name]}
+    return found
+
+
+def environment_here() -> dict[str, str]:
+    """Which variables are set; never what they say, but for numbers of threads."""
+    told = {name: "set" if os.environ.get(name) else "not set" for name in _NAMES}
+    for name in _NUMBERS:
+        value = os.environ.get(name, "")
+        told[name] = value if value.isdecimal() and len(value) < 6 else "set" if value else "not set"
+    return told
+
+
+def skipped_tests() -> list[dict[str, Any]] | str:
+    """What the tests of this checkout would skip here, and why; a text where there are no tests."""
+    root = Path(__file__).resolve().parents[2]
+    if not _is_checkout(root):
+        return "no checkout: the tests are not installed"
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.needs"], cwd=root, capture_output=True, text=True, timeout=_LIMIT, check=True
+        )
+        found: list[dict[str, Any]] = json.loads(done.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        return f"could not be found out: {type(error).__name__}"
+    return found
+
+
+def _is_checkout(root: Path) -> bool:
+    """Whether this folder is this project's, with its tests; a folder `tests` beside an installed package is not."""
+    try:
+        about = (root / "pyproject.toml").read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return False
+    return f'name = "{PACKAGE}"' in about and (root / "tests" / "needs.py").is_file()
