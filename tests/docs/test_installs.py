@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
+from robustrag_integrations.cli import command_parser
 from tests.docs.pages import ROOT
-from tests.installs.pages import CODE, RUN, Snippet, examples, extras, installed, programs, snippets
+from tests.installs.pages import CODE, PAGES, Snippet, examples, extras, installed, programs, snippets
+from tests.installs.stand_ins import write_files
 
 GUIDES = sorted(p.relative_to(ROOT).as_posix() for p in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 EXTRAS = set(
@@ -42,9 +45,23 @@ def test_every_example_names_its_extra(path) -> None:
 
 
 def test_no_language_is_overlooked() -> None:
-    fences = {lang for page in RUN for lang in re.findall(r"^```(\w+)", (ROOT / page).read_text(), re.MULTILINE)}
+    fences = {lang for page in PAGES for lang in re.findall(r"^```(\w+)", (ROOT / page).read_text(), re.MULTILINE)}
     assert fences <= {*CODE, "text"}
     assert programs()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_command_on_a_page_is_one(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_files(tmp_path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    for made in ("probe.json", "eval.jsonl", "settings.yaml"):  # by the commands before
+        (tmp_path / made).write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    parser = command_parser()
+    for snippet in snippets(page):
+        for words in snippet.commands:
+            if words[0] == "robustrag":
+                parser.parse_args(words[1 : words.index(">") if ">" in words else None])
 
 
 def test_the_gate_runs_them() -> None:

@@ -14,7 +14,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.installs.pages import ROOT, RUN, examples, extras, programs, snippets
+from tests.installs.pages import PAGES, ROOT, examples, extras, programs, snippets
 
 HERE = ROOT / ".venv-installs"  # wheels/ is filled by the Makefile: torch, and this package
 # The repository comes last, for tests/ alone: the package is the installed one.
@@ -71,7 +71,7 @@ def try_out(needs: tuple[str, ...]) -> bool:
     except FailedError as error:
         print(f"FAILED: pip install {' '.join(needs)}\n{error}", flush=True)
         return False
-    ran = sum(s.needs == needs for page in RUN for s in snippets(page))
+    ran = sum(s.needs == needs and s.is_run for page in PAGES for s in snippets(page))
     print(f"{time.monotonic() - start:4.0f} s  {ran:2} snippets  {len(mine)} examples  {' '.join(needs)}", flush=True)
     shutil.rmtree(environment)
     return True
@@ -81,7 +81,7 @@ def main() -> int:
     """Try all install lines out, two at a time; 1 if something failed."""
     for part in ("work", "environments"):
         shutil.rmtree(HERE / part, ignore_errors=True)
-    lines = {s.needs for page in RUN for s in snippets(page)} | {examples()[path] for path in programs()}
+    lines = {s.needs for page in PAGES for s in snippets(page) if s.is_run} | {examples()[path] for path in programs()}
     lines.discard(())  # `make demo` and the like; tests/docs/test_installs.py holds that nothing else is without a line
     with ThreadPoolExecutor(2) as pool:
         return 0 if all(list(pool.map(try_out, sorted(lines, key=work, reverse=True)))) else 1
@@ -89,7 +89,7 @@ def main() -> int:
 
 def work(needs: tuple[str, ...]) -> tuple[bool, int]:
     """What tells which install line takes longest: that models run here, and how many commands there are."""
-    return "local" in extras(needs), sum(len(s.commands) for page in RUN for s in snippets(page) if s.needs == needs)
+    return "local" in extras(needs), sum(len(s.commands) for page in PAGES for s in snippets(page) if s.needs == needs)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from tests.installs.pages import RUN, Snippet, extras, snippets
+from tests.installs.pages import PAGES, Snippet, extras, snippets
 from tests.installs.stand_ins import server, stand_ins, write_files
 
 ADDRESS = "http://localhost:8000/v1"
@@ -77,11 +77,13 @@ def main(needs: tuple[str, ...]) -> None:
     assert "site-packages" in robustrag_integrations.__file__, "the installed package is what is tested"
     named = extras(needs)
     write_files(Path.cwd())
+    if named & {"local", "remote"}:
+        shutil.copytree(reader_path(), "my-model")
     reader = reader_path() if "remote" in named else None
     with server(reader) as listening:
-        for page in RUN:
+        for page in PAGES:
             names = stand_ins(named)
-            for snippet in [s for s in snippets(page) if s.needs == needs]:
+            for snippet in [s for s in snippets(page) if s.needs == needs and s.is_run]:
                 print(f"--- {page}, line {snippet.line}", flush=True)
                 if snippet.language == "python":
                     run_python(snippet, snippet.text.replace(ADDRESS, listening.url), names)

@@ -11,30 +11,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SHELL = ("sh", "bash", "console", "shell")
-GUIDES = (
-    "agents",
-    "certificates",
-    "chat",
-    "choosing",
-    "citations",
-    "command-line",
-    "costs",
-    "getting-started",
-    "langchain",
-    "llamaindex",
-    "local-models",
-    "migration",
-    "observability",
-    "one-vote",
-    "python",
-    "radius",
-    "redteam",
-    "replies",
-    "serve",
-    "servers",
-    "streaming",
-)
-RUN = ("README.md", *(f"docs/{name}.md" for name in GUIDES))  # pages whose snippets are run
+PAGES = ("README.md", *sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "docs").rglob("*.md")))
+# Pages whose commands take long or ask servers that are not here: they are parsed, and their Python is run.
+LONG = {f"docs/{name}.md" for name in ("evaluation", "peers", "reference-code", "remote")}
 CODE = ("python", *SHELL)
 
 
@@ -50,6 +29,11 @@ class Snippet:
     language: str
     text: str
     needs: tuple[str, ...]
+
+    @property
+    def is_run(self) -> bool:
+        """Whether it is run, and not parsed alone."""
+        return self.language == "python" or self.page not in LONG
 
     @property
     def commands(self) -> list[list[str]]:
