@@ -104,10 +104,10 @@ def unanswered(namer: Namer, sentences: int, said: Wording) -> Case:
     return Case(said.prefix(told.text) + said.tail(fact.question(namer.random)), ABSTENTION)
 
 
-def keywords(namer: Namer, known: bool) -> Case:
-    """The second prompt of keyword aggregation."""
+def keywords(namer: Namer, known: bool, written: float = 0.0) -> Case:
+    """The second prompt of keyword aggregation; `written`: with a share of lists as keywords were written."""
     wanted = "keywords" if known else "keywords_none"
-    while (branch := keyword_branch(namer, _KEYWORDS)).task != wanted:
+    while (branch := keyword_branch(namer, _KEYWORDS, written=written)).task != wanted:
         pass
     return _of_branch(_KEYWORDS.before.rstrip(" "), branch)
 
@@ -195,6 +195,8 @@ LINES: tuple[Line, ...] = (
     Line("LlamaIndex stock prompt, answer present", _mixed(answered, wording.LLAMAINDEX)),
     Line("keyword prompt", lambda n: keywords(n, True)),
     Line("keyword prompt, new names", lambda n: keywords(n, True), held_out=False),
+    Line("keyword prompt, as written", lambda n: keywords(n, True, written=1.0)),
+    Line("keyword prompt, as written, nothing fits: abstains", lambda n: keywords(n, False, written=1.0), share=0.5),
     Line("keyword prompt, nothing fits: abstains", lambda n: keywords(n, False), share=0.5),
     Line("multiple choice, answer present", lambda n: multiple_choice(n, True)),
     Line("multiple choice, absent: no information", lambda n: multiple_choice(n, False)),

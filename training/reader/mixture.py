@@ -16,6 +16,7 @@ SMALL_CROWDS_FROM = 25
 LARGE_CROWDS_FROM = 60
 SPELLED_OPTIONS_FROM = 70
 HARDER_FROM = 83
+WRITTEN_FROM = 254
 MORE_WILD = 0.2
 
 _LATE_ATTACKS: tuple[Attack, ...] = ("none", "injection", "injection", "poison", "poison", "poison")
@@ -39,8 +40,12 @@ class Phase:
     rest: Maker
 
 
-def _tempting_keywords(namer: Namer) -> Row:
-    return keyword_row(replace(namer, wild=0.4), tempting=0.6)
+def _tempting_keywords(namer: Namer, written: float = 0.0) -> Row:
+    return keyword_row(replace(namer, wild=0.4), tempting=0.6, written=written)
+
+
+_written_keywords = partial(_tempting_keywords, written=0.7)
+_written_long = partial(long_row, written=0.6)
 
 
 _small = partial(crowd_row, large=False)
@@ -75,6 +80,12 @@ PHASES = (
     Phase(
         242,
         ((0.2, _tempting_keywords), (0.4, _large_poisoned)),
+        partial(reading_row, choice=0.25, varied=True),
+    ),
+    # Lists of keywords as they were written, next to everything else so that nothing is forgotten.
+    Phase(
+        WRITTEN_FROM,
+        ((0.3, _written_keywords), (0.5, _large_poisoned), (0.52, closed_row), (0.55, _written_long), (0.59, _small)),
         partial(reading_row, choice=0.25, varied=True),
     ),
 )

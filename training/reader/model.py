@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import cast
 
 import torch
@@ -154,3 +155,22 @@ def to_transformers(model: Reader) -> dict[str, Tensor]:
         weights[f"{layer}.input_layernorm.weight"] = block.norm_attention
         weights[f"{layer}.post_attention_layernorm.weight"] = block.norm_feed_forward
     return {name: weight.detach().clone().contiguous() for name, weight in weights.items()}
+
+
+def read_exported(folder: Path) -> dict[str, Tensor]:
+    """The weights of an exported reader under the names of `Reader`, in single precision."""
+    from safetensors.torch import load_file
+
+    theirs = {name: weight.float() for name, weight in load_file(folder / "model.safetensors").items()}
+    mine = {"embedding": theirs["model.embed_tokens.weight"], "norm": theirs["model.norm.weight"]}
+    for i in range(sum(name.endswith(".down_proj.weight") for name in theirs)):
+        layer, block = f"model.layers.{i}", f"blocks.{i}"
+        mine[f"{block}.qkv"] = torch.cat([theirs[f"{layer}.self_attn.{n}_proj.weight"] for n in "qkv"])
+        mine[f"{block}.qkv_bias"] = torch.cat([theirs[f"{layer}.self_attn.{n}_proj.bias"] for n in "qkv"])
+        mine[f"{block}.out"] = theirs[f"{layer}.self_attn.o_proj.weight"]
+        mine[f"{block}.out_bias"] = theirs[f"{layer}.self_attn.o_proj.bias"]
+        mine[f"{block}.gate_up"] = torch.cat([theirs[f"{layer}.mlp.{n}_proj.weight"] for n in ("gate", "up")])
+        mine[f"{block}.down"] = theirs[f"{layer}.mlp.down_proj.weight"]
+        mine[f"{block}.norm_attention"] = theirs[f"{layer}.input_layernorm.weight"]
+        mine[f"{block}.norm_feed_forward"] = theirs[f"{layer}.post_attention_layernorm.weight"]
+    return mine

@@ -23,6 +23,7 @@ from training.reader.names import WORDS, Namer
 from training.reader.wording import Wording
 
 _NUMBERS = ("year", "metres", "kilometres", "tonnes", "people")
+_UNITS = ((" kilometres", " km"), (" metres", " m"), (" tonnes", " t"))
 
 
 @dataclass(frozen=True)
@@ -222,22 +223,58 @@ def _noise(namer: Namer, fact: Fact, tempting: float) -> str:
     return namer.value(r.choice(kinds if fact.relation.value in _NUMBERS or r.random() < 0.5 else [*_NUMBERS]))
 
 
-def keyword_branch(namer: Namer, said: Wording, tempting: float = 0.3) -> Branch:
-    """The second prompt of keyword aggregation: keywords, casefolded and sorted, and a question."""
+def _normalised(value: str) -> str:
+    """A value as counting knows it: lower case, units in short."""
+    lower = value.casefold()
+    return next((lower.removesuffix(unit) + short for unit, short in _UNITS if lower.endswith(unit)), lower)
+
+
+def _written(r: Random, value: str) -> str:
+    """A value as a list shows it: as groups wrote it or, where they wrote it in several ways, normalised."""
+    return value if r.random() < 0.8 else _normalised(value)
+
+
+def _written_list(r: Random, values: list[str]) -> str:
+    """Keywords as groups wrote them, in the order of their normalised forms, mostly without the parts of a phrase."""
+    shown = {value.casefold(): value for value in values}
+    for value in values:
+        words = value.split()
+        if len(words) > 1 and r.random() < 0.15:
+            shown |= {w.casefold(): _written(r, w) if value[0].isupper() else w for w in words if r.random() < 0.7}
+        if (stems := " ".join(w.casefold().removesuffix("s") for w in words)) != value.casefold() and r.random() < 0.2:
+            shown[stems] = stems
+    return ", ".join(shown[key] for key in sorted(shown))
+
+
+def keyword_branch(namer: Namer, said: Wording, tempting: float = 0.3, written: float = 0.0) -> Branch:
+    """The second prompt of keyword aggregation: a sorted list of keywords, and a question.
+
+    Args:
+        namer: source of names and chance.
+        said: the wording.
+        tempting: share of the other keywords that are the question's entity.
+        written: share of lists with keywords as they were written; the others are casefolded, with all their words.
+    """
     r = namer.random
     relation = r.choice(RELATIONS_OF[r.choice(KINDS)])
     fact = Fact(relation, entity(namer, relation.subject), namer.value(relation.value))
     known = r.random() < 0.88
+    task = "keywords" if known else "keywords_none"
+    if written and r.random() < written:
+        values = [_written(r, fact.value)] if known else []
+        values += [_written(r, _noise(namer, fact, tempting)) for _ in range(r.choice([0, 0, 0, 1, 1, 2]))]
+        tail = said.keyword_tail(_written_list(r, values), fact.question(r))
+        return Branch(task, tail, values[0] if known else ABSTENTION)
     keywords = _phrases(r, fact.value) if known else set()
     for _ in range(r.choice([0, 0, 0, 1, 1, 2])):
         keywords |= _phrases(r, _noise(namer, fact, tempting))
     lower = r.random() < 0.85
     shown = ", ".join(sorted({k.casefold() if lower else k for k in keywords}))
     answer = (fact.value.casefold() if lower else fact.value) if known else ABSTENTION
-    return Branch("keywords" if known else "keywords_none", said.keyword_tail(shown, fact.question(r)), answer)
+    return Branch(task, said.keyword_tail(shown, fact.question(r)), answer)
 
 
-def keyword_row(namer: Namer, tempting: float = 0.3) -> Row:
+def keyword_row(namer: Namer, tempting: float = 0.3, written: float = 0.0) -> Row:
     """Six keyword prompts behind one instruction."""
     r = namer.random
     said = wording.PROJECT["keywords"]
@@ -245,7 +282,7 @@ def keyword_row(namer: Namer, tempting: float = 0.3) -> Row:
         label = r.choice(["Keywords:", "Keywords:\n", "Words:", "Hints:"])
         said = wording.short(r)
         said = Wording(label, said.between, said.after)
-    return Row(said.before.rstrip(" "), [keyword_branch(namer, said, tempting) for _ in range(6)])
+    return Row(said.before.rstrip(" "), [keyword_branch(namer, said, tempting, written) for _ in range(6)])
 
 
 def closed_row(namer: Namer) -> Row:
@@ -264,13 +301,13 @@ def closed_row(namer: Namer) -> Row:
     return Row(said.prefix(""), branches)
 
 
-def long_row(namer: Namer) -> Row:
+def long_row(namer: Namer, written: float = 0.0) -> Row:
     """Long form: copy the sentences, or the values, that belong to an entity; or put given phrases together."""
     r = namer.random
     told = passage(namer, r.randint(2, 4), r.choice([1, 2]), binding=False)
     entities = list(dict.fromkeys(f.entity for f in told.facts))
     if r.random() < 0.3:
-        return _join_phrases(namer, told)
+        return _join_phrases(namer, told, written)
     listing = r.random() < 0.4
     said = wording.PROJECT["phrases" if listing else "long"]
     sentences = dict(zip(told.facts, told.sentences, strict=True))
@@ -285,12 +322,16 @@ def long_row(namer: Namer) -> Row:
     return Row(said.prefix(told.text), branches)
 
 
-def _join_phrases(namer: Namer, told: Passage) -> Row:
+def _join_phrases(namer: Namer, told: Passage, written: float) -> Row:
     r = namer.random
     said = wording.PROJECT["long_keywords"]
     branches = []
     for count in (1, 2, 3):
-        phrases = ", ".join(sorted(f.value.casefold() for f in told.facts[:count]))
+        values = [f.value for f in told.facts[:count]]
+        if written and r.random() < written:
+            phrases = _written_list(r, values)
+        else:
+            phrases = ", ".join(sorted(value.casefold() for value in values))
         question = r.choice(OVERVIEWS).format(e=told.facts[0].entity)
         branches.append(Branch("long_keywords", said.keyword_tail(phrases, question), phrases))
     return Row(said.before.rstrip(" "), branches)

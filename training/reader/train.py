@@ -1,4 +1,6 @@
-"""Train the bundled reader from scratch: `python -m training.reader.train --out FOLDER`.
+"""Train the bundled reader: `python -m training.reader.train --out FOLDER`.
+
+`--start MODEL` begins with an exported reader, and with the last stretch of training, instead of from scratch.
 
 The same seed and number of steps give the same weights on the same machine and number of threads, whether or not the
 run was interrupted: data depend on the seed and the step only, and a checkpoint holds everything else.
@@ -8,8 +10,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -22,8 +25,8 @@ from tqdm import tqdm
 from training.reader import circuits
 from training.reader.batching import PackedRow, batches, collate, pack
 from training.reader.crowds import crowd_row
-from training.reader.mixture import ROWS_PER_CHUNK, chunk, spelled
-from training.reader.model import Batch, Reader, ReaderConfig
+from training.reader.mixture import ROWS_PER_CHUNK, WRITTEN_FROM, chunk, spelled
+from training.reader.model import Batch, Reader, ReaderConfig, read_exported
 from training.reader.names import Namer
 from training.reader.optimiser import ReaderOptimiser
 from training.reader.rows import Row, keyword_row, reading_row
@@ -43,14 +46,16 @@ class TrainingSettings:
         cooldown: steps over which it falls to zero, just before the polish.
         polish: steps after that, on what is still weak.
         polish_rate: the rate from which these fall to zero.
-        finish: steps at the very end, on many wordings of the instructions.
+        finish: steps after that, on many wordings of the instructions.
         finish_rate: the rate from which these fall to zero.
+        written: steps at the very end, on keywords as they were written.
+        written_rate: the rate from which these fall to zero, once it has risen to it.
         checkpoint_every: steps between checkpoints.
         rows_per_chunk: rows generated at a time.
         circuits: start with hand-made heads.
     """
 
-    steps: int = 9500
+    steps: int = 10500
     seed: int = 0
     batch_tokens: int = 3072
     rate: float = 4e-3
@@ -60,16 +65,21 @@ class TrainingSettings:
     polish_rate: float = 2.4e-3
     finish: int = 500
     finish_rate: float = 1e-3
+    written: int = 1000
+    written_rate: float = 1e-3
     checkpoint_every: int = 200
     rows_per_chunk: int = ROWS_PER_CHUNK
     circuits: bool = True
 
     def rate_at(self, step: int) -> float:
         """Learning rate of a step."""
-        polished = self.steps - self.finish
+        finished = self.steps - self.written
+        polished = finished - self.finish
         main = polished - self.polish
+        if step >= finished:
+            return self.written_rate * min((step - finished + 1) / self.warmup, (self.steps - step) / self.written)
         if step >= polished:
-            return self.finish_rate * (self.steps - step) / self.finish
+            return self.finish_rate * (finished - step) / self.finish
         if step >= main:
             return self.polish_rate * (polished - step) / self.polish
         return self.rate * min(1.0, (step + 1) / self.warmup, (main - step) / self.cooldown)
@@ -138,6 +148,7 @@ def train(
     out: Path,
     device: torch.device,
     *,
+    start: Mapping[str, torch.Tensor] | None = None,
     stop_after: int | None = None,
     watch: bool = True,
 ) -> Reader:
@@ -149,6 +160,7 @@ def train(
         tokenizer: the reader's tokenizer.
         out: folder of the checkpoint and of `log.jsonl`.
         device: where to compute.
+        start: weights to begin the last stretch with; None trains from scratch.
         stop_after: stop at this step, to be continued another time.
         watch: score held-out names at every checkpoint.
     """
@@ -161,6 +173,9 @@ def train(
         model.load_state_dict(saved["model"])
         optimiser.restore(saved["optimiser"])
         first, stream.chunk_number, stream.used = saved["step"], saved["chunk_number"], saved["used"]
+    elif start is not None:
+        model.load_state_dict(start)
+        first, stream.chunk_number = settings.steps - settings.written, WRITTEN_FROM
     watched = held_out_rows(tokenizer) if watch else []
     losses: list[float] = []
     last = min(settings.steps, stop_after or settings.steps)
@@ -193,6 +208,7 @@ def main() -> None:
     defaults = TrainingSettings()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="folder for checkpoint, log and tokenizer")
+    parser.add_argument("--start", type=Path, help="an exported reader to continue from, with its tokenizer")
     parser.add_argument("--seed", type=int, default=defaults.seed)
     parser.add_argument("--steps", type=int, default=defaults.steps)
     parser.add_argument("--cooldown", type=int, default=defaults.cooldown, help="steps over which the rate falls to 0")
@@ -208,7 +224,10 @@ def main() -> None:
     if chosen.threads:
         torch.set_num_threads(chosen.threads)
     tokenizer_file = chosen.out / "tokenizer.json"
-    if not tokenizer_file.exists():
+    if chosen.start and not tokenizer_file.exists():
+        chosen.out.mkdir(parents=True, exist_ok=True)
+        shutil.copy(chosen.start / "tokenizer.json", tokenizer_file)
+    elif not tokenizer_file.exists():
         train_tokenizer(tokenizer_file)
     tokenizer = Tokenizer.from_file(str(tokenizer_file))
     settings = TrainingSettings(
@@ -227,7 +246,8 @@ def main() -> None:
         feed_forward=chosen.feed_forward,
     )
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    train(config, settings, tokenizer, chosen.out, device)
+    start = read_exported(chosen.start) if chosen.start else None
+    train(config, settings, tokenizer, chosen.out, device, start=start)
 
 
 if __name__ == "__main__":
