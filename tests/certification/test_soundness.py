@@ -7,7 +7,14 @@ import random
 import pytest
 
 from tests.helpers.brute_force import Tally, attack_certificates
-from tests.helpers.worlds import consensus_world, decoding_world, keyword_world, relative_world, voting_world
+from tests.helpers.worlds import (
+    consensus_world,
+    decoding_world,
+    keyword_world,
+    relative_world,
+    voting_world,
+    written_world,
+)
 
 
 @pytest.mark.parametrize(
@@ -18,6 +25,7 @@ from tests.helpers.worlds import consensus_world, decoding_world, keyword_world,
         (voting_world, 320, 36_000),
         (decoding_world, 60, 17_000),
         (consensus_world, 120, 6_000),
+        (written_world, 100, 6_000),
     ],
 )
 def test_no_attack_goes_below_tau_or_causes_a_response_outside_r(make, worlds, least, capsys) -> None:

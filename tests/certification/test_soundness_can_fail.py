@@ -18,7 +18,7 @@ from robustrag_integrations.defenses.voting import certificate as voting
 from robustrag_integrations.defenses.voting import plan as voting_plan
 from robustrag_integrations.plans.asking import Quorum
 from tests.helpers.brute_force import Tally, attack_certificates, attack_radius
-from tests.helpers.worlds import decoding_world, keyword_world, relative_world, voting_world
+from tests.helpers.worlds import decoding_world, keyword_world, relative_world, voting_world, written_world
 
 
 def violations(attack: Callable[[random.Random, Tally], None]) -> int:
@@ -86,9 +86,14 @@ def the_no_retrieval_token_is_forgotten(monkeypatch) -> None:
     monkeypatch.setattr(attacked_step, "possible_tokens", forgetful)
 
 
+def forms_are_never_contested(monkeypatch) -> None:
+    monkeypatch.setattr(keyword, "with_marks", lambda readings, counted: [None] * len(readings))
+
+
 @pytest.mark.parametrize(
     ("make", "plant"),
     [
+        (written_world, forms_are_never_contested),
         (keyword_world, attackers_alone_do_not_count),
         (keyword_world, attackers_do_not_raise_the_threshold),
         (relative_world, attackers_alone_do_not_count),
@@ -109,6 +114,15 @@ def test_an_error_planted_in_certificates_is_caught(make, plant, monkeypatch) ->
 def a_keyword_radius_too_many(monkeypatch) -> None:
     real = keyword_plan.keyword_radius
     monkeypatch.setattr(keyword_plan, "keyword_radius", lambda *a: real(*a) + 1)
+
+
+def marks_do_not_enter_the_radius(monkeypatch) -> None:
+    real = keyword_plan.list_of
+
+    def mistaken(readings, tally, weights):
+        return replace(real(readings, tally, weights), counted=[r.found for r in readings], decisive=tally.retained)
+
+    monkeypatch.setattr(keyword_plan, "list_of", mistaken)
 
 
 def new_keywords_are_not_looked_for(monkeypatch) -> None:
@@ -138,6 +152,7 @@ def replaced_groups_take_nothing_away(monkeypatch) -> None:
     ("make", "plant"),
     [
         (keyword_world, a_keyword_radius_too_many),
+        (written_world, marks_do_not_enter_the_radius),
         (relative_world, a_keyword_radius_too_many),
         (keyword_world, new_keywords_are_not_looked_for),
         (keyword_world, groups_never_fail_on_purpose),

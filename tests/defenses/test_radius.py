@@ -10,7 +10,14 @@ from robustrag_integrations import CallableModel, KeywordAggregation, MajorityVo
 from robustrag_integrations.errors import QuorumError
 from tests.helpers.brute_force import Tally, attack_radius
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedModel, split
-from tests.helpers.worlds import consensus_world, decoding_world, keyword_world, relative_world, voting_world
+from tests.helpers.worlds import (
+    consensus_world,
+    decoding_world,
+    keyword_world,
+    relative_world,
+    voting_world,
+    written_world,
+)
 
 
 @pytest.mark.parametrize(
@@ -21,6 +28,7 @@ from tests.helpers.worlds import consensus_world, decoding_world, keyword_world,
         (voting_world, 110, 3, 7000, 72_000, 0.99),
         (decoding_world, 100, 2, 500, 13_000, 0.8),
         (consensus_world, 250, 3, 1500, 8_000, 0.9),
+        (written_world, 60, 2, 2000, 10_000, 0.9),
     ],
 )
 def test_no_attack_within_the_radius_changes_the_answer(make, worlds, largest, most, least, tight, capsys) -> None:

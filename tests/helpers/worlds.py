@@ -236,6 +236,43 @@ def relative_world(rng: random.Random, *, agreeing: bool = False) -> World:
     return keyword_world(rng, agreeing=agreeing, relative=True)
 
 
+WRITTEN_MOVES = ["a", "A", "a b", "A B", "A b", "B", "b a", "a A", "X", "x", "a X", "A B C", "I don't know", "", None]
+
+
+def written_world(rng: random.Random, *, agreeing: bool = False) -> World:
+    """Keyword aggregation over phrases in several spellings; the answer is whatever the final prompt lists."""
+    setting = _setting(rng, agreeing)
+    many = rng.choice(["a", "A", "A B", "a b", "A B C"])
+    replies = [many] * (22 if agreeing else 8) + ["A"] * 3 + ["A B"] * 3
+    replies += ["a", "a b", "b", "A b", "a B c", "I don't know", None, ""]
+    said = Memo(lambda _: rng.choice(replies))
+    final = Memo(lambda text: text if agreeing else rng.choice([text, "right", "right a"]))
+    absolute = {"alpha": rng.choice([0.2, 0.3, 0.4, 0.5, 0.6]), "beta": rng.choice([2, 3, 4, 9])}
+    relative = {"share": rng.choice([0.3, 0.5, 0.6]), "min_support": rng.choice([1, 2, 2, 3])}
+    settings = KeywordSettings.of(
+        **rng.choice([absolute, relative]),
+        extractor=folded_words,
+        prompts=BARE,
+        quorum=rng.choice([0.0, 0.3, 0.5, 0.7]),
+    )
+    quick: Any = _Quick(settings)
+    quick.reader = _QuickReader(settings.reader)
+    references = ("right",)
+
+    def certify() -> tuple[Certification, ...]:
+        model = ScriptedModel(said.__getitem__, final.__getitem__)
+        plan = keyword_certification_plan(_question(setting, references), settings)
+        return text_run("keyword", _question(setting, references), plan, model, setting["metric"], {}).run()
+
+    def answer(groups: Sequence[PassageGroup], evil: dict[str, object]) -> RobustAnswer | None:
+        try:
+            return driven(keyword_plan("q", groups, quick), text_performer(evil, said, final))
+        except ModelError:
+            return None
+
+    return World(**setting, references=references, certify=certify, answer=answer, moves=WRITTEN_MOVES)
+
+
 CONSENSUS_MOVES = ["a", "b", "a b", "b a", "a x b", "A", "c", "x", "a x", "x a", "b c x", "I don't know", "", None]
 
 

@@ -27,7 +27,8 @@ class KeywordReader:
 
     Attributes:
         extractor: a response to its keywords.
-        min_words: keywords of fewer words do not count, unless they are items of a list; 1 keeps all.
+        min_words: keywords of fewer words do not count, unless they are items of a list; 1 keeps all. One with a NUL
+            character never counts: NUL sets marks apart from keywords.
         abstention: whether a response abstains.
         cut_replies: what a reply that was cut does.
         asked: the keywords of the question, which do not count (`for_question`).
@@ -102,7 +103,7 @@ class KeywordReader:
         if isinstance(found, str) or not all(isinstance(w, str) for w in given):
             raise TypeError(f"the extractor must return a set of str, got {type(found).__name__}")
         words = map(str.__str__, given)  # of a subclass of str, which may compare as it likes, the characters alone
-        counted = self._phrases(frozenset(words), text)
+        counted = self._phrases(frozenset(w for w in words if "\0" not in w), text)
         return counted - self.asked or counted
 
     def _phrases(self, words: frozenset[str], text: str) -> frozenset[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from unicodedata import combining
 
 from robustrag_integrations.keywords.han import simplified
 
@@ -34,3 +35,25 @@ def all_runs(phrases: Iterable[str]) -> frozenset[str]:
 def longest(phrases: Collection[str]) -> frozenset[str]:
     """The phrases that are no part of another one."""
     return frozenset(phrases) - all_runs(phrases)
+
+
+def parts_of(phrase: str) -> Iterator[str]:
+    """Every part of a phrase, signs left out too: "dwyer" of "o'dwyer", "15" of "15%". Not the phrase itself."""
+    yield from runs_of(phrase)
+    if (plain := _without_signs(phrase)) not in ("", phrase):
+        yield plain
+        yield from runs_of(plain)
+
+
+def alone(words: Collection[str], phrases: Collection[str]) -> frozenset[str]:
+    """Which of these words are no part of one of the phrases but themselves."""
+    if not words:
+        return frozenset()
+    within = frozenset(part for phrase in phrases for part in parts_of(phrase))
+    return frozenset(words) - within
+
+
+def _without_signs(phrase: str) -> str:
+    if phrase.replace(" ", "").isalnum():
+        return phrase
+    return " ".join("".join(c if c.isalnum() or combining(c) else " " for c in phrase).split())

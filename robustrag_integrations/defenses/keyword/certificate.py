@@ -20,8 +20,10 @@ from robustrag_integrations.certification.isolated import certify_sizes
 from robustrag_integrations.certification.requests import Asking
 from robustrag_integrations.certification.result import Estimate
 from robustrag_integrations.defenses.keyword.counting import KeywordRule, tally_keywords
+from robustrag_integrations.defenses.keyword.lists import ListSpan, PossibleList
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
-from robustrag_integrations.defenses.keyword.spans import KeywordSpan, retained_sets
+from robustrag_integrations.defenses.keyword.shown import with_marks
+from robustrag_integrations.defenses.keyword.spans import KeywordSpan
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import Reading
@@ -83,11 +85,12 @@ def _certify_case(
             "any word can be retained"
         )
         return
-    unknown = _count_unknown(span, finals, ledger.left)
-    if unknown <= ledger.left:
-        yield from _try_all(question, settings, found, number, retained_sets(span), finals, ledger, span)
+    possible = _list_span(readings, span, case.corrupted, settings.rule)
+    if _fit(possible, finals, ledger.left):
+        lists = filter(None, possible.lists(ledger.left))
+        yield from _try_all(question, settings, found, number, lists, finals, ledger, span)
         return
-    drawn = list(_sampled(span, question.sample, Random(f"{question.seed}/{found.size}/{number}")))
+    drawn = list(possible.sampled(question.sample, Random(f"{question.seed}/{found.size}/{number}")))
     found.give_up(
         f"the attacker decides on {len(span.contested)} keywords, 2^{len(span.contested)} sets, and {ledger.left} "
         f"model calls are left; raise max_model_calls=, or {settings.rule.to_keep_less}"
@@ -106,25 +109,25 @@ def _try_all(
     settings: KeywordSettings,
     found: Findings,
     number: int,
-    sets: Iterator[tuple[str, ...]],
+    lists: Iterator[PossibleList],
     finals: dict[tuple[str, ...], str | None],
     ledger: Ledger,
     span: KeywordSpan,
 ) -> Asking[None]:
-    """Ask for each keyword set's answer, in waves, until one scores 0 (Algorithm 3, lines 15-19)."""
+    """Ask for each list's answer, in waves, until one scores 0 (Algorithm 3, lines 15-19)."""
     wave = 2
-    while not found.done and (retained := list(islice(sets, wave))):
-        new = [r for r in dict.fromkeys(retained) if r not in finals]
+    while not found.done and (possible := list(islice(lists, wave))):
+        new = [shown for shown in dict.fromkeys(p.shown for p in possible) if shown not in finals]
         if new:
             prompts = tuple(settings.final_prompt(question.query, r) for r in new)
             replies = yield Ask(prompts, "final")
             ledger.spent += len(new)
             finals.update((r, _text_of(s, settings)) for r, s in zip(new, replies, strict=True))
-        texts = [finals[r] for r in retained]
+        texts = [finals[p.shown] for p in possible]
         scores = yield from ledger.scored(t for t in texts if t is not None)
         known = iter(scores)
-        for keywords, text in zip(retained, texts, strict=True):
-            cause = _cause(keywords, span)
+        for each, text in zip(possible, texts, strict=True):
+            cause = _cause(each, span)
             found.add(text, next(known) if text is not None else 0.0, cause, number)
         wave = _WAVE
 
@@ -137,26 +140,28 @@ def _text_of(response: Response, settings: KeywordSettings) -> str | None:
         return None
 
 
-def _cause(retained: Sequence[str], span: KeywordSpan) -> str:
+def _cause(possible: PossibleList, span: KeywordSpan) -> str:
+    retained = possible.retained
     kept = ", ".join(retained) if retained else "nothing"
     missing = [w for w in span.contested if w not in retained]
-    return f"retained: {kept}" + (f"; suppressed: {', '.join(missing)}" if missing else "")
+    shown = f"; shown as: {', '.join(possible.shown)}" if possible.shown != retained else ""
+    return f"retained: {kept}" + shown + (f"; suppressed: {', '.join(missing)}" if missing else "")
 
 
-def _count_unknown(span: KeywordSpan, finals: dict[tuple[str, ...], str | None], left: int) -> int:
-    """How many keyword sets have no answer yet, counted up to one more than `left`."""
-    unknown = (retained for retained in retained_sets(span) if retained not in finals)
-    return sum(1 for _ in islice(unknown, left + 1))
+def _list_span(
+    readings: Sequence[Reading[frozenset[str]]], span: KeywordSpan, corrupted: int, rule: KeywordRule
+) -> ListSpan:
+    """What can be shown next to corrupted groups: the span over keywords and the marks of those that can be kept."""
+    marks = with_marks(readings, (*span.always, *span.contested))
+    marked = [None if r.found is None else r.found | (m or frozenset()) for r, m in zip(readings, marks, strict=True)]
+    return ListSpan(keyword_span(marked, corrupted, rule))
 
 
-def _sampled(span: KeywordSpan, size: int, random: Random) -> Iterator[tuple[str, ...]]:
-    """Keyword sets drawn at random: a threshold, and each keyword that is contested at it in or out."""
-    for _ in range(size):
-        reach = random.choice(span.reaches)
-        chosen = tuple(w for w in reach.contested if random.random() < 0.5)
-        if not reach.allows(chosen):
-            chosen = reach.contested
-        yield tuple(sorted((*reach.always, *chosen)))
+def _fit(possible: ListSpan, finals: dict[tuple[str, ...], str | None], left: int) -> bool:
+    """Whether all lists that have no answer yet can be asked about in so many calls."""
+    unknown = (found for found in possible.lists(left) if found is None or found.shown not in finals)
+    counted = list(islice(unknown, left + 1))
+    return len(counted) <= left and None not in counted
 
 
 def _evidence(span: KeywordSpan, case: BenignCase, rule: KeywordRule) -> dict[str, Any]:

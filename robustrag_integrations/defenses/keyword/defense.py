@@ -31,7 +31,8 @@ class KeywordAggregation(TextDefense):
     """Secure keyword aggregation over any text model.
 
     Guarantee: replacing the content of any `answer.radius` groups leaves the answer as it is if the model is
-    deterministic, and the retained keywords of this run if it samples (`answer.determinism`).
+    deterministic, and the retained keywords of this run if it samples (`answer.determinism`). Keywords are shown in the
+    final prompt as enough groups wrote them (`evidence["shown"]`).
 
     Args:
         model: what is asked, once per group and once with the retained keywords.

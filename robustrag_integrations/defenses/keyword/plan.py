@@ -16,6 +16,7 @@ from robustrag_integrations.defenses.agreement.support import Support, supports
 from robustrag_integrations.defenses.agreement.tally import KeywordTally
 from robustrag_integrations.defenses.keyword.counting import keyword_radius, tally_keywords
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
+from robustrag_integrations.defenses.keyword.shown import list_of
 from robustrag_integrations.display import printable
 from robustrag_integrations.group_warnings import FEW, grouping_warnings
 from robustrag_integrations.models.base import Response
@@ -47,15 +48,16 @@ def keyword_plan(
 ) -> Plan:
     """Algorithm 1: ask every group alone, keep the keywords that enough of them share, ask again with those alone."""
     prompts, reader = settings.isolated_prompts(query, groups), settings.reader.for_question(query)
-    readings = yield from ask_groups(groups, prompts, settings.quorum, reader.keywords_of)
+    readings = yield from ask_groups(groups, prompts, settings.quorum, reader.keywords_of, by_letter=True)
     responses, keyword_sets = [r.response for r in readings], [r.found for r in readings]
     weights = [g.weight for g in groups]
     unit = "groups" if set(weights) <= {1} else "votes"
     tally = tally_keywords(keyword_sets, settings.rule, weights)
-    radius = keyword_radius(tally, keyword_sets, settings.rule, weights)
+    listed = list_of(readings, tally, weights)
+    radius = keyword_radius(replace(tally, retained=listed.decisive), listed.counted, settings.rule, weights)
     conflict = _conflict(keyword_sets, tally)
     if tally.retained:
-        prompt = replace(settings.final_prompt(query, tally.retained), drafts=_drafts(readings, settings.task))
+        prompt = replace(settings.final_prompt(query, listed.shown), drafts=_drafts(readings, settings.task))
         whole = any(response.aloud for response in responses)
         with naming_groups(groups, responses):
             final = yield from ask_final(prompt, settings.reader.cut_replies, whole=whole)
@@ -89,7 +91,7 @@ def keyword_plan(
         ),
         settings=settings.as_dict(),
         margin_unit=unit,
-        evidence=_evidence(tally, settings) | ({"conflict": conflict} if conflict else {}),
+        evidence=_evidence(tally, listed.shown, settings) | ({"conflict": conflict} if conflict else {}),
         model_calls=len(groups) + bool(tally.retained),
         reasoning_chars=sum(r.reasoning_chars for r in (*responses, final)),
     )
@@ -170,15 +172,16 @@ def _conflict(keyword_sets: Sequence[frozenset[str] | None], tally: KeywordTally
     return {}
 
 
-def _evidence(tally: KeywordTally, settings: KeywordSettings) -> dict[str, Any]:
+def _evidence(tally: KeywordTally, shown: Sequence[str], settings: KeywordSettings) -> dict[str, Any]:
     """Counts of the most frequent keywords; a hostile response may hold tens of thousands of its own."""
     ranked = sorted(tally.counts.items(), key=lambda item: (-item[1], item[0]))
-    shown = dict(ranked[: max(_EVIDENCE_KEYWORDS, len(tally.retained))])
+    counts = dict(ranked[: max(_EVIDENCE_KEYWORDS, len(tally.retained))])
     return {
-        "counts": shown,
+        "counts": counts,
         "distinct_keywords": len(ranked),
         "threshold": float(tally.mu),
         "rule": settings.rule.in_words,
         "retained": list(tally.retained),
+        "shown": list(shown),
         "answering": tally.answering,
     }

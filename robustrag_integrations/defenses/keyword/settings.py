@@ -80,10 +80,10 @@ class KeywordSettings:
         template = self.prompts.phrases if self.task == "long_form" and self.prompts.phrases else self.prompts.isolated
         return [template.render(context=g.text, query=query) for g in groups]
 
-    def final_prompt(self, query: str, retained: Sequence[str]) -> Prompt:
-        """The second prompt: the query and the retained keywords in sorted order, nothing else."""
+    def final_prompt(self, query: str, shown: Sequence[str]) -> Prompt:
+        """The second prompt: the query and the list of retained keywords (`shown.shown_keywords`), nothing else."""
         assert self.prompts.keyword is not None  # noqa: S101 - checked in `of`
-        return self.prompts.keyword.render(keywords=", ".join(sorted(retained)), query=query)
+        return self.prompts.keyword.render(keywords=", ".join(shown), query=query)
 
     def as_dict(self) -> dict[str, Any]:
         """The settings, JSON-safe, as answers and certificates name them."""

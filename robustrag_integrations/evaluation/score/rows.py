@@ -141,6 +141,7 @@ _EVIDENCE = {
     "threshold": _MAYBE_NUMBER,
     "rule": _MAYBE_TEXT,
     "retained": Maybe([str]),
+    "shown": Maybe([str]),
     "always_retained": Maybe([str]),
     "distinct_keywords": _MAYBE_NUMBER,
     "answering": _MAYBE_NUMBER,

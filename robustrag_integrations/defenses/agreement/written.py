@@ -1,0 +1,178 @@
+"""How a reply writes what it says: a keyword as it stands there, with its capitals, points and endings.
+
+A hostile reply finds its own forms alone. A form consists of letters, digits and the signs of the keyword, with single
+signs or a space between its words: it ends no list, no line and no quotation, and acts on no chat template.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from robustrag_integrations.keywords.normalise import (
+    MAX_CHARACTERS,
+    MAX_KEYWORD_CHARACTERS,
+    as_keyword,
+    without_accents,
+)
+from robustrag_integrations.keywords.quantities import find_quantities
+from robustrag_integrations.normalise import plain_words
+
+_WORD = re.compile(r"(?:[^\W_][\u0300-\u036f]{0,3})+")
+_GAP = re.compile(r"[ \u00a0\u202f]{1,2}|[-\u2010-\u2013'\u2019./&+_·]|[.] | [-\u2010-\u2013&/+] |,(?=\d)|")
+_SENTENCE_END = re.compile(r"(?:[.!?:;\n\u3002\uff01\uff1f]|^)[\s\"'\u201c\u2018\u201e\u00ab(\[{*_#>-]*\Z")
+_THOUSANDS = re.compile(r"(?<=\d)[,.'\u2019 \u00a0\u202f](?=\d{3}(?!\d))")
+_HYPHEN = re.compile(r"(?<=[^\W\d_])-(?=\w)|(?<=\w)-(?=[^\W\d_])")
+_LEAD = 12  # characters before a word that are looked at for the end of a sentence
+_MOST = 50  # places where a keyword may begin
+_LONGEST_ENDING = 4
+_SHORTEST_STEM = 4
+
+
+@dataclass(frozen=True)
+class _Word:
+    """A word of the text: folded, and where it stands."""
+
+    folded: str
+    start: int
+    end: int
+
+
+class WrittenReply:
+    """One reply, to be asked for the forms of keywords. Takes time linear in its length.
+
+    Args:
+        text: the reply; its first `MAX_CHARACTERS` characters count, as they do for keywords.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text[:MAX_CHARACTERS]
+        self._words = [_Word(_folded(m[0]), *m.span()) for m in _WORD.finditer(self._text)]
+
+    def form_of(self, keyword: str) -> str | None:
+        """The keyword as the reply writes it first; None where it does not stand in it, or too oddly to be shown.
+
+        Words are compared in NFKC, case-folded, and then without accents. If the keyword is not there to the letter,
+        its words may have endings ("boots" for "boot"). A place within a sentence comes before the start of one, whose
+        capital means nothing. An amount may be written otherwise ("5030 metres" for "5030 m").
+        """
+        words = plain_words(keyword).split()
+        if not words or len(keyword) > MAX_KEYWORD_CHARACTERS:
+            return None
+        letters = "".join(words)
+        places = list(self._exact(letters, self._words, self._starts))
+        if not places and not self._text.isascii():
+            places = list(self._exact(letters, self._unaccented, self._unaccented_starts))
+        places = places or list(self._with_endings(words))
+        forms = [(at, form) for at in places if (form := self._shown(keyword, *at)) is not None]
+        if forms:
+            return min(forms, key=lambda found: (self._starts_sentence(found[0][0]), len(found[1]), found[0]))[1]
+        return self._amounts.get(keyword) if any(map(str.isdigit, keyword)) else None
+
+    @cached_property
+    def _starts(self) -> dict[str, list[int]]:
+        return _places(self._words)
+
+    @cached_property
+    def _unaccented(self) -> list[_Word]:
+        return [_Word(without_accents(word.folded), word.start, word.end) for word in self._words]
+
+    @cached_property
+    def _unaccented_starts(self) -> dict[str, list[int]]:
+        return _places(self._unaccented)
+
+    def _exact(self, letters: str, words: Sequence[_Word], starts: dict[str, list[int]]) -> Iterator[tuple[int, int]]:
+        """Where words of the text in a row have just these letters."""
+        tried = 0
+        for length in range(1, len(letters) + 1):
+            for first in starts.get(letters[:length], ()):
+                tried += 1
+                if tried > _MOST:
+                    return
+                last, rest = first, letters[length:]
+                while rest and last + 1 < len(words) and rest.startswith(words[last + 1].folded):
+                    last += 1
+                    rest = rest[len(words[last].folded) :]
+                if not rest:
+                    yield words[first].start, words[last].end
+
+    def _with_endings(self, words: Sequence[str]) -> Iterator[tuple[int, int]]:
+        """Where these words stand in a row, some of them with an ending."""
+        tried = 0
+        for first, word in enumerate(self._words):
+            if not _is_ending(words[0], word.folded):
+                continue
+            tried += 1
+            following = self._words[first : first + len(words)]
+            if len(following) == len(words) and all(
+                _is_ending(w, f.folded) for w, f in zip(words, following, strict=True)
+            ):
+                yield word.start, following[-1].end
+            if tried == _MOST:
+                return
+
+    def _shown(self, keyword: str, start: int, end: int) -> str | None:
+        """The text between two places with the signs at the keyword's ends; None where it is not fit to be shown."""
+        lead, trail = _signs_at_ends(keyword)
+        start, end = start - len(lead), end + len(trail)
+        if start < 0 or not (self._text.startswith(lead, start) and self._text.endswith(trail, 0, end)):
+            return None
+        inside = self._text[start:end]
+        gaps = _WORD.split(inside[len(lead) : len(inside) - len(trail)])[1:-1]
+        if len(inside) > MAX_KEYWORD_CHARACTERS or not all(map(_GAP.fullmatch, gaps)):
+            return None
+        if any(map(str.isdigit, keyword)) and not _same_numbers(inside, keyword):
+            return None
+        return " ".join(inside.split())
+
+    def _starts_sentence(self, start: int) -> bool:
+        return _SENTENCE_END.search(self._text[max(0, start - _LEAD) : start]) is not None
+
+    @cached_property
+    def _amounts(self) -> dict[str, str]:
+        """The comparable forms of the amounts and dates in the text, each as it is first written."""
+        found: dict[str, str] = {}
+        for line in self._text.splitlines():
+            for amount in find_quantities(line):
+                written = line[amount.start : amount.end].rstrip(" .,")
+                if _is_plain(written):
+                    for form in amount.forms:
+                        found.setdefault(as_keyword(form), written)
+        return found
+
+
+def _folded(word: str) -> str:
+    return word.lower() if word.isascii() else unicodedata.normalize("NFKC", word).casefold()
+
+
+def _places(words: Sequence[_Word]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for place, word in enumerate(words):
+        found.setdefault(word.folded, []).append(place)
+    return found
+
+
+def _is_ending(stem: str, word: str) -> bool:
+    """Whether a word is another one with an ending or none."""
+    if not word.startswith(stem) or len(word) - len(stem) > _LONGEST_ENDING:
+        return False
+    return word in (stem, stem + "s") or (len(stem) >= _SHORTEST_STEM and word.isalpha())
+
+
+def _signs_at_ends(keyword: str) -> tuple[str, str]:
+    inside = [place for place, character in enumerate(keyword) if character.isalnum()]
+    return keyword[: inside[0]], keyword[inside[-1] + 1 :]
+
+
+def _same_numbers(written: str, keyword: str) -> bool:
+    """Whether only capitals, hyphens at letters and thousands separators differ: 3.5 is not 35."""
+    ways = (as_keyword(written), as_keyword(_THOUSANDS.sub("", written)))
+    return keyword in ways or _HYPHEN.sub(" ", keyword) in (_HYPHEN.sub(" ", way) for way in ways)
+
+
+def _is_plain(written: str) -> bool:
+    """Whether an amount as written may stand in a list."""
+    return len(written) <= MAX_KEYWORD_CHARACTERS and written.isprintable() and ", " not in written

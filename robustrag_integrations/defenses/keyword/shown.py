@@ -1,0 +1,212 @@
+"""What the final prompt shows of the retained keywords.
+
+A group gives marks beside its keywords, which are counted like keywords against the same threshold:
+
+- the form mark (w, s) of each of its keywords w that its reply writes as s;
+- the alone mark of each keyword w that is no part of another keyword of its own.
+
+The list is a function of the set of what is retained, marks included, and of nothing else: not of counts. So it stays
+as long as the keywords stay and those marks stay that decide something (`deciding`). A mark holds a NUL character,
+which no keyword does.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+
+from robustrag_integrations.defenses.agreement.runs import alone, parts_of
+from robustrag_integrations.defenses.agreement.tally import KeywordTally
+from robustrag_integrations.defenses.agreement.written import WrittenReply
+from robustrag_integrations.keywords.normalise import as_keyword
+from robustrag_integrations.plans.asking import Reading
+
+_FORM, _ALONE = "\0written ", "\0alone"
+_FAR = Fraction(1 << 62)
+
+
+def form_mark(keyword: str, form: str) -> str:
+    """The mark of a group that writes a keyword so."""
+    return f"{keyword}{_FORM}{form}"
+
+
+def alone_mark(keyword: str) -> str:
+    """The mark of a group that says a keyword other than as a part of another one."""
+    return keyword + _ALONE
+
+
+def marks_of(text: str, keywords: Collection[str], counted: Collection[str]) -> frozenset[str]:
+    """One group's marks, a function of its reply alone for each keyword.
+
+    Args:
+        text: its reply.
+        keywords: its keywords.
+        counted: the keywords whose marks are asked for: no others can decide anything.
+    """
+    said = frozenset(keywords).intersection(counted)
+    own = alone(said.intersection(shadowed(counted)), keywords)
+    written = WrittenReply(text)
+    found = {alone_mark(word) for word in own}
+    for word in said:
+        if as_keyword(word) == word and (form := written.form_of(word)) is not None:  # others count to the letter
+            found.add(form_mark(word, form))
+    return frozenset(found)
+
+
+def with_marks(readings: Sequence[Reading[frozenset[str]]], counted: Collection[str]) -> list[frozenset[str] | None]:
+    """The marks of each group; None for one that abstains. Equal replies are looked at once."""
+    found: dict[tuple[str, frozenset[str]], frozenset[str]] = {}
+    marks: list[frozenset[str] | None] = []
+    for reading in readings:
+        if reading.found is None:
+            marks.append(None)
+            continue
+        reply = (reading.response.text or "", reading.found)
+        if reply not in found:
+            found[reply] = marks_of(*reply, counted)
+        marks.append(found[reply])
+    return marks
+
+
+@dataclass(frozen=True)
+class KeywordList:
+    """The list of an answer, and what it stands on.
+
+    Attributes:
+        shown: its entries.
+        counted: per group its keywords and those of its marks that decide something; None for an abstention.
+        decisive: what is retained of these, sorted: while that stays, the list stays.
+    """
+
+    shown: tuple[str, ...]
+    counted: list[frozenset[str] | None]
+    decisive: tuple[str, ...]
+
+
+def list_of(readings: Sequence[Reading[frozenset[str]]], tally: KeywordTally, weights: Sequence[int]) -> KeywordList:
+    """The list of what these groups said, given the count of their keywords."""
+    marks = with_marks(readings, tally.retained)
+    counts: Counter[str] = Counter()
+    for given, weight in zip(marks, weights, strict=True):
+        counts.update(dict.fromkeys(given or (), weight))
+    retained = frozenset((*tally.retained, *(mark for mark, count in counts.items() if count >= tally.mu)))
+    decisive = deciding(retained, counts, tally.mu)
+    counted = [
+        None if given is None else (reading.found or frozenset()) | (given & decisive)
+        for reading, given in zip(readings, marks, strict=True)
+    ]
+    kept = tuple(sorted((*tally.retained, *(decisive & retained))))
+    return KeywordList(shown_keywords(retained), counted, kept)
+
+
+def shadowed(keywords: Collection[str]) -> frozenset[str]:
+    """The keywords that are a part of another one."""
+    return frozenset(part for phrase in keywords for part in parts_of(phrase)).intersection(keywords)
+
+
+def shown_keywords(retained: Collection[str]) -> tuple[str, ...]:
+    """The list of the final prompt, in the order of the keywords.
+
+    A part of a retained phrase is left out unless its alone mark is retained. A keyword is shown in its retained form;
+    of several in the one that `_rank` puts first; if none is retained as it is counted.
+
+    Args:
+        retained: keywords and marks.
+    """
+    forms = _forms(retained)
+    return tuple(dict.fromkeys(min(forms.get(w, [w]), key=_rank) for w in _listed(retained)))
+
+
+def deciding(retained: Collection[str], counts: Mapping[str, int], mu: Fraction) -> frozenset[str]:
+    """Marks of which the list depends: while they stay, and the retained keywords, the list stays.
+
+    These are the alone marks of retained parts, and of each listed keyword the form that is shown and those that would
+    come before it. A keyword that is shown as it is counted stays so, too, while all other forms stay out. Of the two
+    the one is taken that is further from the threshold: each is enough.
+
+    Args:
+        retained: keywords and marks.
+        counts: how many votes each mark has.
+        mu: the threshold.
+    """
+    forms = _forms(counts)
+    found = {alone_mark(word) for word in shadowed([w for w in retained if not is_mark(w)])}
+    for word in _listed(retained):
+        ranked = sorted(forms.get(word, ()), key=_rank)
+        kept = [form for form in ranked if form_mark(word, form) in retained]
+        ways = [ranked[: ranked.index(kept[0]) + 1]] if kept else []
+        if set(kept) <= {word}:
+            ways.append([form for form in ranked if form != word])
+        slack = [[abs(counts[form_mark(word, form)] - mu + Fraction(1, 2)) for form in way] for way in ways]
+        best = max(range(len(ways)), key=lambda i: min(slack[i], default=_FAR))
+        found |= {form_mark(word, form) for form in ways[best]}
+    return frozenset(found).intersection(counts)
+
+
+def possible_lists(
+    keywords: Collection[str], always: Collection[str], contested: Collection[str]
+) -> Iterator[tuple[str, ...]]:
+    """All lists of a set of retained keywords next to marks of which an attacker decides on some.
+
+    Args:
+        keywords: what is retained, marks aside.
+        always: marks that are retained in any case.
+        contested: marks that the attacker has retained or not, each for itself.
+    """
+    certain, open_forms = _forms(always), _forms(contested)
+    hidden = shadowed(keywords) - frozenset(w for w in keywords if alone_mark(w) in always)
+    choices: list[list[str | None]] = []
+    for word in sorted(keywords):
+        if word in hidden and alone_mark(word) not in contested:
+            continue
+        best = min(certain.get(word, ()), key=_rank, default=word)
+        better = [f for f in open_forms.get(word, ()) if word not in certain or _rank(f) < _rank(best)]
+        choices.append([best, *better, *([None] if word in hidden else [])])
+    for chosen in product(*choices):
+        yield tuple(dict.fromkeys(form for form in chosen if form is not None))
+
+
+def settled(keywords: Collection[str], always: Collection[str], marks: Collection[str]) -> frozenset[str]:
+    """Those of the keywords that appear in no list and hide nothing: parts of what is always retained, never alone.
+
+    Args:
+        keywords: what may be retained.
+        always: what is retained in any case.
+        marks: those that may be retained.
+    """
+    hidden = frozenset(part for phrase in always for part in parts_of(phrase))
+    unseen = (w for w in keywords if w in hidden and alone_mark(w) not in marks)
+    return frozenset(w for w in unseen if hidden.issuperset(frozenset(parts_of(w)).intersection(keywords)))
+
+
+def _listed(retained: Collection[str]) -> Sequence[str]:
+    keywords = [w for w in retained if not is_mark(w)]
+    hidden = shadowed(keywords)
+    return sorted(w for w in keywords if w not in hidden or alone_mark(w) in retained)
+
+
+def is_mark(text: str) -> bool:
+    """Whether something that was counted is a mark and no keyword."""
+    return "\0" in text
+
+
+def _forms(marks: Collection[str]) -> Mapping[str, list[str]]:
+    """The forms of each keyword among these marks."""
+    found: dict[str, list[str]] = {}
+    for mark in marks:
+        keyword, is_form, form = mark.partition(_FORM)
+        if is_form:
+            found.setdefault(keyword, []).append(form)
+    return found
+
+
+def _rank(form: str) -> tuple[int, int, str]:
+    """Which of several forms is shown, the smallest: a spelling with capitals within it ("Karl Gross", "iPhone") before
+    lower case, that before a single capital, which may be that of a sentence, that before capitals throughout."""
+    if form.isupper() and len(form) > 1:
+        return 3, len(form), form
+    within = any(map(str.isupper, form[1:]))
+    return 0 if within else 1 + form[:1].isupper(), len(form), form
