@@ -20,7 +20,7 @@ LIE = "The mill is run by Bo Ek. "
 def test_an_answer_comes_with_radius_sources_and_who_said_what(ask, docs: Path) -> None:
     result = ask(QUESTION, "--docs", docs)
     assert (result.code, result.err) == (0, "")
-    assert "Answer:   anna lind" in result.out
+    assert "Answer:   Anna Lind" in result.out
     assert "Radius:   1" in result.out
     assert "note3.txt" in result.out
 
