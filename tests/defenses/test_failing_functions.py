@@ -224,7 +224,7 @@ def test_a_response_that_a_metric_cannot_score_scores_0(wrong: object) -> None:
         return 1.0
 
     def respond(prompt: str) -> str:
-        return "odd" if "Keywords: paris\n" in prompt or "Keywords: rome\n" in prompt else "Paris"
+        return "odd" if "Keywords: Paris\n" in prompt or "Keywords: Rome\n" in prompt else "Paris"
 
     model = CallableModel(respond)
     choices = ["odd one", "Paris"]

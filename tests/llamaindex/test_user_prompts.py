@@ -53,7 +53,7 @@ RICH_TEXT = RichPromptTemplate("Talk like a pirate.\n{{ context_str }}\nQ: {{ qu
 SELECTOR = SelectorPromptTemplate(
     PromptTemplate("{context_str} {query_str}"), [(lambda llm: llm.metadata.is_chat_model, MESSAGES)]
 )
-AGREED = "Several sources agree on these keywords.\nKeywords: paris"
+AGREED = "Several sources agree on these keywords.\nKeywords: Paris"
 
 
 @pytest.mark.parametrize("template", [PromptTemplate(TEXT), RICH_TEXT], ids=["text", "rich text"])
@@ -127,7 +127,7 @@ def test_a_prompt_of_its_own_for_the_end() -> None:
         keyword_prompt=PromptTemplate("Sing of it.\nKeywords: {keywords_str}\n{query_str}"),
     )
     synthesizer.synthesize(QUESTION, nodes_of(truthful(3)))
-    assert llm.seen[3] == f"Sing of it.\nKeywords: paris\n{QUESTION}"
+    assert llm.seen[3] == f"Sing of it.\nKeywords: Paris\n{QUESTION}"
     assert sorted(synthesizer.get_prompts()) == ["keyword_prompt", "no_retrieval_template", "text_qa_template"]
 
 
@@ -230,7 +230,7 @@ def test_another_model_writes_the_end() -> None:
     response = RobustRAGSynthesizer(reader, final_llm=writer).synthesize(QUESTION, nodes_of(truthful(3)))
     assert str(response) == "Paris"
     assert (len(reader.seen), len(writer.seen)) == (3, 1)
-    assert "Keywords: paris" in writer.seen[0]
+    assert "Keywords: Paris" in writer.seen[0]
 
 
 def test_the_model_at_the_end_alone_may_be_a_structured_one() -> None:
