@@ -116,7 +116,7 @@ def speaking_json(prompt: str) -> str:
     said = read(prompt)
     if "JSON" not in prompt:
         return said
-    name = said.removeprefix("It is ").removesuffix(" indeed")
+    name = said.removeprefix("It is ").removesuffix(" indeed").removesuffix(" France")
     return json.dumps({"name": name, "country": "France"})
 
 
