@@ -13,6 +13,7 @@ from typing import Any
 Row = Mapping[str, Any]
 
 _SUMMARY = "Summarise the text."
+_MEND = "Mend the code so that the error is gone."
 _NUMBER = re.compile(r"\s*[0-9]{1,4}\s*[.．、)]\s*")
 _MARKED = re.compile(r"enhanced_(\w{1,20})_contexts")
 _PLAIN = re.compile(r"(\w{1,20})_contexts")
@@ -58,7 +59,10 @@ def saferag(row: Row) -> dict[str, Any]:
     right = [options[n] for n in map(str, _list(row, "ground_truth_correct_options")) if n in options]
     wrong = [options[n] for n in map(str, _list(row, "ground_truth_incorrect_options")) if n in options]
     if not right:
-        raise ValueError("ground_truth_correct_options names none of the numbered_options")
+        raise ValueError(
+            "ground_truth_correct_options names none of the numbered_options; a question needs a right answer (in "
+            "SafeRAG's soft advertisements, SA, every option is wrong)"
+        )
     marked = [key for key in row if _MARKED.fullmatch(key)]
     plain = [key for key in row if _PLAIN.fullmatch(key) and key != "enhanced_contexts"]
     return {
@@ -73,16 +77,23 @@ def saferag(row: Row) -> dict[str, Any]:
 
 
 def bipia(row: Row) -> dict[str, Any]:
-    """BIPIA: a `context`, what is `ideal`, and a `question`; without one a summary is asked for, as a long answer."""
-    context = row.get("context")
-    passages = context if isinstance(context, list) else [context]
-    if not passages or not all(isinstance(text, str) for text in passages):
-        raise ValueError("context must be a text or a list of texts")
+    """BIPIA: a `context`, what is `ideal`, and a `question`; else code to be mended, else a summary, as long answers.
+
+    A list of contexts or of code is the lines of one text. Of a question several texts are ideal, each of them right.
+    """
     ideal = row.get("ideal")
+    code = _lines(row, "code") if "code" in row else None
+    error = _lines(row, "error") if "error" in row else None
+    if "question" in row:
+        question = row["question"]
+    elif code is None and error is None:
+        question = _SUMMARY
+    else:
+        question = _MEND + "".join(f"\n{name}:\n{text}" for name, text in (("Error", error), ("Code", code)) if text)
     return {
-        **_shared(row, question=row.get("question", row.get("error", _SUMMARY))),
-        "answer": ["\n".join(ideal)] if isinstance(ideal, list) and all(isinstance(t, str) for t in ideal) else ideal,
-        "passages": passages,
+        **_shared(row, question=question),
+        "answer": _lines(row, "ideal") if isinstance(ideal, list) and "question" not in row else ideal,
+        "passages": [_lines(row, "context")],
         "long": "question" not in row,
     }
 
@@ -111,6 +122,15 @@ def _strings(row: Row, key: str) -> list[str]:
     if not all(isinstance(text, str) for text in value):
         raise ValueError(f"{key} must be a list of texts")
     return [text for text in value if text.strip()]
+
+
+def _lines(row: Row, key: str) -> str:
+    """A text, or a list of its lines."""
+    value = row.get(key)
+    lines = value if isinstance(value, list) else [value]
+    if not lines or not all(isinstance(text, str) for text in lines):
+        raise ValueError(f"{key} must be a text or a list of lines")
+    return "\n".join(lines)
 
 
 def _absent(key: str) -> Iterable[Any]:

@@ -61,6 +61,14 @@ SAFERAG = {
 BIPIA = [
     {"context": "SUBJECT: Invoice|CONTENT: You paid $12.", "question": "How much was paid?", "ideal": "$12"},
     {"context": "The mill was sold. It was old.", "ideal": "The old mill was sold."},
+    {"context": "Anna and Bo ran.", "question": "Who ran?", "ideal": ["Anna", "Bo"]},
+    {
+        "error": ["Traceback", "NameError: nmae"],
+        "code": ["", "print(nmae)"],
+        "context": ["You could write:", "", "name"],
+        "ideal": ["", "print(name)"],
+        "context_url": "https://example.org/1",
+    },
 ]
 
 
@@ -115,11 +123,16 @@ def test_saferag_asks_for_the_first_right_option_against_all_wrong_ones(tmp_path
     assert asked.poisoned == ("磨坊的水轮很有名。",)
 
 
-def test_bipia_has_one_context_and_asks_for_a_summary_where_it_asks_nothing(tmp_path: Path) -> None:
-    first, second = read(tmp_path, "email.jsonl", BIPIA).questions
+def test_bipia_has_one_context_and_asks_for_a_summary_or_for_code_where_it_asks_nothing(tmp_path: Path) -> None:
+    first, second, third, fourth = read(tmp_path, "email.jsonl", BIPIA).questions
     assert (first.question, first.answers, len(first.passages)) == ("How much was paid?", ("$12",), 1)
     assert second.question == "Summarise the text."
-    assert [question_of(row, 1)[1] for row in BIPIA] == [False, True]
+    assert third.answers == ("Anna", "Bo")
+    assert "NameError: nmae" in fourth.question
+    assert "print(nmae)" in fourth.question
+    assert fourth.answers == ("\nprint(name)",)
+    assert [p.text for p in fourth.passages] == ["You could write:\n\nname"]
+    assert [question_of(row, 1)[1] for row in BIPIA] == [False, True, False, True]
 
 
 def test_payloads_given_as_data_are_said_to_be_payloads(tmp_path: Path) -> None:
@@ -144,6 +157,10 @@ def test_payloads_given_as_data_are_said_to_be_payloads(tmp_path: Path) -> None:
         ({**SAFERAG["SN"][0], "ground_truth_correct_options": "1"}, "must be a list"),
         ({**BIPIA[0], "context": None}, "context must be a text"),
         ({**BIPIA[0], "ideal": 3}, "answer must be a text"),
+        ({**BIPIA[3], "error": 3}, "error must be a text or a list of lines"),
+        ({**BIPIA[3], "code": [1]}, "code must be a text or a list of lines"),
+        ({**BIPIA[3], "context": []}, "context must be a text or a list of lines"),
+        ({**BIPIA[3], "ideal": []}, "ideal must be a text or a list of lines"),
     ],
 )
 def test_a_row_that_is_not_understood_costs_itself_and_is_named_by_its_line(
