@@ -35,8 +35,8 @@ def create_app(
         hosts: the names by which clients may call it (the Host header, without the port); None for any.
         origins: web pages that may call it from a browser (CORS); none by default.
     """
-    # No pages about itself: they load scripts from elsewhere.
-    app = FastAPI(title="robustrag", docs_url=None, redoc_url=None, openapi_url=None)
+    # No pages about itself, as they load scripts from elsewhere; no redirects, as the client names where they lead.
+    app = FastAPI(title="robustrag", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
     created = int(time.time())
 
     @app.get("/healthz")

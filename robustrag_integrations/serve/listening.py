@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from typing import TYPE_CHECKING
+from collections.abc import MutableMapping
+from typing import TYPE_CHECKING, Any
 
+from robustrag_integrations.serve.bodies import Receive
 from robustrag_integrations.serve.doors import App
+from robustrag_integrations.serve.refusals import RefusedError
+from robustrag_integrations.serve.sending import Send, Sender
 
 if TYPE_CHECKING:
     from uvicorn import Server
 
-_MOST_CONNECTIONS = 1000  # idle ones included; beyond them uvicorn answers 503
+MOST_CONNECTIONS = 1000  # idle ones included
 _LAST_SECONDS = 30  # that answers under way have when the server is told to stop
 _HEADER_BYTES = 32_768
 
@@ -49,20 +53,29 @@ def configured(app: App, *, last_seconds: int = _LAST_SECONDS) -> Server:
     """
     import uvicorn
 
+    async def bounded(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        """The application, while there are not too many connections."""
+        if len(server.server_state.connections) <= MOST_CONNECTIONS:
+            await app(scope, receive, send)
+            return
+        refusal = RefusedError(503, "too many connections; try again later", kind="server_error", retry_after=1)
+        await Sender(send).json(refusal.status, refusal.body, {**refusal.headers, "connection": "close"})
+
     settings = uvicorn.Config(
-        app,
+        bounded,
+        http="h11",  # the other one that uvicorn takes, where it is installed, reads headers without an end
         log_config=None,
         log_level="warning",
         access_log=False,  # it would show what clients put into the address
         server_header=False,
         lifespan="off",
         proxy_headers=False,
-        limit_concurrency=_MOST_CONNECTIONS,
         timeout_graceful_shutdown=last_seconds,
         h11_max_incomplete_event_size=_HEADER_BYTES,
         ws="none",
     )
-    return uvicorn.Server(settings)
+    server = uvicorn.Server(settings)
+    return server
 
 
 def run(app: App, listening: socket.socket) -> None:

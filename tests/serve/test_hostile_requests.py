@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import socket
+import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from http.client import HTTPConnection
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -136,6 +139,56 @@ def test_a_request_that_never_ends_is_given_up() -> None:
             )
             assert raw.makefile("rb").readline().split()[1] == b"408"
         assert posted(listening, asking())[0] == 200
+
+
+def test_headers_that_never_end_are_given_up(address: str) -> None:
+    host, _, port = address.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), 10) as raw:
+        raw.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n")
+        with pytest.raises((BrokenPipeError, ConnectionResetError)):
+            for _ in range(2000):
+                raw.sendall(b"X: " + b"a" * 9000 + b"\r\n")
+                time.sleep(0.001)
+
+
+def test_headers_are_read_by_the_parser_that_bounds_them_whatever_else_is_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from robustrag_integrations.serve.app import create_app
+    from robustrag_integrations.serve.listening import configured
+
+    monkeypatch.setitem(sys.modules, "httptools", ModuleType("httptools"))
+    config = configured(create_app(service(lambda p: "Anna Lind"))).config
+    config.load()
+    assert config.http_protocol_class.__module__ == "uvicorn.protocols.http.h11_impl"
+
+
+def test_too_many_connections_are_refused_in_openais_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("robustrag_integrations.serve.listening.MOST_CONNECTIONS", 3)
+    with serving(service(lambda p: "Anna Lind")) as listening, ExitStack() as held:
+        host, _, port = listening.removeprefix("http://").partition(":")
+        for _ in range(3):
+            idle = held.enter_context(socket.create_connection((host, int(port)), 10))
+        status, headers, reply = posted(listening, asking())
+        assert (status, headers["retry-after"], headers["connection"]) == (503, "1", "close")
+        assert set(reply["error"]) == {"message", "type", "param", "code"}
+        idle.close()
+        deadline = time.monotonic() + 10
+        while posted(listening, asking())[0] != 200 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert posted(listening, asking())[0] == 200
+
+
+@pytest.mark.parametrize("path", ["/v1/models/", "/healthz/", "/v1/chat/completions/", "//evil.example/v1/models"])
+def test_no_address_leads_elsewhere(address: str, path: str) -> None:
+    connection = HTTPConnection(address.removeprefix("http://"), timeout=20)
+    try:
+        connection.request("GET", path)
+        reply = connection.getresponse()
+        assert (reply.status, reply.getheader("location")) == (404, None)
+        assert set(json.loads(reply.read())["error"]) == {"message", "type", "param", "code"}
+    finally:
+        connection.close()
 
 
 def test_a_body_in_chunks_is_bounded_too(address: str) -> None:
