@@ -127,7 +127,7 @@ def _strings(row: Row, key: str) -> list[str]:
 def _lines(row: Row, key: str) -> str:
     """A text, or a list of its lines."""
     value = row.get(key)
-    lines = value if isinstance(value, list) else [value]
+    lines: list[Any] = value if isinstance(value, list) else [value]
     if not lines or not all(isinstance(text, str) for text in lines):
         raise ValueError(f"{key} must be a text or a list of lines")
     return "\n".join(lines)
