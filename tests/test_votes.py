@@ -69,10 +69,10 @@ def test_copies_are_named_but_for_case_width_and_whitespace() -> None:
 
 def test_near_copies_are_named_and_never_merged() -> None:
     text = "yes " + " ".join(f"the mill has {n} wheels and a door" for n in range(20))
-    answer = vote([text, text.replace("11 wheels", "twelve wheels"), "no b", "no " + text[::-1]], copies="one_vote")
+    answer = vote([text, text.replace("11 wheels", "twelve wheels"), "no " + text[::-1]], copies="one_vote")
     [told] = answer.warnings
     assert told.startswith("groups 0 and 1 (0.txt; 1.txt) hold nearly the same text")
-    assert answer.evidence["counts"] == {"yes": 2, "no": 2, "maybe": 0}
+    assert answer.evidence["counts"] == {"yes": 2, "no": 1, "maybe": 0}
 
 
 def test_copies_of_one_passage_among_others_are_named() -> None:
