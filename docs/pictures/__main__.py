@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from docs.pictures.choosing import choosing, decisions
 from docs.pictures.hero import hero
 from docs.pictures.record import record_attack, record_terminal
 from docs.pictures.terminal import terminal
@@ -16,6 +17,7 @@ HERE = Path(__file__).parent
 PICTURES: dict[str, tuple[Callable[[], dict[str, Any]], Callable[[dict[str, Any]], str]]] = {
     "hero": (record_attack, hero),
     "demo": (record_terminal, terminal),
+    "choosing": (decisions, choosing),
 }
 
 

@@ -12,6 +12,7 @@ import pytest
 from docs.pictures.__main__ import HERE, PICTURES, drawn
 from docs.pictures.hero import hero
 from docs.pictures.terminal import terminal
+from robustrag_integrations.defenses.registry import METHODS
 from tests.docs.pages import ROOT
 
 HOSTILE = "<script>alert(1)</script> \x1b[31m \u202egnp.exe]]>&amp;\"'"
@@ -55,6 +56,12 @@ def test_the_terminal_shows_every_word_of_the_run() -> None:
     assert " ".join(shown.split()) == " ".join(["$", run["command"], *" ".join(t for _, t in run["lines"]).split()])
 
 
+def test_the_tree_names_methods_that_are_registered() -> None:
+    tree = recorded("choosing")
+    named = {name for _, names, _ in tree["questions"] for name in names.split(", ")} | {tree["else"][0]}
+    assert named == set(METHODS)
+
+
 def test_hostile_texts_stay_texts() -> None:
     run = recorded("hero")
     rows = [{"text": HOSTILE, "planted": True, "says": HOSTILE, "status": HOSTILE}]
@@ -80,6 +87,7 @@ def test_the_pages_show_them() -> None:
         ("README.md", "docs/pictures/hero.svg"),
         ("docs/index.md", "pictures/hero.svg"),
         ("docs/getting-started.md", "pictures/demo.svg"),
+        ("docs/choosing.md", "pictures/choosing.svg"),
     ):
         assert f"]({picture})" in (ROOT / page).read_text(encoding="utf-8")
 
