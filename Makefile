@@ -6,7 +6,7 @@ INSTALL := .ci/install
 # $(call tests,PYTHON,ARGUMENTS): all at once, then what failed once more and alone, as clocks matter to some.
 tests = $(1) -m pytest -q -n auto --dist worksteal $(2) || $(1) -m pytest -q --last-failed $(2)
 
-.PHONY: demo check docs test test-lowest test-llama lint clean
+.PHONY: demo check docs test test-lowest test-installs test-pythons test-llama lint release clean
 
 demo: .venv/.demo
 	@$(BIN)/robustrag demo
@@ -57,6 +57,17 @@ test-installs:
 	.venv-tools/bin/python -m pip download --quiet -c constraints.txt -d .venv-installs/wheels torch
 	.venv-tools/bin/python -m pip wheel --quiet --no-deps -w .venv-installs/wheels .
 	$(PYTHON) -m tests.installs
+
+# The wheel of test-installs with each light extra on each Python that is here, 3.10 to 3.13.
+test-pythons:
+	$(PYTHON) -m tests.installs.pythons
+
+# Wheel and source distribution in dist/, checked: metadata, contents, licences, size, versions that agree.
+release: .venv/.dev
+	rm -rf dist
+	$(BIN)/python -m hatchling build
+	$(BIN)/twine check --strict dist/*
+	RELEASE=dist $(BIN)/python -m pytest -q tests/package/test_release.py
 
 # A model server that the tests ask; without it those tests are skipped.
 .venv-mlx/.ready: Makefile

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from robustrag_integrations.models.local.model import LocalModel
     from robustrag_integrations.models.server.model import OpenAIModel
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent until the program says where records go
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
@@ -19,7 +20,7 @@ from robustrag_integrations.redaction import redacted
 PACKAGE = "robustrag-integrations"
 # What the files of this version hash to; `tests/cli/test_doctor.py` holds it.
 SHIPPED = {
-    "bundled reader": "dbb43e479eac6586",
+    "bundled reader": "sha256:0bcad3adea6895ae26a87b7dcf114ca996234dd0dbd3f8b99b40a5bfb3f2b6ab",
     "keyword pipeline": "robustrag-keywords 1.0.0 "
     "sha256:b72b87a38e8ecbcb378285d09bd1ddbc2320d969d5ddf47282d23f7a67839cd1",
 }
@@ -192,10 +193,10 @@ def isolation_here() -> dict[str, str]:
 def shipped_models() -> dict[str, dict[str, Any]]:
     """The models that ship, with the hash of their files, and whether it is that of this version."""
     from robustrag_integrations.keywords.pipelines import SHIPPED_FOLDER, folder_fingerprint
-    from robustrag_integrations.models.named import NamedModel
+    from robustrag_integrations.reader import reader_path
 
     ways: dict[str, Callable[[], str]] = {
-        "bundled reader": lambda: NamedModel("bundled").fingerprint(),
+        "bundled reader": lambda: _hash_of(reader_path()),
         "keyword pipeline": lambda: folder_fingerprint(SHIPPED_FOLDER),
     }
     found: dict[str, dict[str, Any]] = {}
@@ -206,6 +207,16 @@ def shipped_models() -> dict[str, dict[str, Any]]:
             fingerprint = f"cannot be read: {error}"
         found[name] = {"fingerprint": fingerprint, "as_released": fingerprint == SHIPPED[name]}
     return found
+
+
+def _hash_of(folder: Path) -> str:
+    """SHA-256 over the names and contents of a model's files; what is about the model and not of it is left out."""
+    digest = hashlib.sha256()
+    for file in sorted(folder.iterdir()):
+        if file.suffix in (".json", ".safetensors") and file.name != "scores.json":
+            content = file.read_bytes()
+            digest.update(f"{file.name} {len(content)}\n".encode() + content)
+    return f"sha256:{digest.hexdigest()}"
 
 
 def environment_here() -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from robustrag_integrations.cli import command_parser
 from tests.docs.pages import ROOT
 from tests.installs.pages import CODE, PAGES, Snippet, examples, extras, installed, programs, snippets
+from tests.installs.pythons import HEAVY, IMPORTS, VERSIONS, interpreters
 from tests.installs.stand_ins import write_files
 
 GUIDES = sorted(p.relative_to(ROOT).as_posix() for p in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
@@ -69,6 +71,22 @@ def test_the_gate_runs_them() -> None:
     assert re.search(
         r"^test-installs:\n(\t.*\n)*\t\$\(PYTHON\) -m tests.installs\n", (ROOT / "Makefile").read_text(), re.M
     )
+
+
+def test_every_extra_is_tried_on_every_python_or_known_to_be_heavy() -> None:
+    assert set(IMPORTS) - {""} | HEAVY >= EXTRAS
+    assert not set(IMPORTS) & HEAVY
+    wanted = re.search(r'requires-python = ">=(.+),<(.+)"', (ROOT / "pyproject.toml").read_text())
+    assert wanted
+    first, after = (int(v.split(".")[1]) for v in wanted.groups())
+    assert tuple(f"3.{n}" for n in range(first, after)) == VERSIONS
+    assert "\nmake test-pythons\n" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_interpreters_that_do_not_run_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONS", f"/nothing/python3.10 {sys.executable}")
+    here = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    assert interpreters() == {here: sys.executable}
 
 
 def test_an_install_line_may_be_a_command_or_a_comment() -> None:

@@ -1,0 +1,161 @@
+"""What is released: a wheel and a source distribution with what belongs into them, and versions that agree.
+
+Builds both; `make release` names the folder of those that it built in RELEASE.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import zipfile
+from datetime import date
+from email.parser import Parser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from robustrag_integrations import __version__
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = {"robustrag_integrations", "langchain_robustrag", "llamaindex_robustrag"}
+BESIDES = {
+    *("CHANGELOG.md", "CITATION.cff", "LICENSE", "PKG-INFO", "README.md", "SECURITY.md"),
+    *("pyproject.toml", ".gitignore"),  # what it is built with
+}
+MODELS = {
+    "robustrag_integrations/reader/model/model.safetensors",
+    "robustrag_integrations/reader/model/tokenizer.json",
+    "robustrag_integrations/reader/model/README.md",
+    "robustrag_integrations/keywords/pipeline/README.md",
+    "robustrag_integrations/keywords/pipeline/NOTICE.md",
+    "robustrag_integrations/keywords/pipeline/tok2vec/model",
+    "robustrag_integrations/demo/world.jsonl",
+    "robustrag_integrations/demo/README.md",
+}
+MOST = 12 << 20  # bytes; the reader's weights and the pipeline's are most of it
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if built := os.environ.get("RELEASE"):
+        return Path(built).resolve()
+    pytest.importorskip("hatchling")
+    made = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "hatchling", "build", "--directory", str(made)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return made
+
+
+@pytest.fixture(scope="module")
+def wheel(folder: Path) -> zipfile.ZipFile:
+    [made] = folder.glob("*.whl")
+    return zipfile.ZipFile(made)
+
+
+@pytest.fixture(scope="module")
+def source(folder: Path) -> set[str]:
+    [made] = folder.glob("*.tar.gz")
+    with tarfile.open(made) as archive:
+        return {name.partition("/")[2] for name in archive.getnames()}
+
+
+@pytest.fixture(scope="module")
+def metadata(wheel: zipfile.ZipFile) -> Any:
+    [name] = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
+    return Parser().parsestr(wheel.read(name).decode())
+
+
+def tracked() -> set[str]:
+    """The files of the packages that are under version control."""
+    listed = subprocess.run(["git", "ls-files", "-z", *PACKAGES], cwd=ROOT, capture_output=True, check=False)
+    if listed.returncode:
+        pytest.fail("no list of files: the tests run in a clone")
+    return set(filter(None, listed.stdout.decode().split("\0")))
+
+
+def test_the_index_would_take_them(folder: Path) -> None:
+    pytest.importorskip("twine")
+    files = [str(path) for path in sorted(folder.iterdir()) if path.suffix in (".whl", ".gz")]
+    done = subprocess.run(
+        [sys.executable, "-m", "twine", "check", "--strict", *files], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
+    assert len(files) == 2
+
+
+def test_the_wheel_holds_every_file_of_the_packages_and_no_other(wheel: zipfile.ZipFile) -> None:
+    inside = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    assert inside == {name for name in tracked() if (ROOT / name).is_file()}
+    assert inside >= MODELS
+
+
+def test_the_source_distribution_holds_the_packages_and_what_belongs_beside_them(source: set[str]) -> None:
+    assert {name.split("/")[0] for name in source} == PACKAGES | BESIDES
+    assert source >= MODELS
+    assert source >= {name for name in tracked() if (ROOT / name).is_file()}
+
+
+def test_they_are_small(folder: Path) -> None:
+    for path in folder.iterdir():
+        assert path.stat().st_size < MOST, path.name
+
+
+def test_nothing_in_them_is_about_the_machine_they_were_built_on(wheel: zipfile.ZipFile) -> None:
+    for name in wheel.namelist():
+        assert not re.search(r"__pycache__|\.pyc$|\.orig$|\.env$|~$", name)
+        if name.endswith((".py", ".md", ".json", ".cfg")):
+            assert str(ROOT).encode() not in wheel.read(name), name
+
+
+def test_the_licence_is_a_valid_spdx_expression(metadata: Any) -> None:
+    licenses = pytest.importorskip("packaging.licenses")
+    written = metadata["License-Expression"]
+    assert licenses.canonicalize_license_expression(written) == written
+    assert not [c for c in metadata.get_all("Classifier") if c.startswith("License")]  # the expression takes its place
+
+
+def test_all_places_say_the_same_version(metadata: Any, folder: Path) -> None:
+    assert metadata["Version"] == __version__
+    assert {__version__ in path.name for path in folder.iterdir() if path.suffix in (".whl", ".gz")} == {True}
+    citation = citation_file()
+    assert citation["version"] == __version__
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    heads = re.findall(r"^## (\S+) \((\S+)\)$", changelog, re.MULTILINE)
+    assert heads[0] == (__version__, str(citation["date-released"]))
+    assert changelog.count("## Unreleased") <= 1
+
+
+def citation_file() -> dict[str, Any]:
+    yaml = pytest.importorskip("yaml")
+    found: dict[str, Any] = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    return found
+
+
+def test_who_cites_it_cites_the_paper() -> None:
+    found = citation_file()
+    assert found["cff-version"] == "1.2.0"
+    assert {"message", "title", "authors", "type"} <= found.keys()
+    assert isinstance(found["date-released"], date)
+    paper = found["preferred-citation"]
+    assert paper["title"] == "Certifiably Robust RAG against Retrieval Corruption"
+    assert [a["family-names"] for a in paper["authors"]] == ["Xiang", "Wu", "Zhong", "Wagner", "Chen", "Mittal"]
+    assert " AND ".join(found["license"]) in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+
+
+def test_the_forms_ask_for_the_doctor_and_the_workflow_runs_the_gate() -> None:
+    yaml = pytest.importorskip("yaml")
+    for name in ("defect", "soundness"):
+        form = yaml.safe_load((ROOT / ".github" / "ISSUE_TEMPLATE" / f"{name}.yml").read_text(encoding="utf-8"))
+        fields = {part["id"]: part for part in form["body"] if "id" in part}
+        assert "robustrag doctor" in fields["doctor"]["attributes"]["label"]
+        assert fields["doctor"]["validations"]["required"]
+    flow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8"))
+    steps = flow["jobs"]["gate"]["steps"]
+    assert [step["run"] for step in steps if "run" in step] == [".ci/run"]
+    assert all(re.fullmatch(r"actions/[a-z-]+@v\d+", step["uses"]) for step in steps if "uses" in step)
+    assert flow["permissions"] == {"contents": "read"}
