@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from robustrag_integrations.abstention_words import EMPTY, LATIN, OTHER_SCRIPTS, UNSPACED_EMPTY, WORDS
+from robustrag_integrations.abstention_words import DENIAL_HINTS, EMPTY, LATIN, OTHER_SCRIPTS, UNSPACED_EMPTY, WORDS
 from robustrag_integrations.reply_text import answer_text, unboxed
 
 _LOOKED_AT = 2000  # characters; an abstention is short, and a hostile response may be long
@@ -19,6 +19,11 @@ _MOST_CHUNKS = 3  # of a sentence whose denial commas cut in pieces
 
 _STRAIGHT = str.maketrans("’‘ʼ`´“”„«»「」『』*_", "'" * 5 + '"' * 9 + "  ")
 _QUOTED = re.compile(r'"[^"]*"')
+# "The prize went to I Don't Know": three capitalised words or more within a sentence, one of which denies.
+_TITLE = re.compile(
+    r"(?<=[a-z])\s[*_]{0,2}(?=(?:[A-Z][a-z'’]*\s){0,5}(?:Not|No|Don['’]t|Didn['’]t|Can['’]t|Nothing|Nobody|None|Never|Unknown)"
+    r"\b)[A-Z][a-z'’]*(?:\s[A-Z][a-z'’]*){2,7}"
+)
 _VOWEL_SIGNS = re.compile("[\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u200b-\u200f]")
 _BLANK = re.compile(r"[\W_]*\Z")
 _NOTHING = re.compile(r"(?:null|nil|nan|n/?a)\W*\Z")
@@ -100,14 +105,19 @@ def _abstains(response: str, phrases: Collection[str]) -> bool:
     text = answer_text(response)
     if len(text) > _LOOKED_AT:
         return not text.strip()
-    plain = _plain(_BROKEN_LINE.sub(" ", unboxed(text)))
+    unwrapped = _BROKEN_LINE.sub(" ", unboxed(text))
+    plain = _plain(unwrapped)
     if _BLANK.match(plain) or _NOTHING.match(plain.strip(" '\"([<")):
         return True
     if phrases and _bare(text) in phrases:
         return True
+    languages = _languages(plain)
+    if languages is LATIN and not phrases and not DENIAL_HINTS.search(plain):
+        return False
+    plain = _plain(_TITLE.sub(" xx ", unwrapped)) if _TITLE.search(unwrapped) else plain
     bare = plain.strip(" \"'.!\n-")
     plain = _QUOTED.sub(" xx ", plain) if '"' in bare else bare  # a stand-in that says something
-    words = _words_for(plain)
+    words = _patterns(languages)
     denied = False
     sentences = 0
     for sentence in _SENTENCE_END.split(plain):
@@ -127,13 +137,13 @@ def _plain(text: str) -> str:
     if text.isascii():
         return text.translate(_STRAIGHT).casefold()
     folded = _VOWEL_SIGNS.sub("", unicodedata.normalize("NFKC", text).translate(_STRAIGHT)).casefold()
-    return _without_latin_accents(folded)
+    return _without_accents(folded)
 
 
-def _without_latin_accents(text: str) -> str:
+def _without_accents(text: str) -> str:
     out: list[str] = []
     for character in unicodedata.normalize("NFD", text.translate(_LATIN_LETTERS)):
-        if unicodedata.combining(character) and out and out[-1].isascii():
+        if unicodedata.combining(character) and out and (out[-1].isascii() or "\u0370" <= out[-1] <= "\u03ff"):
             continue
         out.append(character)
     return unicodedata.normalize("NFC", "".join(out))
@@ -166,16 +176,13 @@ def _patterns(languages: tuple[str, ...]) -> _Patterns:
     )
 
 
-def _words_for(text: str) -> _Patterns:
-    return _patterns(_languages(text))
-
-
 def _languages(text: str) -> tuple[str, ...]:
     """The languages whose words may stand in this text: by script, and Latin ones where nothing else is said."""
     if text.isascii():
         return LATIN
     counts = Counter(script for character in text if (script := _script(ord(character))))
-    if not counts:
+    latin = sum(character.isascii() and character.isalpha() for character in text)
+    if not counts or 3 * counts.total() < latin:
         return LATIN
     if counts.get("kana"):
         return OTHER_SCRIPTS["kana"]
@@ -184,6 +191,7 @@ def _languages(text: str) -> tuple[str, ...]:
 
 
 _RANGES = (
+    ("greek", 0x370, 0x3FF),
     ("cyrillic", 0x400, 0x52F), ("hebrew", 0x590, 0x5FF), ("arabic", 0x600, 0x77F), ("devanagari", 0x900, 0x97F),
     ("thai", 0xE00, 0xE7F), ("hangul", 0x1100, 0x11FF), ("kana", 0x3041, 0x30FA), ("han", 0x3400, 0x9FFF),
     ("hangul", 0xAC00, 0xD7A3),
@@ -191,7 +199,7 @@ _RANGES = (
 
 
 def _script(code: int) -> str | None:
-    if code < 0x400:
+    if code < 0x370:
         return None
     return next((name for name, first, last in _RANGES if first <= code <= last), None)
 

@@ -5,8 +5,11 @@ clause that says nothing of its own next to one that denies (an apology, what el
 before which a new clause begins. `asks`: words that begin an indirect question, which belongs to what is denied.
 """
 
+# ruff: noqa: E501 - tables
+
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 
@@ -55,6 +58,11 @@ _WEAK_EN = (
     "covered|addressed|named|listed|answered|described|explained|detailed|recorded|noted|documented|determined"
     "|available|known|clear|found|identified|included|contained|present|inferred|answerable|derivable|part of"
 )
+_STATED_EN = "stated|mentioned|specified|indicated|disclosed|spelled out"
+_WRITING_EN = (
+    "docs?|documentation|readme|manual|guide|chapter|book|letter|transcript|table|notes?|entry|record|file|website"
+    "|e-?mail|post|review|summary|abstract|section|caption|writer|log"
+)
 _HERE_EN = (
     r"(?: (?:anywhere|in (?:the|this|that|my|any|what)|from (?:the|this)|by (?:the|this)|here|there"
     r"|to me|at all)\b.*)?$"
@@ -75,10 +83,11 @@ WORDS: dict[str, AbstentionWords] = {
             rf"|was|were|have)?(?: not|n't|not)"
             rf" {_W}{{0,3}}?(?:{_LEARN_EN}|able|sure|certain|aware|familiar|given|told|provided|enough)\b"
             rf"|\b(?:i|we) (?:dont|cant|couldnt|cannot) {_W}{{0,3}}?(?:{_LEARN_EN})\b"
-            r"|\b(?:i am|i'm|we are|we're) (?:un(?:able|sure|certain|aware)|at a loss|in the dark)|\bunable to\b"
+            r"|\b(?:i am|i'm|we are|we're) (?:un(?:able|sure|certain|aware)|at a loss|in the dark)"
+            r"|(?:^|\b(?:i|we) (?:am |are |was |were )|'m |'re )(?:[a-z]+ )?unable to\b"
             r"|\b(?:i|we) (?:have|had|see|find|found) (?:no|nothing)\b|\bno (?:idea|clue)\b|^not (?:sure|certain)\b"
             r"|\b(?:i|we) (?:lack|fail to|failed to)\b"
-            rf"|\b(?:it|this|that|there|which|what|who|where|when)\b ?(?:[\w'-]+ ){{0,6}}?"
+            rf"|\b(?:it|this|that|there|which|what|who|where|when|{_WRITING_EN})\b ?(?:[\w'-]+ ){{0,6}}?"
             rf"(?:do|does|did|is|are|was|were|has|have|had)(?: {_NOT}"
             rf"|n't) {_W}{{0,3}}?(?:{_SURELY_TELL_EN})\b(?! (?:as|to be|for)\b)"
             rf"|\b(?:{_SOURCE_EN})\b ?(?:[\w'-]+ ){{0,6}}?"
@@ -107,11 +116,25 @@ WORDS: dict[str, AbstentionWords] = {
             r"|\bno (?:word|evidence|passage|sentence|part|record)\b.{0,60}\b(?:text|passage|document|context"
             r"|excerpt|source|article)"
             rf"|\bno {_W}{{0,2}}?(?:text|document|source|excerpt)\b {_W}{{0,2}}?(?:{_TELL_EN})"
-            rf"|\b(?:answer|information|it|that|this|name|date|number|one) (?:is|are|was|isn't|aren't"
-            rf"|does)(?: not|n't)? (?:to be )?(?<=not |n't )(?:found |given |contained |included )?(?:anywhere"
+            rf"|\bno {_W}{{1,4}}?(?:is|are|has been|have been) {_W}{{0,2}}?(?:{_STATED_EN}|given|named|listed){_HERE_EN}"
+            rf"|\bno {_W}{{1,4}}?(?:was|were) {_W}{{0,2}}?(?:{_STATED_EN}){_HERE_EN}"
+            rf"|\bno {_W}{{1,4}}?(?:appears?|occurs?|comes? up|shows? up|turns? up|exists?|to be found|(?:is|are|was|were)"
+            rf" (?:given|named|listed|provided|found|included|recorded|present|available))"
+            rf" {_W}{{0,2}}?(?:in|from|by|within) (?:the|this|that|these|my|any) {_W}{{0,2}}?(?:{_SOURCE_EN}|{_WRITING_EN})\b"
+            rf"|\bno {_W}{{1,4}}?(?:can|could) be (?:found|determined|identified|given|inferred|derived|established)\b"
+            rf"|\bthere(?: is| are|'s|'re| was| were) no {_W}{{1,4}}?(?:in|on|within) (?:the|this|that|these|my|any)"
+            rf" {_W}{{0,2}}?(?:{_SOURCE_EN}|{_WRITING_EN})\b"
+            r"|^(?:can't|cannot|can not|couldn't|could not) (?:really )?(?:tell|say|determine|answer|know|find (?:it|that"
+            r"|this|any|the answer))\b"
+            r"|(?:\bis|'s|\bremains?|\bwas) (?:still |currently )?(?:unknown|unclear|uncertain|not (?:known|clear|certain"
+            r"|stated|specified)) (?:if|whether|who|whom|whose|what|when|where|which|why|how)\b"
+            rf"|\b(?:answer|information|it|that|this|name|date|number|one)(?: is| are| was| isn't| aren't| does|'s"
+            rf")(?: not|n't)? (?:to be )?(?<=not |n't )(?:found |given |contained |included )?(?:anywhere"
             rf"|in (?:the|this|that|my|what|any))\b"
             rf"|\bnothing {_W}{{0,6}}?(?:about|on|in|here|there|is|that|to)\b"
-            r"|\b(?:none|neither) of (?:the|these|those|this|its|what)\b"
+            r"|\b(?:none|neither) of (?:this|that|what)\b"
+            rf"|\b(?:none|neither) of (?:the|these|those|its|my) {_W}{{0,3}}?(?:{_SOURCE_EN}|{_WRITING_EN})\b"
+            rf"|\b(?:none|neither) of\b.{{0,60}}\b(?:{_STATED_EN}|named|listed|given|known)\b"
             r"|\b(?:impossible|not possible) to (?:say|tell|determine|answer|know|infer|identify|find|establish"
             r"|be|give)"
             r"|\binsufficient(?: to\b|.{0,30}\b(?:information|context|data|details?|evidence|material|text)|$)"
@@ -139,6 +162,7 @@ WORDS: dict[str, AbstentionWords] = {
             r"|here|at)\b.*)?$"
             r"|^(?:n/a|na|idk|dunno|none given|none found|none stated|none mentioned|no answer|null|no data|pass"
             r"|no comment)$"
+            rf"|^(?:the |this |that )?(?:{_SOURCE_EN})(?: is|'s) (?:only )?about (?:something|someone|another|a different)\b"
             r"|\bbeats me\b|\b(?:beyond|outside) (?:the scope|what|my knowledge)|\b(?:who|nobody|no one"
             r"|noone) knows\b"
         ),
@@ -183,7 +207,7 @@ WORDS: dict[str, AbstentionWords] = {
             r"|beschrieb|klar\b|aufgefuhr|vermerk|benannt|geklart|beantwort|bestimm|feststell|hervor|entnehm"
             r"|find|moglich|thematisier|behandel|angefuhr|eingegang|dargeleg|festgehalt|verzeichn|uberliefer"
             r"|zu sagen|ein\b|vorhand|auskunft)"
-            r"|\b(?:erwahn|nenn|enthalt|sag|verrat|liefer|geb|gib|mach|geht|gehen|behandel|beantwort|find|steh"
+            r"|\b(?:erwahn|nenn|enthalt|sag|verrat|liefer|(?<!es )(?:geb|gib(?!t es\b))|mach|geht|gehen|behandel|beantwort|find|steh"
             r"|beinhalt|auss?er|klar|beschreib|thematisier|spezifizier|verzeichn|bietet"
             r"|bekannt)\w*\b.{0,60}\b(?:nicht|kein\w*|nichts)\b"
             r"|\bkein\w* (?:\w+ ){0,2}?(?:angab|information|hinweis|antwort|auskunft|daten|erwahnung|aussage"
@@ -215,7 +239,7 @@ WORDS: dict[str, AbstentionWords] = {
     "fr": AbstentionWords(
         denies=(
             r"\bje (?:ne |n')?(?:le |l'|en )?(?:sai|ai|peu|trouv|suis|connai|dispos|parvien|vois|pourrai"
-            r"|saurai)\w*\b.{0,20}\b(?:pas|aucun\w*|rien|incapable)\b|\b(?:j|l)'ignore\b|\bje suis incapable"
+            r"|saurai)\w*\b.{0,20}\b(?:pas|aucun\w*|rien|incapable)\b|\b(?:j|l)'ignore\b|\bon ignore\b|\bje suis incapable"
             r"|\baucune idee\b"
             r"|\b(?:ne|n)(?:'| )(?:\w+['’ ]){0,4}?\w*(?:mention|indiqu|precis|inform|repond|determin|trouv|figur"
             r"|dit\b|disent|sait|savoir|connu|permet|fourni|donn|contien|contient|evoqu|abord|specifi|possible"
@@ -246,7 +270,8 @@ WORDS: dict[str, AbstentionWords] = {
         denies=(
             r"\bno (?:[\w]+ ){0,4}?(?:lo )?(?:se\b|sabe|sabemos|saber|mencion|indic|especific|informa(?:n|do)?\b"
             r"|respon|respuest|determin|encontr|encuentr|figur|dice|dicen|conoc|conozco|permite|proporcion|ofrec"
-            r"|contien|aparec|abord|detall|consta|hay\b|puedo|puede|pued|podemos|es posible|precis|trata|refier"
+            r"|contien|aparec|abord|detall|consta|hay (?:\w+ ){0,3}?(?:inform|dat[oa]|respuest|mencion|indic|detall|referenc"
+            r"|nada|ningun|suficient|constancia|forma|manera|rastro|pista|evidenc)|puedo|puede|pued|podemos|es posible|precis|trata|refier"
             r"|hace|dispon|tengo|tiene|incluy|da\b|aclar|senal|cuent|explic|nombr|habla|alud|recog|aport|qued"
             r"|viene|dan\b|esta claro|estoy seguro|queda|deja|existe|deduc|desprend|revela|cita|facilit"
             r"|suministr|aportan)\w*"
@@ -272,7 +297,7 @@ WORDS: dict[str, AbstentionWords] = {
         denies=(
             r"\bnon (?:[\w']+[ ']){0,4}?(?:lo )?(?:so\b|sa\b|sapp|saper|menzion|indic|specific|informa(?:no|to"
             r"|do|m)?\b|rispo|risult|determin|trov|figur|dice|dicono|conosc|permett|consent|forn|offr|contien"
-            r"|compa|affront|dett|precis|parla|tratt|riport|c'e|c e|ci sono|posso|puo|possibil|si evince"
+            r"|compa|affront|dett|precis|parla|tratt|riport|c(?:'e|i sono) (?:\w+ ){0,3}?(?:inform|dat[oi]|rispost|menzion|indicaz|dettagl|riferim|tracci|accenn|modo|nulla|nient|element)|posso|puo|possibil|si evince"
             r"|si ricav|emerg|riesco|dispon|ho\b|fa\b|noto|nota|chiar|sono (?:in grado|sicur|noti)|abbiamo|inclu"
             r"|spieg|nomin|rivel|esist|da\b|accenn|dedu|cita|riferi|presenta|viene|vengono|basta|bastano"
             r"|cont)\w*"
@@ -298,7 +323,8 @@ WORDS: dict[str, AbstentionWords] = {
         denies=(
             r"\bnao (?:[\w]+ ){0,4}?(?:o )?(?:sei\b|sabe|sabemos|saber|mencion|indic|especific|informa(?:no|to"
             r"|do|m)?\b|respon|determin|encontr|const|diz|dizem|conhec|conhec|permit|fornec|oferec|contem|conten"
-            r"|aparec|abord|detalh|ha\b|posso|pode|possivel|precis|trata|refer|faz|dispo|tenho|tem\b|inclu|da\b"
+            r"|aparec|abord|detalh|ha (?:\w+ ){0,3}?(?:inform|dado|respost|menc|indic|detalh|referenc"
+            r"|nada|nenhum|sufic|registr|regist|como|evidenc|pista|forma|maneira)|posso|pode|possivel|precis|trata|refer|faz|dispo|tenho|tem\b|inclu|da\b"
             r"|esclarec|consig|fala|nome|revel|exist|deix|consegu|apresent|traz|esta|foi|e possivel|cita|explic"
             r"|ficou|fica|deduz|tenho)\w*"
             r"|\b(?:nenhum\w*|nada|sem) (?:[\w]+ ){0,4}?(?:inform|dado|respost|menc|indic|detalh|referenc|sobre"
@@ -401,9 +427,9 @@ WORDS: dict[str, AbstentionWords] = {
     ),
     "sv": AbstentionWords(
         denies=(
-            r"\b(?:jag )?vet (?:jag )?(?:\w+ )?(?:inte|ikke|ej)\b|\b(?:inte|ikke|ej) (?:\w+ )?(?:namn|angi|nevn"
+            r"\b(?:jag |jeg )?(?:vet|ved) (?:jag |jeg )?(?:\w+ )?(?:inte|ikke|ej)\b|\b(?:inte|ikke|ej) (?:\w+ )?(?:namn|angi|nevn"
             r"|oppgi|kan(?:t|d|t)|framga|fremga|mojlig|mulig|besvar|bestam|anges|star|oplys)\w*|\b(?:framgar"
-            r"|namner|star|anger|nevner|sager|innehaller|indeholder) (?:\w+ ){0,3}?(?:inte|ikke|ej|ingen)\b"
+            r"|namner|star|anger|nevner|sager|innehaller|indeholder) (?:\w+ ){0,3}?(?:inte|ikke|ej|ingen|inget|ingenting|intet)\b"
             r"|\b(?:ingen|inget|inga|intet) (?:\w+ )?(?:information|svar|uppgift|oplysning|opplysning)\w*"
             r"|^(?:okant|ukendt|ukjent)$"
         ),
@@ -432,6 +458,47 @@ WORDS: dict[str, AbstentionWords] = {
         aside=r"^(?:bohuzel|omlouvam se|lituji|podle|na zaklade)\b|\b(?:jin\w*|pouze|jen)\b",
         turns=r"ale|ackoli|i kdyz|avsak|protoze|takze",
         asks=r"kdo|co|kdy|kde|proc|jak\w*|kolik|kter\w*|zda|ze",
+    ),
+    "ro": AbstentionWords(
+        denies=(
+            r"\bnu (?:\w+ ){0,4}?(?:sti|stim|cunosc|mention|precize|indic|specific|spun|ofer|contin|reies|apar|pot\b"
+            r"|poate|gases|am gasit|exista (?:inform|raspuns|date)|este (?:clar|mention|precizat|cunoscut|dat|indicat))\w*"
+            r"|\b(?:nicio|fara|lipsesc|lipseste) (?:\w+ ){0,2}?(?:inform|raspuns|mentiun|date)\w*|^necunoscut\w*$"
+        ),
+        aside=r"^(?:din pacate|imi pare rau|scuze|conform|potrivit|pe baza)\b|\b(?:alt\w*|doar|numai)\b",
+        turns=r"dar|desi|insa|totusi|pentru ca|deoarece",
+        asks=r"cine|ce|cand|unde|de ce|cum|daca",
+    ),
+    "fi": AbstentionWords(
+        denies=(
+            r"\b(?:en|ei|emme|eivat) (?:\w+ ){0,3}?(?:tieda|tiedeta|osaa|pysty|voi\b|voida|mainit|kerro|sano|ilmene|kay"
+            r"|selvia|anneta|loydy|vasta|sisalla|ole (?:tieto|mainit|vastaus|kerrottu|ilmoitettu))\w*"
+            r"|^(?:tuntematon|ei tietoa|ei mainittu|ei tiedossa)$"
+        ),
+        aside=r"^(?:valitettavasti|pahoittelen|anteeksi)\b|\b(?:mukaan|perusteella)$|\b(?:muu\w*|vain)\b",
+        turns=r"mutta|vaikka|kuitenkin|koska",
+        asks=r"kuka|mika|mita|milloin|missa|miksi|miten|kuinka|onko",
+    ),
+    "hu": AbstentionWords(
+        denies=(
+            r"\bnem (?:\w+ ){0,3}?(?:tud|emlit|derul|szerepel|talal|ad\b|adja|ismer|mond|tartalmaz|lehet|valaszol|kozol|allapit"
+            r"|irja|egyertelmu|vilagos|all rendelkezes)\w*|\bnincs (?:\w+ ){0,3}?(?:inform|adat|valasz|emlit|szo|benne)\w*"
+            r"|^ismeretlen$"
+        ),
+        aside=r"^(?:sajnos|sajnalom|elnezest)\b|\b(?:szerint|alapjan)$|\b(?:mas\w*|csak)\b",
+        turns=r"(?<=, )(?:de|bar)|azonban|viszont|mert",
+        asks=r"ki|kit|mi|mit|mikor|hol|miert|hogyan|mennyi|hany|melyik|hogy",
+    ),
+    "el": AbstentionWords(
+        denies=(
+            r"(?<!\w)(?:δεν|δε|μη|μην|χωρισ) (?:\w+ ){0,3}?(?:ξερ|γνωριζ|αναφερ|λεει|λενε|λεγεται|περιεχ|δινε|διν|υπαρχ\w* (?:\w+ )?"
+            r"(?:πληροφ|απαντ|αναφορ|στοιχ)|μπορ|προκυπτ|διευκρινιζ|προσδιοριζ|κατονομαζ|ειναι (?:γνωστ|σαφεσ|δυνατ|σιγουρ|ξεκαθαρ)"
+            r"|ειμαι|εχω|γινεται|βρισκ|βρηκα|δηλων|παρεχ|απαντ|καθοριζ|οριζ|εμφανιζ)\w*|(?<!\w)(?:αγνωστ|αγνοω|αδυνατ|ασαφ)\w*"
+            r"|(?<!\w)(?:καμια|κανενα) (?:\w+ )?(?:πληροφορ|αναφορ|στοιχει|απαντ|ιδεα)\w*"
+        ),
+        aside=r"^(?:δυστυχωσ|λυπαμαι|συγγνωμη|συμφωνα|με βαση|βασει|απο το)(?!\w)|(?<!\w)(?:αλλ[οηα]|μονο)(?!\w)",
+        turns=r"αλλα|ωστοσο|ομωσ|αν και|παρολο|επειδη|διοτι",
+        asks=r"ποι\w*|τι|ποτε|που|γιατι|πωσ|ποσ\w*|αν|εαν",
     ),
     "ru": AbstentionWords(
         denies=(
@@ -473,10 +540,10 @@ WORDS: dict[str, AbstentionWords] = {
     "ar": AbstentionWords(
         denies=(
             r"(?:^|\s)[وف]?(?:لا|لم|لن|ليس|ليست|لست|غير|دون|ما) (?:\S+ ){0,4}?(?:ب?[ا]?ل?)?(?:[ايتن]?عرف"
-            r"|[ايتن]?علم|[ايتن]?دري|متأكد|يذكر|تذكر|يرد|ترد|يوجد|توجد|يتضمن|تتضمن|يحتوي|تحتوي|يحدد|تحدد|يمكن"
+            r"|[ايتن]?علم|[ايتن]?دري|متأكد|يذكر|تذكر|يرد|ترد|يتضمن|تتضمن|يحتوي|تحتوي|يحدد|تحدد|يمكن"
             r"|[ايتن]?ستطيع|يشير|تشير|يتطرق|تتطرق|يقدم|تقدم|يتناول|تتناول|[ايتن]?جد|ذكر|مذكور|معروف|معلوم|محدد"
             r"|متوفر|متاح|وارد|واضح|يوضح|توضح|يبين|يجيب|تجيب|يتوفر|تتوفر|يعطي|ممكن|لدي|املك|أملك|أعرف|أعلم|أدري"
-            r"|أستطيع|أجد|أعثر|يكشف|يوفر|توفر|يعرف|يفصح|يقل|يقول|تقول|كاف|كافية|هناك|يتحدث|في|إمكان|بإمكان|تحديد"
+            r"|أستطيع|أجد|أعثر|يكشف|يوفر|توفر|يعرف|يفصح|يقل|يقول|تقول|كاف|كافية|يتحدث|في (?:النص|الوثيق|السياق|المقطع|هذا|هذه|المستند|الفقر)|بيانات|إشارة|تفاصيل|إمكان|بإمكان|تحديد"
             r"|قادر|يسمح|تسمح|يفيد|تفيد|شيء|إجابة|معلومات|جواب)\S*"
             r"|(?:^|\s)(?:مجهول|غير معروف|لا أعرف|لست أدري|يتعذر|يستحيل|تعذر|يخلو|تخلو|يسكت|تنقص|لا إجابة"
             r"|لا جواب|مستحيل|تغفل|يغفل|يفتقر|تفتقر)\S*"
@@ -511,7 +578,7 @@ WORDS: dict[str, AbstentionWords] = {
             r"|निर्धारित|तय|संभव|कह\S*|लिख\S*|वर्णन|मौजूद|उपलब्ध|सूचना|विवरण|ज़िक्र|जिक्र|चर्चा|कुछ|दे|बात|यकीन"
             r"|निश्चित|कर|सकत\S*|है|हैं|शामिल|दर्शा\S*|संकेत|पाया|पाई|निकाल\S*|आधार)(?: \S+){0,3}? (?:नहीं|नही|न"
             r"|असंभव)(?:\s|$)|(?:नहीं|नही) (?:\S+ ){0,3}?(?:पता|जान\S*|मालूम|ज्ञात|बता\S*|दि\S*|दी|मिल\S*|स्पष्ट"
-            r"|सक\S*|कह\S*|लिख\S*|है|हैं|हुआ|करता|करती|किया|देता|देती)(?:\s|$)"
+            r"|सक\S*|कह\S*|लिख\S*|देता|देती)(?:\s|$)"
             r"|(?:अज्ञात|असंभव|अपर्याप्त|अनिश्चित|अस्पष्ट)|कोई (?:\S+ ){0,3}?(?:जानकारी|उत्तर|जवाब|उल्लेख|सूचना"
             r"|विवरण|ज़िक्र|जिक्र)(?: \S+){0,3}? ?(?:नहीं|नही)"
         ),
@@ -573,7 +640,7 @@ WORDS: dict[str, AbstentionWords] = {
             r"|말하|알려|드러나|표시|규정|정해|주어|실려|거론|소개|찾아볼|답하|대답)[^,.]{0,8}(?:않|없|못)"
             r"|(?:정보|답|내용|언급|기록|단서|설명|자료|근거|구절|대목|말|부분|데이터|기재|명시)(?:이|가|은|는"
             r"|도|을|를|에 대한)?[^,.]{0,16}(?:없|않|못|부족)|수 ?없|불가능|불명|미상|불분명|미확인|찾지 ?못"
-            r"|찾을 ?수|없음$|없습니다$|부족|미기재|확실하지|확실치|분명하지|어렵|정보 없음|해당 없음)"
+            r"|찾을 ?수|^없음$|^없습니다$|부족|미기재|확실하지|확실치|분명하지|어렵|정보 없음|해당 없음)"
         ),
         aside=(
             r"^(?:죄송|미안|유감|아쉽|안타깝|송구)|(?:따르면|바탕으로|근거로|기준으로|기반으로|만으로는|대해서는"
@@ -590,7 +657,7 @@ WORDS: dict[str, AbstentionWords] = {
             r"(?:ไม่|มิ|ยังไม่|มิได้|ไม่ได้|ไม่มี|ไม่สามารถ|ปราศจาก|ขาด)(?:[\u0e00-\u0e7f ]{0,9}?)(?:ทราบ|รู้"
             r"|ระบุ|กล่าว|บอก|พูดถึง|เอ่ย|มีข้อมูล|มีคำตอบ|ข้อมูล|คำตอบ|พบ|ปรากฏ|แน่ใจ|แน่ชัด|ชัดเจน|ตอบ|เพียงพอ"
             r"|เปิดเผย|อธิบาย|มีการ|มีเนื้อหา|เกี่ยวข้อง|ครอบคลุม|เขียน|เจอ|มั่นใจ|เขียนถึง|รายละเอียด|แจ้ง"
-            r"|หาคำตอบ|บันทึก)|^(?:ไม่ทราบ|ไม่รู้|ไม่มี|ไม่แน่ใจ|ไม่ระบุ)|ไม่(?:อาจ|สามารถ)(?:ที่จะ)?(?:ตอบ|ระบุ"
+            r"|หาคำตอบ|บันทึก)|^(?:ไม่ทราบ|ไม่รู้|ไม่มี$|ไม่แน่ใจ|ไม่ระบุ)|ไม่(?:อาจ|สามารถ)(?:ที่จะ)?(?:ตอบ|ระบุ"
             r"|บอก|หา|ทราบ|ยืนยัน|สรุป|ให้|รู้|กำหนด|ค้นหา|พบ)|หาไม่พบ|หาไม่เจอ|ไม่พบ"
         ),
         aside=(
@@ -603,9 +670,9 @@ WORDS: dict[str, AbstentionWords] = {
     ),
 }
 
-LATIN = ("en", "de", "fr", "es", "it", "pt", "pl", "tr", "vi", "nl", "sv", "id", "cs")
+LATIN = ("en", "de", "fr", "es", "it", "pt", "pl", "tr", "vi", "nl", "sv", "id", "cs", "ro", "fi", "hu")
 OTHER_SCRIPTS = {
-    "cyrillic": ("ru", "uk"), "arabic": ("ar",), "hebrew": ("he",), "devanagari": ("hi",),
+    "greek": ("el",), "cyrillic": ("ru", "uk"), "arabic": ("ar",), "hebrew": ("he",), "devanagari": ("hi",),
     "han": ("zh", "ja"), "kana": ("ja",), "hangul": ("ko",), "thai": ("th",),
 }  # fmt: skip
 
@@ -616,7 +683,7 @@ EMPTY = frozenset(
         "at to by for from with as and or so then just only all any such provided given available supplied above "
         "below following answer answers question questions text texts passage passages document documents context "
         "contexts excerpt source sources article information info content page paragraph material snippet result "
-        "response final note status data sorry unfortunately please yes-or-no asked about alone based according "
+        "response final note status data sorry unfortunately please yes-or-no ai asked about alone based according "
         "exactly precisely directly explicitly does do did not no than which who what when where der die das den "
         "dem des ein eine einem einen einer es ist sind im in am aus zu zum zur und oder mit auf fur antwort frage "
         "dokument kontext abschnitt quelle auszug angabe leider hier dazu hierzu daruber vorliegenden gegebenen le "
@@ -630,7 +697,8 @@ EMPTY = frozenset(
         "lieu van ban doan van ngu canh cau hoi nguon het de een antwoord tekst ответ вопрос документ текст "
         "контекст отрывок источник в из на и это этот данный тексте документе الجواب الإجابة السؤال النص الوثيقة "
         "السياق المقطع في من هذا هذه תשובה שאלה מסמך טקסט הקשר קטע מקור זה זאת उत्तर जवाब प्रश्न पाठ दस्तावेज़ "
-        "संदर्भ अंश यह इस में का की के 답 답변 질문 문서 본문 문맥 글 이 그 정답 죄송합니다 죄송하지만 "
+        "संदर्भ अंश यह इस में का की के το η ο στο στη κειμενο κειμενου εγγραφο αποσπασμα απαντηση ερωτηση textul textului text "
+        "teksti tekstissa a szoveg szovegben 답 답변 질문 문서 본문 문맥 글 이 그 정답 죄송합니다 죄송하지만 "
     )
 )
 UNSPACED_EMPTY = frozenset(
@@ -638,4 +706,28 @@ UNSPACED_EMPTY = frozenset(
         "答案 回答 問題 问题 答 抱歉 对不起 對不起 答え 答 回答 質問 結論 คำตอบ คำถาม ครับ ค่ะ คะ 文中 文章 文档 "
         "文書 本文 "
     )
+)
+
+# Every clause that denies in one of `LATIN` holds one of these: what holds none needs no look at those languages.
+DENIAL_HINTS = re.compile(
+    # English
+    r"n't|\b(?:about (?:some|another|a diff)|no|not|none|noone|nothing|nowhere|nobody|neither|never|cannot|cant|dont|couldnt|n/?a|idk|dunno|null"
+    r"|un(?:able|sure|certain|aware|known|clear|specified|disclosed|determin|answer|said|stated|mention)|indetermin"
+    r"|impossible|insufficient|too little|silent|fail|lack|omit|missing|absent|hard to|difficult to|at a loss"
+    r"|in the dark|open\b|out\b|beats|beyond|outside|knows\b|pass\b"
+    # German, Dutch, Swedish, Danish, Norwegian
+    r"|nicht|kein|unbeka|unkla|ungekl|ungewiss|ungenannt|unerw|unbeantw|unmogl|unzurei|unsicher|uberfragt|offen|fehl"
+    r"|schweigt|ausser stande|niet|geen|onbekend|inte\b|ikke|ej\b|inge[nt]|inga|intet|okant|ukendt|ukjent"
+    # French, Spanish, Italian, Portuguese
+    r"|n[e']|n |pas\b|aucun|rien|nulle|incapable|inconnu|non\b|indeterm|flou|sans|insuffi|muet|silen|manque"
+    r"|ningun|nada|sin\b|se descono|descono|ni idea|imposible|insufi|falta|care[cz]|guarda|incapaz|inciert|misterio"
+    r"|nessun|nulla|niente|senza|sconosc|igno|boh|imposs|manca|tace|incert|imprecisat|nao\b|nenhum|sem\b|desconhe"
+    r"|omiss"
+    # Romanian, Finnish, Hungarian
+    r"|nu\b|nici|fara|lips|necunoscut|en\b|ei\b|emme|eivat|tuntematon|nem\b|nincs|ismeretlen"
+    # Polish, Czech, Turkish, Vietnamese, Indonesian
+    r"|nie|brak|zadn|nic\b|milczy|pomija|chybi|yok|deg|belir|imkan|yetersiz|olanak|bil|emin|haber|fikr|acik|ver|bah"
+    r"|soy|yaz|yer|bul|gec|iste|soz|anl|anil|sun|sap|tesp|ulas|icer|yanit|ceva|cika|anla|tani|konu|gost|ifad|payl|kay"
+    r"|mumkun|net|kesin|mevcut|yeter|khong|chua|chang|thieu|bat kha thi|chiu thoi|vo danh|tidak|tak\b|belum|bukan"
+    r"|tanpa|informasi|kurang)|'ignore|yorum|yoruz|[ae]m[ae]m\b|[ae]m[ae]dim\b"
 )

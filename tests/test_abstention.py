@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
 
-from robustrag_integrations.abstention import Abstention, is_abstention
+from robustrag_integrations.abstention import Abstention, _plain, is_abstention
+from robustrag_integrations.abstention_words import DENIAL_HINTS, LATIN, WORDS
 from robustrag_integrations.reply_text import answer_text, unboxed
 
 ABSTAIN = [
@@ -108,6 +110,20 @@ ABSTAIN = [
     "null",
     "None of the above is stated in the text.",
     "No relevant information.",
+    "No hours are given.",
+    "No formula appears in the text.",
+    "No date can be found in the passage.",
+    "There's no score in the text.",
+    "Can't tell.",
+    "The manual does not specify the torque.",
+    "It's unknown whether it is effective.",
+    "I'm afraid that's not in the passage.",
+    "On ignore qui l'a construit.",
+    "Jeg ved det ikke.",
+    "Δεν αναφέρεται.",
+    "Textul nu menționează.",
+    "Tekstissä ei mainita sitä.",
+    "A szöveg nem említi.",
 ]
 ANSWER = [
     "Karl Gross, although I don't know his title",
@@ -184,6 +200,22 @@ ANSWER = [
     "Rien.",
     "Error 404",
     "--no-data",
+    "The prize went to I Don't Know by Tess Ray.",
+    "The winning title was *I Don't Know*.",
+    "None of the sailors survived.",
+    "He was unable to attend.",
+    "No fee is charged.",
+    "There is no toll on the bridge.",
+    "No hay peaje.",
+    "Não há pedágio.",
+    "Non c'è pedaggio.",
+    "Es gibt keine Maut.",
+    "لا توجد رسوم.",
+    "कोई शुल्क नहीं है।",
+    "통행료는 없습니다.",
+    "ไม่มีค่าผ่านทาง",
+    "The report does not name the culprit until page 40: it is Ruth Kane.",
+    "Η Καβάλα, αν και δεν αναφέρεται το έτος.",
 ]
 
 
@@ -254,3 +286,11 @@ def test_the_answer_is_taken_out_of_what_a_model_sends(reply: str, answer: str) 
 )
 def test_boxed_answers_are_unboxed(text: str, plain: str) -> None:
     assert " ".join(unboxed(text).split()) == plain
+
+
+def test_a_reply_in_latin_letters_without_a_hint_of_a_denial_is_read_no_further() -> None:
+    # `DENIAL_HINTS` is a shortcut: whatever the words of a language deny holds one.
+    for response in ABSTAIN:
+        plain = _plain(unboxed(answer_text(response)))
+        if any(WORDS[language].denies and re.search(WORDS[language].denies, plain) for language in LATIN):
+            assert DENIAL_HINTS.search(plain)
