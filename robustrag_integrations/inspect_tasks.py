@@ -17,13 +17,13 @@ from inspect_ai.model import ChatMessageUser, ModelOutput, get_model
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from robustrag_integrations.attacks.planning import plan_attack
+from robustrag_integrations.attacks.planning import plan_attack, several_ranks
 from robustrag_integrations.attacks.plugins import attack_of
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.evaluation.data.datasets import Dataset, load_dataset
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.evaluation.run.bench import build_defense
-from robustrag_integrations.evaluation.run.planning import Setup
+from robustrag_integrations.evaluation.run.planning import Setup, settings_of
 from robustrag_integrations.evaluation.score.scoring import Scores, score_answer
 from robustrag_integrations.models.base import Response, TextModel
 from robustrag_integrations.models.callable import CallableModel
@@ -48,7 +48,7 @@ def attacked(
     defense: str = "keyword",
     attack: str = "pia",
     rank: str | int = "first",
-    corruption_size: int = 1,
+    corruption_size: int | None = None,
     top_k: int = 10,
     seed: int = 0,
     reader: str | None = None,
@@ -62,8 +62,8 @@ def attacked(
         questions: `qa` for short answers, `mc` for multiple choice.
         defense: a method or baseline, such as `keyword`, `voting` or `vanilla`.
         attack: a name of `robustrag eval --attack`, or a function of yours as `file.py:function`.
-        rank: where planted passages stand: first, middle, last, random, or a rank from 1.
-        corruption_size: how many passages are planted.
+        rank: where planted passages stand: first, middle, last, random, a rank from 1, or several such as `1+2`.
+        corruption_size: how many passages are planted; None for as many as `rank` names, which is one but for several.
         top_k: how many passages are retrieved.
         seed: of what attacks draw at random.
         reader: a model of this project, such as `bundled`, in place of Inspect's (give `--model none` then).
@@ -82,8 +82,10 @@ def attacked(
     if not asked:
         raise ValueError(f"data={data!r} has no question that {attack!r} has a target for")
     model = NamedModel(reader, base_url).load() if reader else _inspects_model()
-    setup = Setup(defense, NamedModel(reader or "bundled"), defense, tuple((settings or {}).items()), top_k)
-    planned = {"rank": rank, "corruption_size": corruption_size, "seed": seed, "top_k": top_k}
+    chosen = tuple(settings_of(defense, settings or {}).items())
+    setup = Setup(defense, NamedModel(reader or "bundled"), defense, chosen, top_k)
+    planted = len(several_ranks(rank) or (rank,)) if corruption_size is None else corruption_size
+    planned = {"rank": rank, "corruption_size": planted, "seed": seed, "top_k": top_k}
     return Task(
         dataset=MemoryDataset([_sample(q) for q in asked.values()], name=loaded.name),
         solver=answered_twice(loaded, asked, build_defense(setup, questions, model), attack, planned),

@@ -83,3 +83,9 @@ def test_inspect_finds_the_task_by_its_name(data: str) -> None:
         limit=0,
     )
     assert log.eval.task == "robustrag_integrations/attacked"
+
+
+def test_several_ranks_have_a_planted_passage_each(data: str) -> None:
+    keeps_two = {"data": data, "defense": "keyword", "settings": {"alpha": 0.25}}
+    assert scores({**keeps_two, "rank": "1+2"})["asr"] == 1
+    assert scores({**keeps_two, "rank": 5})["asr"] == 0

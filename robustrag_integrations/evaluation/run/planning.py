@@ -167,7 +167,7 @@ def setups_of(config: EvalConfig, task: str) -> tuple[Setup, ...]:
     ]
     labels = _labels(drafts, several_sizes=len(config.top_k) > 1)
     return tuple(
-        Setup(label, model, spec.name, tuple(sorted({**_recorded(spec.name, chosen), **chosen}.items())), top_k)
+        Setup(label, model, spec.name, tuple(sorted(settings_of(spec.name, chosen).items())), top_k)
         for model in config.models
         for (spec, chosen, top_k), label in zip(drafts, labels, strict=True)
         if _runs(config, spec.name, model)
@@ -369,11 +369,16 @@ def _extractor(defense: str) -> str | None:
     return _keyword_fingerprint() if uses else None
 
 
-def _recorded(defense: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """What a row records of a method's settings even where it was not chosen."""
+def settings_of(defense: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a defence in an evaluation, whose passages are isolated one by one (the paper's isolation).
+
+    Args:
+        defense: its name.
+        chosen: the settings that were chosen; they go first.
+    """
     if defense not in METHODS:
-        return {}
-    return {**METHODS[defense].in_force(chosen), "group_size": 1, "group_by": PASSAGE}
+        return dict(chosen)
+    return {**METHODS[defense].in_force(chosen), "group_size": 1, "group_by": PASSAGE, **chosen}
 
 
 def _functions(setup: Setup) -> list[list[str | None]]:
