@@ -413,4 +413,4 @@ def test_the_second_prompt_can_be_the_users() -> None:
     second = ChatPromptTemplate.from_messages([("system", "Agreed: {keywords}"), ("human", "{input}")])
     reader = Reader()
     create_robust_documents_chain(reader, PROMPT, keyword_prompt=second).invoke(given())
-    assert reader.prompts[5] == f"Agreed: paris\n{QUESTION}"
+    assert reader.prompts[5] == f"Agreed: Paris\n{QUESTION}"
