@@ -243,7 +243,7 @@ KEYWORD = Method(
         ),
         Setting(
             "alpha",
-            0.3,
+            0.5,
             float,
             "share of answering groups that must agree",
             True,
@@ -251,7 +251,7 @@ KEYWORD = Method(
             tries=(0.2, 0.3, 0.4, 0.5),
         ),
         Setting(
-            "beta", 3, int, "number of groups that is enough in any case", True, where=_ABSOLUTE, tries=(2, 3, 4, 5)
+            "beta", 5, int, "number of groups that is enough in any case", True, where=_ABSOLUTE, tries=(2, 3, 4, 5)
         ),
         Setting("extractor", None, object, "from one response to its set of keywords"),
         Setting("min_words", None, int, "keywords of fewer words do not count"),

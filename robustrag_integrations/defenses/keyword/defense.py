@@ -42,8 +42,8 @@ class KeywordAggregation(TextDefense):
             are given say which one is meant; default absolute.
         share: of the strongest keyword's number of groups, in [0, 1); default 0.5.
         min_support: how many groups must say a keyword at least under a relative threshold; default 2.
-        alpha: share of the answering groups that must say a keyword, in [0, 1]; default 0.3.
-        beta: number of groups that is enough in any case; default 3.
+        alpha: share of the answering groups that must say a keyword, in [0, 1]; default 0.5.
+        beta: number of groups that is enough in any case; default 5.
         extractor: any function from one response to its set of keywords, or to None where it abstains; None for the
             shipped pipeline.
         task: `short_answer` (default) or `long_form` (each group is asked for short phrases, and single words do not
