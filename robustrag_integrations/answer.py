@@ -106,7 +106,7 @@ class RobustAnswer:
         model_calls: prompts sent to the model (text models) or rows of the decoding session (local decoding).
         determinism: whether the model repeats itself, and what the radius promises of this run.
         spending: calls, rounds and tokens of this run. Answers that differ in it alone are equal.
-        alternatives: other answers that as many groups share as the method asks for, the strongest first; for voting,
+        alternatives: other answers that two groups share or more, the strongest first; for voting,
             all other options with a vote. The radius does not cover them. None for an abstention and a long answer.
     """
 

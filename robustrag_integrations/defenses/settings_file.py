@@ -184,6 +184,32 @@ def takes_settings(function: Callable[_P, _R]) -> Callable[_P, _R]:
     return filled
 
 
+def reads_settings(init: Callable[_P, None]) -> Callable[_P, None]:
+    """Let the constructor of a method's class read `settings=`: a file, for what is not given.
+
+    It raises SettingsError where the file cannot be used or is for another method.
+    """
+
+    @wraps(init)
+    def filled(*args: _P.args, **given: _P.kwargs) -> None:
+        settings: Any = given.pop("settings", None)
+        if settings is None:
+            return init(*args, **given)
+        saved = load_settings(settings)
+        made, wanted = args[0], saved.method
+        if not isinstance(made, wanted.load()):
+            raise SettingsError(
+                f"{saved.path}: these settings are for {wanted.name!r}, not for {type(made).__name__}; use "
+                f"{wanted.class_name}(model, settings=...) or from_settings(model, ...)"
+            )
+        arguments: Any = saved.under(given)
+        del arguments["aggregation"]
+        saved.note_top_k()
+        return init(*args, **arguments)
+
+    return filled
+
+
 def settings_text(saved: SavedSettings, comments: Iterable[str] = ()) -> str:
     """The file's content: the comments, then the settings.
 

@@ -21,7 +21,7 @@ def test_an_answer_comes_with_radius_sources_and_who_said_what(ask, docs: Path) 
     result = ask(QUESTION, "--docs", docs)
     assert (result.code, result.err) == (0, "")
     assert "Answer:   Anna Lind" in result.out
-    assert "Radius:   1" in result.out
+    assert "Radius:   2" in result.out
     assert "note3.txt" in result.out
 
 
@@ -56,7 +56,7 @@ def test_rows_of_a_file_that_name_no_source_share_one_vote_and_are_told_so(ask, 
     assert len(result.data["answer"]["groups"]) == 1
     assert result.data["answer"]["radius"] == 0
     assert "--group-by passage" in result.err
-    assert ask(QUESTION, "--docs", path, "--group-by", "passage", "--json").data["answer"]["radius"] == 1
+    assert ask(QUESTION, "--docs", path, "--group-by", "passage", "--json").data["answer"]["radius"] == 2
 
 
 def test_top_k_counts_sources_or_passages(ask, docs: Path) -> None:

@@ -44,7 +44,7 @@ def model(monkeypatch, tmp_path):
 
 
 def test_a_summary_per_corruption_size(data, capsys) -> None:
-    assert main(["certify", str(data), "--corruption-size", "1", "3", "--json"]) == 0
+    assert main(["certify", str(data), "--alpha", "0.3", "--beta", "3", "--corruption-size", "1", "3", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["questions"] == 2
     assert [(s["corruption_size"], s["mean_tau"]) for s in shown["sizes"]] == [(1, 0.5), (3, 0.0)]

@@ -342,7 +342,7 @@ def test_an_extractor_that_returns_a_string_is_refused() -> None:
 
 def test_reports_say_who_supported_who_was_outvoted_and_by_how_much() -> None:
     model = ScriptedModel(lambda text: text, lambda text: "a")
-    answer = KeywordAggregation(model, extractor=split, prompts=BARE).answer(
+    answer = KeywordAggregation(model, alpha=0.3, beta=3, extractor=split, prompts=BARE).answer(
         "q", ["a", "a", "a", "a", "evil", "I don't know"]
     )
     assert [g.status for g in answer.groups] == ["supports"] * 4 + ["outvoted", "abstained"]

@@ -24,10 +24,10 @@ from tests.helpers.worlds import (
     ("make", "worlds", "largest", "most", "least", "tight"),
     [
         (keyword_world, 120, 2, 6000, 11_000, 0.99),
-        (relative_world, 60, 2, 2000, 3_000, 0.9),
+        (relative_world, 100, 2, 2000, 25_000, 0.9),
         (voting_world, 110, 3, 7000, 72_000, 0.99),
         (decoding_world, 100, 2, 500, 13_000, 0.8),
-        (consensus_world, 250, 3, 1500, 8_000, 0.9),
+        (consensus_world, 300, 3, 1500, 100_000, 0.9),
         (written_world, 60, 2, 2000, 10_000, 0.9),
     ],
 )

@@ -38,7 +38,7 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> Method:
 @pytest.mark.parametrize("method", [*METHODS.values(), *BASELINES.values()], ids=lambda m: m.name)
 def test_an_entry_names_the_class_and_exactly_the_settings_that_it_takes(method: Method) -> None:
     given = set(inspect.signature(method.load()).parameters) - {"model", "task", "prompts", "rules"}
-    given -= {"accept_sampling", "prime", "final_model"}
+    given -= {"accept_sampling", "prime", "final_model", "settings"}
     assert given == {setting.name for setting in method.settings}
     taken = set(inspect.signature(method.load().settings_type.of).parameters) - {"task", "prompts"}
     assert taken == {setting.name for setting in method.settings}
@@ -56,7 +56,7 @@ def test_defaults_stand_in_the_registry_alone(method: Method) -> None:
 def test_numbers_say_which_threshold_is_meant_and_do_not_mix() -> None:
     keyword = METHODS["keyword"]
     assert keyword.in_force({"share": 0.6}) == {"threshold": "relative", "share": 0.6, "min_support": 2}
-    assert keyword.in_force({"alpha": 0.4}) == {"threshold": "absolute", "alpha": 0.4, "beta": 3}
+    assert keyword.in_force({"alpha": 0.4}) == {"threshold": "absolute", "alpha": 0.4, "beta": 5}
     assert keyword.in_force({"threshold": "relative"})["share"] == 0.5
     for mixed in (
         {"share": 0.6, "beta": 3},

@@ -81,6 +81,25 @@ def test_another_method_than_the_file_is_for_is_refused(file) -> None:
         load_settings(file(GOOD)).under({"aggregation": "voting"})
 
 
+def test_the_class_of_a_method_reads_its_file_and_what_is_given_wins(file) -> None:
+    path = file(GOOD)
+    defense = KeywordAggregation(MODEL, settings=path, beta=2, alpha=None, group_by="origin")
+    same = from_settings(MODEL, path, beta=2, group_by="origin")
+    assert (defense.settings.as_dict(), defense.rules) == (same.settings.as_dict(), same.rules)
+    assert (defense.settings.as_dict()["alpha"], defense.rules.min_radius) == ("2/5", 1)
+    assert KeywordAggregation(MODEL, settings=load_settings(path)).rules.by == "passage"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_class_of_another_method_refuses_a_file_by_name(method: str, file) -> None:
+    other = "voting" if method != "voting" else "keyword"
+    made = METHODS[other].class_name
+    with pytest.raises(SettingsError, match=f"settings.yaml: these settings are for {other!r}.*use {made}.model, set"):
+        METHODS[method].load()(MODEL, settings=file(f"aggregation: {other}"))
+    with pytest.raises(SettingsError, match="cannot read the settings file"):
+        METHODS[method].load()(MODEL, settings="no-such-file.yaml")
+
+
 def test_the_number_of_passages_is_said_to_be_the_retrievers(file, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("WARNING"):
         from_settings(MODEL, file(GOOD))

@@ -64,7 +64,7 @@ def test_the_reference_has_every_command_attack_and_key(pages: Path) -> None:
         assert f"## robustrag {name}\n" in commands
     attacks = (pages / "reference" / "attacks-and-metrics.md").read_text(encoding="utf-8")
     assert all(f"| `{name}` | " in attacks for name in ATTACKS)
-    assert '"radius": 1' in (pages / "reference" / "reports.md").read_text(encoding="utf-8")
+    assert '"radius": 2' in (pages / "reference" / "reports.md").read_text(encoding="utf-8")
 
 
 def test_links_follow_their_pages() -> None:

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import comb
 
-from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.passages import Passage, PassageGroup, isolate
 from tests.helpers.worlds import Memo, World
 
@@ -128,7 +127,7 @@ def attack_certificates(world: World, rng: random.Random, tally: Tally, placemen
         scores = Memo(world.score)
         for groups, said in attacks(world, cert.corruption_size, rng, placements, replies):
             count.attacks += 1
-            text = text_of(world.answer(groups, said))
+            text = world.text(groups, said)
             score = scores[text]
             lowest = min(lowest, score)
             if score < cert.tau or (cert.complete and text not in texts):
@@ -157,14 +156,22 @@ def attack_radius(world: World, rng: random.Random, tally: Tally, largest: int, 
         count.certificates += 1
         if r > seen.radius:
             count.bounded += 1
-            count.reached += any(text_of(world.answer(groups, said)) != seen.text for said in attempts)
+            wider = itertools.chain(in_unison(groups, r, world.moves), attempts)
+            count.reached += any(world.text(groups, said) != seen.text for said in wider)
             continue
         count.positive += 1
         for said in attempts:
             count.attacks += 1
-            text = text_of(world.answer(groups, said))
+            text = world.text(groups, said)
             if text != seen.text:
                 tally.violations.append(f"{seen.defense} radius {seen.radius}: {said} -> {text!r}, not {seen.text!r}")
+
+
+def in_unison(groups: Sequence[PassageGroup], r: int, moves: Sequence[object]) -> Iterator[dict[str, object]]:
+    """Every replacement of r groups by one move, which all of them make."""
+    for replaced in itertools.combinations([g.text for g in groups], r):
+        for move in moves:
+            yield dict.fromkeys(replaced, move)
 
 
 def substitutions(
@@ -179,8 +186,3 @@ def substitutions(
     else:
         for _ in range(most):
             yield dict(zip(rng.sample(names, r), rng.choices(moves, k=r), strict=True))
-
-
-def text_of(answer: RobustAnswer | None) -> str | None:
-    """The text of an answer; None for none."""
-    return None if answer is None else answer.text

@@ -35,7 +35,7 @@ from robustrag_integrations.errors import ModelError
 from robustrag_integrations.metrics import Metric, contains_answer
 from robustrag_integrations.models.base import Distributions, Opening, Response
 from robustrag_integrations.passages import Passage, PassageGroup
-from robustrag_integrations.plans.requests import Append, Ask, OpenSession, Plan, Reply, Request
+from robustrag_integrations.plans.requests import Append, Ask, Emit, OpenSession, Plan, Reply, Request
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.votes import VoteRules
 from tests.helpers.scripted import (
@@ -61,7 +61,7 @@ class World:
     """A defence in a scripted setting.
 
     `answer(groups, said)` runs the real inference, `said` being what the corrupted groups say, by their
-    text; None when the inference gives no answer.
+    text; None when the inference gives no answer. `first` stops at the text, where radius and report cost more.
     """
 
     passages: list[Passage]
@@ -74,11 +74,19 @@ class World:
     certify: Callable[[], tuple[Certification, ...]]
     answer: Callable[[Sequence[PassageGroup], dict[str, object]], RobustAnswer | None]
     moves: list[object]
+    first: Callable[[Sequence[PassageGroup], dict[str, object]], str | None] | None = None
 
     @property
     def kind(self) -> str:
         """What has one vote: a source, or so many passages."""
         return "source" if self.group_by == "source" else str(self.group_size)
+
+    def text(self, groups: Sequence[PassageGroup], said: dict[str, object]) -> str | None:
+        """The text that the inference gives; None for none."""
+        if self.first is not None:
+            return self.first(groups, said)
+        answer = self.answer(groups, said)
+        return None if answer is None else answer.text
 
     def score(self, text: str | None) -> float:
         return 0.0 if text is None else float(self.metric(text, self.references))
@@ -168,6 +176,15 @@ def driven(plan: Plan, perform: Callable[[Request], Reply]) -> RobustAnswer:
         except StopIteration as done:
             return done.value
         reply = perform(request)
+
+
+def first_text(plan: Plan, perform: Callable[[Request], Reply]) -> str:
+    """The text that a plan shows at once, without the radius and the report that follow."""
+    reply: Reply = None
+    while not isinstance(request := plan.send(reply), Emit):
+        reply = perform(request)
+    plan.close()
+    return request.text
 
 
 RESPONSES = Memo(lambda text: Response(text, error="failed on purpose" if text is None else None))
@@ -305,7 +322,13 @@ def consensus_world(rng: random.Random, *, agreeing: bool = False) -> World:
         except ModelError:
             return None
 
-    return World(**setting, references=references, certify=certify, answer=answer, moves=CONSENSUS_MOVES)
+    def first(groups: Sequence[PassageGroup], evil: dict[str, object]) -> str | None:
+        try:
+            return first_text(consensus_plan("q", groups, quick, rules=VoteRules()), text_performer(evil, said, {}))
+        except ModelError:
+            return None
+
+    return World(**setting, references=references, certify=certify, answer=answer, moves=CONSENSUS_MOVES, first=first)
 
 
 def folded_words(text: str) -> set[str]:

@@ -131,7 +131,7 @@ async def test_the_middleware_does_so_for_a_plain_retriever_tool(
     message = last_tool_message(state)
     assert (message.content, message.tool_call_id) == ("It is Paris indeed", "call-search")
     assert message.artifact["documents"] == web.documents
-    assert message.artifact["robustness"]["radius"] == 0
+    assert message.artifact["robustness"]["radius"] == 1
     assert len(recorder.named("group:")) == 6
     assert len(recorder.roots()) == 1
 

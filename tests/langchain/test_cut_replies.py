@@ -26,7 +26,7 @@ def choice(prompt: str) -> str:
 async def test_reasoning_in_the_text_neither_counts_nor_shows(style: str, tag: str) -> None:
     llm = Reader(answer=lambda prompt: f"<{tag}>{TRACE}</{tag}> {winner(prompt)}")
     answer = await report(create_robust_documents_chain(llm, PROMPT, return_robustness=True), style, GIVEN)
-    assert (answer.text, answer.radius) == ("Karl Gross", 1)
+    assert (answer.text, answer.radius) == ("Karl Gross", 3)
     assert [g.status for g in answer.groups] == ["supports"] * 9 + ["outvoted"]
     llm = Reader(answer=lambda prompt: f"<{tag}>Not A, but B. Hans Wolf.</{tag}> {choice(prompt)}")
     answer = await report(create_robust_documents_chain(llm, return_robustness=True, **VOTING), style, GIVEN)

@@ -45,7 +45,7 @@ def test_chunks_of_one_source_have_one_vote() -> None:
     assert "Paris" in result["answer"]
     assert len(result["robustness"].groups) == 9
     assert result["robustness"].groups[0].origins == ("https://evil.example",)
-    assert result["robustness"].radius == 1
+    assert result["robustness"].radius == 3
 
 
 @pytest.mark.parametrize("nothing", [None, "", [], {}, ["a"], float("nan"), True, b"bytes"])

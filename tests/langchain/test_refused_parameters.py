@@ -110,7 +110,7 @@ async def test_a_model_that_thinks_works_with_temperature_zero_without_advice(st
     for _ in range(2):
         answer = await report(chain, style)
         assert "paris" in answer.text.casefold()
-        assert answer.radius == 1
+        assert answer.radius == 2
         assert not advises(answer)
         assert sum("samples" in w for w in answer.warnings) == 1
         assert answer.determinism.model == "samples"

@@ -158,7 +158,7 @@ async def test_nine_that_think_outvote_one_liar(style: str) -> None:
     chain = create_robust_documents_chain(Blocks(answer=winner), PROMPT, return_robustness=True)
     answer = await report(chain, style, GIVEN)
     assert answer.text == "Karl Gross"
-    assert answer.radius == 1
+    assert answer.radius == 3
     assert [g.status for g in answer.groups] == ["supports"] * 9 + ["outvoted"]
     assert "absent" not in str(answer.to_dict())
 

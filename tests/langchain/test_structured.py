@@ -149,7 +149,7 @@ def test_the_report_holds_the_answer_as_json() -> None:
     result = chain.invoke({**GIVEN, "context": truthful()}, {"callbacks": [recorder]})
     assert result["answer"] == PARIS
     assert json.loads(result["robustness"].text) == {"cityName": "Paris", "country": "France"}
-    assert result["robustness"].radius == 1
+    assert result["robustness"].radius == 2
     assert recorder.events[0][1]["text"] == result["robustness"].text
 
 

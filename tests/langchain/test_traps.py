@@ -355,7 +355,7 @@ class TestTheReport:
         events = [event async for event in chain.astream_events(given(), version="v2")]
         [report] = [event for event in events if event["event"] == "on_custom_event"]
         assert report["name"] == "robustrag_report"
-        assert report["data"]["radius"] == 1
+        assert report["data"]["radius"] == 2
         streamed = [e["data"]["chunk"] for e in events if e["event"] == "on_chain_stream" and not e["parent_ids"]]
         assert "".join(streamed) == "It is Paris indeed"
 
@@ -364,7 +364,7 @@ class TestTheReport:
         chain = create_robust_documents_chain(Reader(), PROMPT)
         for style in STYLES:
             await called(chain, style, {"callbacks": [recorder]})
-        assert [(name, data["radius"]) for name, data in recorder.events] == [("robustrag_report", 1)] * 4
+        assert [(name, data["radius"]) for name, data in recorder.events] == [("robustrag_report", 2)] * 4
 
 
 def test_joined_text_is_never_split_again() -> None:

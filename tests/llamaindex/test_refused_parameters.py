@@ -82,7 +82,7 @@ async def test_a_model_that_thinks_works_without_a_warning_that_cannot_be_follow
     for _ in range(2):
         answer = await report(synthesizer, style)
         assert answer["text"] == "Paris"
-        assert answer["radius"] == 1
+        assert answer["radius"] == 2
         assert not advises(answer)
         assert sum("samples" in w for w in answer["warnings"]) == 1
         assert answer["settings"]["capabilities"] == {"sent": [], "refused": ["temperature"]}

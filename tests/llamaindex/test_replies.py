@@ -192,7 +192,7 @@ class Blocks(FactReader):
 async def test_nine_that_think_outvote_one_liar(style: str) -> None:
     answer = await report(RobustRAGSynthesizer(llm=Blocks(said_by=winner)), style, TEXTS)
     assert answer["text"] == "Karl Gross"
-    assert answer["radius"] == 1
+    assert answer["radius"] == 3
     assert [g["status"] for g in answer["groups"]] == ["supports"] * 9 + ["outvoted"]
     assert "absent" not in json.dumps(answer)
 

@@ -12,6 +12,7 @@ from robustrag_integrations.defenses.base import PlanInput, TextDefense, refuse_
 from robustrag_integrations.defenses.consensus.certificate import consensus_certification_plan
 from robustrag_integrations.defenses.consensus.plan import consensus_plan
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
+from robustrag_integrations.defenses.settings_file import SettingsLike, reads_settings
 from robustrag_integrations.determinism import Promise
 from robustrag_integrations.keywords import KeywordExtractor
 from robustrag_integrations.metrics import Metric
@@ -54,6 +55,7 @@ class ConsensusAggregation(TextDefense):
             with; True where that is long enough to pay, a number for the least number of characters.
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
             `answer.determinism` still says what holds.
+        settings: a settings file, or what `load_settings` gives, for everything that is not given here.
         rules: what one vote is and how many are enough: `group_by`, `group_size`, `copies`, `weights`, `min_groups`,
             `min_radius`, `below`; and whether all are waited for: `stop_when_decided`, `wave_size`; see `VoteRules`.
 
@@ -68,6 +70,7 @@ class ConsensusAggregation(TextDefense):
     settings: ConsensusSettings
     promise = Promise("the answer of this run")
 
+    @reads_settings
     def __init__(
         self,
         model: TextModel,
@@ -82,6 +85,7 @@ class ConsensusAggregation(TextDefense):
         cut_replies: CutReplies | None = None,
         accept_sampling: bool = False,
         prime: bool | int = False,
+        settings: SettingsLike | None = None,
         **rules: Unpack[VoteOptions],
     ) -> None:
         super().__init__(model, accept_sampling=accept_sampling, prime=prime, **rules)

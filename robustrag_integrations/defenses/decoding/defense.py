@@ -14,6 +14,7 @@ from robustrag_integrations.defenses.base import Defense, PlanInput, refuse_choi
 from robustrag_integrations.defenses.decoding.certifier import decoding_run
 from robustrag_integrations.defenses.decoding.plan import decoding_plan
 from robustrag_integrations.defenses.decoding.settings import DecodingSettings
+from robustrag_integrations.defenses.settings_file import SettingsLike, reads_settings
 from robustrag_integrations.determinism import Promise
 from robustrag_integrations.metrics import Metric, contains_answer
 from robustrag_integrations.models.base import DecodingModel
@@ -46,6 +47,7 @@ class DecodingAggregation(Defense):
         slack: what every comparison of the radius is widened by, for float noise between runs; default 2**-10.
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
             `answer.determinism` still says what holds.
+        settings: a settings file, or what `load_settings` gives, for everything that is not given here.
         rules: what one vote is and how many are enough: `group_by`, `group_size`, `copies`, `weights`, `min_groups`,
             `min_radius`, `below`; see `VoteRules`.
 
@@ -62,6 +64,7 @@ class DecodingAggregation(Defense):
         given="given the probabilities of the other groups",
     )
 
+    @reads_settings
     def __init__(
         self,
         model: DecodingModel,
@@ -74,6 +77,7 @@ class DecodingAggregation(Defense):
         prompts: PromptSet | None = None,
         slack: float | None = None,
         accept_sampling: bool = False,
+        settings: SettingsLike | None = None,
         **rules: Unpack[VoteOptions],
     ) -> None:
         super().__init__(accept_sampling=accept_sampling, **rules)

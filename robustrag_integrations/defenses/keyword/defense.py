@@ -12,6 +12,7 @@ from robustrag_integrations.defenses.base import PlanInput, TextDefense, refuse_
 from robustrag_integrations.defenses.keyword.certificate import keyword_certification_plan
 from robustrag_integrations.defenses.keyword.plan import keyword_plan
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings, Threshold
+from robustrag_integrations.defenses.settings_file import SettingsLike, reads_settings
 from robustrag_integrations.determinism import Promise
 from robustrag_integrations.keywords import KeywordExtractor
 from robustrag_integrations.metrics import Metric
@@ -63,11 +64,12 @@ class KeywordAggregation(TextDefense):
             with; True where that is long enough to pay, a number for the least number of characters.
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
             `answer.determinism` still says what holds.
+        settings: a settings file, or what `load_settings` gives, for everything that is not given here.
         rules: what one vote is and how many are enough: `group_by`, `group_size`, `copies`, `weights`, `min_groups`,
             `min_radius`, `below`; see `VoteRules`.
 
     Examples:
-        >>> defense = KeywordAggregation(CallableModel(my_llm), alpha=0.3, beta=3)
+        >>> defense = KeywordAggregation(CallableModel(my_llm))
         >>> answer = defense.answer("Who won?", passages)
         >>> answer.text, answer.radius
     """
@@ -82,6 +84,7 @@ class KeywordAggregation(TextDefense):
         scope="final_prompt",
     )
 
+    @reads_settings
     def __init__(
         self,
         model: TextModel,
@@ -101,6 +104,7 @@ class KeywordAggregation(TextDefense):
         cut_replies: CutReplies | None = None,
         accept_sampling: bool = False,
         prime: bool | int = False,
+        settings: SettingsLike | None = None,
         **rules: Unpack[VoteOptions],
     ) -> None:
         model = model if final_model is None else TwoModels(model, final_model)

@@ -35,6 +35,7 @@ from robustrag_integrations.replies.reading import reply_warnings
 _DRAFTS = 4  # isolated answers that are tried as the final one
 _DRAFT_LENGTH = 200  # characters
 _EVIDENCE_KEYWORDS = 200
+_RIVAL = 2  # votes that make another answer worth naming
 _CONFLICT_CANDIDATES = 8  # retained keywords that are held against all others
 
 
@@ -77,7 +78,7 @@ def keyword_plan(
         alternatives=()
         if reader.abstains(text) or settings.task != "short_answer"
         else alternatives(
-            in_answer, keyword_sets, standings, [r.text for r in responses], weights, math.ceil(tally.mu)
+            in_answer, keyword_sets, standings, [r.text for r in responses], weights, min(math.ceil(tally.mu), _RIVAL)
         ),
         warnings=(
             *model_warnings,
@@ -154,19 +155,25 @@ def _agreement_warnings(
         )
     if conflict:
         (one, first), (other, second) = conflict.items()
+        kept = ", and both were kept" if other in tally.retained else ""
         found.append(
             f"the groups contradict each other: {printable(one, 40)!r} is said by {first} {unit} and "
-            f"{printable(other, 40)!r} by {second} others, and both were kept"
+            f"{printable(other, 40)!r} by {second} others{kept}"
         )
     return found
 
 
 def _conflict(keyword_sets: Sequence[frozenset[str] | None], tally: KeywordTally) -> dict[str, int]:
-    """The strongest retained keyword, and the strongest other one that none of the same groups say; empty if none."""
-    ranked = sorted(tally.retained, key=lambda w: (-tally.counts[w], -len(w), w))[:_EVIDENCE_KEYWORDS]
-    for position, one in enumerate(ranked[:_CONFLICT_CANDIDATES]):
+    """The strongest retained keyword, and the strongest other one that none of the same groups say; empty if none.
+
+    One that is not retained counts from two votes on.
+    """
+    known = frozenset(tally.retained).union(w for w, count in tally.counts.items() if count >= _RIVAL)
+    ranked = sorted(known, key=lambda w: (-tally.counts[w], -len(w), w))[:_EVIDENCE_KEYWORDS]
+    kept = [w for w in ranked if w in frozenset(tally.retained)][:_CONFLICT_CANDIDATES]
+    for one in kept:
         said = [keywords for keywords in keyword_sets if keywords and one in keywords]
-        others = (w for w in ranked[position + 1 :] if not any(w in keywords for keywords in said))
+        others = (w for w in ranked if tally.counts[w] <= tally.counts[one] and not any(w in each for each in said))
         if other := next(others, None):
             return {one: tally.counts[one], other: tally.counts[other]}
     return {}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from robustrag_integrations.certification.certify import CertificationRun, text_run
 from robustrag_integrations.certification.findings import Question
 from robustrag_integrations.defenses.base import PlanInput, TextDefense
+from robustrag_integrations.defenses.settings_file import SettingsLike, reads_settings
 from robustrag_integrations.defenses.voting.certificate import voting_certification_plan
 from robustrag_integrations.defenses.voting.options import check_choices
 from robustrag_integrations.defenses.voting.plan import voting_plan
@@ -45,6 +46,7 @@ class MajorityVoting(TextDefense):
             with; True where that is long enough to pay, a number for the least number of characters.
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
             `answer.determinism` still says what holds.
+        settings: a settings file, or what `load_settings` gives, for everything that is not given here.
         rules: what one vote is and how many are enough: `group_by`, `group_size`, `copies`, `weights`, `min_groups`,
             `min_radius`, `below`; and whether all are waited for: `stop_when_decided`, `wave_size`; see `VoteRules`.
 
@@ -59,6 +61,7 @@ class MajorityVoting(TextDefense):
     settings: VotingSettings
     promise = Promise("the option that won this run")
 
+    @reads_settings
     def __init__(
         self,
         model: TextModel,
@@ -69,6 +72,7 @@ class MajorityVoting(TextDefense):
         cut_replies: CutReplies | None = None,
         accept_sampling: bool = False,
         prime: bool | int = False,
+        settings: SettingsLike | None = None,
         **rules: Unpack[VoteOptions],
     ) -> None:
         super().__init__(model, accept_sampling=accept_sampling, prime=prime, **rules)

@@ -42,6 +42,13 @@ def test_an_answer_that_enough_groups_share_is_listed_with_them(method: type) ->
     assert "Tom Reed" in drawn
 
 
+def test_what_two_groups_say_is_listed_though_the_threshold_is_higher() -> None:
+    answer = KeywordAggregation(CallableModel(read)).answer(QUERY, [*NOVEL, "Harbour Lights: by Ada Moss.", *SONG])
+    assert (answer.evidence["threshold"], answer.alternatives) == (4.5, (Alternative("Tom Reed", 3, (6, 7, 8)),))
+    two = KeywordAggregation(CallableModel(read)).answer(QUERY, [*NOVEL, *SONG[:2], *LIE])
+    assert two.alternatives == (Alternative("Tom Reed", 2, (5, 6)),)
+
+
 def test_all_other_options_with_a_vote_are_listed() -> None:
     voting = MajorityVoting(CallableModel(choose))
     answer = voting.answer(QUERY, [*NOVEL, *SONG, *LIE], choices=["Ada Moss", "Tom Reed", "Jo Lum", "Nobody"])

@@ -77,7 +77,7 @@ def test_a_word_that_supporters_say_too_leaves_a_liar_outvoted() -> None:
     answer = answer_of("Karl Gross", ["Karl Gross is the mayor"] * 7 + ["Hans Wolf is the mayor"] * 2)
     assert "mayor" in answer.evidence["retained"]
     assert [g.status for g in answer.groups[7:]] == ["outvoted"] * 2
-    assert answer.groups[8].margin == 1
+    assert answer.groups[8].margin == 3
 
 
 def test_an_answer_that_no_group_gave_is_warned_of_and_supported_by_none() -> None:
@@ -96,7 +96,7 @@ def test_a_final_abstention_is_supported_by_nobody() -> None:
 def test_one_item_of_a_long_answer_is_enough() -> None:
     final = "Karl Gross was a painter. Anna Lind was a poet."
     replies = ["Karl Gross, painter"] * 4 + ["Anna Lind, poet"] * 4 + ["Otto Maier, baker"]
-    answer = answer_of(final, replies, task="long_form", min_words=1)
+    answer = answer_of(final, replies, task="long_form", min_words=1, alpha=0.3, beta=3)
     assert [g.status for g in answer.groups] == ["supports"] * 8 + ["outvoted"]
 
 

@@ -36,6 +36,15 @@ def test_two_answers_with_support_are_a_conflict() -> None:
     assert any("'yes' is said by 4 groups and 'no' by 3 others" in warning for warning in answer.warnings)
 
 
+def test_a_second_answer_that_was_not_kept_is_a_conflict_from_two_votes_on() -> None:
+    answer = _answer(["Yes.", "Yes, it is.", "Yes.", "Yes!", "No.", "No, never."])
+    assert answer.evidence["conflict"] == {"yes": 4, "no": 2}
+    [warning] = [w for w in answer.warnings if "contradict" in w]
+    assert warning.endswith("'yes' is said by 4 groups and 'no' by 2 others")
+    alone = _answer(["Yes.", "Yes, it is.", "Yes.", "Yes!", "No."])
+    assert "conflict" not in alone.evidence
+
+
 def test_agreement_warns_of_nothing() -> None:
     answer = _answer(["Paris.", "It is Paris.", "Paris, France.", "Paris"])
     assert "conflict" not in answer.evidence
