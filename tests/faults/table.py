@@ -23,8 +23,8 @@ INTRODUCTION = f"""\
 
 This page shows what follows from each thing that a model's server can do wrong, asked through `OpenAIModel` (core),
 `ChatOpenAI` (LangChain) and `OpenAILike` (LlamaIndex). Seven sources agree that the mill is run by Anna Lind. Three
-are enough for a keyword (alpha = 0.3, beta = 3), so the answer has radius 2 when nothing goes wrong. The server is a real
-one on loopback and has one fault at one place. Every request is tried once.
+are enough for a keyword (alpha = 0.3, beta = 3), so the answer has radius 2 when nothing goes wrong. The server is a
+real one on loopback and has one fault at one place. Every request is tried once.
 
 - A group whose request fails has abstained: the answer stays, with the radius that the other groups give it. If fewer
   than half of the groups could be asked (the quorum), a `QuorumError` names what happened to each.

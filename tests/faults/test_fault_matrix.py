@@ -1,9 +1,9 @@
 """A server that misbehaves on command, asked through the core, LangChain and LlamaIndex.
 
-Seven sources agree, and three are enough: radius 2. A group whose request fails counts as an abstention; the answer stays, the radius falls
-with the number of groups that are left, and below the quorum there is an error instead of an answer, however it is
-asked: at once or as a stream, synchronously or not. It ends, and leaves no thread, task, socket or file behind. How
-long it takes is in docs/faults.md.
+Seven sources agree, and three are enough: radius 2. A group whose request fails counts as an abstention; the answer
+stays, the radius falls with the number of groups that are left, and below the quorum there is an error instead of an
+answer, however it is asked: at once or as a stream, synchronously or not. It ends, and leaves no thread, task, socket
+or file behind. How long it takes is in docs/faults.md.
 """
 
 from __future__ import annotations
