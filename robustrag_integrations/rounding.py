@@ -18,3 +18,15 @@ def decimals(value: float, digits: int = 0, scale: int = 1) -> str:
     exact = Decimal(f"{value:.12g}") * scale
     shown = f"{exact.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP, _CONTEXT):f}"
     return shown[1:] if shown.startswith("-") and not shown.strip("-0.") else shown
+
+
+def significant(value: float, figures: int = 3) -> str:
+    """A number with so many significant digits, without zeros at its end and without an exponent.
+
+    Args:
+        value: finite; what 12 significant digits tell of it.
+        figures: how many digits count. All of a whole part are shown: 12345 stays 12345.
+    """
+    exact = Decimal(f"{value:.12g}")
+    shown = decimals(value, max(figures - 1 - exact.adjusted(), 0) if exact else 0)
+    return shown.rstrip("0").rstrip(".") if "." in shown else shown

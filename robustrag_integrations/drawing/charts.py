@@ -10,12 +10,13 @@ from robustrag_integrations.drawing.elements import Element, h
 from robustrag_integrations.drawing.styles import Style, styles_of
 from robustrag_integrations.drawing.text import one_line
 from robustrag_integrations.drawing.ticks import round_ticks, ticks_at
-from robustrag_integrations.rounding import decimals
+from robustrag_integrations.rounding import decimals, significant
 
 _WIDTH, _HEIGHT = 360, 220
 _LEFT, _RIGHT, _TOP, _BOTTOM = 40, 12, 10, 40
 _SHAPES = 4
 _SHADES = 3
+_TITLE = 160  # letters of a panel's title
 
 
 @dataclass(frozen=True)
@@ -157,19 +158,26 @@ def _panel(panel: Panel, figure: Figure, styles: Mapping[str, Style]) -> Element
     scale = _scale(figure)
     draw = _bars if figure.kind == "bar" else _curve
     marks = [h("g", *draw(series, styles, figure, scale), cls=_look(styles[series.label])) for series in panel.series]
-    name = f"{figure.title}{', ' + one_line(panel.title, 80) if panel.title else ''}"
+    name = f"{figure.title}{', ' + one_line(panel.title, _TITLE) if panel.title else ''}"
     drawing = h(
         "svg", *_axes(figure, scale), *marks, role="img", aria_label=name, viewBox=f"0 0 {_WIDTH} {_HEIGHT}", cls="plot"
     )
-    return h("div", h("p", one_line(panel.title, 80), cls="panel-title") if panel.title else None, drawing, cls="panel")
+    return h(
+        "div", h("p", one_line(panel.title, _TITLE), cls="panel-title") if panel.title else None, drawing, cls="panel"
+    )
 
 
 def _scale(figure: Figure) -> _Scale:
     points = [p for panel in figure.panels for series in panel.series for p in series.points]
     places = [p.x for p in points] + [x for x, _ in figure.ticks]
     low, high = min(places), max(places)
-    room = 0.5 if figure.ticks else (high - low) * 0.04 or 0.5
+    room = 0.5 if named_places(figure) else (high - low) * 0.04 or 0.5
     return _Scale(low - room, high + room, y_ticks(figure)[-1])
+
+
+def named_places(figure: Figure) -> bool:
+    """Whether the x axis has names, one unit apart, rather than numbers."""
+    return bool(figure.ticks) and figure.kind != "cloud"
 
 
 def _axes(figure: Figure, scale: _Scale) -> Iterator[Element]:
@@ -182,7 +190,7 @@ def _axes(figure: Figure, scale: _Scale) -> Iterator[Element]:
     room = max(int((_WIDTH - _LEFT - _RIGHT) / len(ticks) / 5.6), 3)
     for i, (x, name) in enumerate(ticks):
         # Names that would run into each other stand on two levels.
-        low = 12 if len(ticks) > 3 and figure.ticks and i % 2 else 0
+        low = 12 if len(ticks) > 3 and named_places(figure) and i % 2 else 0
         shown = one_line(name, room * 2 if len(ticks) > 3 else room)
         yield h("text", h("title", one_line(name, 80)), shown, x=scale.x(x), y=_HEIGHT - _BOTTOM + 14 + low,
                 text_anchor="middle", cls="tick")  # fmt: skip
@@ -256,4 +264,4 @@ def _said(point: Point, label: str, figure: Figure) -> str:
 
 
 def _value(y: float, figure: Figure) -> str:
-    return f"{decimals(y, 1, 100)}%" if figure.percent else f"{y:.3g}"
+    return f"{decimals(y, 1, 100)}%" if figure.percent else significant(y)

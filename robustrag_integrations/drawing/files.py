@@ -27,6 +27,7 @@ FORMATS = ("png", "svg", "pdf")
 _MARKS, _LINES = "osD^vP", ("-", "--", "-.", ":")
 _SHADES = (1.0, 0.6, 0.35)  # of variants of one colour
 _IN_A_ROW = 3
+_TITLE_LINE, _TITLE_LINES = 36, 4  # of a panel's title: letters of a line, and lines
 _INK, _RULE = "#14191d", "#cfd7dc"
 
 
@@ -102,7 +103,10 @@ def draw_figure(figure: charts.Figure, styles: Mapping[str, Style] | None = None
     used = charts.figure_styles(figure, styles)
     width = max(3.6 * columns, 5.4)
     title = _title_lines(figure, width)
-    drawing = _canvas(width, 2.9 * grid + 0.2 * len(title) + 0.2 * -(-len(used) // 2) + 0.3, layout="constrained")
+    tall = max(len(_panel_title(panel)) for panel in panels)
+    drawing = _canvas(
+        width, (2.75 + 0.15 * tall) * grid + 0.2 * len(title) + 0.2 * -(-len(used) // 2) + 0.3, layout="constrained"
+    )
     axes = drawing.subplots(grid, columns, sharey=True, squeeze=False).ravel()
     for place, panel in zip(axes, panels, strict=False):
         _panel(place, panel, figure, used)
@@ -111,9 +115,7 @@ def draw_figure(figure: charts.Figure, styles: Mapping[str, Style] | None = None
     heading = drawing.suptitle("\n".join(title), fontsize=10, color=_INK)
     drawn, room = heading.get_window_extent(_renderer(drawing)).width, _room(drawing)
     heading.set_fontsize(10 * min(1.0, room / drawn))
-    handles, labels = _handles(axes)
-    if len(labels) > 1 or figure.kind != "bar":
-        _legend(drawing, handles, labels)
+    _legend(drawing, *_handles(axes))
     return drawing
 
 
@@ -124,6 +126,15 @@ def _title_lines(figure: charts.Figure, width: float) -> list[str]:
     for text in (" ".join(filter(None, (figure.title, figure.note))), figure.about):
         found += textwrap.wrap(printable(text, 3 * letters), letters)
     return [_literal(line, letters) for line in found]
+
+
+def _panel_title(panel: charts.Panel) -> list[str]:
+    """What tells a panel from the others, in at most four lines: broken at commas first."""
+    found = [""]
+    for part in printable(panel.title, _TITLE_LINES * _TITLE_LINE).split(", "):
+        joined = f"{found[-1]}, {part}" if found[-1] else part
+        found[-1:] = [joined] if len(joined) <= _TITLE_LINE else [found[-1], *textwrap.wrap(part, _TITLE_LINE)]
+    return [_literal(line, _TITLE_LINE) for line in found if line][:_TITLE_LINES]
 
 
 def _legend(drawing: Figure, handles: list[Any], labels: list[str]) -> None:
@@ -227,10 +238,10 @@ def _room(drawing: Figure) -> float:
 
 def _panel(axes: Any, panel: charts.Panel, figure: charts.Figure, styles: Mapping[str, Style]) -> None:
     if panel.title:
-        axes.set_title(_literal(panel.title, 36), fontsize=9, color=_INK)
+        axes.set_title("\n".join(_panel_title(panel)), fontsize=9, color=_INK)
     for series in panel.series:
         (_bars if figure.kind == "bar" else _curve)(axes, series, figure, styles)
-    if figure.ticks:
+    if charts.named_places(figure):
         names = [_literal(name, 16) for _, name in figure.ticks]
         crowded = sum(map(len, names)) > 30
         places = [x for x, _ in figure.ticks]
@@ -238,6 +249,9 @@ def _panel(axes: Any, panel: charts.Panel, figure: charts.Figure, styles: Mappin
         axes.set_xlim(min(places) - 0.5, max(places) + 0.5)  # the same in every panel
     else:
         axes.set_xticks(*zip(*charts.x_ticks(figure), strict=True))
+        if figure.ticks:
+            room = 0.1 * _width(figure)
+            axes.set_xlim(figure.ticks[0][0] - room, figure.ticks[-1][0] + room)
     ticks = charts.y_ticks(figure)
     axes.set_ylim(-0.03 * ticks[-1] if figure.percent else 0, 1.03 * ticks[-1])
     axes.set_yticks(ticks, [f"{100 * y:g}%" if figure.percent else f"{y:g}" for y in ticks])
@@ -252,7 +266,7 @@ def _panel(axes: Any, panel: charts.Panel, figure: charts.Figure, styles: Mappin
 def _curve(axes: Any, series: charts.Series, figure: charts.Figure, styles: Mapping[str, Style]) -> None:
     style = styles[series.label]
     shade = _SHADES[style.variant % len(_SHADES)]
-    step = 0.02 if figure.kind == "point" else 0.012
+    step = {"curve": 0.012, "cloud": min(0.02, 0.16 / len(styles))}.get(figure.kind, 0.02)
     aside = charts.steps_aside(series, figure, styles) * step * _width(figure)
     axes.errorbar(
         [p.x + aside for p in series.points],
@@ -293,7 +307,8 @@ def _errors(series: charts.Series) -> list[list[float]] | None:
 
 
 def _width(figure: charts.Figure) -> float:
-    places = [p.x for panel in figure.panels for s in panel.series for p in s.points]
+    """Of the x axis, in its own units; 1 where all points have one place."""
+    places = [p.x for panel in figure.panels for s in panel.series for p in s.points] + [x for x, _ in figure.ticks]
     return (max(places) - min(places)) or 1.0
 
 

@@ -137,3 +137,34 @@ def test_in_a_cloud_only_points_at_the_same_place_stand_side_by_side() -> None:
     assert [steps_aside(series, cloud, shown) for series in panel.series] == [-0.5, 0.5, 0]
     points = Figure("f", "t", "x", "y", (panel,), kind="point")
     assert [steps_aside(series, points, shown) for series in panel.series] == [-1, 0, 1]
+
+
+def test_a_clouds_axis_has_its_own_numbers_in_page_and_picture_and_no_point_is_cut_off() -> None:
+    pytest.importorskip("matplotlib")
+    ticks = tuple((float(x), str(x)) for x in (0, 25, 50, 75, 100))
+    series = tuple(Series(str(i), (Point(0.0, 1.0),)) for i in range(7))
+    cloud = Figure("f", "t", "x", "y", (Panel("", series),), ticks, "cloud")
+    shown = to_html(chart(cloud))
+    assert [shown.count(f">{x}</text>") for x in (25, 50, 75, 100)] == [1] * 4
+    axes = files.draw_figure(cloud).axes[0]
+    assert list(axes.get_xticks()) == [0, 25, 50, 75, 100]
+    places = [float(line.get_xdata()[0]) for line in axes.get_lines() if len(line.get_xdata()) == 1]
+    assert len(set(places)) == 7
+    low, high = axes.get_xlim()
+    assert all(low < x < high for x in places)
+
+
+def test_panels_of_long_names_are_told_apart() -> None:
+    pytest.importorskip("matplotlib")
+    titles = [
+        f"a data set, of some length, python:module:{model}, pia at rank {rank}" for model in "ab" for rank in (1, 10)
+    ]
+    panels = tuple(Panel(title, (Series("s", (Point(1, 1),)),)) for title in (*titles, "W" * 400))
+    figure = Figure("f", "t", "x", "y", panels)
+    drawn = [axes.get_title() for axes in files.draw_figure(figure).axes if axes.get_title()]
+    assert drawn[0] == "a data set, of some length\npython:module:a, pia at rank 1"
+    assert len(set(drawn)) == 5
+    assert all(len(line) <= 36 for title in drawn for line in title.splitlines())
+    assert len(drawn[-1].splitlines()) <= 4
+    assert all(title in to_html(chart(figure)) for title in titles)
+    assert files.draw_figure(figure).legends

@@ -18,6 +18,7 @@ from robustrag_integrations.drawing.styles import Style, styles_of
 from robustrag_integrations.drawing.text import one_line
 from robustrag_integrations.evaluation.score.intervals import EMPTY, Interval
 from robustrag_integrations.evaluation.score.summary import Line
+from robustrag_integrations.rounding import decimals
 
 _LARGEST_RADIUS = 200  # on an axis
 _RANKS = {"first": -4, "middle": -3, "last": -2, "random": -1}
@@ -141,7 +142,8 @@ def _accuracy_against_success(lines: Sequence[Line]) -> Figure | None:
     )
     title = "Accuracy without attack against attack success"
     x_label, y_label = "ASR (%); best is top left", "accuracy without attack"
-    return _figure("accuracy-against-asr", title, x_label, y_label, panels, kind="cloud")
+    ticks = tuple((float(x), str(x)) for x in range(0, 101, 25))
+    return _figure("accuracy-against-asr", title, x_label, y_label, panels, ticks=ticks, kind="cloud")
 
 
 def _asked(line: Line) -> tuple[object, ...]:
@@ -387,4 +389,4 @@ def _rank_name(rank: str | int) -> str:
 
 def _ratio(lines: Sequence[Line]) -> str:
     ratios = [r for line in lines if (r := line.latency_ratio.mean) is not None]
-    return f"{ratios[0]:.2f}×" if ratios else "–"
+    return f"{decimals(ratios[0], 2)}×" if ratios else "–"

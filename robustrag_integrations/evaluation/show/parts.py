@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from robustrag_integrations.drawing.charts import Figure, Panel, Series, labels_of
+from robustrag_integrations.drawing.charts import Figure, Panel, Series, labels_of, named_places
 from robustrag_integrations.evaluation.score.summary import Line
 from robustrag_integrations.evaluation.show.figures import all_figures, setup_labels
 
@@ -34,7 +34,7 @@ def in_parts(figure: Figure, baselines: Collection[str] = ()) -> tuple[Figure, .
     always = [label for label in labels if label in baselines][:_MOST_BASELINES]
     others = [label for label in labels if label not in always]
     made = []
-    for some in _chunks(others, MOST_CURVES - len(always)):
+    for some in _chunks(others, MOST_CURVES - len(always)) or [()]:
         kept = list(_with_labels(figure.panels, {*always, *some}))
         made += [replace(figure, panels=panels) for panels in _chunks(kept, MOST_PANELS)]
     parts = [_named(part, number, len(made)) for number, part in enumerate(made[:MOST_PARTS], 1)]
@@ -67,7 +67,7 @@ def _named(part: Figure, number: int, count: int) -> Figure:
     """A part, renamed; empty places on its axis are closed up."""
     name = part.name if number == 1 else f"{part.name}-{number}"
     part = replace(part, name=name, title=f"{part.title} ({number} of {count})")
-    if not part.ticks:
+    if not named_places(part):
         return part
     used = sorted({p.x for panel in part.panels for s in panel.series for p in s.points})
     place = {x: float(i) for i, x in enumerate(used)}

@@ -266,3 +266,16 @@ def test_what_is_counted_in_passages_is_drawn_as_points() -> None:
     drawn = {name: figure.kind for name, figure in _figures(lines).items()}
     for name in ("certified-by-corruption-size", "asr-by-corruption-size", "accuracy-by-corruption-size", "radius"):
         assert drawn[name] == "point"
+
+
+def test_parts_of_a_cloud_leave_its_points_where_they_were_measured() -> None:
+    lines = []
+    for data in range(13):
+        lines.append(_line("vanilla", accuracy=_rate(0.9), dataset=f"d{data}"))
+        attack = AttackSpec("pia", rank="first", corruption_size=1)
+        lines.append(_line("vanilla", attack, asr=_rate(0.5), dataset=f"d{data}"))
+    assert {figure.name for figure in drawable_figures(lines)} >= {"asr-by-attack", "asr-by-attack-2"}, "vanilla alone"
+    parts = [figure for figure in drawable_figures(lines) if figure.name.startswith("accuracy-against-asr")]
+    assert len(parts) == 2
+    assert {p.x for part in parts for panel in part.panels for s in panel.series for p in s.points} == {50.0}
+    assert [x for x, _ in parts[0].ticks] == [0, 25, 50, 75, 100]
