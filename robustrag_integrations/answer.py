@@ -25,7 +25,7 @@ class GroupReport:
     """One group's part in an answer.
 
     Attributes:
-        index: the group's place (0-based), as given by `isolate`.
+        index: the group's place (0-based), as given by `isolate`; what people read counts groups from 1.
         passage_ids: the ids of its passages, in rank order.
         origins: where its passages are from, as their metadata spells it, without repeats.
         status: `supports` the answer; says part of it (`partial`); was `left_out`, so that enough groups
@@ -39,7 +39,7 @@ class GroupReport:
         margin: by how much an outvoted group lost, in the unit of `margin_unit` of the answer.
         error: why it failed.
         truncated: whether its passages were cut to fit the model's context.
-        ranks: the places (0-based) of its passages among those that the defence was given.
+        positions: the places (0-based; rank 1 is at 0) of its passages among those that the defence was given.
         words: the words of the answer that it supports: key phrases, for voting the option.
         note: why its response does not count, or not in full, where the model did not fail: it was cut, or refused.
         reasoning_chars: how many characters of reasoning came with its response; they count for nothing.
@@ -58,7 +58,7 @@ class GroupReport:
     margin: float | None = None
     error: str | None = None
     truncated: bool = False
-    ranks: tuple[int, ...] = ()
+    positions: tuple[int, ...] = ()
     words: tuple[str, ...] = ()
     note: str | None = None
     reasoning_chars: int = 0
@@ -153,7 +153,8 @@ class RobustAnswer:
         cited = [g for g in self.groups if g.status == "supports" and g.words and not self.abstained]
         cited = cited or [g for g in self.groups if g.status == "partial" and g.words and not self.abstained]
         return tuple(
-            Citation(number, g.index, g.passage_ids, g.origins, g.ranks, g.words) for number, g in enumerate(cited, 1)
+            Citation(number, g.index, g.passage_ids, g.origins, g.positions, g.words)
+            for number, g in enumerate(cited, 1)
         )
 
     def supporting(self, items: Sequence[T]) -> list[T]:
@@ -165,12 +166,12 @@ class RobustAnswer:
         Raises:
             ValueError: there are fewer than the answer was made from.
         """
-        ranks = sorted(rank for citation in self.citations for rank in citation.ranks)
-        if ranks and ranks[-1] >= len(items):
+        places = sorted(place for citation in self.citations for place in citation.positions)
+        if places and places[-1] >= len(items):
             raise ValueError(
-                f"the answer was made from at least {ranks[-1] + 1} passages, got {len(items)}; give all of them"
+                f"the answer was made from at least {places[-1] + 1} passages, got {len(items)}; give all of them"
             )
-        return [items[rank] for rank in ranks]
+        return [items[place] for place in places]
 
     @property
     def marked_text(self) -> str:
@@ -235,16 +236,16 @@ def _row(group: GroupReport, unit: str) -> tuple[str, ...]:
     if group.note:
         notes.append(group.note)
     if group.copy_of is not None:
-        notes.append(f"copy of group {group.copy_of}")
+        notes.append(f"copy of group {group.copy_of + 1}")
     if group.votes != 1:
         notes.append(f"{group.votes} votes")
     if group.truncated:
         notes.append("passages cut to fit")
-    return str(group.index), _names(group), group.status.replace("_", " "), group.response or "", "; ".join(notes)
+    return str(group.index + 1), _names(group), group.status.replace("_", " "), group.response or "", "; ".join(notes)
 
 
 def _alternative(found: Alternative) -> str:
-    groups = ", ".join(map(str, found.groups[:10])) + (", ..." if len(found.groups) > 10 else "")
+    groups = ", ".join(str(index + 1) for index in found.groups[:10]) + (", ..." if len(found.groups) > 10 else "")
     return f"{printable(found.text, 100)} (support {found.support}, groups {groups}; nothing is proved of it)"
 
 

@@ -26,7 +26,7 @@ class Citation:
         group: the group's index.
         passage_ids: the ids of its passages.
         origins: where they are from, without repeats.
-        ranks: their places (0-based) among the passages that the defence was given.
+        positions: their places (0-based; rank 1 is at 0) among the passages that the defence was given.
         words: what of the answer the group says.
     """
 
@@ -34,7 +34,7 @@ class Citation:
     group: int
     passage_ids: tuple[str, ...]
     origins: tuple[str, ...]
-    ranks: tuple[int, ...]
+    positions: tuple[int, ...]
     words: tuple[str, ...]
 
 

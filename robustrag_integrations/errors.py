@@ -31,7 +31,7 @@ class QuorumError(ModelError):
     """Too few groups could be asked for an answer to mean anything.
 
     Attributes:
-        causes: group index to what went wrong there.
+        causes: group index (0-based) to what went wrong there.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class QuorumError(ModelError):
     ) -> None:
         self.causes = dict(causes)
         self.groups = groups
-        listed = "; ".join(f"group {index}: {cause}" for index, cause in sorted(self.causes.items())[:5])
+        listed = "; ".join(f"group {index + 1}: {cause}" for index, cause in sorted(self.causes.items())[:5])
         super().__init__(
             f"only {succeeded} of {total} groups could be asked, {needed} are needed (quorum). {listed}"
             f"{'; ...' if len(self.causes) > 5 else ''}. Lower `quorum` to answer from fewer."

@@ -106,7 +106,7 @@ def _copy_warnings(groups: Sequence[PassageGroup]) -> list[str]:
         "author? copies='one_vote' counts those that answer alike once"
         for found in sorted(same)
     ]
-    pairs = ", ".join(f"{i} and {j} ({_named([groups[i], groups[j]])})" for i, j in sorted(near)[:_NAMED])
+    pairs = ", ".join(f"{i + 1} and {j + 1} ({_named([groups[i], groups[j]])})" for i, j in sorted(near)[:_NAMED])
     more = f", and {len(near) - _NAMED} more" if len(near) > _NAMED else ""
     if near:
         said.append(f"groups {pairs}{more} hold nearly the same text: several origins, one author?")
@@ -131,7 +131,7 @@ def _named(groups: Sequence[PassageGroup]) -> str:
 
 
 def _listed(places: Sequence[int]) -> str:
-    shown = [str(place) for place in places[:_NAMED]]
+    shown = [str(place + 1) for place in places[:_NAMED]]
     if len(places) > _NAMED:
         return f"{', '.join(shown)} and {len(places) - _NAMED} more"
     return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))

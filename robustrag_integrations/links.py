@@ -62,18 +62,18 @@ def unsupported_links(answer: RobustAnswer, passages: Sequence[str | Passage]) -
     from robustrag_integrations.passages import as_passages
 
     texts = [passage.text for passage in as_passages(passages)]
-    return _unsupported(answer, lambda group: [texts[rank] for rank in group.ranks if rank < len(texts)])
+    return _unsupported(answer, lambda group: [texts[place] for place in group.positions if place < len(texts)])
 
 
 def unsupported_in_groups(answer: RobustAnswer, groups: Sequence[PassageGroup]) -> tuple[str, ...]:
     """`unsupported_links` of passages that are isolated already."""
-    by_rank = {
-        rank: passage.text for group in groups for rank, passage in zip(group.ranks, group.passages, strict=False)
+    by_place = {
+        place: passage.text for group in groups for place, passage in zip(group.ranks, group.passages, strict=False)
     }
     by_index = {group.index: group.text for group in groups}
 
     def texts_of(report: GroupReport) -> list[str]:
-        return [by_rank[r] for r in report.ranks if r in by_rank] or [by_index.get(report.index, "")]
+        return [by_place[p] for p in report.positions if p in by_place] or [by_index.get(report.index, "")]
 
     return _unsupported(answer, texts_of)
 

@@ -27,7 +27,7 @@ def robust(final: str = "Karl Gross") -> RobustAnswer:
 
 def test_citations_name_the_supporting_passages_and_their_words() -> None:
     answer = robust()
-    assert [(c.number, c.origins, c.ranks, c.words) for c in answer.citations] == [
+    assert [(c.number, c.origins, c.positions, c.words) for c in answer.citations] == [
         (i + 1, (f"s{i}",), (i,), ("karl gross",)) for i in range(4)
     ]
     assert answer.marked_text == "Karl Gross [1][2][3][4]"

@@ -64,28 +64,28 @@ def test_that_one_group_decides_is_said_once() -> None:
 
 def test_copies_are_named_but_for_case_width_and_whitespace() -> None:
     [told] = vote(["yes it  is", "YES It\u3000is", "no c", "ｙｅｓ it\nis", "maybe d"]).warnings
-    assert told.startswith("groups 0, 1 and 3 hold the same text (0.txt; 1.txt; 3.txt): several origins, one author?")
+    assert told.startswith("groups 1, 2 and 4 hold the same text (0.txt; 1.txt; 3.txt): several origins, one author?")
 
 
 def test_near_copies_are_named_and_never_merged() -> None:
     text = "yes " + " ".join(f"the mill has {n} wheels and a door" for n in range(20))
     answer = vote([text, text.replace("11 wheels", "twelve wheels"), "no " + text[::-1]], copies="one_vote")
     [told] = answer.warnings
-    assert told.startswith("groups 0 and 1 (0.txt; 1.txt) hold nearly the same text")
+    assert told.startswith("groups 1 and 2 (0.txt; 1.txt) hold nearly the same text")
     assert answer.evidence["counts"] == {"yes": 2, "no": 1, "maybe": 0}
 
 
 def test_copies_of_one_passage_among_others_are_named() -> None:
     passages = [Passage("yes", source="a"), Passage("lies", source="a"), Passage("LIES", source="b")]
     answer = voting().answer("q", [*passages, Passage("no", source="c")], choices=OPTIONS)
-    assert any("groups 0 and 1 hold the same text (a; b)" in w for w in answer.warnings)
+    assert any("groups 1 and 2 hold the same text (a; b)" in w for w in answer.warnings)
 
 
 def test_spellings_of_queries_are_named() -> None:
     urls = ["x.com/a?u=1", "x.com/a#2", "http://x.com/a", "http://y.com/a?u=1", "http://z.com"]
     passages = [Passage(f"yes {i}", source=url) for i, url in enumerate(urls)]
     [told] = voting().answer("q", passages, choices=OPTIONS).warnings
-    assert told.startswith("groups 0 and 1 are the page x.com/a with other queries, and have a vote each")
+    assert told.startswith("groups 1 and 2 are the page x.com/a with other queries, and have a vote each")
 
 
 def test_hostile_names_in_warnings_are_neutralised_and_cut() -> None:
@@ -105,7 +105,7 @@ def test_a_copy_abstains_and_says_whose_it_is() -> None:
     assert answer.text == "yes"
     assert [g.status for g in answer.groups] == ["outvoted", "supports", "copy", "copy", "supports"]
     assert [g.copy_of for g in answer.groups] == [None, None, 0, 0, None]
-    assert "copy of group 0" in answer.explain()
+    assert "copy of group 1" in answer.explain()
     assert answer.settings["copies"] == "one_vote"
 
 

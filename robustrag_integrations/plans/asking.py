@@ -203,7 +203,7 @@ def _one_vote_each(
             missing.setdefault(text, group.index)
             reading = replace(reading, is_open=True)
         elif text in missing:
-            note = f"it does not count: group {missing[text]} has the same text, and was not waited for"
+            note = f"it does not count: group {missing[text] + 1} has the same text, and was not waited for"
             reading = Reading(replace(reading.response, note=note), None, is_open=True)
         elif reading.found is not None:
             letters = reading.response.text if by_letter else None
@@ -303,7 +303,7 @@ def report(group: PassageGroup, response: Response | None = None, /, **findings:
     if findings.get("copy_of") is not None:
         findings = {"status": "copy", **findings}
     ids = tuple([p.id or "" for p in group.passages])
-    return GroupReport(group.index, ids, group.origins, ranks=group.ranks, votes=group.weight, **findings)
+    return GroupReport(group.index, ids, group.origins, positions=group.ranks, votes=group.weight, **findings)
 
 
 def truncation_warnings(truncated: Sequence[bool]) -> list[str]:

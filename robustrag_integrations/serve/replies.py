@@ -83,7 +83,7 @@ def report_of(
 
     Args:
         answer: the answer.
-        passages: what was read, best first; the ranks of groups and citations count in it.
+        passages: what was read, best first; the positions of groups and citations count in it, from 0.
         notes: warnings of the server's own.
         prices: what tokens cost; None leaves the cost out.
     """

@@ -39,7 +39,7 @@ def test_what_an_attack_writes_is_harmless_where_it_is_shown(name: str) -> None:
     attacked = plan_attack(name, QUESTION, CLEAN)
     said = attacked.passages[0].text
     group = GroupReport(
-        0, ("planted0",), (said[:200],), "supports", said, (said[:300],), words=(said[:100],), ranks=(0,)
+        0, ("planted0",), (said[:200],), "supports", said, (said[:300],), words=(said[:100],), positions=(0,)
     )
     answer = RobustAnswer(
         said,

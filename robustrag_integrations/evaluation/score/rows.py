@@ -133,7 +133,7 @@ _GROUP = {
     "margin": Null(float),
     "error": Null(str),
     "truncated": bool,
-    "ranks": [int],
+    "positions": [int],
     "words": [str],
 }
 _EVIDENCE = {

@@ -35,7 +35,7 @@ def test_an_answer_that_enough_groups_share_is_listed_with_them(method: type) ->
     answer = method(CallableModel(read)).answer(QUERY, [*NOVEL, *SONG, *LIE])
     assert (answer.text.casefold(), answer.abstained) == ("ada moss", False)
     assert answer.alternatives == (Alternative("Tom Reed", 3, (5, 6, 7)),)
-    assert "Also:     Tom Reed (support 3, groups 5, 6, 7; nothing is proved of it)" in answer.explain()
+    assert "Also:     Tom Reed (support 3, groups 6, 7, 8; nothing is proved of it)" in answer.explain()
     assert RobustAnswer.from_dict(json.loads(json.dumps(answer.to_dict()))) == answer
     drawn = "".join(map(to_html, answer_parts(answer.to_dict())))
     assert "nothing is proved of them" in drawn
