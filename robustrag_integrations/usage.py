@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from robustrag_integrations.rounding import significant
+
 
 @dataclass(frozen=True)
 class Usage:
@@ -135,9 +137,9 @@ def cost_in_words(spending: Spending, prices: Prices) -> str:
     cost = prices.of(spending.total)
     if cost is not None:
         bound = "at most " if spending.total.cached is None and prices.cached_input is not None else ""
-        return f"{bound}{cost:.6g} ({tokens_in_words(spending)})"
+        return f"{bound}{significant(cost, 6)} ({tokens_in_words(spending)})"
     known = prices.of(spending.told)
     if known is None:
         words = tokens_in_words(spending)
         return words if words.startswith("not known") else f"not known ({words})"
-    return f"not known; the calls that told come to {known:.6g} ({tokens_in_words(spending)})"
+    return f"not known; the calls that told come to {significant(known, 6)} ({tokens_in_words(spending)})"

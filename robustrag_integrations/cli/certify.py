@@ -28,6 +28,7 @@ from robustrag_integrations.cli.thresholds import (
 from robustrag_integrations.defenses.registry import METHODS
 from robustrag_integrations.defenses.settings_file import VOTES
 from robustrag_integrations.display import printable, table
+from robustrag_integrations.rounding import decimals
 
 _DESCRIPTION = """\
 Certify answers: for every question, the score that no attacker of a given strength can
@@ -202,7 +203,7 @@ def _as_table(args: argparse.Namespace, summary: Sequence[Mapping[str, Any]]) ->
             f"{s['mean_tau']:.3f}",
             str(s["guaranteed"]),
             str(s["undecided"]),
-            "-" if s["mean_estimate"] is None else f"{s['mean_estimate']:.3f}",
+            "-" if s["mean_estimate"] is None else decimals(s["mean_estimate"], 3),
             str(s["model_calls"]),
         )
         for s in summary

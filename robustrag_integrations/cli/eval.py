@@ -71,6 +71,14 @@ def _as_yaml(mapping: Mapping[str, Any]) -> str:
     return str(yaml.safe_dump(plain, sort_keys=False, allow_unicode=False)).rstrip()
 
 
+def _write_beside(path: str, texts: Mapping[str, str]) -> None:
+    """Write run.differences.csv beside run.csv, and so on; nothing beside what is no file, and no empty file."""
+    target = Path(path)
+    for name, text in texts.items():
+        if text and target.is_file():
+            write_result("--csv", str(target.with_name(f"{target.stem}.{name}{target.suffix}")), text)
+
+
 def _report(args: argparse.Namespace, config: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
     """The summary: on standard output, and into the files that were asked for."""
     from dataclasses import asdict
@@ -79,6 +87,7 @@ def _report(args: argparse.Namespace, config: Mapping[str, Any], rows: Sequence[
     from robustrag_integrations.evaluation.score.presence import answer_presence
     from robustrag_integrations.evaluation.score.summary import summarise
     from robustrag_integrations.evaluation.show.beside import comparisons_table, presence_table
+    from robustrag_integrations.evaluation.show.beside_csv import comparisons_csv, presence_csv
     from robustrag_integrations.evaluation.show.lines import lines_csv, lines_table, summary_tables, warnings_in_sum
     from robustrag_integrations.evaluation.show.paper import layout_table, layout_tables
     from robustrag_integrations.evaluation.show.tables import text_table
@@ -88,6 +97,7 @@ def _report(args: argparse.Namespace, config: Mapping[str, Any], rows: Sequence[
     compared, present = compare(rows), answer_presence(rows)
     if args.csv:
         write_result("--csv", args.csv, lines_csv(lines))
+        _write_beside(args.csv, {"differences": comparisons_csv(compared), "answers": presence_csv(present)})
     exported = [
         *(layout_tables(layout, lines) if layout else []),
         *summary_tables(lines),

@@ -280,7 +280,9 @@ def _add_results(group: Any) -> None:
         "--output", metavar="FILE", help="the rows, as JSON lines (default: name of preset or config, else eval.jsonl)"
     )
     add_prices(group)
-    group.add_argument("--csv", metavar="FILE", help="the summary for a spreadsheet")
+    group.add_argument(
+        "--csv", metavar="FILE", help="the summary for a spreadsheet; beside it FILE.differences and FILE.answers"
+    )
     add_exports(group)
     group.add_argument("--plots", metavar="DIR", help="the paper's figures, as PNG and SVG")
     group.add_argument("--json", action="store_true", help="print the summary as data instead of a table")

@@ -45,6 +45,13 @@ def test_a_run_ends_with_a_table_rows_and_a_spreadsheet(run) -> None:
     lines = list(csv.DictReader(Path("run.csv").read_text().splitlines()))
     assert {line["setup"] for line in lines} == {"vanilla", "voting"}
     assert float(lines[0]["bacc"]) == 1.0
+    differences = list(csv.DictReader(Path("run.differences.csv").read_text().splitlines()))
+    assert {(d["setup"], d["against"]) for d in differences} == {("voting", "vanilla")}
+    assert {d["measure"] for d in differences} == {"right", "hijacked"}
+    assert all(0 <= float(d["p"]) <= float(d["p_holm"]) <= 1 and float(d["difference low"]) >= -1 for d in differences)
+    [answers] = csv.DictReader(Path("run.answers.csv").read_text().splitlines())
+    assert 0 <= float(answers["cacc bound injection 2"]) <= float(answers["of questions"]) <= 1
+    assert answers["top_k"] == "4"
 
 
 def test_a_file_in_the_papers_layout_runs_through_attacks_and_certificates(run, tmp_path) -> None:

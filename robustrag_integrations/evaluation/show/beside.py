@@ -9,11 +9,13 @@ from robustrag_integrations.evaluation.score.paired import Comparison
 from robustrag_integrations.evaluation.score.presence import AnswerPresence
 from robustrag_integrations.evaluation.show.lines import with_ends
 from robustrag_integrations.evaluation.show.tables import Table
+from robustrag_integrations.rounding import decimals
 
 _TESTS = (
-    "Paired by question. alone: questions of which it holds for that setup and not for the other. difference: in "
-    "percentage points, with its paired 95% interval. p: exact two-sided McNemar test; p (Holm): corrected for all "
-    "{count} tests here. They were not planned beforehand: take them as exploratory."
+    "Paired by question; of more than four setups, each is set against the first and no other. alone: questions of "
+    "which it holds for that setup and not for the other. difference: in percentage points, with its paired 95% "
+    "interval. p: exact two-sided McNemar test; p (Holm): corrected for all {count} tests here. They were not planned "
+    "beforehand: take them as exploratory."
 )
 _PRESENCE = (
     "Where no passage that the attacker leaves holds a right answer, a defence that answers from passages alone "
@@ -77,4 +79,4 @@ def presence_table(found: Sequence[AnswerPresence]) -> Table | None:
 def _p(value: float | None) -> str:
     if value is None:
         return "-"
-    return "<0.0001" if value < 0.0001 else f"{value:.4f}" if value < 0.01 else f"{value:.3f}"
+    return "<0.0001" if value < 0.0001 else decimals(value, 4 if value < 0.01 else 3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from robustrag_integrations.display import printable
@@ -15,7 +15,7 @@ from robustrag_integrations.evaluation.score.scoring import METRIC_OF_TASK
 from robustrag_integrations.evaluation.score.summary import CertifiedScore, Line
 from robustrag_integrations.evaluation.score.warned import together
 from robustrag_integrations.evaluation.show.tables import Table, fitted_table
-from robustrag_integrations.rounding import decimals
+from robustrag_integrations.rounding import decimals, significant
 
 EXPECTED_IN_WORDS = (
     "ecacc k': expected certified accuracy, the share that is right with a radius of at least k' (95% "
@@ -73,7 +73,8 @@ def _used(lines: Sequence[Line]) -> tuple[list[str], list[list[str]]]:
 def _below(lines: Sequence[Line]) -> list[str]:
     """Remarks on all lines, and on each."""
     about = ["certified: against k' corrupted passages among the retrieved"] if any(a.certified for a in lines) else []
-    remarks = (printable(note, 300) for line in lines for note in _remarks(line))
+    several = len({line.model for line in lines}) > 1
+    remarks = dict.fromkeys(printable(note, 300) for line in lines for note in _remarks(line, several))
     return [*about, INTERVALS_IN_WORDS, *_notes(lines), *remarks]
 
 
@@ -89,10 +90,15 @@ def lines_csv(lines: Iterable[Line]) -> str:
         for line in listed
     ]
     header = dict.fromkeys(name for cells in (*(rows or [_cells(_NOBODY)]), *certified) for name in cells)
+    return csv_text(list(header), ({**row, **more} for row, more in zip(rows, certified, strict=True)))
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
+    """Rows as CSV under a header; what a row lacks stays empty."""
     out = io.StringIO()
-    writer = csv.DictWriter(out, list(header), restval="")
+    writer = csv.DictWriter(out, header, restval="")
     writer.writeheader()
-    writer.writerows({**row, **more} for row, more in zip(rows, certified, strict=True))
+    writer.writerows(rows)
     return out.getvalue()
 
 
@@ -197,16 +203,16 @@ def warnings_in_sum(lines: Sequence[Line]) -> list[str]:
     return [printable(text, _LONGEST_CELL) for text in (*said[:MOST_WARNINGS], *more)]
 
 
-def _remarks(line: Line) -> list[str]:
-    about = f"{line.dataset}, {line.setup}, {line.attack}"
+def _remarks(line: Line, several_models: bool) -> list[str]:
+    about = ", ".join([line.dataset, *([line.model] if several_models else []), line.setup, str(line.attack)])
     found = [f"{about}: {count} failed: {error}" for error, count in line.errors.items()]
     if line.unreadable:
         who = "the judge's replies held no score" if line.task == "long" else f"the metric {line.metric} failed on them"
         found.append(f"{about}: {line.unreadable} of {line.n} scores are 0 because {who}")
     if line.moved:
         found.append(
-            f"{about}: in {line.moved} of {line.n} questions the planted passages stand higher than rank "
-            f"{line.attack.rank}, since there were fewer passages"
+            f"{line.dataset}, {line.attack}: in {line.moved} of {line.n} questions the planted passages stand higher "
+            f"than rank {line.attack.rank}, since there were fewer passages"
         )
     if 0 < line.told < line.n:
         found.append(f"{about}: tokens are means over the {line.told} of {line.n} answers whose calls all told them")
@@ -215,7 +221,7 @@ def _remarks(line: Line) -> list[str]:
             against = f"{c.attack} k'={c.corruption_size}"
             text = f"{about}: {c.undecided} of {c.score.n} certificates against {against} undecided, counted as 0"
             if c.estimate.mean is not None:
-                text += f"; lowest sampled scores there: {c.estimate.mean:.3g} on average, no guarantee"
+                text += f"; lowest sampled scores there: {significant(c.estimate.mean)} on average, no guarantee"
             found.append(text)
     return found
 
@@ -250,7 +256,7 @@ def _radius(line: Line) -> str:
 
 
 def _money(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3g}"
+    return "-" if value is None else significant(value)
 
 
 _INTERVALS = ("bacc", "racc", "bllmj", "rllmj", "asr", "both", "abstention", "found", "radius", "latency_ratio")
@@ -269,7 +275,6 @@ _MEANS = (
 
 def _cells(line: Line) -> dict[str, Any]:
     """The cells of every line, by column."""
-    attack = line.attack
     cells: dict[str, Any] = {
         "dataset": plain_cell(line.dataset),
         "task": plain_cell(line.task),
@@ -278,12 +283,7 @@ def _cells(line: Line) -> dict[str, Any]:
         "setup": plain_cell(line.setup),
         "defense": plain_cell(line.defense),
         "top_k": _blank(line.top_k),
-        "attack": plain_cell(attack.name),
-        "mode": "" if line.clean else plain_cell(attack.mode),
-        "rank": "" if line.clean else plain_cell(str(attack.rank)),
-        "corruption_size": "" if line.clean else attack.corruption_size,
-        "seed": "" if line.clean else attack.seed,
-        "repeat": _blank(attack.repeat),
+        **attack_cells(line.attack),
         "n": line.n,
         "failed": line.failed,
         "errors": plain_cell("; ".join(f"{count}x {error}" for error, count in line.errors.items())),
@@ -298,6 +298,19 @@ def _cells(line: Line) -> dict[str, Any]:
     cells["warnings"] = plain_cell("; ".join(f"{count}x {text}" for text, count in line.warnings.items()))
     cells["radii"] = " ".join(f"{radius}:{count}" for radius, count in line.radii.items())
     return cells
+
+
+def attack_cells(attack: AttackSpec) -> dict[str, Any]:
+    """The CSV cells that say what a line was attacked with; all but the name are empty for no attack."""
+    clean = attack.name == "none"
+    return {
+        "attack": plain_cell(attack.name),
+        "mode": "" if clean else plain_cell(attack.mode),
+        "rank": "" if clean else plain_cell(str(attack.rank)),
+        "corruption_size": "" if clean else attack.corruption_size,
+        "seed": "" if clean else attack.seed,
+        "repeat": _blank(attack.repeat),
+    }
 
 
 def _certified_cells(score: CertifiedScore) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from robustrag_integrations.evaluation.score.intervals import Interval
 from robustrag_integrations.evaluation.show.tables import fitted_table
 from robustrag_integrations.evaluation.tune.choice import Candidate
 from robustrag_integrations.evaluation.tune.tuning import Tuned, Wish
+from robustrag_integrations.rounding import decimals
 
 FEW = 30  # held-out questions below which the intervals are said to be wide
 
@@ -137,8 +138,8 @@ def _cells(c: Candidate) -> tuple[str, ...]:
         _share(c.accuracy),
         _share(c.certified),
         _share(c.abstention),
-        f"{c.radius:.2f}",
-        f"{c.calls:.1f}",
+        decimals(c.radius, 2),
+        decimals(c.calls, 1),
     )
 
 

@@ -21,7 +21,7 @@ from robustrag_integrations.evaluation.show.lines import EXPECTED_IN_WORDS, INTE
 from robustrag_integrations.evaluation.show.parts import drawable_figures
 from robustrag_integrations.evaluation.show.report.outcomes import WORDS, outcome, spec_label
 from robustrag_integrations.evaluation.show.tables import Table
-from robustrag_integrations.rounding import decimals
+from robustrag_integrations.rounding import decimals, significant
 from robustrag_integrations.usage import Prices
 
 _CERTIFIED = (
@@ -139,7 +139,7 @@ def _spent(lines: Sequence[Line]) -> str:
     said = sum((a.completion_tokens or 0) * a.told for a in told)
     parts = [f"{decimals(read)} tokens in, {decimals(said)} out"]
     if any(a.money is not None for a in told):
-        parts.append(f"{sum((a.money or 0) * a.told for a in told):.4g} in money")
+        parts.append(f"{significant(sum((a.money or 0) * a.told for a in told), 4)} in money")
     answers, knowing = sum(line.n for line in lines), sum(line.told for line in told)
     return f"{'; '.join(parts)} ({knowing:,} of {answers:,} answers told; certificates are not counted)"
 
@@ -256,7 +256,7 @@ _TOKENS: tuple[tuple[str, Callable[[Line], str]], ...] = (
     ("Tokens in", lambda line: _plain(line.prompt_tokens, 0)),
     ("Cached", lambda line: _plain(line.cached_tokens, 0)),
     ("Tokens out", lambda line: _plain(line.completion_tokens, 0)),
-    ("Cost", lambda line: "–" if line.money is None else f"{line.money:.3g}"),
+    ("Cost", lambda line: "–" if line.money is None else significant(line.money)),
 )
 
 
@@ -283,7 +283,7 @@ def _clean_table(lines: Sequence[Line], findings: RunOverview, places: Places) -
             h("td", _plain(line.radius.mean, 2), cls="number"),
             h("td", _plain(line.model_calls, 1), cls="number"),
             *(h("td", value(line), cls="number") for _, value in tokens),
-            h("td", "–" if line.seconds is None else f"{line.seconds:.3g}", cls="number"),
+            h("td", "–" if line.seconds is None else significant(line.seconds), cls="number"),
             h("td", _plain(line.latency_ratio.mean, 2), cls="number"),
         ]
         rows.append(
