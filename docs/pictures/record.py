@@ -34,7 +34,7 @@ def record_attack(passages: int = 7) -> dict[str, Any]:
     defenses = defenses_of(load_model("bundled", None, max_context_tokens=256), choices=False)
     chosen = {name: defenses[name] for name in ("vanilla", "keyword")}
     vanilla, robust = (o.answer for o in demonstrate(case, found, [attack], chosen))
-    group_of = {rank: group for group in robust.groups for rank in group.ranks}
+    group_of = {rank: group for group in robust.groups for rank in group.positions}
     rows = [
         {
             "text": passage.text,
