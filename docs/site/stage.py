@@ -76,6 +76,10 @@ def with_links(text: str, source: str, places: Mapping[str, str]) -> str:
         if ":" in path or not path:
             return match[0]
         wanted = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
+        if wanted.startswith("examples/") and wanted.endswith(".py") and wanted.count("/") == 1:
+            if not (ROOT / wanted).exists():
+                raise ValueError(f"{source} links to {target}, which is not there")
+            wanted, anchor = "examples", f"{posixpath.basename(wanted).removesuffix('.py')}py"  # its heading there
         if wanted not in places:
             if not (ROOT / wanted).exists():
                 raise ValueError(f"{source} links to {target}, which is not there")

@@ -120,9 +120,9 @@ def _asked(model, question, more, note):
     headers = {"Content-Type": "application/json"}
     if key := os.environ.get("ROBUSTRAG_API_KEY"):
         headers["Authorization"] = f"Bearer {key}"
-    request = urllib.request.Request(f"{URL}/chat/completions", json.dumps(body).encode(), headers)  # noqa: S310
+    request = urllib.request.Request(f"{URL}/chat/completions", json.dumps(body).encode(), headers)
     try:
-        with urllib.request.urlopen(request, timeout=300) as reply:  # noqa: S310
+        with urllib.request.urlopen(request, timeout=300) as reply:
             found = json.load(reply)
     except urllib.error.HTTPError as error:
         if error.code != 502:  # the model failed, or its answer was cut: the client gets none

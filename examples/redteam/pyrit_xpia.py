@@ -54,8 +54,8 @@ def ask(address, model, question, document):
     headers = {"Content-Type": "application/json"}
     if key := os.environ.get("ROBUSTRAG_API_KEY"):
         headers["Authorization"] = f"Bearer {key}"
-    request = urllib.request.Request(f"{address}/chat/completions", json.dumps(body).encode(), headers)  # noqa: S310
-    with urllib.request.urlopen(request, timeout=300) as reply:  # noqa: S310
+    request = urllib.request.Request(f"{address}/chat/completions", json.dumps(body).encode(), headers)
+    with urllib.request.urlopen(request, timeout=300) as reply:
         return json.load(reply)["choices"][0]["message"]["content"]
 
 

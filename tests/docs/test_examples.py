@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,21 @@ import pytest
 
 FOLDER = Path(__file__).parents[2] / "examples"
 EXAMPLES = sorted(path for path in FOLDER.glob("*.py") if not path.stem.endswith("_library"))
+
+
+NAV = (Path(__file__).parents[2] / "docs" / "site" / "zensical.toml").read_text(encoding="utf-8")
+GUIDES = [
+    *re.findall(r'"([a-z-]+\.md)"', NAV.partition('"Guides"')[2].partition("] },")[0]),
+    *("evaluation.md", "redteam.md", "production.md", "migration.md"),
+]
+
+
+@pytest.mark.parametrize("guide", [guide for guide in GUIDES if guide != "examples.md"])
+def test_every_guide_names_an_example_that_is_there(guide: str) -> None:
+    text = (FOLDER.parent / "docs" / guide).read_text(encoding="utf-8")
+    named = re.findall(r"examples/((?:redteam/)?[a-z_]+\.(?:py|yaml))", text)
+    assert named, f"{guide} names no example"
+    assert all((FOLDER / name).is_file() for name in named)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)

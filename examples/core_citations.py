@@ -1,0 +1,31 @@
+"""Who says so: the sources whose own replies support the answer, as numbers and as markers in the text.
+
+pip install robustrag-integrations
+"""
+
+import re
+
+from robustrag_integrations import CallableModel, KeywordAggregation, Passage
+
+
+def my_llm(prompt: str) -> str:
+    """Copies names out of what it reads; put a call to your own model in its place."""
+    names = re.findall(r"(?:by|Keywords:.*?) ?((?:Ada|Eve) \w+)", prompt, flags=re.IGNORECASE)
+    return f"{names[-1]} built the mill." if names else "I don't know."
+
+
+PASSAGES = [
+    Passage("The mill was built by Ada Stone in 1790.", source="almanac.example"),
+    Passage("Built by Ada Stone, the mill still turns.", source="guide.example"),
+    Passage("Visitors see the mill, built by Ada Stone.", source="museum.example"),
+    Passage("The mill was built by Eve Crook.", source="planted.example"),
+    Passage("The road to the mill is closed in winter.", source="roads.example"),
+]
+
+answer = KeywordAggregation(CallableModel(my_llm)).answer("Who built the mill?", PASSAGES)
+print(answer.marked_text)
+for citation in answer.citations:
+    print(f"[{citation.number}] {', '.join(citation.origins)}: {', '.join(citation.words)}")
+for group in answer.groups:
+    print(f"{group.origins[0]:<18} {group.status}")
+assert "planted.example" not in {origin for citation in answer.citations for origin in citation.origins}
