@@ -6,7 +6,7 @@ INSTALL := .ci/install
 # $(call tests,PYTHON,ARGUMENTS): all at once, then what failed once more and alone, as clocks matter to some.
 tests = $(1) -m pytest -q -n auto --dist worksteal $(2) || $(1) -m pytest -q --last-failed $(2)
 
-.PHONY: demo check docs test test-lowest test-installs test-pythons test-llama lint release clean
+.PHONY: demo check docs notebooks test test-lowest test-installs test-pythons test-llama lint release clean
 
 demo: .venv/.demo
 	@$(BIN)/robustrag demo
@@ -61,6 +61,10 @@ test-installs:
 # The wheel of test-installs with each light extra on each Python that is here, 3.10 to 3.13.
 test-pythons:
 	$(PYTHON) -m tests.installs.pythons
+
+# Two examples as notebooks, in build/notebooks; a test runs them.
+notebooks: .venv/.dev
+	$(BIN)/python -m docs.notebooks
 
 # Wheel and source distribution in dist/, checked: metadata, contents, licences, size, versions that agree.
 release: .venv/.dev
