@@ -268,7 +268,16 @@ def _clean_table(lines: Sequence[Line], findings: RunOverview, places: Places) -
     names += [f"Certified k′={size}{', mod.' if attack == 'modification' else ''}" for attack, size in sizes]
     names += [f"Expected k′={size}" for size in against]
     tokens = [column for column in _TOKENS if any(column[1](line) != "–" for line in lines)]
-    names += ["Abstained", "Radius", "Calls", *(name for name, _ in tokens), "Seconds", "× vanilla"]
+    several = any(line.found.mean is not None for line in lines)
+    names += [
+        *(["All found"] if several else []),
+        "Abstained",
+        "Radius",
+        "Calls",
+        *(name for name, _ in tokens),
+        "Seconds",
+        "× vanilla",
+    ]
     rows, labels = [], setup_labels(lines)
     for line in lines:
         cells = [_score(line.judge, 1) if long else _score(line.accuracy)]
@@ -279,6 +288,7 @@ def _clean_table(lines: Sequence[Line], findings: RunOverview, places: Places) -
             held = line.expected_against(size)
             cells.append(_score(held.share) if held else h("td", "–", cls="number"))
         cells += [
+            *([_score(line.found)] if several else []),
             _score(line.abstention),
             h("td", _plain(line.radius.mean, 2), cls="number"),
             h("td", _plain(line.model_calls, 1), cls="number"),
@@ -325,6 +335,8 @@ def _attack_cell(line: Line | None, findings: RunOverview, places: Places) -> El
             cls="rate",
         ),
     ]
+    if line.found.mean is not None:
+        said.append(h("span", h("b", _share(line.found.mean)), " all found", _ends(line.found, 100), cls="rate"))
     if line.failed:
         said.append(h("span", f"{line.failed} failed", cls="rate failed-note"))
     return _linked(line, places, _outcome_bar(findings.outcomes(line)), *said)
