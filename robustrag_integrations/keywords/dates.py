@@ -66,6 +66,11 @@ _MONTH_YEAR = {
 _NUMERIC = re.compile(
     r"(?<![\w.,/-])(?P<day>\d{1,2})(?P<by>[./-])(?P<month>\d{1,2})(?P=by)(?P<year>\d{4})(?![\w]|[./-]\d)"
 )
+_CLOCK = re.compile(
+    r"(?<![\w.,:/])(?P<hour>[01]?\d|2[0-4])(?:[:h]|\.(?=\d\d\s?(?:uhr|h)(?!\w)))(?P<minute>[0-5]\d)"
+    r"(?:\s?(?:uhr|h|heures|horas?)(?!\w))?(?![\w:/]|[.,]\d)",
+    re.I,
+)
 _EAST = re.compile(
     r"(?<!\d)(?P<year>\d{2,4})\s?[年년]\s?(?:(?P<month>\d{1,2})\s?[月월]\s?(?:(?P<day>\d{1,2})\s?[日号號일])?)?"
 )
@@ -106,6 +111,12 @@ def find_dates(line: str, language: str) -> tuple[list[str], str]:
     if language in _NAMED:
         line = _MONTH_YEAR[language].sub(date, _NAMED[language].sub(date, line))
     line = _NUMERIC.sub(date, line)
+
+    def clock(match: re.Match[str]) -> str:
+        found.append(f"{int(match['hour'])}:{match['minute']}")
+        return " ; "
+
+    line = _CLOCK.sub(clock, line)
 
     def number(match: re.Match[str]) -> str:
         found.extend(_number(match, language))

@@ -9,7 +9,7 @@ any counts as in no known language. Stop words are those that travel with spaCy,
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from functools import cache
 from importlib import import_module
 
@@ -25,8 +25,8 @@ _OF_SCRIPT = {
 _WORD = re.compile(r"[^\W\d_]+")
 # Words that are frequent in one of these languages and rare in the others.
 _PROFILES = {
-    "en": "the of and to is was in it for with that by from are were an at its be which has had this on as not what who no yes never they he she but there his her their",
-    "de": "der die das und ist ein eine einem einen einer im am zum zur von mit den dem des war wurde nicht auf für sich als nach bei aus wird hat es sie er vom ins laut heißt dort noch so wo",
+    "en": "the of and to is was in it for with that by from are were an at its be which has had this on as not what who no yes never they he she but there his her their per",
+    "de": "der die das und ist ein eine einem einen einer im am zum zur von mit den dem des war wurde nicht auf für sich als nach bei aus wird hat es sie er vom ins laut heißt dort noch so wo uhr",
     "fr": "le la les des du un une est et dans en au aux à il elle que qui sur pour par avec pas ne été était son sa ses ce cette cette c'est d'un d'une selon fut à",
     "es": "el la los las de del y en un una es que por con se su para al fue era no según más lo sus como está son desde",
     "it": "il lo la gli le di del della dei delle un una è e in che per con si non al alla nel nella fu sono come da dal dalla ha secondo ad era stato anche",
@@ -92,6 +92,8 @@ def language_of(text: str) -> str | None:
     Args:
         text: plain lines of one reply.
     """
+    if text.isascii():
+        return _of_latin(text)
     scripts = Counter(script for character in text if (script := _script(ord(character))))
     if scripts:
         latin = sum(character.isascii() and character.isalpha() for character in text)
@@ -115,7 +117,7 @@ def _of_cyrillic(text: str) -> str:
 
 def _of_latin(text: str) -> str | None:
     lowered = text.casefold()
-    scores: dict[str, float] = dict.fromkeys(_PROFILES, 0.0)
+    scores: defaultdict[str, float] = defaultdict(float)
     for word in _WORD.findall(lowered):
         languages = _PROFILE_OF.get(word, ())
         for language in languages:
@@ -124,8 +126,8 @@ def _of_latin(text: str) -> str | None:
         for language, letters in _LETTERS.items():
             scores[language] += 0.5 * any(letter in lowered for letter in letters)
         scores["vi"] += 2 * bool(_VIETNAMESE.search(lowered))
-    best = max(scores, key=lambda language: (scores[language], language == "en"))
-    return best if scores[best] >= 0.3 else None
+    best = max(scores.values(), default=0.0)
+    return next(language for language in _PROFILES if scores[language] == best) if best >= 0.3 else None
 
 
 @cache

@@ -25,7 +25,7 @@ _AND = (
     "그리고|&|as well as"
 )
 _BETWEEN = re.compile(
-    rf"(?:,(?=\s|[^\W\d])|[;、，；])\s*(?P<last>(?:{_AND})\s+|以及|或)?|\s+(?P<joint>{_AND})\s+"
+    rf"(?:,(?=\s|[^\W\d])|[;、，；]|(?<=[^\W\d_]{{3}})/(?=[^\W\d_]{{3}}))\s*(?P<last>(?:{_AND})\s+|以及|或)?|\s+(?P<joint>{_AND})\s+"
     rf"|(?<=[{_EAST}])(?P<east>と|や|及び|および|和|与|與|及|以及|或)(?=[{_EAST}]{{2}})"
 )
 _LAST_WORDS = re.compile(r"(?:です|でした|である|だ|など)?[.。!？?]*\Z")
@@ -69,11 +69,14 @@ def _in_a_row(clause: str, small: frozenset[str], *, whole: bool) -> Iterator[st
         return
     if _UNSPACED.search(clause) and " " not in parts[0]:
         parts[0] = _LEADS.split(parts[0])[-1] or parts[0]
+    joined = bool(marks[-1]["last"] or marks[-1]["joint"])
+    articled = [part.split()[0].casefold() in ARTICLES | _OTHER_ARTICLES for part in parts]
+    if any(articled) and not articled[-1] and not joined:
+        return  # "A tall man, a doctor, came"
     items = [_item(part, small) for part in parts]
     if all(items) and (whole or len(parts) > 2):
         yield from items
         return
-    joined = bool(marks[-1]["last"] or marks[-1]["joint"])
     if len(parts) > 2 and all(items[1:-1]) and (joined or len(parts) > 3):
         yield from (parts[0].split()[-1], *items[1:-1], items[-1] or parts[-1].split()[0])
 

@@ -45,6 +45,10 @@ _UNIT_OF |= {
     "degrees fahrenheit": "°f",
     "miles per hour": "mph",
     "kilometers per hour": "km/h",
+    "kilometres per hour": "km/h",
+    "meters per second": "m/s",
+    "metres per second": "m/s",
+    "m/s": "m/s",
 }
 
 
@@ -68,6 +72,12 @@ _DATE = re.compile(
 _TIME = re.compile(
     rf"""{_START}(?P<hour>\d{{1,2}})(?:[:.](?P<minute>[0-5]\d))?
         (?:(?::[0-5]\d)?[ ]?(?P<half>[ap])(?:m\b|\.m\.)|(?<=[:]\d\d)(?![\w:]))""",
+    re.I | re.X,
+)
+_SPOKEN_TIME = re.compile(
+    rf"""\b(?P<part>half|(?:a[ ])?quarter)[ ](?P<side>past|to)[ ]
+        (?P<hour>{"|".join([*ONES, *TEENS[:3]])}|1[0-2]|[1-9])\b
+        (?:[ ](?P<half>in[ ]the[ ](?:morning|afternoon|evening)|at[ ]night|[ap]\.?m\b))?""",
     re.I | re.X,
 )
 _ORDINAL = re.compile(
@@ -132,10 +142,30 @@ def _date_forms(match: re.Match[str]) -> list[str]:
 
 def _time_forms(match: re.Match[str]) -> list[str]:
     minute = match["minute"]
-    clock = str(int(match["hour"])) + (f":{minute}" if minute and minute != "00" else "")
     if match["half"]:
-        return [f"{clock} {match['half'].lower()}m"]
+        return _halved(int(match["hour"]), minute or "00", match["half"].lower())
     return [f"{int(match['hour'])}:{minute}"] if minute else []
+
+
+def _halved(hour: int, minute: str, half: str) -> list[str]:
+    """A time with am or pm ("a", "p"), and the same in 24 hours."""
+    clock = str(hour) + (f":{minute}" if minute != "00" else "")
+    whole = [f"{clock} {half}m"]
+    return [*whole, f"{hour % 12 + 12 * (half == 'p')}:{minute}"] if 1 <= hour <= 12 else whole
+
+
+def _spoken_time_forms(match: re.Match[str]) -> list[str]:
+    """ "Half past nine" as 9:30; with "in the evening" as 9:30 pm."""
+    if match["part"].lower() == "half" and match["side"].lower() == "to":
+        return []
+    written = match["hour"].lower()
+    hour = int(written) if written.isdigit() else _SMALL[written]
+    hour = (hour - 2) % 12 + 1 if match["side"].lower() == "to" else hour
+    minute = "30" if match["part"].lower() == "half" else "45" if match["side"].lower() == "to" else "15"
+    half = (match["half"] or "").lower()
+    if not half:
+        return [f"{hour}:{minute}"]
+    return _halved(hour, minute, "a" if "morning" in half or (half[0] == "a" and half[1] in ".m") else "p")
 
 
 def _ordinal_forms(match: re.Match[str]) -> list[str]:
@@ -219,6 +249,7 @@ def _plain(number: Decimal) -> str:
 _READERS = (
     (_DATE, _date_forms),
     (_TIME, _time_forms),
+    (_SPOKEN_TIME, _spoken_time_forms),
     (_DECADE, _decade_forms),
     (_ORDINAL, _ordinal_forms),
     (_AS_WRITTEN, _forms_as_written),

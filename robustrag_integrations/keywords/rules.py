@@ -26,7 +26,7 @@ from robustrag_integrations.keywords.normalise import as_keyword, without_accent
 from robustrag_integrations.keywords.other_languages import keywords_of_line, whole_reply
 from robustrag_integrations.keywords.words import Item, TaggedWord, items_of
 
-RULES_VERSION = "3"
+RULES_VERSION = "4"
 MAX_PHRASE_WORDS = 8
 MAX_WHOLE_WORDS = 12
 
@@ -77,8 +77,8 @@ def keywords_in(lines: Sequence[str], language: str) -> frozenset[str]:
     return frozenset(counted - {""})
 
 
-def _of_line(items: Sequence[Item], line: str) -> Iterator[str]:
-    items = _negated(items)
+def _of_line(row: Sequence[Item], line: str) -> Iterator[str]:
+    items = _negated(row)
     for informative, group in groupby(items, key=lambda item: item.informative):
         if informative:
             run = list(group)
@@ -87,7 +87,7 @@ def _of_line(items: Sequence[Item], line: str) -> Iterator[str]:
             yield from _phrases(run)
     yield from _linked_names(items)
     yield from _titles(line)
-    yield from _quoted_titles(items, line)
+    yield from _quoted_titles(row, line)
 
 
 def _negated(items: Sequence[Item]) -> Sequence[Item]:
@@ -148,7 +148,7 @@ def _quoted_titles(items: Sequence[Item], line: str) -> Iterator[str]:
     starts = [item.start for item in items]
     for match in _QUOTED.finditer(line):
         inside = items[bisect_left(starts, match.start() + 1) : bisect_left(starts, match.end() - 1)]
-        words = [item.written for item in inside if item.wordlike]
+        words = [item.written for item in _rejoined(inside)]
         if len(words) <= MAX_PHRASE_WORDS:
             yield " ".join(_without_article(words))
 

@@ -80,3 +80,27 @@ def test_code_that_acts_on_a_template_or_a_terminal_is_no_keyword_to_the_letter(
 
 def test_code_with_a_list_in_it_stays_one_keyword() -> None:
     assert "f(a,b)" in extract("`f(a, b)`")
+
+
+@pytest.mark.parametrize(
+    ("reply", "keyword"),
+    [
+        ("It needs ^18.17.0 || >=20.3.0.", "^18.17.0 || >=20.3.0"),
+        ("Use >=1.2 <2.0 please.", ">=1.2 <2.0"),
+        ("tinylib~=2.4.1", "~=2.4.1"),
+        ("Run kubectl get pods -n prod.", "kubectl get pods -n prod"),
+        ("Run git commit -a to commit.", "git commit -a"),
+        ("foo list -n prod", "foo list -n prod"),
+        ("The salt is CuSO4·5H2O.", "CuSO4·5H2O"),
+        ("At half past nine in the evening.", "21:30"),
+        ("A quarter to ten", "9:45"),
+        ("It shuts at 9:30 p.m.", "21:30"),
+        ("5 kilometres per hour", "5 km/h"),
+        ("Die Messe beginnt um 7.30 Uhr.", "7:30"),
+        ("La messe commence à 7h30.", "7:30"),
+        ("La misa empieza a las 7:30.", "7:30"),
+        ('Her book is called "I Don\'t Know".', "i don't know"),
+    ],
+)
+def test_ranges_options_times_and_titles_of_other_forms(reply: str, keyword: str) -> None:
+    assert keyword in SpacyKeywordExtractor()(reply)

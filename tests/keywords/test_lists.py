@@ -71,3 +71,9 @@ def test_hostile_lists_take_linear_time(hostile: str) -> None:
     start = time.process_time()
     assert len(list(items_of_lists(hostile))) <= 100
     assert time.process_time() - start < 2
+
+
+def test_slashes_hold_items_together_and_an_apposition_is_no_list() -> None:
+    assert list(items_of_lists("Paris/London")) == ["Paris", "London"]
+    assert not list(items_of_lists("5 km/h"))
+    assert not list(items_of_lists("A tall man, a doctor, came."))
