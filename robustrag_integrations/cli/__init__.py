@@ -13,18 +13,19 @@ import warnings
 from collections.abc import Sequence
 
 from robustrag_integrations import __version__
-from robustrag_integrations.cli import ask, certify, demo, doctor, eval, probe, report, serve, tune
+from robustrag_integrations.cli import ask, certify, demo, doctor, eval, playground, probe, report, serve, tune
 from robustrag_integrations.cli.arguments import Parser
 from robustrag_integrations.cli.exits import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_USAGE, UsageError
 from robustrag_integrations.cli.output import complain
 from robustrag_integrations.cli.settings import under_settings
 from robustrag_integrations.errors import RobustRAGError
 
-COMMANDS = (demo, ask, serve, certify, eval, tune, report, probe, doctor)
+COMMANDS = (demo, playground, ask, serve, certify, eval, tune, report, probe, doctor)
 
 _EPILOG = """\
 examples:
   robustrag demo                                     attack a small corpus, with and without a defence; offline
+  robustrag playground                               the same in the browser, with passages of your own
   robustrag ask "Who runs the mill?" --docs notes/   ask your own documents
   robustrag serve --docs notes/                      the same behind an OpenAI-compatible address
   robustrag certify demo --limit 5                   what no attacker can get below

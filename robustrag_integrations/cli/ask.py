@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.ask_report import ask_report
 from robustrag_integrations.cli.arguments import (
     add_command,
     add_model,
@@ -118,11 +119,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         show_json(
             {
-                "schema": "robustrag/ask/1",
-                "model": model.description,
-                "answer": answer.to_dict(),
-                "passages": [{"id": p.id, "source": p.source, "text": p.text} for p in passages],
-                "skipped": skipped,
+                **ask_report(model.description, answer, passages, skipped),
                 **({} if prices is None else {"cost": prices.of(answer.spending.total)}),
             }
         )

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import MutableMapping
-from contextlib import suppress
 from typing import Any
 
 from robustrag_integrations.serve.asked import Asked, asked_of
-from robustrag_integrations.serve.bodies import ClientGoneError, Receive, read_json
+from robustrag_integrations.serve.bodies import Receive
+from robustrag_integrations.serve.exchange import exchange
 from robustrag_integrations.serve.gate import Gate
-from robustrag_integrations.serve.refusals import RefusedError, refusal_of
 from robustrag_integrations.serve.replies import Reply, report_of
-from robustrag_integrations.serve.sending import Send, Sender, unless_gone
+from robustrag_integrations.serve.sending import Send, Sender
 from robustrag_integrations.serve.service import Service
-
-_LOG = logging.getLogger(__name__)
-
-_LAST_WORDS = 5  # seconds
 
 
 class ChatCompletions:
@@ -34,24 +28,11 @@ class ChatCompletions:
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request; whatever goes wrong, the client is told in OpenAI's shape."""
-        sender = Sender(send)
-        try:
-            with self._gate.place():
-                body = await read_json(dict(scope["headers"]), receive, self._service.limits)
-                asked = asked_of(body, self._service.limits, documents_allowed=self._service.documents_allowed)
-                del body
-                await unless_gone(receive, self._within_time(asked, sender))
-        except ClientGoneError:
-            _LOG.info("the client hung up")
-        except Exception as error:
-            refusal = refusal_of(error)
-            if error is not refusal:
-                _LOG.error("no answer: %s", type(error).__name__)  # its text may quote passages
-            with suppress(TimeoutError, asyncio.TimeoutError):  # a client that does not read is left
-                await asyncio.wait_for(_tell(sender, refusal), _LAST_WORDS)
+        await exchange(scope, receive, send, gate=self._gate, limits=self._service.limits, work=self._asked)
 
-    async def _within_time(self, asked: Asked, sender: Sender) -> None:
-        await asyncio.wait_for(self._answer(asked, sender), self._service.limits.seconds)
+    async def _asked(self, body: dict[str, Any], sender: Sender) -> None:
+        asked = asked_of(body, self._service.limits, documents_allowed=self._service.documents_allowed)
+        await self._answer(asked, sender)
 
     async def _answer(self, asked: Asked, sender: Sender) -> None:
         service, reply = self._service, Reply(asked.model)
@@ -73,12 +54,3 @@ class ChatCompletions:
         if asked.with_usage:
             await sender.event(reply.usage(answer.spending))
         await sender.end(complete=True)
-
-
-async def _tell(sender: Sender, refusal: RefusedError) -> None:
-    """Say why there is no answer; within a stream as its last event."""
-    if sender.status is None:
-        await sender.json(refusal.status, refusal.body, refusal.headers)
-    else:
-        await sender.event(refusal.body)
-        await sender.end(complete=False)

@@ -47,8 +47,15 @@ def serving(served: Service, **doors: Any) -> Iterator[str]:
         pytest.importorskip(library, reason="the extra serve is not installed")
     from robustrag_integrations.serve.app import create_app
 
+    with running(create_app(served, **doors)) as address:
+        yield address
+
+
+@contextmanager
+def running(app: Any) -> Iterator[str]:
+    """The address of an application on loopback."""
     with bound("127.0.0.1", 0) as listening:
-        server = configured(create_app(served, **doors), last_seconds=1)
+        server = configured(app, last_seconds=1)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         while not server.started and thread.is_alive():

@@ -38,7 +38,7 @@ def run_commands(snippet: Snippet, address: str, model: str) -> None:
             print("$", *words, flush=True)
             subprocess.run(["curl", "--fail", "--silent", "--show-error", *words[1:]], check=True)
             continue
-        if words[:2] == ["robustrag", "serve"]:
+        if words[:2] in (["robustrag", "serve"], ["robustrag", "playground"]):
             print("$", *words, "&", flush=True)
             keep_serving(words)
             continue

@@ -25,6 +25,7 @@ FLOORS = (
         "abstention",
         "abstention_words",
         "answer",
+        "ask_report",
         "checks",
         "copies",
         "citations",

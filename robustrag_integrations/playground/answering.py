@@ -1,0 +1,92 @@
+"""Both answers to a state: of vanilla RAG, and of the method that was chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.defenses.base import Defense
+from robustrag_integrations.defenses.registry import BASELINES, VANILLA, Method, entry_of
+from robustrag_integrations.metrics import holds_answer
+from robustrag_integrations.models.base import DecodingModel, TextModel
+from robustrag_integrations.passages import Passage
+from robustrag_integrations.playground.state import State, StateError
+from robustrag_integrations.prompts import Task
+
+FEWEST = 1  # passages, without which nothing can be asked
+
+
+def check_askable(state: State) -> None:
+    """Raise StateError where there is nothing to ask, or nothing to ask about."""
+    if not state.question.strip():
+        raise StateError("the question is empty; ask something")
+    if sum(bool(row.text.strip()) for row in state.rows) < FEWEST:
+        raise StateError("there are no passages; add one, or start again with the example")
+
+
+def task_of(state: State, method: Method) -> Task:
+    """What is answered: a choice where there are options and the method takes them.
+
+    Raises:
+        StateError: the method needs options, and there are none.
+    """
+    if state.choices and method.takes_choices:
+        return "multiple_choice"
+    open_ended: Sequence[Task] = [task for task in method.tasks if task != "multiple_choice"]
+    if not open_ended:
+        raise StateError(f"{method.name} votes on options: write two or more, one per line")
+    return next((task for task in open_ended if task == state.task), open_ended[0])
+
+
+def defense_of(state: State, model: TextModel) -> Defense:
+    """The defence that a state asks for.
+
+    Raises:
+        StateError: the model does not give what it needs, an extra is missing, or settings do not go together.
+    """
+    method = entry_of(state.method)
+    if method.needs_probabilities and not isinstance(model, DecodingModel):
+        raise StateError(f"{method.name} needs token probabilities, which {model.description} does not give")
+    rules = {} if method.name in BASELINES else {"group_by": state.group_by}
+    try:
+        made: Defense = method.build(model, task=task_of(state, method), **rules, **state.settings)
+    except (ValueError, TypeError, ImportError) as error:
+        raise StateError(str(error)) from error
+    return made
+
+
+def undefended(state: State, model: TextModel) -> Defense:
+    """Vanilla RAG on the same question."""
+    made: Defense = VANILLA.build(model, task=task_of(state, entry_of(state.method)))
+    return made
+
+
+def choices_of(state: State) -> tuple[str, ...] | None:
+    """The options, where they are what is answered."""
+    return state.choices if task_of(state, entry_of(state.method)) == "multiple_choice" else None
+
+
+async def answered(state: State, defense: Defense, passages: Sequence[Passage]) -> RobustAnswer:
+    """The answer of a defence from these passages.
+
+    Raises:
+        ValueError: input that the defence does not take.
+        RobustRAGError: too many groups failed, or the final call did.
+    """
+    return await defense.aanswer(state.question, passages, choices=choices_of(state))
+
+
+def verdict(state: State, answer: RobustAnswer) -> dict[str, Any]:
+    """What the answer is, as far as the right one and the attacker's are known: a kind for colours, and words."""
+    right = bool(state.answer.strip()) and holds_answer(answer.text, [state.answer])
+    wanted = bool(state.target.strip()) and holds_answer(answer.text, [state.target])
+    if right and wanted:
+        return {"kind": "both", "words": "the right answer and the attacker’s"}
+    if wanted:
+        return {"kind": "hijacked", "words": "the attacker’s answer"}
+    if answer.abstained:
+        return {"kind": "abstained", "words": "no answer"}
+    if right:
+        return {"kind": "right", "words": "the right answer"}
+    return {"kind": "other", "words": "another answer" if state.answer.strip() else "not judged: no right answer given"}

@@ -1,0 +1,416 @@
+"use strict";
+(() => {
+  const $ = (id) => document.getElementById(id);
+  const TAGS = new Set("section div figure figcaption details summary h1 h3 h4 p span b i pre ul ol li dl dt dd table caption thead tbody tr th td svg g rect line circle polyline text title".split(" "));
+  const DRAWN = new Set("svg g rect line circle polyline text title".split(" "));
+  const ATTRIBUTES = new Set("role dir title scope colspan tabindex aria-label aria-hidden viewBox preserveAspectRatio x y width height x1 x2 y1 y2 cx cy r points text-anchor".split(" "));
+  const FIELDS = ["question", "answer", "target"];
+  const PAUSE = 500; // milliseconds without a change before the models are asked
+
+  let controls, state, report = null, link = null;
+  let asking = null; // what is under way: an AbortController
+  let timer = 0;
+
+  /** An element from `[tag, class, attributes, ...children]` or a text. Nothing becomes markup. */
+  const build = (node) => {
+    if (typeof node === "string") return document.createTextNode(node);
+    const [tag, name, given, ...children] = node;
+    if (!TAGS.has(tag)) throw new Error(`no such element: ${tag}`);
+    const made = DRAWN.has(tag) ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
+    if (name) made.setAttribute("class", name);
+    for (const [key, value] of Object.entries(given || {})) if (ATTRIBUTES.has(key)) made.setAttribute(key, value);
+    made.append(...children.map(build));
+    return made;
+  };
+
+  /** Hidden and direction-changing characters made visible, as the server does it for what it draws. */
+  const visible = (text) => text.replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}]/gu, (c) =>
+    "\n\t\u200c\u200d".includes(c) ? c : `⟨U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
+
+  const make = (tag, given = {}, ...children) => {
+    const made = document.createElement(tag);
+    for (const [key, value] of Object.entries(given)) key in made ? (made[key] = value) : made.setAttribute(key, value);
+    made.append(...children);
+    return made;
+  };
+
+  const say = (text) => { $("status").textContent = text; };
+  const complain = (text) => {
+    $("problem").hidden = !text;
+    $("problem").textContent = text ? visible(text).slice(0, 1000) : "";
+  };
+
+  // ---- asking
+
+  /** Post, and hand on each event. Throws what the server says is wrong. */
+  const post = async (path, body, onEvent, signal) => {
+    const reply = await fetch(path, {
+      method: "POST", signal, headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
+    });
+    if (!reply.ok) throw new Error((await reply.json()).error.message);
+    const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
+    for (let rest = ""; ;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      const events = (rest + value).split("\n\n");
+      rest = events.pop();
+      for (const event of events) {
+        const data = event.slice("data: ".length);
+        if (data === "[DONE]") return;
+        const found = JSON.parse(data);
+        if (found.error) throw new Error(found.error.message);
+        onEvent(found);
+      }
+    }
+  };
+
+  /** Do one thing at a time: what was under way is cancelled, on the server as well. */
+  const work = async (says, path, body, onEvent, done = "") => {
+    asking?.abort();
+    const mine = asking = new AbortController();
+    complain("");
+    say(says);
+    $("stop").hidden = false;
+    document.body.classList.add("busy");
+    try {
+      await post(path, body, (event) => { if (asking === mine) onEvent(event); }, mine.signal);
+      if (asking === mine) say(typeof done === "function" ? done() : done);
+    } catch (error) {
+      if (asking !== mine || error.name === "AbortError") return;
+      say("");
+      complain(error instanceof TypeError ? "The playground does not answer; is it still running?" : error.message);
+    } finally {
+      if (asking === mine) {
+        asking = null;
+        $("stop").hidden = true;
+        document.body.classList.remove("busy");
+      }
+    }
+  };
+
+  const stop = (says) => {
+    clearTimeout(timer);
+    asking?.abort();
+    asking = null;
+    $("stop").hidden = true;
+    document.body.classList.remove("busy");
+    if (says) say(says);
+  };
+
+  /** Something has changed: what was computed is no longer about what is shown. */
+  const changed = () => {
+    stop();
+    complain("");
+    report = null;
+    $("save").disabled = true;
+    for (const name of ["takes", "certificate"]) $(name).replaceChildren();
+    document.querySelectorAll(".panel").forEach((panel) => panel.classList.add("stale"));
+    if ($("live").checked) timer = setTimeout(ask, PAUSE);
+    else say("Press Ask for answers to what is on the page.");
+  };
+
+  const ask = () => {
+    clearTimeout(timer);
+    return work("Asking the model …", "answer", { state }, show, "Done.");
+  };
+
+  const show = (event) => {
+    if (event.says) return say(`${event.says} …`);
+    if ("link" in event) {
+      link = event.link;
+      history.replaceState(null, "", link === null ? location.pathname : `#${link}`);
+      return;
+    }
+    const panel = $(event.part);
+    panel.classList.remove("stale");
+    panel.dataset.kind = event.verdict.kind;
+    const [said, verdict, radius] = ["said", "verdict-line", "radius-line"].map((name) => panel.querySelector(`.${name}`));
+    const text = visible(event.text);
+    said.textContent = text.length > 600 ? `${text.slice(0, 600)}…` : text || "(nothing)";
+    verdict.textContent = event.verdict.words;
+    const score = $(`score-${event.part}`);
+    score.textContent = `${event.part === "vanilla" ? "Vanilla" : "Defended"}: ${text.slice(0, 40)}`;
+    score.dataset.kind = event.verdict.kind;
+    const certified = event.part === "defended" && method().certified;
+    radius.textContent = certified
+      ? `Radius ${event.radius}: ${event.radius ? `any ${event.radius} of ${event.groups} sources may say anything else` : "one source may have decided"}`
+      : "Radius 0: any passage may decide";
+    $(`${event.part}-evidence`).replaceChildren(build(event.evidence));
+    if (event.part === "vanilla") say("Vanilla has answered; asking about each source alone …");
+    if (event.report) {
+      report = event.report;
+      $("save").disabled = false;
+    }
+  };
+
+  const searchCopies = () => {
+    const found = {};
+    const list = make("ul", { className: "tries" });
+    const lines = {};
+    $("takes").replaceChildren(list);
+    work("Searching …", "takes", { state }, (event) => {
+      const name = event.defense === "vanilla" ? "Vanilla" : `Defended by ${state.method}`;
+      const line = lines[event.defense] ??= list.appendChild(make("li"));
+      const answer = `“${visible(event.text).slice(0, 120)}”`;
+      if (event.copies === 0) found[event.defense] = answer;
+      const first = found[event.defense];
+      const copies = `${event.copies} ${event.copies === 1 ? "copy" : "copies"}`;
+      line.dataset.changed = event.changed;
+      line.textContent = event.changed
+        ? `${name}: ${copies} ${event.copies === 1 ? "is" : "are"} enough. ${first} becomes ${answer}.`
+        : event.copies === event.most
+          ? `${name}: still ${first} with ${copies}, the most that were tried.`
+          : `${name}: still ${first} with ${copies} …`;
+      say(`Tried ${copies} on ${name.toLowerCase()}.`);
+    }, "The search is done.");
+  };
+
+  const certify = () => work(
+    "Certifying …", "certificate",
+    { state, corruption_size: Number($("corruption_size").value), attack: $("attack_mode").value },
+    (event) => $("certificate").replaceChildren(build(event.evidence)), "Certified what can be.",
+  );
+
+  const open = (asked) => work("Opening …", "open", asked, (event) => {
+    state = event.state;
+    fill();
+    setTimeout(changed);
+  });
+
+  // ---- the form
+
+  const method = () => controls.methods.find((one) => one.name === state.method);
+
+  const option = (value, words = value) => make("option", { value, textContent: words });
+
+  const fill = () => {
+    for (const name of FIELDS) $(name).value = state[name];
+    $("choices").value = state.choices.join("\n");
+    $("options").open = state.choices.length > 0;
+    $("top_k").value = state.top_k;
+    if (!controls.models.some((one) => one.name === state.model)) state.model = controls.models[0].name;
+    for (const name of ["method", "model", "group_by"]) $(name).value = state[name];
+    fillMethod();
+    fillRows();
+  };
+
+  const fillMethod = () => {
+    const chosen = method();
+    $("summary").textContent = chosen.summary;
+    $("certify").disabled = !chosen.certified;
+    $("group_by").disabled = !chosen.certified;
+    $("task-field").hidden = chosen.tasks.length < 2;
+    $("task").replaceChildren(...chosen.tasks.map((name) => option(name, name.replaceAll("_", " "))));
+    $("task").value = chosen.tasks.includes(state.task) ? state.task : chosen.tasks[0] ?? "";
+    const value = (setting) => state.settings[setting.name] ?? setting.default;
+    const other = (name) => value(chosen.settings.find((one) => one.name === name));
+    const goes = (setting) => !setting.where || other(setting.where[0]) === setting.where[1];
+    for (const setting of chosen.settings) if (!goes(setting)) delete state.settings[setting.name];
+    $("settings").replaceChildren(...chosen.settings.filter(goes).map((setting) => {
+      const input = setting.values.length
+        ? make("select", {}, ...setting.values.map((one) => option(one)))
+        : make("input", { type: "number", step: setting.whole ? "1" : "any", placeholder: "default" });
+      input.value = value(setting) ?? "";
+      input.addEventListener("change", () => {
+        if (input.value === "" || input.value === String(setting.default)) delete state.settings[setting.name];
+        else state.settings[setting.name] = setting.values.length ? input.value : Number(input.value);
+        if (setting.values.length) {
+          fillMethod();
+          document.querySelector(`#settings [data-name="${setting.name}"]`).focus();
+        }
+        changed();
+      });
+      input.dataset.name = setting.name;
+      return make("label", { className: "field" },
+        make("span", { textContent: setting.name.replaceAll("_", " ") }), input,
+        make("small", { textContent: setting.meaning }));
+    }));
+  };
+
+  const move = (from, to, focus) => {
+    to = Math.max(0, Math.min(state.passages.length - 1, to));
+    state.passages.splice(to, 0, ...state.passages.splice(from, 1));
+    fillRows();
+    $("passages").tBodies[0].rows[to].querySelector(focus).focus();
+    if (from !== to) {
+      changed();
+      say(`Moved to rank ${to + 1} of ${state.passages.length}.`);
+    }
+  };
+
+  const fillRows = () => {
+    $("passages").tBodies[0].replaceChildren(...state.passages.map(rowOf));
+    $("add").disabled = state.passages.length >= controls.bounds.passages;
+    $("search").disabled = !state.passages.some((one) => one.planted);
+  };
+
+  const rowOf = (passage, at) => {
+    const number = at + 1;
+    const left = number > state.top_k;
+    const handle = make("button", { type: "button", className: "handle", textContent: "⠿", ariaLabel: `Move passage ${number}: drag, or arrow keys` });
+    const rank = make("input", { type: "number", className: "rank-input", min: "1", max: String(state.passages.length), value: String(number), ariaLabel: `Rank of passage ${number}` });
+    const text = make("textarea", { rows: 3, value: passage.text ?? "", dir: "auto", maxLength: controls.bounds.passage, ariaLabel: `Text of passage ${number}` });
+    const source = make("input", { value: passage.source ?? "", dir: "auto", maxLength: controls.bounds.name, placeholder: "its own", ariaLabel: `Source of passage ${number}` });
+    const planted = make("input", { type: "checkbox", checked: Boolean(passage.planted), ariaLabel: `Passage ${number} is planted` });
+    const remove = make("button", { type: "button", className: "remove", textContent: "Remove", ariaLabel: `Remove passage ${number}` });
+    const row = make("tr", { className: `${passage.planted ? "planted-row" : ""}${left ? " left" : ""}` },
+      make("td", { className: "rank-cell" }, rank, handle),
+      make("td", { className: "text-cell" }, text),
+      make("td", { className: "source-cell" }, source,
+        make("label", { className: "inline" }, planted, make("span", { textContent: "planted" })), remove,
+        ...(left ? [make("small", { textContent: "not read" })] : [])));
+    rank.addEventListener("change", () => move(at, Number(rank.value) - 1, ".rank-input"));
+    text.addEventListener("input", () => { passage.text = text.value; changed(); });
+    source.addEventListener("input", () => { passage.source = source.value; changed(); });
+    planted.addEventListener("change", () => {
+      passage.planted = planted.checked;
+      fillRows();
+      $("passages").tBodies[0].rows[at].querySelector("[type=checkbox]").focus();
+      changed();
+    });
+    remove.addEventListener("click", () => {
+      state.passages.splice(at, 1);
+      fillRows();
+      const rows = $("passages").tBodies[0].rows;
+      (rows[Math.min(at, rows.length - 1)]?.querySelector(".remove") ?? $("add")).focus();
+      changed();
+    });
+    handle.addEventListener("keydown", (event) => {
+      const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+      if (!by) return;
+      event.preventDefault();
+      move(at, at + by, ".handle");
+    });
+    handle.addEventListener("pointerdown", (event) => drag(event, row, handle, at));
+    return row;
+  };
+
+  /** By pointer, so that fingers can do it, too. */
+  const drag = (start, row, handle, from) => {
+    start.preventDefault();
+    handle.setPointerCapture(start.pointerId);
+    row.classList.add("dragged");
+    const follow = (event) => {
+      for (const other of row.parentNode.rows) {
+        const box = other.getBoundingClientRect();
+        if (other === row || event.clientY < box.top || event.clientY > box.bottom) continue;
+        const below = event.clientY > box.top + box.height / 2;
+        if (other.rowIndex > row.rowIndex ? below : !below) {
+          other[other.rowIndex > row.rowIndex ? "after" : "before"](row);
+          handle.setPointerCapture(start.pointerId);
+        }
+        break;
+      }
+    };
+    const end = () => {
+      handle.removeEventListener("pointermove", follow);
+      handle.removeEventListener("pointerup", end);
+      handle.removeEventListener("pointercancel", end);
+      row.classList.remove("dragged");
+      move(from, row.sectionRowIndex, ".handle");
+    };
+    handle.addEventListener("pointermove", follow);
+    handle.addEventListener("pointerup", end);
+    handle.addEventListener("pointercancel", end);
+  };
+
+  const plant = (name) => work(`Planting ${name} …`, "poison",
+    { state, attack: name, rank: Math.max(1, Math.trunc(Number($("rank").value)) || 1) },
+    (event) => {
+      if (event.says) return say(`${event.says} …`);
+      state = event.state;
+      fillRows();
+      setTimeout(changed);
+    });
+
+  // ---- start
+
+  const listen = () => {
+    for (const name of FIELDS) {
+      $(name).maxLength = name === "question" ? controls.bounds.question : controls.bounds.name;
+      $(name).addEventListener("input", () => { state[name] = $(name).value; changed(); });
+    }
+    $("choices").addEventListener("input", () => {
+      state.choices = $("choices").value.split("\n").map((one) => one.trim()).filter(Boolean);
+      changed();
+    });
+    $("top_k").addEventListener("change", () => {
+      state.top_k = Math.max(1, Math.min(controls.bounds.passages, Math.trunc(Number($("top_k").value)) || 1));
+      $("top_k").value = state.top_k;
+      fillRows();
+      changed();
+    });
+    $("method").addEventListener("change", () => {
+      Object.assign(state, { method: $("method").value, settings: {}, task: null });
+      fillMethod();
+      changed();
+    });
+    for (const name of ["model", "group_by", "task"]) $(name).addEventListener("change", () => { state[name] = $(name).value; changed(); });
+    $("add").addEventListener("click", () => {
+      state.passages.unshift({ text: "" });
+      fillRows();
+      $("passages").tBodies[0].rows[0].querySelector("textarea").focus();
+      changed();
+    });
+    $("clear").addEventListener("click", () => {
+      state.passages = state.passages.filter((one) => !one.planted);
+      fillRows();
+      changed();
+    });
+    $("ask").addEventListener("click", ask);
+    $("live").addEventListener("change", () => { if ($("live").checked) changed(); });
+    $("stop").addEventListener("click", () => stop("Stopped."));
+    $("search").addEventListener("click", searchCopies);
+    $("certify").addEventListener("click", certify);
+    $("reset").addEventListener("click", () => { state = structuredClone(controls.start); fill(); changed(); });
+    $("copy").addEventListener("click", async () => {
+      if (link === null) return say("Too much for a link; save it as JSON.");
+      try {
+        await navigator.clipboard.writeText(location.href);
+        say("The link is in the clipboard.");
+      } catch { say("Copy the address of this page; it is the link."); }
+    });
+    $("save").addEventListener("click", () => {
+      const address = URL.createObjectURL(new Blob([JSON.stringify(report, null, 2)], { type: "application/json" }));
+      make("a", { href: address, download: "robustrag-ask.json" }).click();
+      setTimeout(() => URL.revokeObjectURL(address), 1000);
+    });
+    $("file").addEventListener("change", async () => {
+      const [chosen] = $("file").files;
+      $("file").value = "";
+      if (!chosen) return;
+      if (chosen.size > 2_000_000) return complain("The file is larger than 2 MB.");
+      try { await open({ file: JSON.parse(await chosen.text()) }); }
+      catch { complain("The file holds no JSON."); }
+    });
+    for (const name of ["skip", "score"]) $(name).addEventListener("click", () => {
+      $("results").focus({ preventScroll: true });
+      $("results").scrollIntoView();
+    });
+    $("inputs").addEventListener("submit", (event) => event.preventDefault());
+    addEventListener("hashchange", () => { if (location.hash.length > 1) open({ link: location.hash.slice(1) }); });
+  };
+
+  const begin = async () => {
+    controls = await (await fetch("controls")).json();
+    $("method").append(...controls.methods.map((one) => option(one.name)));
+    $("model").append(...controls.models.map((one) => option(one.name)));
+    $("group_by").append(...controls.groupings.map((one) => option(one)));
+    $("attack_mode").append(...controls.modes.map((one) => option(one)));
+    $("corruption_size").max = controls.bounds.corrupted;
+    $("attacks").append(...controls.attacks.map((one) => {
+      const button = make("button", { type: "button", textContent: one.name, title: one.summary, ariaLabel: `Plant ${one.name}: ${one.summary}` });
+      button.addEventListener("click", () => plant(one.name));
+      return button;
+    }));
+    // A link of somebody else's must not spend money by itself.
+    $("live").checked = controls.models.every((one) => one.local);
+    state = structuredClone(controls.start);
+    fill();
+    listen();
+    if (location.hash.length > 1) await open({ link: location.hash.slice(1) });
+    else changed();
+  };
+
+  begin().catch(() => complain("The playground does not answer; is it still running?"));
+})();

@@ -1,0 +1,80 @@
+"""What would it take? The smallest number of copies of the planted passage that changes an answer, found by trying."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from robustrag_integrations.passages import Passage
+from robustrag_integrations.playground.state import State, StateError
+
+MOST_COPIES = 25
+
+Ask = Callable[[Sequence[Passage]], Awaitable[str]]
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One try.
+
+    Attributes:
+        defense: whose answer it is.
+        copies: how many copies of the planted passage were among the passages; 0 for none.
+        text: the answer.
+        changed: whether it says something else than without the planted passage; case, spaces and a full
+            stop at the end do not count.
+    """
+
+    defense: str
+    copies: int
+    text: str
+    changed: bool
+
+
+def with_copies(state: State, copies: int) -> list[Passage]:
+    """What is read with so many copies of the first planted passage: at its rank, a source each, and as many of the
+    lowest-ranked passages gone as the list is too long.
+
+    Raises:
+        StateError: no passage is marked as planted.
+    """
+    place = next((n for n, row in enumerate(state.rows) if row.planted), None)
+    if place is None:
+        raise StateError("no passage is marked as planted; plant one, or mark one of yours")
+    text = state.rows[place].text
+    made = [Passage(text, id=f"copy-{n}", source=f"copy-{n}.example") for n in range(1, copies + 1)]
+    benign = state.benign
+    return [*benign[:place], *made, *benign[place:]][: state.top_k]
+
+
+def most_copies(state: State) -> int:
+    """With so many copies nothing else is left to read, or the search ends."""
+    return min(state.top_k, MOST_COPIES)
+
+
+async def tries(state: State, asks: Mapping[str, Ask]) -> AsyncIterator[Tried]:
+    """Add copies one by one until each answer has changed, or nothing else is left.
+
+    Every number is tried, as more copies may undo what fewer did: the first change is the smallest.
+
+    Args:
+        state: its first planted passage is copied; other planted ones are left out.
+        asks: by the name of a defence, its answer from passages.
+
+    Raises:
+        StateError: no passage is marked as planted.
+    """
+    clean: dict[str, str] = {}
+    left = dict(asks)
+    for copies in range(most_copies(state) + 1):
+        passages = with_copies(state, copies)
+        for name, ask in [*left.items()]:
+            text = await ask(passages)
+            tried = Tried(name, copies, text, _said(text) != _said(clean.setdefault(name, text)))
+            if tried.changed:
+                del left[name]
+            yield tried
+
+
+def _said(text: str) -> str:
+    return " ".join(text.casefold().split()).rstrip(".")

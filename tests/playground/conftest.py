@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from robustrag_integrations.evaluation.run.cache import CallCache
+from robustrag_integrations.models.named import NamedModel
+from robustrag_integrations.playground.models import Models
+from robustrag_integrations.playground.state import Row, State
+
+NAMES = ("python:tests.playground.gullible:answer", "python:tests.playground.gullible:slow")
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> Iterator[Models]:
+    cache = CallCache(tmp_path)
+    yield Models({name: NamedModel(name) for name in NAMES}, cache)
+    cache.close()
+
+
+@pytest.fixture
+def state() -> State:
+    """Six passages that agree."""
+    rows = tuple(Row(f"The mayor of Brezar is Kilon Pemel. Page {n}.", f"site-{n}.example") for n in range(6))
+    return State("Who is the mayor of Brezar?", rows, answer="Kilon Pemel", target="Jiso Labun", top_k=6)

@@ -1,0 +1,104 @@
+"""The application over HTTP: who may ask, what comes back when it fails, and that nobody is worked for who has left."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from http.client import HTTPConnection
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the extra playground is not installed")
+
+from robustrag_integrations.playground.app import create_app
+from robustrag_integrations.playground.models import Models
+from robustrag_integrations.playground.state import State
+from robustrag_integrations.serve.app import LOOPBACK_HOSTS
+from robustrag_integrations.serve.limits import Limits
+from tests.helpers.endpoint import running
+from tests.playground import gullible
+
+
+@pytest.fixture
+def address(models: Models, state: State) -> Iterator[str]:
+    limits = Limits(body_bytes=100_000, concurrent=1)
+    with running(create_app(models, state, hosts=LOOPBACK_HOSTS, limits=limits)) as listening:
+        yield listening.removeprefix("http://")
+
+
+def sent(address: str, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, dict[str, str], bytes]:
+    connection = HTTPConnection(address, timeout=30)
+    data = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
+    try:
+        connection.request(method, path, data, {"Content-Type": "application/json", **headers})
+        reply = connection.getresponse()
+        return reply.status, {k.lower(): v for k, v in reply.getheaders()}, reply.read()
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("path", ["/", "/script.js", "/style.css", "/controls"])
+def test_every_file_comes_with_a_policy_that_lets_nothing_in(address: str, path: str) -> None:
+    status, headers, body = sent(address, "GET", path)
+    assert status == 200
+    policy = headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "require-trusted-types-for 'script'" in policy
+    assert headers["x-content-type-options"] == "nosniff"
+    assert b"http://" not in body.replace(b"http://www.w3.org/2000/svg", b"")
+    assert b"https://" not in body
+
+
+def test_the_page_can_be_asked_by_its_own_name_alone(address: str) -> None:
+    assert sent(address, "GET", "/", Host="evil.example")[0] == 421
+    assert sent(address, "POST", "/answer", {}, Host="evil.example")[0] == 421
+
+
+def test_a_form_of_another_page_is_refused(address: str, state: State) -> None:
+    body = json.dumps({"state": state.as_dict()}).encode()
+    assert sent(address, "POST", "/answer", body, **{"Content-Type": "text/plain"})[0] == 415
+
+
+@pytest.mark.parametrize("path", ["/open", "/answer", "/poison", "/takes", "/certificate"])
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (400, b""),
+        (400, b"[]"),
+        (400, b"{}"),
+        (400, {"state": 7}),
+        (400, {"state": {"method": "x"}, "link": "x"}),
+        (400, b"[" * 50_000),
+        (413, b" " * 200_000),
+    ],
+)
+def test_whatever_is_sent_gets_words_back(address: str, path: str, status: int, body: Any) -> None:
+    found, _, said = sent(address, "POST", path, body)
+    assert found == status
+    assert len(json.loads(said)["error"]["message"]) > 10
+
+
+def test_a_page_that_leaves_is_not_worked_for(address: str, state: State) -> None:
+    slow = replace(
+        state, model="python:tests.playground.gullible:slow", rows=state.rows * 8, group_by="passage", top_k=48
+    )
+    host, port = address.split(":")
+    body = json.dumps({"state": slow.as_dict()}).encode()
+    lines = (f"Host: {address}", "Content-Type: application/json", f"Content-Length: {len(body)}")
+    head = "\r\n".join(["POST /answer HTTP/1.1", *lines, "", ""])
+    gullible.ASKED.clear()
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        connection.sendall(head.encode() + body)
+        deadline = time.monotonic() + 20
+        while not gullible.ASKED and time.monotonic() < deadline:
+            time.sleep(0.02)
+    time.sleep(1)
+    asked = len(gullible.ASKED)
+    time.sleep(1)
+    assert 0 < asked == len(gullible.ASKED)
+    assert sent(address, "POST", "/answer", {"state": state.as_dict()})[0] == 200

@@ -1,0 +1,203 @@
+"""What the page's buttons do, with a model that obeys everybody."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from robustrag_integrations import CallableModel, KeywordAggregation
+from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.attacks import ATTACKS
+from robustrag_integrations.defenses.registry import METHODS
+from robustrag_integrations.errors import ModelError
+from robustrag_integrations.models.named import NamedModel
+from robustrag_integrations.playground.buttons import Buttons
+from robustrag_integrations.playground.controls import controls_of
+from robustrag_integrations.playground.links import state_of_link
+from robustrag_integrations.playground.models import Models
+from robustrag_integrations.playground.poisoning import attacks, searched
+from robustrag_integrations.playground.state import Row, State, StateError, settable, state_of
+from tests.playground import gullible
+
+
+def events(found: AsyncIterator[dict[str, Any]]) -> list[dict[str, Any]]:
+    async def collect() -> list[dict[str, Any]]:
+        return [event async for event in found]
+
+    return asyncio.run(collect())
+
+
+def pressed(models: Models, button: str, state: State, **more: Any) -> list[dict[str, Any]]:
+    asked = json.loads(json.dumps({"state": state.as_dict(), **more}))
+    found = events(getattr(Buttons(models), button)(asked))
+    json.dumps(found, allow_nan=False)
+    return found
+
+
+def parts(found: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {event["part"]: event for event in found if "part" in event}
+
+
+def test_one_click_fools_vanilla_and_not_the_defence(models: Models, state: State) -> None:
+    clean = parts(pressed(models, "answer", state))
+    assert {e["verdict"]["kind"] for e in clean.values()} == {"right"}
+    attacked = state_of(pressed(models, "poison", state, attack="pia", rank=2)[-1]["state"])
+    assert [row.planted for row in attacked.rows] == [n == 1 for n in range(7)]
+    found = parts(pressed(models, "answer", attacked))
+    assert found["vanilla"]["verdict"]["kind"] == "hijacked"
+    assert found["defended"]["verdict"]["kind"] == "right"
+    assert found["defended"]["radius"] == found["defended"]["report"]["answer"]["radius"]
+    assert found["defended"]["groups"] == attacked.top_k
+    assert "planted" in json.dumps(found["defended"]["evidence"])
+
+
+def test_the_link_of_an_answer_leads_back_to_its_state(models: Models, state: State) -> None:
+    [link] = [e["link"] for e in pressed(models, "answer", state) if "link" in e]
+    assert state_of_link(link) == state
+    assert events(Buttons(models).open({"link": link})) == [{"state": state.as_dict()}]
+
+
+def test_what_is_saved_is_the_report_of_ask_and_opens_again(models: Models, state: State) -> None:
+    report = parts(pressed(models, "answer", state))["defended"]["report"]
+    assert set(report) == {"schema", "model", "answer", "passages", "skipped", "playground"}
+    assert RobustAnswer.from_dict(report["answer"]).text == "Kilon Pemel"
+    [opened] = events(Buttons(models).open({"file": report}))
+    assert state_of(opened["state"]) == state
+    del report["playground"]
+    [opened] = events(Buttons(models).open({"file": report}))
+    assert [row.text for row in state_of(opened["state"]).rows] == [row.text for row in state.rows]
+
+
+@pytest.mark.parametrize("attack", [a.name for a in attacks()])
+def test_every_attack_of_the_library_is_planted_with_a_click(models: Models, state: State, attack: str) -> None:
+    found = state_of(pressed(models, "poison", state, attack=attack, rank=1)[-1]["state"])
+    new = [row for row in found.rows if row.planted]
+    assert new
+    assert all(row.text and row.source for row in new)
+    assert [row for row in found.rows if not row.planted] == list(state.rows)
+
+
+def test_the_page_offers_every_attack_method_setting_and_model(models: Models, state: State) -> None:
+    offered = controls_of(models, state)
+    assert {a["name"] for a in offered["attacks"]} == set(ATTACKS) - {"none"}
+    named = {m["name"]: m for m in offered["methods"]}
+    assert set(METHODS) <= set(named)
+    for name, method in METHODS.items():
+        assert [s["name"] for s in named[name]["settings"]] == [s.name for s in settable(method)]
+    assert [m["name"] for m in offered["models"]] == list(models.named)
+    json.dumps(offered, allow_nan=False)
+
+
+def test_planted_passages_have_sources_of_their_own(models: Models, state: State) -> None:
+    for _ in range(3):
+        state = state_of(pressed(models, "poison", state, attack="pia", rank=1)[-1]["state"])
+    sources = [row.source for row in state.rows if row.planted]
+    assert len(set(sources)) == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"question": " "}, "question is empty"),
+        ({"rows": ()}, "no passages"),
+        ({"rows": (Row(" \n"),)}, "no passages"),
+        ({"method": "voting"}, "options"),
+        ({"method": "decoding"}, "probabilities"),
+        ({"settings": {"alpha": 7.0}}, "alpha"),
+        ({"settings": {"share": 0.5, "alpha": 0.3}}, "goes with"),
+        ({"model": "python:os:system"}, "not offered"),
+    ],
+)
+def test_what_cannot_be_asked_is_said_in_words(models: Models, state: State, change: dict[str, Any], says: str) -> None:
+    with pytest.raises(StateError, match=says):
+        pressed(models, "answer", replace(state, **change))
+
+
+def test_a_model_that_is_not_there_is_said_in_words(state: State) -> None:
+    missing = Models({"python:tests.playground.nowhere:answer": NamedModel("python:tests.playground.nowhere:answer")})
+    with pytest.raises(ModelError, match="nowhere"):
+        pressed(missing, "answer", state)
+
+
+@pytest.mark.parametrize("given", [{}, {"attack": "none"}, {"attack": ["pia"]}, {"attack": "os:system"}])
+def test_only_attacks_that_are_offered_are_planted(models: Models, state: State, given: dict[str, Any]) -> None:
+    with pytest.raises(StateError, match="unknown"):
+        pressed(models, "poison", state, **given)
+
+
+def test_an_attack_without_a_target_says_what_is_missing(models: Models, state: State) -> None:
+    with pytest.raises(StateError, match="attacker’s answer is empty"):
+        pressed(models, "poison", replace(state, target=""), attack="pia")
+
+
+def test_no_more_is_planted_than_there_is_room_for(models: Models) -> None:
+    full = State("?", (Row("x"),) * 50, answer="a", target="b")
+    with pytest.raises(StateError, match="room"):
+        pressed(models, "poison", full, attack="pia")
+
+
+def test_the_options_are_voted_on(models: Models, state: State) -> None:
+    choice = replace(state, method="voting", choices=("Kilon Pemel", "Jiso Labun"))
+    assert set(parts(pressed(models, "answer", choice))) == {"vanilla", "defended"}
+
+
+def test_the_certificate_is_about_the_passages_that_nobody_planted(models: Models, state: State) -> None:
+    attacked = state_of(pressed(models, "poison", state, attack="pia", rank=1)[-1]["state"])
+    [found] = pressed(models, "certificate", attacked, corruption_size=1, attack="modification")
+    assert "τ = 1" in json.dumps(found, ensure_ascii=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "asked", "says"),
+    [
+        ({"answer": ""}, {}, "right answer is empty"),
+        ({"method": "mis"}, {}, "no certificate"),
+        ({}, {"corruption_size": 99}, "corruption_size"),
+        ({}, {"attack": "bribery"}, "attack must be"),
+    ],
+)
+def test_what_cannot_be_certified_is_said_in_words(
+    models: Models, state: State, change: dict[str, Any], asked: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(StateError, match=says):
+        pressed(
+            models, "certificate", replace(state, **change), **{"corruption_size": 1, "attack": "injection", **asked}
+        )
+
+
+def test_equal_prompts_are_asked_once(models: Models, state: State) -> None:
+    slow = replace(state, model="python:tests.playground.gullible:slow")
+    gullible.ASKED.clear()
+    first = parts(pressed(models, "answer", slow))
+    asked = len(gullible.ASKED)
+    assert parts(pressed(models, "answer", slow))["defended"]["text"] == first["defended"]["text"]
+    assert len(gullible.ASKED) == asked
+
+
+def test_a_search_that_is_not_wanted_any_more_ends(state: State) -> None:
+    asked = threading.Event()
+    count = 0
+
+    def answer(prompt: str) -> str:
+        nonlocal count
+        count += 1
+        asked.set()
+        return gullible.answer(prompt)
+
+    async def leave() -> int:
+        working = asyncio.create_task(searched(state, ATTACKS["adaptive"], KeywordAggregation(CallableModel(answer))))
+        await asyncio.to_thread(asked.wait, 20)
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+        await asyncio.sleep(0.3)
+        then = count
+        await asyncio.sleep(0.3)
+        return count - then
+
+    assert asyncio.run(leave()) == 0
