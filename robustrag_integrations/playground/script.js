@@ -247,12 +247,12 @@
   const rowOf = (passage, at) => {
     const number = at + 1;
     const left = number > state.top_k;
-    const handle = make("button", { type: "button", className: "handle", textContent: "⠿", ariaLabel: `Move passage ${number}: drag, or arrow keys` });
-    const rank = make("input", { type: "number", className: "rank-input", min: "1", max: String(state.passages.length), value: String(number), ariaLabel: `Rank of passage ${number}` });
-    const text = make("textarea", { rows: 3, value: passage.text ?? "", dir: "auto", maxLength: controls.bounds.passage, ariaLabel: `Text of passage ${number}` });
-    const source = make("input", { value: passage.source ?? "", dir: "auto", maxLength: controls.bounds.name, placeholder: "its own", ariaLabel: `Source of passage ${number}` });
-    const planted = make("input", { type: "checkbox", checked: Boolean(passage.planted), ariaLabel: `Passage ${number} is planted` });
-    const remove = make("button", { type: "button", className: "remove", textContent: "Remove", ariaLabel: `Remove passage ${number}` });
+    const handle = make("button", { type: "button", className: "handle", textContent: "⠿", "aria-label": `Move passage ${number}: drag, or arrow keys` });
+    const rank = make("input", { type: "number", className: "rank-input", min: "1", max: String(state.passages.length), value: String(number), "aria-label": `Rank of passage ${number}` });
+    const text = make("textarea", { rows: 3, value: passage.text ?? "", dir: "auto", maxLength: controls.bounds.passage, "aria-label": `Text of passage ${number}` });
+    const source = make("input", { value: passage.source ?? "", dir: "auto", maxLength: controls.bounds.name, placeholder: "its own", "aria-label": `Source of passage ${number}` });
+    const planted = make("input", { type: "checkbox", checked: Boolean(passage.planted), "aria-label": `Passage ${number} is planted` });
+    const remove = make("button", { type: "button", className: "remove", textContent: "Remove", "aria-label": `Remove passage ${number}` });
     const row = make("tr", { className: `${passage.planted ? "planted-row" : ""}${left ? " left" : ""}` },
       make("td", { className: "rank-cell" }, rank, handle),
       make("td", { className: "text-cell" }, text),
@@ -399,7 +399,7 @@
     $("attack_mode").append(...controls.modes.map((one) => option(one)));
     $("corruption_size").max = controls.bounds.corrupted;
     $("attacks").append(...controls.attacks.map((one) => {
-      const button = make("button", { type: "button", textContent: one.name, title: one.summary, ariaLabel: `Plant ${one.name}: ${one.summary}` });
+      const button = make("button", { type: "button", textContent: one.name, title: one.summary, "aria-label": `Plant ${one.name}: ${one.summary}` });
       button.addEventListener("click", () => plant(one.name));
       return button;
     }));
