@@ -21,8 +21,7 @@ PACKAGE = "robustrag-integrations"
 # What the files of this version hash to; `tests/cli/test_doctor.py` holds it.
 SHIPPED = {
     "bundled reader": "sha256:0bcad3adea6895ae26a87b7dcf114ca996234dd0dbd3f8b99b40a5bfb3f2b6ab",
-    "keyword pipeline": "robustrag-keywords 1.0.0 "
-    "sha256:b72b87a38e8ecbcb378285d09bd1ddbc2320d969d5ddf47282d23f7a67839cd1",
+    "keyword pipeline": "sha256:794ab29066852de86a44478c8067932bed136a560126d9939b26fd7e76c593c6",
 }
 _NAMES = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "HTTPS_PROXY", "HTTP_PROXY", "HF_HOME", "HF_HUB_OFFLINE", "CHROMIUM")
 _NUMBERS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")  # no secrets, and they decide which kernels run
@@ -192,12 +191,12 @@ def isolation_here() -> dict[str, str]:
 
 def shipped_models() -> dict[str, dict[str, Any]]:
     """The models that ship, with the hash of their files, and whether it is that of this version."""
-    from robustrag_integrations.keywords.pipelines import SHIPPED_FOLDER, folder_fingerprint
+    from robustrag_integrations.keywords.pipelines import SHIPPED_FOLDER
     from robustrag_integrations.reader import reader_path
 
     ways: dict[str, Callable[[], str]] = {
         "bundled reader": lambda: _hash_of(reader_path()),
-        "keyword pipeline": lambda: folder_fingerprint(SHIPPED_FOLDER),
+        "keyword pipeline": lambda: _hash_of(SHIPPED_FOLDER),
     }
     found: dict[str, dict[str, Any]] = {}
     for name, way in ways.items():
@@ -212,10 +211,10 @@ def shipped_models() -> dict[str, dict[str, Any]]:
 def _hash_of(folder: Path) -> str:
     """SHA-256 over the names and contents of a model's files; what is about the model and not of it is left out."""
     digest = hashlib.sha256()
-    for file in sorted(folder.iterdir()):
-        if file.suffix in (".json", ".safetensors") and file.name != "scores.json":
+    for file in sorted(folder.rglob("*")):
+        if file.is_file() and file.suffix != ".md" and file.name != "scores.json":
             content = file.read_bytes()
-            digest.update(f"{file.name} {len(content)}\n".encode() + content)
+            digest.update(f"{file.relative_to(folder).as_posix()} {len(content)}\n".encode() + content)
     return f"sha256:{digest.hexdigest()}"
 
 
