@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.base.response.schema import RESPONSE_TYPE
@@ -23,6 +23,9 @@ from llamaindex_robustrag.query_engine import synthesizer_of
 from llamaindex_robustrag.reports import REPORT, Report, ResponseMetadata
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer
 from robustrag_integrations.models.base import TextModel
+
+if TYPE_CHECKING:
+    from typing import Self  # Python 3.11
 
 
 class Turn:
@@ -123,7 +126,7 @@ class ReportingChatEngine(BaseChatEngine):
         made: Any = super().from_defaults(retriever, llm=chosen.plain_llm, **parts)  # type: ignore[misc]
         made._synthesizer = chosen
         made._small_talk = small_talk
-        return cast(Self, made)
+        return cast("Self", made)
 
     def chat(self, message: str, chat_history: list[ChatMessage] | None = None, **more: Any) -> AgentChatResponse:
         """One question, one answer."""
