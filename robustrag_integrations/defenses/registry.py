@@ -434,5 +434,6 @@ def method_of(name: object) -> Method:
     """
     found = METHODS.get(name) if isinstance(name, str) else None
     if found is None:
-        raise ValueError(f"aggregation={name!r} is unknown; use one of {', '.join(map(repr, METHODS))}")
+        why = "is a baseline of robustrag eval and ask" if name in tuple(BASELINES) else "is unknown"
+        raise ValueError(f"aggregation={name!r} {why}; use one of {', '.join(map(repr, METHODS))}")
     return found

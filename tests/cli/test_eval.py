@@ -307,4 +307,7 @@ def test_tables_are_written_for_papers_and_pages_by_eval_and_report_alike(run) -
     assert Path("u.md").read_text() == page
     _, out, _ = run(*asked, "--markdown", "-")
     assert page in out
+    Path("half.jsonl").write_text("".join(Path("r.jsonl").read_text().splitlines(keepends=True)[:-2]))
+    assert main(["report", "half.jsonl", "--markdown", "half.md"]) == 0
+    assert "Not finished, 2 rows are missing." in Path("half.md").read_text()
     assert run("--latex", "no/such/folder.tex")[0] == EXIT_USAGE

@@ -288,9 +288,8 @@ class _Planner:
             else:
                 yield self._job(dataset, setup, attack, question)
         if untargeted:
-            self._notes.append(
-                f"{dataset.name}: {untargeted} questions have no incorrect answer for {attack.name}; left out"
-            )
+            what = "questions have" if untargeted > 1 else "question has"
+            self._notes.append(f"{dataset.name}: {untargeted} {what} no incorrect answer for {attack.name}; left out")
 
     def _job(self, dataset: Dataset, setup: Setup, attack: PlannedAttack, question: EvalQuestion) -> Job:
         shown, digest = self._cut(question, setup.top_k)

@@ -25,7 +25,8 @@ class AnswerPresence:
         task: `qa` or `mc`.
         top_k: passages per question; None for all that it has.
         n: questions.
-        passages: the share of a question's passages that hold a right answer as words, on average.
+        passages: the share of a question's passages that hold a right answer as words, on average over those that have
+            passages.
         found: the share of questions with such a passage among their top k.
         bound: by kind of attacker and corruption size: the share of questions of which a passage with the answer is
             left whatever the attacker replaces. Certified accuracy of defences that answer from passages is no higher.
@@ -55,15 +56,18 @@ def answer_presence(rows: Iterable[Row]) -> tuple[AnswerPresence, ...]:
     questions: dict[tuple[Any, ...], dict[str, list[bool]]] = {}
     against: dict[tuple[Any, ...], set[tuple[str, int]]] = {}
     for row in rows:
-        if row["attack"]["name"] != "none" or row["task"] == "long" or not row.get("passages"):
+        if row["attack"]["name"] != "none" or row["task"] == "long":
             continue
         known = (row["dataset"], row["task"], row.get("top_k"))
         listed = questions.setdefault(known, {})
-        if row["question_id"] not in listed:
-            listed[row["question_id"]] = [holds_answer(p["text"], row["answers"]) for p in row["passages"]]
+        if not listed.get(row["question_id"]):
+            shown = row.get("passages") or ()
+            listed[row["question_id"]] = [holds_answer(p["text"], row["answers"]) for p in shown]
         sizes = {(c["attack"], c["corruption_size"]) for c in row.get("certificates") or ()}
         against.setdefault(known, set()).update(sizes)
-    return tuple(_of(known, list(q.values()), sorted(against[known])) for known, q in questions.items())
+    return tuple(
+        _of(known, list(q.values()), sorted(against[known])) for known, q in questions.items() if any(q.values())
+    )
 
 
 def _of(
@@ -75,7 +79,7 @@ def _of(
         task,
         top_k,
         len(questions),
-        bootstrap_mean([sum(q) / len(q) for q in questions], limits=RATE),
+        bootstrap_mean([sum(q) / len(q) for q in questions if q], limits=RATE),
         bootstrap_mean([float(any(q)) for q in questions], limits=RATE),
         {
             (attack, size): bootstrap_mean([float(_left(q, attack, size, top_k)) for q in questions], limits=RATE)

@@ -48,3 +48,12 @@ def test_a_passage_that_also_says_it_does_not_know_still_holds_the_answer() -> N
 
 def test_long_answers_and_runs_without_passages_have_none() -> None:
     assert answer_presence([asked(1, "x", task="long"), row(2)]) == ()
+
+
+def test_a_question_for_which_nothing_was_retrieved_has_no_answer_there() -> None:
+    rows = [asked(1, "x."), asked(2, "")]
+    [found] = answer_presence(rows)
+    assert (found.n, found.found.mean, found.passages.mean) == (2, 0.5, 0.5)
+    assert found.bound["injection", 1].mean == 0.5
+    assert answer_presence(rows[1:]) == ()
+    assert answer_presence([asked(1, "", setup="no-rag"), asked(1, "x.")])[0].found.mean == 1

@@ -6,7 +6,7 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.retrieval.page import retrieval_finding, retrieval_parts
 from robustrag_integrations.evaluation.retrieval.summary import RetrievalLine
 from robustrag_integrations.evaluation.score.paired import compare
+from robustrag_integrations.evaluation.score.planned import missing_rows
 from robustrag_integrations.evaluation.score.presence import answer_presence
 from robustrag_integrations.evaluation.score.run_file import Run
 from robustrag_integrations.evaluation.score.summary import Line, summarise
@@ -158,9 +159,12 @@ def _prices(header: Mapping[str, Any]) -> Prices | None:
 
 
 def run_tables(run: Run) -> list[Table]:
-    """All tables of a run, for Markdown and LaTeX."""
+    """All tables of a run, for Markdown and LaTeX; below the first stands how many rows an unfinished run lacks."""
     lines = summarise(run.rows, _prices(run.header))
-    return [*summary_tables(lines), *_tables(run, lines)]
+    found = [*summary_tables(lines), *_tables(run, lines)]
+    if found and (lacking := sum(m.rows for m in missing_rows(run.header, run.rows))):
+        found[0] = replace(found[0], notes=[f"Not finished, {lacking:,} rows are missing.", *found[0].notes])
+    return found
 
 
 def _tables(run: Run, lines: Sequence[Line]) -> list[Table]:
