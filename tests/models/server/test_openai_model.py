@@ -44,7 +44,7 @@ def test_an_answer_comes_with_its_radius_and_the_groups_words() -> None:
     with served(obedient_reader) as (server, model):
         answer = defense(model).answer(QUESTION, PASSAGES)
     assert answer.text.casefold() == "anna lind"
-    assert answer.radius == 1
+    assert answer.radius == 2
     assert [g.response for g in answer.groups] == ["Anna Lind"] * 5
     assert len(server.requests) == 6
 

@@ -43,7 +43,7 @@ async def test_an_api_that_refuses_temperature_answers_in_every_style(
         await model.aclose()
     for answer in answers:
         assert answer.text.casefold() == "anna lind"
-        assert answer.radius == 1
+        assert answer.radius == 2
         assert not any("temperature 0" in w or "temperature=0" in w for w in answer.warnings)
         assert sum("samples" in w for w in answer.warnings) == 1
         assert set(answer.settings["capabilities"]["refused"]) == set(words)
