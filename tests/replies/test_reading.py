@@ -70,7 +70,7 @@ def model(honest: str | Response, lie: str | Response = LIE, final: str | Respon
 def test_reasoning_is_neither_counted_nor_shown(way: str, reply: str) -> None:
     answer, shown = ask(KeywordAggregation(model(f"{reply}Karl Gross")), way)
     assert (answer.text, shown, answer.abstained) == ("Karl Gross", "Karl Gross", False)
-    assert answer.radius == 1
+    assert answer.radius == 3
     voted, shown = ask(MajorityVoting(model(f"{reply}Karl Gross")), way, choices=["Lyon", LIE, "Karl Gross"])
     assert (voted.text, shown) == ("Karl Gross", "Karl Gross")
     assert [g.choice for g in voted.groups] == [1, *[2] * 9]
