@@ -40,7 +40,7 @@ def test_an_answer_comes_with_its_report_and_the_tokens_of_all_its_calls(address
     assert done.choices[0].message.content == "Anna Lind"
     assert done.choices[0].finish_reason == "stop"
     report = done.robustrag
-    assert (report["schema"], report["radius"], report["abstained"]) == ("robustrag/serve/1", 1, False)
+    assert (report["schema"], report["radius"], report["abstained"]) == ("robustrag/serve/1", 2, False)
     assert len(report["answer"]["groups"]) == len(TEXTS)
     assert {c["origins"][0] for c in report["citations"]} == {f"site-{n}.example" for n in range(5)}
     calls = report["answer"]["spending"]["calls"]
@@ -98,7 +98,7 @@ def test_a_stream_adds_up_and_ends_with_the_report() -> None:
     assert "".join(pieces) == "Anna Lind."
     assert len(pieces) > 2
     ended = [c for c in chunks if c.choices and c.choices[0].finish_reason == "stop"]
-    assert [c.robustrag["radius"] for c in ended] == [1]
+    assert [c.robustrag["radius"] for c in ended] == [2]
     assert chunks.index(ended[0]) == len(chunks) - 2
     assert chunks[-1].usage is None, "no call told its tokens, so none are claimed"
 
