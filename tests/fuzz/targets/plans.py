@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from robustrag_integrations import KeywordAggregation, MajorityVoting, Passage, VanillaRAG
+from robustrag_integrations.keywords.normalise import as_keyword
 from robustrag_integrations.prompts import PromptSet, PromptTemplate
 from tests.fuzz.checks import assert_harmless_on_a_terminal, assert_json
 from tests.fuzz.hostile import name, text
@@ -55,8 +56,9 @@ def keyword_answers(source: Source) -> None:
     query, passages = _question(source), _passages(source)
     answer = defense.answer(query, passages)
     finals = [prompt for role, prompt in model.asked if role == "final"]
-    retained = answer.evidence["retained"]
-    assert finals == ([f"{', '.join(sorted(retained))}|{query}"] if retained else [])
+    retained, shown = answer.evidence["retained"], answer.evidence["shown"]
+    assert finals == ([f"{', '.join(shown)}|{query}"] if retained else [])
+    assert all(entry in retained or as_keyword(entry) in retained for entry in shown)
     assert 0 <= answer.radius <= len(answer.groups)
     _check(answer)
     assert "".join(defense.stream(query, passages)) == answer.text
