@@ -200,7 +200,8 @@ def steps_aside(series: Series, figure: Figure, styles: Mapping[str, Style]) -> 
     """How many steps beside its place a series is drawn, so that none covers another; in a cloud, none at one place."""
     labels = list(styles)
     if figure.kind == "cloud":
-        panel = next(panel for panel in figure.panels if series in panel.series)
+        # By identity: a setup may have equal points in several panels.
+        panel = next(panel for panel in figure.panels if any(other is series for other in panel.series))
         labels = [other.label for other in panel.series if other.points == series.points]
     return labels.index(series.label) - (len(labels) - 1) / 2
 

@@ -139,6 +139,19 @@ def test_in_a_cloud_only_points_at_the_same_place_stand_side_by_side() -> None:
     assert [steps_aside(series, points, shown) for series in panel.series] == [-1, 0, 1]
 
 
+def test_in_a_cloud_each_panel_sets_its_own_points_aside() -> None:
+    def at(label: str, x: float) -> Series:
+        return Series(label, (Point(x, 1.0),))
+
+    panels = (
+        Panel("", (at("one", 0.0), at("two", 0.0), at("three", 0.0))),
+        Panel("", (at("one", 0.0), at("three", 0.0))),
+    )
+    cloud = Figure("f", "t", "x", "y", panels, kind="cloud")
+    shown = dict.fromkeys(("one", "two", "three"), Style(0))
+    assert [steps_aside(series, cloud, shown) for series in panels[1].series] == [-0.5, 0.5]
+
+
 def test_a_clouds_axis_has_its_own_numbers_in_page_and_picture_and_no_point_is_cut_off() -> None:
     pytest.importorskip("matplotlib")
     ticks = tuple((float(x), str(x)) for x in (0, 25, 50, 75, 100))
