@@ -117,7 +117,7 @@ def _facts(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
     settings = ", ".join(
         f"{one_line(name, 40)} {one_line(_shown(value), 40)}"
         for name, value in answer["settings"].items()
-        if isinstance(value, (str, int, float)) and name not in ("extractor", "task")
+        if isinstance(value, (str, int, float)) and name not in ("abstention", "extractor", "task")
     )
     evidence = answer["evidence"]
     pairs = [
@@ -128,7 +128,8 @@ def _facts(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
     if "threshold" in evidence:
         why = f" ({one_line(str(evidence['rule']), 100)})" if "rule" in evidence else ""
-        pairs.append(("Threshold", f"a keyword is kept from {_shown(evidence['threshold'])} {_unit(answer)} on{why}"))
+        kept = f"a keyword is kept from {_shown(evidence['threshold'])} {_unit(answer)} on{why}"
+        pairs.append(("Threshold", kept if evidence.get("answering", 1) else "no group answered"))
     if found := answer.get("determinism"):
         pairs.append(("Model", one_line(repeats_in_words(found["model"], found["why"]), 400)))
         if found["scope"] != "every_run":
