@@ -14,7 +14,9 @@ from typing import Any
 from robustrag_integrations.attacks.families import ATTACKS
 
 _SHORT = {"name": "keyword", "alpha": 0.2, "beta": 3, "tasks": ["qa"]}
-_LONG = {"name": "keyword", "alpha": 0.4, "beta": 4, "tasks": ["long"]}
+# Long replies that are cut count as far as they go.
+_VANILLA = ({"name": "vanilla", "tasks": ["mc", "qa"]}, {"name": "vanilla", "tasks": ["long"], "cut_replies": "count"})
+_LONG = {"name": "keyword", "alpha": 0.4, "beta": 4, "tasks": ["long"], "cut_replies": "count"}
 _TOKENS = {"name": "decoding", "eta": 0.0, "tasks": ["qa"]}
 _TOKENS_C = {"name": "decoding", "eta": 1.0, "tasks": ["long"], "label": "decoding-c"}
 _TOKENS_R = {"name": "decoding", "eta": 4.0, "tasks": ["long"], "label": "decoding-r"}
@@ -43,7 +45,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
                 "layout": "paper-table1",
                 "leave_out": True,
                 "tasks": ["mc", "qa", "long"],
-                "defenses": ["no-rag", "vanilla", _SHORT, _LONG, _TOKENS, _TOKENS_C, _TOKENS_R, "voting"],
+                "defenses": ["no-rag", *_VANILLA, _SHORT, _LONG, _TOKENS, _TOKENS_C, _TOKENS_R, "voting"],
                 "attacks": [],
                 "top_k": [10],
                 "certify": {"corruption_sizes": [1]},
@@ -55,7 +57,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
                 "layout": "paper-table2",
                 "leave_out": True,
                 "tasks": ["qa", "long"],
-                "defenses": ["vanilla", _SHORT, _LONG, _TOKENS, _TOKENS_C],
+                "defenses": [*_VANILLA, _SHORT, _LONG, _TOKENS, _TOKENS_C],
                 "attacks": [
                     {"name": "pia", "tasks": ["qa"]},
                     {"name": "poison", "tasks": ["qa"]},
@@ -99,7 +101,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
                 "layout": "top-k",
                 "leave_out": True,
                 "tasks": ["qa", "long"],
-                "defenses": ["vanilla", _SHORT, _LONG, _TOKENS, _TOKENS_C],
+                "defenses": [*_VANILLA, _SHORT, _LONG, _TOKENS, _TOKENS_C],
                 "attacks": [],
                 "top_k": [2, 4, 6, 8, 10, 15, 20],
                 "certify": {"corruption_sizes": [1]},
@@ -167,7 +169,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
                     {"name": "vanilla", "exemplars": [1, 4], "tasks": ["qa"]},
                     {"name": "vanilla", "exemplars": 1, "tasks": ["long"], "cut_replies": "count"},
                     {**_SHORT, "exemplars": [1, 4]},
-                    {**_LONG, "exemplars": 1, "cut_replies": "count"},
+                    {**_LONG, "exemplars": 1},
                     {**_TOKENS, "exemplars": [1, 4]},
                     {**_TOKENS_C, "exemplars": 1, "label": "decoding"},
                     {"name": "voting", "exemplars": 0},
