@@ -11,25 +11,24 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from robustrag_integrations.answer import GroupReport, RobustAnswer
-from robustrag_integrations.defenses.consensus.defense import ConsensusAggregation
-from robustrag_integrations.defenses.keyword.defense import KeywordAggregation
-from robustrag_integrations.defenses.settings_file import from_settings, load_settings
-from robustrag_integrations.defenses.vanilla import VanillaRAG
-from robustrag_integrations.defenses.voting.defense import MajorityVoting
-from robustrag_integrations.errors import ModelError, QuorumError, RobustRAGError, TooFewVotesError
-from robustrag_integrations.keywords import KeywordExtractor, SpacyKeywordExtractor
-from robustrag_integrations.models.base import Response
-from robustrag_integrations.models.callable import CallableModel
-from robustrag_integrations.passages import Passage, PassageGroup, isolate
-from robustrag_integrations.prompts import PromptSet, PromptTemplate, prompts_for
-from robustrag_integrations.replies.reply import Ending, Usage
-
 if TYPE_CHECKING:
+    from robustrag_integrations.answer import GroupReport, RobustAnswer
     from robustrag_integrations.certification import Certification
+    from robustrag_integrations.defenses.consensus.defense import ConsensusAggregation
     from robustrag_integrations.defenses.decoding.defense import DecodingAggregation
+    from robustrag_integrations.defenses.keyword.defense import KeywordAggregation
+    from robustrag_integrations.defenses.settings_file import from_settings, load_settings
+    from robustrag_integrations.defenses.vanilla import VanillaRAG
+    from robustrag_integrations.defenses.voting.defense import MajorityVoting
+    from robustrag_integrations.errors import ModelError, QuorumError, RobustRAGError, TooFewVotesError
+    from robustrag_integrations.keywords import KeywordExtractor, SpacyKeywordExtractor
+    from robustrag_integrations.models.base import Response
+    from robustrag_integrations.models.callable import CallableModel
     from robustrag_integrations.models.local.model import LocalModel
     from robustrag_integrations.models.server.model import OpenAIModel
+    from robustrag_integrations.passages import Passage, PassageGroup, isolate
+    from robustrag_integrations.prompts import PromptSet, PromptTemplate, prompts_for
+    from robustrag_integrations.replies.reply import Ending, Usage
 
 __version__ = "0.2.0"
 
@@ -67,13 +66,28 @@ __all__ = [
     "prompts_for",
 ]
 
-# What needs numpy, torch or a client library is imported when it is first named.
-_LATER = {
-    "Certification": "robustrag_integrations.certification",
-    "DecodingAggregation": "robustrag_integrations.defenses.decoding.defense",
-    "LocalModel": "robustrag_integrations.models.local.model",
-    "OpenAIModel": "robustrag_integrations.models.server.model",
+# Where each public name is made. It is imported when it is first used, so that `import robustrag_integrations` costs
+# next to nothing, and a program pays for what it uses.
+_HOMES = {
+    "answer": ("GroupReport", "RobustAnswer"),
+    "certification": ("Certification",),
+    "defenses.consensus.defense": ("ConsensusAggregation",),
+    "defenses.decoding.defense": ("DecodingAggregation",),
+    "defenses.keyword.defense": ("KeywordAggregation",),
+    "defenses.settings_file": ("from_settings", "load_settings"),
+    "defenses.vanilla": ("VanillaRAG",),
+    "defenses.voting.defense": ("MajorityVoting",),
+    "errors": ("ModelError", "QuorumError", "RobustRAGError", "TooFewVotesError"),
+    "keywords": ("KeywordExtractor", "SpacyKeywordExtractor"),
+    "models.base": ("Response",),
+    "models.callable": ("CallableModel",),
+    "models.local.model": ("LocalModel",),
+    "models.server.model": ("OpenAIModel",),
+    "passages": ("Passage", "PassageGroup", "isolate"),
+    "prompts": ("PromptSet", "PromptTemplate", "prompts_for"),
+    "replies.reply": ("Ending", "Usage"),
 }
+_HOME_OF = {name: f"{__name__}.{module}" for module, names in _HOMES.items() for name in names}
 
 # What comes with an extra. `import *` leaves out what is not installed; importing it by name says what to install.
 _WITH_EXTRAS = {"LocalModel": ("torch", "transformers"), "OpenAIModel": ("openai",)}
@@ -90,6 +104,11 @@ __all__[:] = [name for name in __all__ if all(map(_is_installed, _WITH_EXTRAS.ge
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(import_module(_LATER[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

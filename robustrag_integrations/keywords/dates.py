@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
 
 from robustrag_integrations.keywords.closed_classes import listed
 
@@ -51,18 +52,23 @@ def _names(language: str) -> str:
 
 
 _ARABIC_CLITIC = "[بلوف]?"
-_NAMED = {
-    language: re.compile(
+
+
+@cache
+def _named(language: str) -> re.Pattern[str]:
+    """A day and a month by its name, with or without a year."""
+    return re.compile(
         rf"(?<![\w.,/-])(?P<day>\d{{1,2}})(?:\.|º|ª|er|\.º)?\s?(?:de |di |ב-?|בּ)?{_ARABIC_CLITIC}(?P<month>{_names(language)})"
         rf"(?:\s?/\s?[^\W\d]{{2,12}})?(?:\.)?(?:\s?,?\s?(?:de |del |ב-?|พ\.ศ\.\s?|ค\.ศ\.\s?|สाल )?(?P<year>\d{{4}})(?!\d))?",
         re.I,
     )
-    for language in _MONTHS
-}
-_MONTH_YEAR = {
-    language: re.compile(rf"(?<![\w])(?P<month>{_names(language)})\.?\s(?:de |del )?(?P<year>\d{{4}})(?!\d)", re.I)
-    for language in _MONTHS
-}
+
+
+@cache
+def _month_year(language: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w])(?P<month>{_names(language)})\.?\s(?:de |del )?(?P<year>\d{{4}})(?!\d)", re.I)
+
+
 _NUMERIC = re.compile(
     r"(?<![\w.,/-])(?P<day>\d{1,2})(?P<by>[./-])(?P<month>\d{1,2})(?P=by)(?P<year>\d{4})(?![\w]|[./-]\d)"
 )
@@ -108,8 +114,8 @@ def find_dates(line: str, language: str) -> tuple[list[str], str]:
         line = _EAST_DAY.sub(date, _EAST.sub(date, line))
     if language == "vi":
         line = _VIETNAMESE.sub(date, line)
-    if language in _NAMED:
-        line = _MONTH_YEAR[language].sub(date, _NAMED[language].sub(date, line))
+    if language in _MONTHS:
+        line = _month_year(language).sub(date, _named(language).sub(date, line))
     line = _NUMERIC.sub(date, line)
 
     def clock(match: re.Match[str]) -> str:

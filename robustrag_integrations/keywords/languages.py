@@ -11,7 +11,9 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from functools import cache
-from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from runpy import run_path
 
 from robustrag_integrations.keywords.closed_classes import listed
 
@@ -132,10 +134,13 @@ def _of_latin(text: str) -> str | None:
 
 @cache
 def stop_words(language: str) -> frozenset[str]:
-    """The small words of a language, case-folded; none for a language that spaCy has none for."""
-    try:
-        module = import_module(f"spacy.lang.{language}.stop_words")
-    except ModuleNotFoundError:
+    """The small words of a language, case-folded; none for a language that spaCy has none for.
+
+    They are read from spaCy's file without importing spaCy, which takes seconds.
+    """
+    spacy = find_spec("spacy")
+    file = Path((spacy and spacy.origin) or "").parent / "lang" / language / "stop_words.py"
+    if not file.is_file():
         return _ABOUT_THE_TEXT
-    words = frozenset(word.casefold() for word in module.STOP_WORDS)
+    words = frozenset(word.casefold() for word in run_path(str(file))["STOP_WORDS"])
     return (words | _ABOUT_THE_TEXT) - NUMBER_WORDS

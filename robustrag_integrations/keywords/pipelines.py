@@ -54,7 +54,7 @@ class LazyShippedTagger:
 
             with cls._loading:
                 if cls._loaded is None:
-                    cls._loaded = ShippedTagger(_load(SHIPPED_FOLDER))
+                    cls._loaded = ShippedTagger(SHIPPED_FOLDER)
         return cls._loaded
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from configparser import RawConfigParser
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import srsly
 
+from robustrag_integrations.keywords.lemma_trees import LemmaTrees
 from robustrag_integrations.keywords.tag_network import Floats, TagNetwork
 from robustrag_integrations.keywords.token_rules import TokenRules
 from robustrag_integrations.keywords.words import TaggedWord
@@ -15,19 +20,26 @@ from robustrag_integrations.keywords.words import TaggedWord
 class ShippedTagger:
     """The shipped pipeline's tokens, parts of speech and lemmas, line by line; the same as spaCy gives.
 
-    It only reads what it was made from, so that any number of threads may tag at a time. A word is what its characters
-    are: there is no table of strings in which two crafted words could meet.
+    spaCy is not imported: that takes seconds, the most of them for torch where it is installed. Any number of threads
+    may tag at a time, as nothing is written but what is kept of words. A word is what its characters are: there is no
+    table of strings in which two crafted words could meet.
 
     Args:
-        language: the pipeline, as spaCy loads it.
+        folder: the pipeline's files, as spaCy writes them.
     """
 
-    def __init__(self, language: Any) -> None:
-        self._rules = TokenRules(language.tokenizer)
-        self._network = TagNetwork(language)
-        self._parts_of_speech = [label.removeprefix("POS=") for label in language.get_pipe("morphologizer").labels]
-        lemmatizer = language.get_pipe("trainable_lemmatizer")
-        self._trees, self._labels, self._tries = lemmatizer.trees, lemmatizer.labels, lemmatizer.top_k
+    def __init__(self, folder: Path) -> None:
+        lemmatizer, models = folder / "trainable_lemmatizer", ("tok2vec", "morphologizer", "trainable_lemmatizer")
+        self._rules = TokenRules(_unpacked(folder / "tokenizer"))
+        self._network = TagNetwork(*(_unpacked(folder / name / "model") for name in models))
+        labels = json.loads((folder / "morphologizer" / "cfg").read_text(encoding="utf-8"))["labels_morph"]
+        self._parts_of_speech = [label.removeprefix("POS=") for label in labels]
+        strings = json.loads((folder / "vocab" / "strings.json").read_text(encoding="utf-8"))
+        self._trees = LemmaTrees(_unpacked(lemmatizer / "trees")["trees"], strings)
+        self._labels = json.loads((lemmatizer / "cfg").read_text(encoding="utf-8"))["labels"]
+        config = RawConfigParser()
+        config.read(folder / "config.cfg", encoding="utf-8")
+        self._tries = config.getint("components.trainable_lemmatizer", "top_k")
 
     def tag(self, lines: Sequence[str]) -> list[list[TaggedWord]]:
         """Return the words of every line with their parts of speech and lemmas, without spaces."""
@@ -48,9 +60,13 @@ class ShippedTagger:
     def _lemma(self, text: str, best: int, scores: Floats) -> str:
         """The lemma by the best tree that fits the word; the word itself if none of the first few does."""
         for _ in range(self._tries):
-            lemma: str | None = self._trees.apply(self._labels[best], text)
+            lemma = self._trees.apply(self._labels[best], text)
             if lemma is not None:
                 return lemma
             scores[best] = np.finfo(np.float32).min
             best = int(scores.argmax())
         return text
+
+
+def _unpacked(file: Path) -> Any:
+    return srsly.msgpack_loads(file.read_bytes())

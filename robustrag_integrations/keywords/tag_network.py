@@ -7,17 +7,22 @@ function of that line alone: lines are read one by one, words by themselves and 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
+import srsly
 from numpy.typing import NDArray
 
 from robustrag_integrations.forks import UncutByForks
+from robustrag_integrations.keywords.murmur import four_keys, string_id
+from robustrag_integrations.keywords.spacy_words import norm, shape
 from robustrag_integrations.keywords.token_rules import Token
 
 Floats: TypeAlias = NDArray[np.float32]
+Parameters: TypeAlias = Mapping[str, Any]  # of one layer: arrays by their names
 
 _ROWS = 4  # of one product: few enough that no library shares it out among threads
 _KEPT_WORDS = 4096
@@ -40,15 +45,15 @@ class _Maxout:
     shift: Floats
 
     @classmethod
-    def of(cls, maxout: Any, norm: Any) -> _Maxout:
-        """From thinc's layers."""
-        weights = np.asarray(maxout.get_param("W"), np.float32)  # [width, 3, in]
+    def of(cls, maxout: Parameters, scaled: Parameters) -> _Maxout:
+        """From the parameters of thinc's layers."""
+        weights = np.asarray(maxout["W"], np.float32)  # [width, 3, in]
         inputs = weights.shape[2]
         return cls(
             np.ascontiguousarray(weights.transpose(1, 0, 2).reshape(-1, inputs).T),
-            np.asarray(maxout.get_param("b"), np.float32).T.reshape(-1).copy(),
-            np.asarray(norm.get_param("G"), np.float32).copy(),
-            np.asarray(norm.get_param("b"), np.float32).copy(),
+            np.asarray(maxout["b"], np.float32).T.reshape(-1).copy(),
+            np.asarray(scaled["G"], np.float32).copy(),
+            np.asarray(scaled["b"], np.float32).copy(),
         )
 
     def of_sums(self, sums: Floats) -> Floats:
@@ -74,36 +79,30 @@ class TagNetwork:
     """Reads lines of tokens into scores.
 
     Args:
-        language: the shipped pipeline, as spaCy loads it.
+        embedder: the model of the pipeline's `tok2vec`, as thinc writes it: nodes, and each one's parameters and
+            attributes.
+        readers: the same of the two classifiers, for the parts of speech and the lemmatizer's trees.
     """
 
-    def __init__(self, language: Any) -> None:
-        from spacy.attrs import NORM, PREFIX, SHAPE, SUFFIX
-        from spacy.strings import get_string_id
-        from thinc.api import NumpyOps
-
-        layers = list(language.get_pipe("tok2vec").model.walk())
+    def __init__(self, embedder: Mapping[str, Any], *readers: Mapping[str, Any]) -> None:
+        tables = sorted(_layers("hashembed", embedder), key=lambda layer: _attribute(layer, "column"))
         self._tables = [
-            (np.asarray(layer.get_param("E"), np.float32).copy(), layer.attrs["seed"])
-            for layer in sorted(_named("hashembed", layers), key=lambda layer: layer.attrs["column"])
+            (np.asarray(layer["params"]["E"], np.float32).copy(), _attribute(layer, "seed")) for layer in tables
         ]
         embed, first, *self._others = [
-            _Maxout.of(maxout, norm)
-            for maxout, norm in zip(_named("maxout", layers), _named("layernorm", layers), strict=True)
+            _Maxout.of(maxout["params"], scaled["params"])
+            for maxout, scaled in zip(_layers("maxout", embedder), _layers("layernorm", embedder), strict=True)
         ]
         self._embed, self._first = embed, first
         self._width = len(embed.gain)
         # The first convolution's share of each word, by where it stands: left of a token, at it, right of it.
         self._by_place = np.ascontiguousarray(np.hstack(np.split(first.weights, 3)))
-        readers = [language.get_pipe(name).model for name in ("morphologizer", "trainable_lemmatizer")]
-        heads = [head for reader in readers for head in _named("softmax", reader.walk())]
-        weights = [np.asarray(head.get_param("W"), np.float32) for head in heads]
+        heads = [head["params"] for reader in readers for head in _layers("softmax", reader)]
+        weights = [np.asarray(head["W"], np.float32) for head in heads]
         self._tags = len(weights[0])
         self._heads = np.ascontiguousarray(np.concatenate(weights).T)
-        self._head_bias = np.concatenate([np.asarray(head.get_param("b"), np.float32) for head in heads])
-        getters = language.vocab.lex_attr_getters
-        self._features = [getters[attribute] for attribute in (NORM, PREFIX, SUFFIX, SHAPE)]
-        self._id, self._hash = get_string_id, NumpyOps().hash
+        self._head_bias = np.concatenate([np.asarray(head["b"], np.float32) for head in heads])
+        self._part = lru_cache(_KEPT_WORDS)(self._read_part)
         self._word = lru_cache(_KEPT_WORDS)(self._read_word)
         self._uncut = UncutByForks()
 
@@ -130,21 +129,31 @@ class TagNetwork:
 
     def _read_word(self, token: Token) -> Floats:
         """A word's vector, and its shares in the first convolution: float32 [10 * width]."""
-        ids = [self._id(feature(token.text)) for feature in self._features]
-        if token.norm is not None:
-            ids[0] = self._id(token.norm)
-        parts = []
-        for identity, (table, seed) in zip(ids, self._tables, strict=True):
-            keys = self._hash(np.array([identity], np.uint64), seed)[0] % len(table)
-            parts.append(table[keys[0]] + table[keys[1]] + table[keys[2]] + table[keys[3]])
+        word = token.text
+        features = (norm(word) if token.norm is None else token.norm, word[0], word[-3:], shape(word))
+        parts = [self._part(number, feature) for number, feature in enumerate(features)]
         vector = self._embed.of_sums(_product(np.concatenate(parts)[None], self._embed.weights))
         shares = _product(vector, self._by_place)
         found: Floats = np.concatenate((vector, shares), axis=1)[0]
         return found
 
+    def _read_part(self, number: int, feature: str) -> Floats:
+        """What a feature of a word adds to its vector before the first layer: float32 [width]."""
+        table, seed = self._tables[number]
+        first, second, third, fourth = (key % len(table) for key in four_keys(string_id(feature), seed))
+        found: Floats = table[first] + table[second] + table[third] + table[fourth]
+        return found
 
-def _named(name: str, layers: Any) -> list[Any]:
-    return [layer for layer in layers if layer.name == name]
+
+def _layers(name: str, model: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The layers of this name, in the order of the model."""
+    kept = zip(model["nodes"], model["params"], model["attrs"], strict=True)
+    return [{"params": params, "attributes": attrs} for node, params, attrs in kept if node["name"] == name]
+
+
+def _attribute(layer: Mapping[str, Any], name: str) -> int:
+    value: int = srsly.msgpack_loads(layer["attributes"][name])
+    return value
 
 
 def _product(rows: Floats, weights: Floats) -> Floats:

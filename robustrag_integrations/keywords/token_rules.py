@@ -1,20 +1,22 @@
 """spaCy's tokenizer as a function: the same tokens, with nothing that is filled while it reads.
 
 spaCy keeps every word in a vocabulary that all threads share, so that they have to take turns. Here the rules of a
-loaded tokenizer are followed step by step on the text alone (`spacy.tokenizer`: `_tokenize_affixes`, `_split_affixes`,
+tokenizer are followed step by step on the text alone (`spacy.tokenizer`: `_tokenize_affixes`, `_split_affixes`,
 `_attach_tokens` and `_apply_special_cases`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 _SPANS = re.compile(r"\s+|\S+")
 _KEPT_SPANS = 4096
 _LONGEST_KEPT = 32  # characters
+_ORTH, _NORM = 65, 67  # spaCy's numbers of what a rule says of a token
+_WHOLE = ("token_match", "url_match")
 
 
 class Token(NamedTuple):
@@ -25,23 +27,23 @@ class Token(NamedTuple):
 
 
 class TokenRules:
-    """The rules of one spaCy tokenizer, read once; may be asked from any number of threads at a time."""
+    """The rules of one spaCy tokenizer, read once; may be asked from any number of threads at a time.
 
-    def __init__(self, tokenizer: Any) -> None:
-        from spacy.attrs import NORM, ORTH, intify_attrs
+    Args:
+        tokenizer: the rules, as spaCy writes them.
+    """
 
+    def __init__(self, tokenizer: Mapping[str, Any]) -> None:
         self._rules = {
-            chunk: tuple(
-                Token(spec[ORTH], spec.get(NORM)) for spec in (intify_attrs(s, _do_deprecated=True) for s in substrings)
-            )
-            for chunk, substrings in tokenizer.rules.items()
+            chunk: tuple(Token(spec[_ORTH], spec.get(_NORM)) for spec in substrings)
+            for chunk, substrings in tokenizer["exceptions"].items()
         }
-        self._prefix, self._suffix = tokenizer.find_prefix, tokenizer.find_suffix
-        self._infixes = tokenizer.find_infix
-        self._whole = [match for match in (tokenizer.token_match, tokenizer.url_match) if match is not None]
-        self._stays = tokenizer.token_match
+        self._prefix, self._suffix = (_length_found(tokenizer[name]) for name in ("prefix_search", "suffix_search"))
+        self._infixes = re.compile(tokenizer["infix_finditer"]).finditer
+        self._stays, url = (pattern and re.compile(pattern).match for pattern in map(tokenizer.get, _WHOLE))
+        self._whole = [match for match in (self._stays, url) if match]
         self._tokens_of = lru_cache(_KEPT_SPANS)(self._split)
-        self._phrases = self._phrases_to_find(tokenizer)
+        self._phrases = self._phrases_to_find(faster=tokenizer["faster_heuristics"])
 
     def tokens(self, line: str) -> list[tuple[Token, int]]:
         """Return the tokens of a line and where each begins, spaces among them as spaCy has them."""
@@ -80,7 +82,7 @@ class TokenRules:
     ) -> str:
         size = 0
         while span and len(span) != size:
-            if (self._stays is not None and self._stays(span)) or span in rules:
+            if (self._stays and self._stays(span)) or span in rules:
                 break
             size = len(span)
             first = self._prefix(span)
@@ -116,12 +118,12 @@ class TokenRules:
         if span[done:]:
             yield Token(span[done:])
 
-    def _phrases_to_find(self, tokenizer: Any) -> dict[str, list[tuple[str, ...]]]:
+    def _phrases_to_find(self, *, faster: bool) -> dict[str, list[tuple[str, ...]]]:
         """Special cases that are split before they are recognised, by their first token."""
         by_first: dict[str, list[tuple[str, ...]]] = {}
         for chunk in self._rules:
-            splits = tokenizer.find_prefix(chunk) or tokenizer.find_infix(chunk) or tokenizer.find_suffix(chunk)
-            if splits or " " in chunk or not tokenizer.faster_heuristics:
+            splits = self._prefix(chunk) or any(self._infixes(chunk)) or self._suffix(chunk)
+            if splits or " " in chunk or not faster:
                 phrase = tuple(token.text for token in self._split(chunk, special_cases=False))
                 by_first.setdefault(phrase[0], []).append(phrase)
         return by_first
@@ -155,3 +157,14 @@ class TokenRules:
                 out.append((token, at))
                 at += len(token.text)
         return out
+
+
+def _length_found(pattern: str) -> Callable[[str], int]:
+    """How many characters a pattern takes, where it is found."""
+    search = re.compile(pattern).search
+
+    def length(text: str) -> int:
+        match = search(text)
+        return match.end() - match.start() if match else 0
+
+    return length

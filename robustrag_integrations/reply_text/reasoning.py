@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
 
 from robustrag_integrations.reply_text.lookalikes import HIDDEN, INVISIBLE, plain
 
@@ -41,31 +42,39 @@ _MORE = r"(?:>|&gt;|&#62;|&#x3e;)"
 _BAR = rf"\|?{_GAP}"
 _ALONE = rf"{HIDDEN}(?![:-]?\w)"  # not the beginning of another word, such as <think-tank>
 _EDGE = _any("begin", "start", "end", "stop")
-_MARK = re.compile(
-    # <think>, < THINK >, <think type="x">, &lt;think&gt;, <seed:think>, <|think|>, <antthinking>
-    rf"{_LESS}{_BAR}{_BAR}(?:[a-z]{{1,12}}:|ant)?(?P<opening>{_NAME}){_ALONE}"
-    rf"(?:[^<>&\n]{{0,200}}?(?P<alone>/?){_GAP}{_MORE})?"
-    rf"|{_LESS}{_BAR}[/\\]{_GAP}{_BAR}(?:[a-z]{{1,12}}:|ant)?(?P<closing>{_NAME}){_ALONE}(?:{_GAP}{_BAR}{_MORE})?"
-    # <|begin_of_thought|>, <|END_THINKING|>, <|thinking_end|>
-    rf"|{_LESS}{_BAR}(?P<edge>{_EDGE}){HIDDEN}[_▁-]{HIDDEN}(?:{_any('of')}{HIDDEN}[_▁-]{HIDDEN})?(?P<edged>{_NAME})"
-    rf"(?:{_GAP}{_BAR}{_MORE})?"
-    rf"|{_LESS}{_BAR}(?P<sided>{_NAME}){HIDDEN}[_▁-]{HIDDEN}(?P<side>{_EDGE}){_ALONE}(?:{_GAP}{_BAR}{_MORE})?"
-    # [THINK], but not the link [reasoning](...)
-    rf"|\[{_GAP}(?P<bslash>/?){_GAP}(?P<bracketed>{_BRACKETED}){_GAP}\](?!\()"
-    rf"|◁{_GAP}(?P<kslash>/?){_GAP}(?P<pointed>{_NAME})(?:{_GAP}[▷>])?"
-    # Harmony and Gemma
-    rf"|{_LESS}\|{_GAP}{_any('channel')}{_GAP}\|{_GAP}>?{_GAP}(?P<channel>{_any('final')}|[a-z]{{0,20}})"
-    r"(?:[^<]{0,200}(?:<\|constrain\|>[^<]{0,100})?<\|message\|>)?"
-    rf"|(?P<gemma>{_LESS}\|{_GAP}{_any('channel')}{_GAP}>?{_GAP}[a-z]{{0,20}})"
-    rf"|(?P<gemma_end>{_LESS}{_any('channel')}{_GAP}\|{_GAP}>?)"
-    rf"|(?P<unused>{_LESS}{_any('unused94')}{_GAP}(?!\w)>?(?:thought)?)"
-    rf"|(?P<unused_end>{_LESS}{_any('unused95')}{_GAP}(?!\w)>?)"
-    rf"|(?P<control>{_LESS}\|{_GAP}(?:{_any('start', 'end', 'return', 'call', 'message', 'constrain')}){_GAP}\|{_GAP}>?"
-    r"(?:(?<=<\|start\|>)(?:assistant|system|user))?)"
-    # Harmony with its special tokens left out: "analysisThe user asks ...assistantfinalParis"
-    r"|(?P<bare_final>assistantfinal)",
-    re.IGNORECASE,
-)
+_CONTROLS = _any("start", "end", "return", "call", "message", "constrain")
+
+
+@cache
+def _mark() -> re.Pattern[str]:
+    """Any mark. Made when it is first needed: few replies hold a sign that a mark begins with, and it takes a while."""
+    return re.compile(
+        # <think>, < THINK >, <think type="x">, &lt;think&gt;, <seed:think>, <|think|>, <antthinking>
+        rf"{_LESS}{_BAR}{_BAR}(?:[a-z]{{1,12}}:|ant)?(?P<opening>{_NAME}){_ALONE}"
+        rf"(?:[^<>&\n]{{0,200}}?(?P<alone>/?){_GAP}{_MORE})?"
+        rf"|{_LESS}{_BAR}[/\\]{_GAP}{_BAR}(?:[a-z]{{1,12}}:|ant)?(?P<closing>{_NAME}){_ALONE}(?:{_GAP}{_BAR}{_MORE})?"
+        # <|begin_of_thought|>, <|END_THINKING|>, <|thinking_end|>
+        rf"|{_LESS}{_BAR}(?P<edge>{_EDGE}){HIDDEN}[_▁-]{HIDDEN}(?:{_any('of')}{HIDDEN}[_▁-]{HIDDEN})?(?P<edged>{_NAME})"
+        rf"(?:{_GAP}{_BAR}{_MORE})?"
+        rf"|{_LESS}{_BAR}(?P<sided>{_NAME}){HIDDEN}[_▁-]{HIDDEN}(?P<side>{_EDGE}){_ALONE}(?:{_GAP}{_BAR}{_MORE})?"
+        # [THINK], but not the link [reasoning](...)
+        rf"|\[{_GAP}(?P<bslash>/?){_GAP}(?P<bracketed>{_BRACKETED}){_GAP}\](?!\()"
+        rf"|◁{_GAP}(?P<kslash>/?){_GAP}(?P<pointed>{_NAME})(?:{_GAP}[▷>])?"
+        # Harmony and Gemma
+        rf"|{_LESS}\|{_GAP}{_any('channel')}{_GAP}\|{_GAP}>?{_GAP}(?P<channel>{_any('final')}|[a-z]{{0,20}})"
+        r"(?:[^<]{0,200}(?:<\|constrain\|>[^<]{0,100})?<\|message\|>)?"
+        rf"|(?P<gemma>{_LESS}\|{_GAP}{_any('channel')}{_GAP}>?{_GAP}[a-z]{{0,20}})"
+        rf"|(?P<gemma_end>{_LESS}{_any('channel')}{_GAP}\|{_GAP}>?)"
+        rf"|(?P<unused>{_LESS}{_any('unused94')}{_GAP}(?!\w)>?(?:thought)?)"
+        rf"|(?P<unused_end>{_LESS}{_any('unused95')}{_GAP}(?!\w)>?)"
+        rf"|(?P<control>{_LESS}\|{_GAP}(?:{_CONTROLS}){_GAP}\|{_GAP}>?"
+        r"(?:(?<=<\|start\|>)(?:assistant|system|user))?)"
+        # Harmony with its special tokens left out: "analysisThe user asks ...assistantfinalParis"
+        r"|(?P<bare_final>assistantfinal)",
+        re.IGNORECASE,
+    )
+
+
 _BARE_ANALYSIS = re.compile(r"\s*analysis(?=[A-Z])")
 _BEGUN = re.compile(
     rf"(?:<|&(?:l(?:t;?)?|#(?:x?[36]?[0c]?;?)?)?|◁|\[)[\s|/\\{INVISIBLE}]{{0,20}}(?P<word>[\w:|▁{INVISIBLE}-]{{0,60}})"
@@ -109,7 +118,7 @@ def parts_of(reply: str) -> Parts:
     bare = False
     if match := _BARE_ANALYSIS.match(reply):
         opened, depth, done, bare = ["channel"], Counter(channel=1), match.end(), True
-    for match in _MARK.finditer(plain(reply), done):
+    for match in _mark().finditer(plain(reply), done):
         kind, does = _meaning(match)
         if kind == "bare" and not bare:
             continue
@@ -154,7 +163,7 @@ def clear_of_marks(text: str, *, at_start: bool) -> tuple[int, bool]:
         begins = text.lstrip()
         if _BARE_ANALYSIS.match(text) or "analysis".startswith(begins):
             return len(text) - len(begins), len(begins) > len("analysis")
-    for match in _MARK.finditer(text):
+    for match in _mark().finditer(text):
         if match["bare_final"] is None:
             return match.start(), match.end() < len(text)  # at the very end it may yet turn out to be another word
     begun = _begun(text)

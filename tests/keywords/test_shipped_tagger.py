@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 
 import numpy as np
 import pytest
 import spacy
+import spacy.symbols
+from spacy.attrs import NORM, SHAPE
+from spacy.lang.norm_exceptions import BASE_NORMS
+from spacy.strings import get_string_id
+from thinc.api import NumpyOps
 
 from robustrag_integrations.keywords import SpacyKeywordExtractor
 from robustrag_integrations.keywords.closed_classes import listed
+from robustrag_integrations.keywords.languages import NUMBER_WORDS, stop_words
+from robustrag_integrations.keywords.murmur import four_keys, string_id
 from robustrag_integrations.keywords.pipelines import SHIPPED_FOLDER, LazyShippedTagger
 from robustrag_integrations.keywords.shipped_tagger import ShippedTagger
-from robustrag_integrations.keywords.tag_network import TagNetwork
+from robustrag_integrations.keywords.spacy_words import NORMS, SYMBOLS, norm, shape
 from robustrag_integrations.keywords.token_rules import Token
 
 NLP = spacy.load(SHIPPED_FOLDER)
-TAGGER = ShippedTagger(NLP)
+TAGGER = ShippedTagger(SHIPPED_FOLDER)
 WORDS = listed(
     "the The capital of France Paris cities mice went is isn't don't don’t can't cannot won't've U.S. U.K.'s e.g. Mr. "
     "Ph.D. 10a.m. 9pm 8:30 $5.30 €30 5% 20°C 1,000.5 10km 3rd C++ C# a/b a-b-c x_y foo!bar http://x.com/a?b=c a@b.co "
@@ -43,8 +53,46 @@ def test_tokens_tags_and_lemmas_are_those_of_spacy() -> None:
         assert [(w.text, w.lemma, w.pos, w.start) for w in TAGGER.tag([line])[0]] == expected, line
 
 
+def test_what_is_known_of_words_beforehand_is_what_spacy_knows() -> None:
+    assert {name: number for number, name in enumerate(spacy.symbols.NAMES)} == SYMBOLS
+    assert NORMS == BASE_NORMS
+    getters, rng = NLP.vocab.lex_attr_getters, random.Random(2)
+    texts = [*WORDS, *SYMBOLS, *NORMS, "x" * 100, "Xx" * 49, "aaaaAAAAA11111.....", "ǅ²٣"]
+    texts += ["".join(rng.choices("aZ1é中😀.\u0301", k=length)) for length in range(1, 40)]
+    for text in filter(None, texts):
+        assert (norm(text), shape(text)) == (getters[NORM](text), getters[SHAPE](text)), text
+        assert string_id(text) == get_string_id(text), text
+        for seed in (0, 8, 2**32 - 1):
+            keys = NumpyOps().hash(np.array([string_id(text)], np.uint64), seed)[0]
+            assert four_keys(string_id(text), seed) == tuple(keys.tolist()), text
+    assert string_id("") == get_string_id("")
+
+
+def test_every_lemma_tree_gives_what_spacys_gives() -> None:
+    theirs, ours = NLP.get_pipe("trainable_lemmatizer").trees, TAGGER._trees
+    words = ["", "a", "went", "mice", "better", "isn't", "studies", "unties", "S", "'s", *WORDS[:40]]
+    for number in range(len(theirs)):
+        assert [ours.apply(number, word) for word in words] == [theirs.apply(number, word) for word in words], number
+
+
+def test_keywords_are_read_without_importing_spacy() -> None:
+    code = (
+        "import sys\nfrom robustrag_integrations import SpacyKeywordExtractor\nextract = SpacyKeywordExtractor()\n"
+        "assert 'paris' in extract('It is Paris.') and 'paris' in extract('Die Hauptstadt ist Paris.')\n"
+        "print({'spacy', 'thinc', 'torch'} & set(sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize("language", ["de", "fr", "ja", "th", "uk", "zh"])
+def test_stop_words_are_those_of_spacy(language: str) -> None:
+    theirs = import_module(f"spacy.lang.{language}.stop_words").STOP_WORDS
+    assert {word.casefold() for word in theirs} - NUMBER_WORDS <= stop_words(language)
+    assert stop_words("no-such-language") < stop_words(language)
+
+
 def test_neither_length_nor_distant_words_move_a_bit() -> None:
-    network, rng = TagNetwork(NLP), random.Random(1)
+    network, rng = TAGGER._network, random.Random(1)
     start = [Token(word) for word in WORDS[:10]]
     expected = [scores[:7] for scores in network.scores(start)]
     for length in range(40):
@@ -70,7 +118,7 @@ def test_two_threads_are_inside_extraction_at_once(monkeypatch: pytest.MonkeyPat
 
 
 def test_what_is_kept_of_words_is_bounded() -> None:
-    tagger = ShippedTagger(NLP)
+    tagger = ShippedTagger(SHIPPED_FOLDER)
     for number in range(3):
         tagger.tag([" ".join(f"w{number}x{i}" for i in range(3000))])
     for kept in (tagger._network._word, tagger._rules._tokens_of):
