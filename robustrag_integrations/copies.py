@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 from collections.abc import Sequence
+from itertools import combinations
 
 from robustrag_integrations.normalise import few_marks
 
@@ -19,10 +20,13 @@ _SHINGLE = 8  # characters
 _SHORTEST = 100  # characters; shorter texts are alike by chance
 _LONGEST = 20_000  # characters that are looked at
 _SKETCH = 1000  # hashes kept of each text
+_MOST_AT_A_TIME = 200_000  # characters
 
 
 def comparable(text: str) -> str:
     """The text without what copies may differ in."""
+    if text.isascii():
+        return " ".join(text.lower().split())
     folded = unicodedata.normalize("NFKC", few_marks(text)).casefold()
     return " ".join("".join(c for c in folded if unicodedata.category(c) != "Cf").split())
 
@@ -36,22 +40,46 @@ def first_of_same(texts: Sequence[str]) -> list[int]:
 
 def near_copies(texts: Sequence[str]) -> list[tuple[int, int]]:
     """The pairs of texts that are near copies; only the first 20,000 characters count."""
-    sketches = [_sketch(comparable(text[:_LONGEST])[:_LONGEST]) for text in texts]
+    plain = [comparable(text[:_LONGEST])[:_LONGEST] for text in texts]
+    pairs = _with_much_in_common(plain)
+    sketches = {place: _sketch(plain[place]) for place in sorted({place for pair in pairs for place in pair})}
+    return [(i, j) for i, j in pairs if _likeness(sketches[i], sketches[j]) >= NEAR]
+
+
+def _with_much_in_common(texts: Sequence[str]) -> list[tuple[int, int]]:
+    """The pairs that may be near copies: with fewer shingles in common than these the estimate stays below `NEAR`.
+
+    Finding out takes a thirtieth of hashing the shingles. Of much text all pairs are given, as all shingles would have
+    to be held at a time.
+    """
+    places = [place for place, text in enumerate(texts) if len(text) >= _SHORTEST]
+    if sum(len(texts[place]) for place in places) > _MOST_AT_A_TIME:
+        return list(combinations(places, 2))
+    shingles = {place: _shingles(texts[place]) for place in places}
+    sizes = sorted(map(len, shingles.values()))
+    repeated = sum(sizes) - len(frozenset().union(*shingles.values()))
+    if repeated < _least_in_common(min(sizes[1:], default=0)):
+        return []
     return [
         (i, j)
-        for i, one in enumerate(sketches)
-        for j, other in enumerate(sketches[i + 1 :], i + 1)
-        if one and other and _likeness(one, other) >= NEAR
+        for i, j in combinations(places, 2)
+        if len(shingles[i] & shingles[j]) >= _least_in_common(max(len(shingles[i]), len(shingles[j])))
     ]
 
 
+def _least_in_common(size: int) -> float:
+    """How many shingles near copies have in common at least, of which the larger has so many."""
+    return NEAR * min(size, _SKETCH) - 1  # the estimate is a rounded quotient
+
+
 def _sketch(text: str) -> list[int]:
-    """The smallest hashes of the text's shingles, ascending; empty for a short text."""
-    if len(text) < _SHORTEST:
-        return []
-    shingles = {text[i : i + _SHINGLE] for i in range(len(text) - _SHINGLE + 1)}
-    hashes = (hashlib.blake2b(s.encode("utf-8", "surrogatepass"), digest_size=8).digest() for s in shingles)
+    """The smallest hashes of the text's shingles, ascending."""
+    hashes = (hashlib.blake2b(s.encode("utf-8", "surrogatepass"), digest_size=8).digest() for s in _shingles(text))
     return sorted(int.from_bytes(h, "big") for h in hashes)[:_SKETCH]
+
+
+def _shingles(text: str) -> frozenset[str]:
+    return frozenset(text[i : i + _SHINGLE] for i in range(len(text) - _SHINGLE + 1))
 
 
 def _likeness(one: list[int], other: list[int]) -> float:

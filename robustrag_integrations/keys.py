@@ -80,6 +80,8 @@ def _compared(key: object) -> list[str] | None:
 
 def label(value: object) -> str | None:
     """The name that a value is: a text, a number or a path as str. None for anything else, for NaN and for nothing."""
+    if value is None:
+        return None
     try:
         if isinstance(value, str):
             return str.__str__(value) or None

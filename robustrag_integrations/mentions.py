@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import islice
 
@@ -12,6 +13,9 @@ _MOST = 50  # mentions of one phrase
 _SHORTEST_STEM = 4  # characters
 _SHORTEST_GROUPED = 4  # digits
 _LONGEST_GROUPED = 30
+_LONGEST_ENDING = 4
+_ENDING = re.compile(rf"\w{{1,{_LONGEST_ENDING + 1}}}")
+_SIGNS = re.compile(r"[\W_]{1,8}(?![\W_])")
 
 
 def mentions(phrase: str, text: str) -> list[tuple[int, int]]:
@@ -21,10 +25,56 @@ def mentions(phrase: str, text: str) -> list[tuple[int, int]]:
     between them; then the last one with another ending. Words count only as wholes, but in scripts without spaces.
     Takes time linear in the length of the text.
     """
+    if text.isascii() and (words := _plain_words(phrase)) is not None:
+        return _plain_mentions(words, text.lower())
     for pattern in _patterns(phrase):
         if found := [match.span() for match in islice(pattern.finditer(text), _MOST)]:
             return found
     return []
+
+
+def _plain_words(phrase: str) -> list[str] | None:
+    """The words of a phrase that can be looked for without a pattern; compiling one takes longer than most searches."""
+    if not (phrase.isascii() and phrase[:1].isalnum() and phrase[-1:].isalnum()):
+        return None
+    words = plain_words(phrase).split()
+    return None if any(_word(word) != word for word in words) else words
+
+
+def _plain_mentions(words: Sequence[str], text: str) -> list[tuple[int, int]]:
+    """What the patterns find of these words in a text of ASCII characters, case-folded."""
+    whole: list[tuple[int, int]] = []
+    longer: list[tuple[int, int]] = []  # with another ending
+    may_end = len(words[-1]) >= _SHORTEST_STEM and words[-1].isalpha()
+    done = longer_done = at = 0
+    while len(whole) < _MOST and (start := text.find(words[0], at)) >= 0:
+        at = start + 1
+        if (start and _in_word(text[start - 1])) or (end := _end_of(words, text, start)) is None:
+            continue
+        ending = _ENDING.match(text, end)
+        size = len(ending[0]) if ending else 0
+        if size == 0 and start >= done:
+            whole.append((start, end))
+            done = end
+        elif may_end and 0 < size <= _LONGEST_ENDING and start >= longer_done and len(longer) < _MOST:
+            longer.append((start, end + size))
+            longer_done = end + size
+    return whole or longer
+
+
+def _end_of(words: Sequence[str], text: str, start: int) -> int | None:
+    """Where words that begin here end, with up to eight signs between two of them; None if they do not follow."""
+    end = start + len(words[0])
+    for word in words[1:]:
+        gap = _SIGNS.match(text, end)
+        if gap is None or not text.startswith(word, gap.end()):
+            return None
+        end = gap.end() + len(word)
+    return end
+
+
+def _in_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
 
 
 @lru_cache(maxsize=4096)
@@ -40,7 +90,7 @@ def _patterns(phrase: str) -> tuple[re.Pattern[str], ...]:
     if not phrase.isascii() and not any(c.isspace() for c in phrase):
         found.append(joined)  # scripts that leave no space between words
     if len(words[-1]) >= _SHORTEST_STEM and words[-1].isalpha():
-        found.append(rf"(?<!\w){joined}\w{{1,4}}(?!\w)")
+        found.append(rf"(?<!\w){joined}\w{{1,{_LONGEST_ENDING}}}(?!\w)")
     return tuple(re.compile(pattern, re.IGNORECASE) for pattern in found)
 
 

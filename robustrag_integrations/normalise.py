@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 _MAX_MARKS = 3  # combining marks in a row; Vietnamese needs two
+_SPACED = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalnum()})  # for ASCII
 
 
 def few_marks(text: str) -> str:
@@ -24,6 +25,8 @@ def plain_words(text: str) -> str:
 
     Letters, digits and the marks that belong to letters stay. Takes time linear in the length of the text.
     """
+    if text.isascii():
+        return " ".join(text.lower().translate(_SPACED).split())
     folded = unicodedata.normalize("NFKC", few_marks(text)).casefold()
     return " ".join("".join(c if _belongs_to_a_word(c) else " " for c in folded).split())
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
-from robustrag_integrations.mentions import mentions
+from robustrag_integrations.mentions import _patterns, mentions
 
 
 @pytest.mark.parametrize(
@@ -29,3 +31,30 @@ def test_hostile_texts_take_linear_time() -> None:
     for text in ("a " * 50_000, "1" * 100_000, "1 " * 50_000, "_" * 100_000, "a_" * 50_000):
         for phrase in ("a a a a b", "1" * 30, "a b", "1111 1111"):
             assert len(mentions(phrase, text)) <= 50
+
+
+def test_plain_phrases_are_found_where_their_patterns_find_them() -> None:
+    """ASCII text is searched without patterns; the patterns say what is to be found."""
+    rng = random.Random(3)
+    pieces = [
+        "bo",
+        "Ek",
+        "boek",
+        "a",
+        "bridge",
+        "Bridges",
+        "ending",
+        "endings",
+        "12",
+        "1234",
+        "_",
+        "-",
+        "  ",
+        "'s",
+        "/(",
+    ]
+    for _ in range(3000):
+        text = "".join(rng.choice(pieces) + rng.choice(["", " ", ", "]) for _ in range(rng.randrange(1, 9)))
+        phrase = "".join(rng.choice(pieces) + rng.choice(["", " "]) for _ in range(rng.randrange(1, 4)))
+        found = ([m.span() for m in pattern.finditer(text)] for pattern in _patterns(phrase))
+        assert mentions(phrase, text) == next(filter(None, found), []), (phrase, text)

@@ -12,6 +12,7 @@ import pytest
 
 from robustrag_integrations import CallableModel, DecodingAggregation, KeywordAggregation, MajorityVoting, Passage
 from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.copies import NEAR, _likeness, _sketch, comparable, near_copies
 from robustrag_integrations.defenses.keyword.absolute import AbsoluteThreshold
 from robustrag_integrations.defenses.keyword.counting import keyword_radius, tally_keywords
 from robustrag_integrations.defenses.voting.counting import tally_votes, vote_radius
@@ -373,3 +374,22 @@ def test_invalid_rules_are_named(rules: dict[str, Any], message: str) -> None:
         VoteRules(**rules)
     with pytest.raises(ValueError, match=message):
         KeywordAggregation(CallableModel(lambda prompt: "x"), **rules)
+
+
+def test_which_texts_are_near_copies_is_decided_by_their_hashes_alone() -> None:
+    """Pairs with few shingles in common are passed over; the likeness of the others is what it would be of all."""
+    rng = random.Random(4)
+    near = 0
+    for _ in range(300):
+        texts = ["".join(rng.choices("ab ", k=rng.randrange(90, 180))) for _ in range(4)]
+        texts.append(texts[0][: rng.randrange(60, 180)] + "x" + texts[1][:9])
+        likeness = [_sketch(comparable(text)) for text in texts]
+        expected = [
+            (i, j)
+            for i, j in itertools.combinations(range(len(texts)), 2)
+            if min(len(comparable(texts[i])), len(comparable(texts[j]))) >= 100
+            and _likeness(likeness[i], likeness[j]) >= NEAR
+        ]
+        assert near_copies(texts) == expected
+        near += len(expected)
+    assert near > 20

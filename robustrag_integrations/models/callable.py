@@ -10,7 +10,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.determinism import Repeats
@@ -29,6 +30,7 @@ from robustrag_integrations.replies.reply import Ending, Piece
 if TYPE_CHECKING:
     from tenacity import AsyncRetrying, BaseRetrying, Retrying
 
+Said = TypeVar("Said")
 Errors: TypeAlias = tuple[type[Exception], ...]
 
 TRANSIENT: Errors = (ConnectionError, TimeoutError, asyncio.TimeoutError)
@@ -229,9 +231,14 @@ class CallableModel(TextModel):
         return await agather(lambda i, turn: self._arespond(prompts[i].text, turn), len(prompts), until)
 
     def _respond(self, prompt: str, turn: Turn) -> Response:
-        trying = self._retrying(turn.stopped, self._retry_on)
+        trying = None
         try:
-            return self._checked(trying(self._call, prompt, turn))
+            try:
+                said = self._call(prompt, turn)
+            except Exception as error:  # only now: making a policy takes longer than asking
+                trying = self._retrying(turn.stopped, self._retry_on)
+                said = trying(_having_failed(error, partial(self._call, prompt, turn)))
+            return self._checked(said)
         except INTERRUPTS:
             raise
         except BaseException as error:
@@ -244,17 +251,22 @@ class CallableModel(TextModel):
             return self._threads.call(self._timeout, self._fn, prompt, given_up=turn.given_up)
 
     async def _arespond(self, prompt: str, turn: Turn) -> Response:
-        trying = self._async_retrying(self._retry_on)
+        trying = None
         try:
-            return self._checked(await trying(self._acall, prompt, turn))
+            try:
+                said = await self._acall(prompt, turn)
+            except Exception as error:
+                trying = self._async_retrying(self._retry_on)
+                said = await trying(_ahaving_failed(error, partial(self._acall, prompt, turn)))
+            return self._checked(said)
         except INTERRUPTS:
             raise
         except BaseException as error:
             return self._failed(error, trying)
 
-    def _failed(self, error: BaseException, trying: BaseRetrying) -> Response:
+    def _failed(self, error: BaseException, trying: BaseRetrying | None) -> Response:
         words = in_one_line(error, self._secrets())
-        return Response(None, error=gave_up(words, trying.statistics.get("attempt_number", 1)))
+        return Response(None, error=gave_up(words, trying.statistics.get("attempt_number", 1) if trying else 1))
 
     async def _acall(self, prompt: str, turn: Turn) -> str | Response:
         async with self._async_slots():
@@ -270,7 +282,8 @@ class CallableModel(TextModel):
 
     def _async_slots(self) -> asyncio.Semaphore:
         loop = asyncio.get_running_loop()
-        return self._loop_slots.setdefault(loop, asyncio.Semaphore(self._max_concurrency))
+        slots = self._loop_slots.get(loop)
+        return slots or self._loop_slots.setdefault(loop, asyncio.Semaphore(self._max_concurrency))
 
     def _retrying(self, stopped: threading.Event | None = None, errors: Errors = ()) -> Retrying:
         from tenacity import Retrying, sleep_using_event, stop_any, stop_when_event_set
@@ -290,6 +303,29 @@ class CallableModel(TextModel):
             return isinstance(error, errors) or (self._retry_busy and is_busy(error))
 
         return retry_policy(is_worth_it, self._attempts, self._wait, self._max_wait)
+
+
+def _having_failed(error: Exception, call: Callable[[], Said]) -> Callable[[], Said]:
+    """The call, whose first try has ended in this error."""
+    first = [error]
+
+    def tried() -> Said:
+        if first:
+            raise first.pop()
+        return call()
+
+    return tried
+
+
+def _ahaving_failed(error: Exception, call: Callable[[], Awaitable[Said]]) -> Callable[[], Awaitable[Said]]:
+    first = [error]
+
+    async def tried() -> Said:
+        if first:
+            raise first.pop()
+        return await call()
+
+    return tried
 
 
 def _pieces_of(response: Response) -> Iterator[Piece]:

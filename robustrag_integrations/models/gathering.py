@@ -7,9 +7,13 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from contextvars import copy_context
+from functools import partial
+from typing import cast
 
 from robustrag_integrations.models.base import Response, Until, not_asked
+from robustrag_integrations.models.crew import CREW
 
 _PATIENCE = 1.0  # seconds for cancelled tasks to end; one that does not is left alone
 _SHORTEST_WAVE, _LONGEST_WAVE = 1.0, 30.0  # seconds after which the next wave goes out, though some are missing
@@ -79,7 +83,10 @@ class _Waves:
 def gather(
     ask: Callable[[int, Turn], Response], count: int, workers: int, until: Until | None = None
 ) -> list[Response]:
-    """Make calls in threads.
+    """Make calls at the same time.
+
+    Without `until` this thread makes calls, too, and threads join it one after another while calls are left: those of a
+    model that answers at once are all made here, and those of one that waits go out together.
 
     Args:
         ask: makes the call of this number, and says `Turn.begin` when it goes out.
@@ -88,8 +95,10 @@ def gather(
         until: when the replies that are in are enough: the other calls are then given up (`Turn.given_up`), or not
             made. None: all are waited for.
     """
+    if until is None:
+        return _Together(ask, count).replies(workers)
     stopped, given_up = threading.Event(), Future[None]()
-    waves, turns = _Waves(count, until), [Turn(stopped, given_up if until else None) for _ in range(count)]
+    waves, turns = _Waves(count, until), [Turn(stopped, given_up) for _ in range(count)]
     pool = ThreadPoolExecutor(min(count, workers) or 1, thread_name_prefix="robustrag")
     calls: list[Future[Response]] = []
     waiting: set[Future[Response]] = set()
@@ -101,13 +110,87 @@ def gather(
             for call in done:
                 call.result()
                 waves.heard()
-            if done and until and (waves.left or waiting) and until.enough(_heard(calls, turns)):
+            if done and (waves.left or waiting) and until.enough(_heard(calls, turns)):
                 break
         return _heard(calls, turns)
     finally:
         stopped.set()
         given_up.set_result(None)
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+class _Together:
+    """Calls that are all waited for, made by whichever thread is free.
+
+    Args:
+        ask: makes the call of this number.
+        count: how many calls there are.
+    """
+
+    def __init__(self, ask: Callable[[int, Turn], Response], count: int) -> None:
+        self._ask, self._context = ask, copy_context()
+        self._lock = threading.Lock()
+        self._next, self._running = 0, 0
+        self._stopped, self._over = threading.Event(), threading.Event()
+        self._replies: list[Response | None] = [None] * count
+        self._failed: BaseException | None = None
+
+    def replies(self, workers: int) -> list[Response]:
+        """All replies, in order; up to `workers` are waited for at a time."""
+        try:
+            if _in_event_loop():  # a function that runs a loop of its own cannot do so in this thread
+                CREW.send(partial(self._work, workers))
+            else:
+                self._work(workers)
+            if not self._all_in():
+                self._over.wait()
+        finally:
+            self._stopped.set()
+        if self._failed is not None:
+            raise self._failed
+        return cast("list[Response]", self._replies)
+
+    def _work(self, workers: int) -> None:
+        """Make calls as long as there are some; before the first one, have another thread join, which brings the next.
+
+        Where no thread can be started, those that there are do all of it.
+        """
+        while (place := self._taken()) is not None:
+            if workers > 1 and self._next < len(self._replies):
+                with suppress(RuntimeError):
+                    CREW.send(partial(self._work, workers - 1))
+            workers = 1
+            try:
+                turn = Turn(self._stopped, None)
+                self._replies[place] = self._context.copy().run(self._ask, place, turn)
+            except BaseException as error:
+                self._failed = error
+            self._done()
+
+    def _taken(self) -> int | None:
+        with self._lock:
+            if self._failed is not None or self._next == len(self._replies) or self._stopped.is_set():
+                return None
+            self._next, self._running = self._next + 1, self._running + 1
+            return self._next - 1
+
+    def _done(self) -> None:
+        with self._lock:
+            self._running -= 1
+        if self._all_in():
+            self._over.set()
+
+    def _all_in(self) -> bool:
+        with self._lock:
+            return self._failed is not None or (self._next == len(self._replies) and not self._running)
+
+
+def _in_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 async def agather(

@@ -38,6 +38,8 @@ def origin_in(metadata: Mapping[str, Any], fields: Sequence[str] = FIELDS) -> Or
     Returns:
         None if there is no such entry, or none that is a text, a number or a path.
     """
+    if type(metadata) is dict and not metadata:
+        return None
     spelt: dict[str | None, Any] | None = None
     for field in fields:
         value = metadata.get(field)

@@ -142,3 +142,52 @@ def test_models_that_answer_together_are_asked_in_waves() -> None:
     again = asyncio.run(TwoModels(model, model).agenerate_until(PROMPTS, "isolated", until(1)))
     assert heard(again) == 6, "without waves, all are asked together"
     assert model.generate_until([], "isolated", until(1)) == []
+
+
+def test_a_function_that_answers_at_once_is_called_in_the_asking_thread() -> None:
+    threads: list[threading.Thread] = []
+
+    def model(prompt: str) -> str:
+        threads.append(threading.current_thread())
+        return prompt
+
+    replies = CallableModel(model, max_concurrency=4).generate(PROMPTS, "isolated")
+    assert [reply.text for reply in replies] == [prompt.text for prompt in PROMPTS]
+    assert threads[0] is threading.current_thread()
+
+
+def test_calls_that_wait_are_under_way_together() -> None:
+    together = threading.Barrier(len(PROMPTS), timeout=10)
+
+    def model(prompt: str) -> str:
+        together.wait()
+        return prompt
+
+    for _ in range(3):  # the threads of the first time are used again
+        replies = CallableModel(model, max_concurrency=len(PROMPTS)).generate(PROMPTS, "isolated")
+        assert [reply.text for reply in replies] == [prompt.text for prompt in PROMPTS]
+
+
+def test_a_function_may_run_a_loop_of_its_own_though_the_asking_thread_has_one() -> None:
+    async def said(prompt: str) -> str:
+        return prompt
+
+    def model(prompt: str) -> str:
+        return asyncio.run(said(prompt))
+
+    async def ask() -> list[Response]:
+        return CallableModel(model).generate(PROMPTS, "isolated")
+
+    assert [reply.text for reply in asyncio.run(ask())] == [prompt.text for prompt in PROMPTS]
+
+
+def test_an_interrupt_in_a_call_comes_out_and_no_further_call_is_made() -> None:
+    calls: list[str] = []
+
+    def model(prompt: str) -> str:
+        calls.append(prompt)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        CallableModel(model, max_concurrency=1).generate(PROMPTS, "isolated")
+    assert calls == [PROMPTS[0].text]

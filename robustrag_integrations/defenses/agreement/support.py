@@ -78,7 +78,7 @@ def supports(
     view = _Answer(answer, shown, keys, _words(plain_words(answer), *in_answer), task == "long_form")
     texts = [reply or "" for reply in replies] or [""] * len(keyword_sets)
     given = [None if said is None else (said, text) for said, text in zip(keyword_sets, texts, strict=True)]
-    agreeing = {each: view.agreement(*each, tally) for each in given if each is not None}
+    agreeing = {each: view.agreement(*each, tally) for each in dict.fromkeys(given) if each is not None}
     missed = _agreed_among([each[0] for each in given if each is not None and agreeing[each] is None], tally)
     standing = {
         (said, text): found or view.disagreement(said, text, missed - agreed, tally)
