@@ -11,8 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import certification, exactness, extraction, inference, keyword, orchestration
+from benchmarks import beside, certification, exactness, extraction, inference, keyword, orchestration
 from benchmarks.inference import Bench
+from benchmarks.paper_code import COMMIT, PaperCode, paper_code
 from benchmarks.results import Ratio, as_table, draw
 from benchmarks.scaling import curves
 from benchmarks.timing import Clock
@@ -27,11 +28,14 @@ PARTS: dict[str, Callable[[Bench], list[Ratio]]] = {
     "extraction": extraction.ratios,
 }
 SCALING = "scaling"
+REFERENCE = "reference"
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure, print, and write `benchmarks.json` and `benchmarks.png`."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    code = _reference(parser, options)
     device = options.device
     if device == "auto":
         device = _device()
@@ -39,10 +43,14 @@ def main(arguments: list[str] | None = None) -> int:
     bench = _bench(options, device)
     found: list[Ratio] = []
     drawn: list[dict[str, Any]] = []
-    for name in options.only or [*PARTS, SCALING]:
+    for name in options.only or [*PARTS, SCALING, *([REFERENCE] if code else [])]:
         print(f"{name}:", file=sys.stderr, flush=True)
         if name == SCALING:
             drawn = curves(bench, quick=options.quick)
+        elif name == REFERENCE and code:
+            found += beside.ratios(
+                code, bench.repeats, bench.clock, parts=options.reference_parts, questions=options.questions
+            )
         else:
             found += PARTS[name](bench)
         _write(Path(options.out), found, drawn, _machine(bench, options, device), device)
@@ -66,9 +74,26 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--repeats", type=int, help="rounds; default 5, with --quick 2")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads (default 1)")
     parser.add_argument("--long", type=int, help="T of the long answers; 0 leaves them out")
-    parser.add_argument("--only", nargs="+", help="parts to measure", choices=(*PARTS, SCALING))
+    parser.add_argument("--only", nargs="+", help="parts to measure", choices=(*PARTS, SCALING, REFERENCE))
+    parser.add_argument("--reference", type=Path, metavar="PATH", help="the paper's code, for the part reference")
+    parser.add_argument("--reference-parts", nargs="+", default=beside.PARTS, choices=beside.PARTS)
+    parser.add_argument("--questions", type=int, default=beside.QUESTIONS, help="of the part reference (default 30)")
     parser.add_argument("--out", default="benchmark-results", help="folder for benchmarks.json and benchmarks.png")
     return parser
+
+
+def _reference(parser: argparse.ArgumentParser, options: argparse.Namespace) -> PaperCode | None:
+    """The paper's code, where a part needs it; checked before anything is measured."""
+    if options.questions < 1:
+        parser.error(f"--questions {options.questions} must be at least 1")
+    if options.reference is not None:
+        return paper_code(options.reference) if REFERENCE in (options.only or [REFERENCE]) else None
+    if REFERENCE in (options.only or []):
+        parser.error(
+            "--only reference needs --reference PATH, a checkout of github.com/inspire-group/RobustRAG: "
+            f"git clone https://github.com/inspire-group/RobustRAG && git -C RobustRAG checkout {COMMIT[:7]}"
+        )
+    return None
 
 
 def _device() -> str:

@@ -1,8 +1,7 @@
 """Decoding certificates of the paper's code beside ours, on the bundled reader, and whether real injections break them.
 
 Run: `python -m benchmarks.reference PATH`, where PATH is a checkout of github.com/inspire-group/RobustRAG at `COMMIT`.
-Its files are read and not changed. What has to be patched for this reader and today's libraries is `PATCHES`, on the
-text in memory, and `Surroundings`; no line of the paper's code stands here beyond what finds the place to patch.
+What has to be patched for this reader and today's libraries is said in `paper_code`.
 
 A certificate that the paper's code gives and ours does not is put to the test: k' passages are injected, as in the
 paper, and the paper's own inference answers. An answer without the right one breaks the certificate. `--mend` lets the
@@ -12,125 +11,18 @@ certificate evict as many passages as are injected.
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import sys
-import types
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
 
+from benchmarks.paper_code import COMMIT, item_of, paper_code, reader
 from robustrag_integrations import DecodingAggregation
 from robustrag_integrations.attacks.canned import false_statement, inject, poisoning, prompt_injection
 from robustrag_integrations.evaluation.data.datasets import EvalQuestion, load_dataset
 from robustrag_integrations.models.local.model import LocalModel
-from robustrag_integrations.prompts import prompts_for
-
-COMMIT = "9bc35b2fa5fa7d1088383b2789ec19a512d316b1"
-# What is replaced in src/defense.py, and why.
-PATCHES = (
-    ('.to("cuda")', ".to('cpu')", "no GPU"),
-    ('["input_ids"][0][1]', '["input_ids"][0][0]', "this tokenizer adds no token at the beginning"),
-    ("range(start_index,", "range(start_index - 1,", "so the refusal's first token is scored as well"),
-)
-EVICTED = "ab_record[:-corruption_size]"
-MENDED = "ab_record[:-corruption_size - 1]"  # the last of the k + 1 records belongs to the prompt without passages
-
-
-def paper_code(path: Path, *, mend: bool = False) -> Any:
-    """The module `src/defense.py` of a checkout, patched in memory.
-
-    Args:
-        path: the checkout.
-        mend: whether the certificate evicts as many passages as the attacker injects.
-
-    Raises:
-        SystemExit: it is not a checkout, or of another commit.
-    """
-    patches = [*PATCHES, *([(EVICTED, MENDED, "evict k' passages, not k' - 1")] if mend else [])]
-    try:
-        source = (path / "src" / "defense.py").read_text()
-    except OSError as error:
-        raise SystemExit(f"{path} is no checkout of github.com/inspire-group/RobustRAG: {error}") from error
-    for old, new, why in patches:
-        if old not in source:
-            raise SystemExit(f"src/defense.py has no {old} to replace ({why}); check out the commit {COMMIT}")
-        source = source.replace(old, new)
-    _stand_ins()
-    package = types.ModuleType("paper_code")
-    package.__path__ = [str(path / "src")]  # for its own helper module
-    sys.modules["paper_code"] = package
-    module = types.ModuleType("paper_code.defense")
-    module.__package__ = "paper_code"
-    exec(compile(source, str(path / "src" / "defense.py"), "exec"), vars(module))  # noqa: S102 - what the user named
-    vars(module)["StopOnTokens"] = StopAtEnd
-    return module
-
-
-def _stand_ins() -> None:
-    """What the module imports and its decoding does not need, or what transformers no longer has."""
-    corpus = types.ModuleType("nltk.corpus")
-    vars(corpus)["stopwords"] = types.SimpleNamespace(words=lambda language: [])
-    sys.modules.update({"nltk": types.ModuleType("nltk"), "nltk.corpus": corpus})
-    generation = importlib.import_module("transformers.generation.utils")
-
-    def cropped(model: Any, past: Any, length: int) -> Any:
-        if past.get_seq_length() > length:
-            past.crop(length - past.get_seq_length())
-        return past
-
-    vars(generation)["_crop_past_key_values"] = cropped
-
-
-class StopAtEnd:
-    """Stops where the row ends with one of the stop texts; the original counts a token that this tokenizer lacks."""
-
-    def __init__(self, stop_token_ids: Sequence[Any]) -> None:
-        self._stops = [tuple(map(int, ids[0])) for ids in stop_token_ids]
-
-    def __call__(self, input_ids: Any, scores: Any, **more: Any) -> bool:
-        """Whether the first row ends so."""
-        row = tuple(map(int, input_ids[0]))
-        return any(stop and row[-len(stop) :] == stop for stop in self._stops)
-
-
-class Surroundings:
-    """What the paper's code calls `llm`: a model with positions for padded rows, a tokenizer, this reader's prompts."""
-
-    def __init__(self, model: Any, tokenizer: Any) -> None:
-        tokenizer.padding_side, tokenizer.pad_token = "left", tokenizer.eos_token
-        self.model, self.tokenizer = PositionedModel(model), tokenizer
-        self.model_name, self.max_output_tokens = "bundled", 24
-        self._prompts = prompts_for("short_answer")
-
-    def wrap_prompt(self, item: Any, as_multi_choice: bool, seperate: bool) -> Any:
-        """One prompt per passage, or the prompt without any."""
-        if not seperate:
-            return self._prompts.no_retrieval.render(query=item["question"]).text
-        return [
-            self._prompts.isolated.render(context=text, query=item["question"]).text for text in item["topk_content"]
-        ]
-
-
-class PositionedModel:
-    """A model whose rows count their positions from the first token that is no padding."""
-
-    def __init__(self, model: Any) -> None:
-        self._model, self.generation_config = model, model.generation_config
-
-    def prepare_inputs_for_generation(
-        self, input_ids: Any, *, attention_mask: Any, past_key_values: Any = None, **more: Any
-    ) -> dict[str, Any]:
-        """The tokens that are not in the cache, and where they stand."""
-        seen = 0 if past_key_values is None else past_key_values.get_seq_length()
-        fed = {"input_ids": input_ids[:, seen:], "attention_mask": attention_mask, "use_cache": True}
-        return fed if past_key_values is None else {**fed, "past_key_values": past_key_values}
-
-    def __call__(self, input_ids: Any, attention_mask: Any, **more: Any) -> Any:
-        """One forward pass."""
-        positions = (attention_mask.cumsum(-1) - 1).clamp(min=0)[:, -input_ids.shape[1] :]
-        return self._model(input_ids, attention_mask=attention_mask, position_ids=positions, **more)
 
 
 @dataclass(frozen=True)
@@ -164,15 +56,8 @@ class Comparison:
     """Both codes on one reader."""
 
     def __init__(self, path: Path, *, mend: bool) -> None:
-        from transformers import AutoModelForCausalLM, AutoTokenizer
-
-        from robustrag_integrations.reader import reader_path
-
-        model = AutoModelForCausalLM.from_pretrained(reader_path(), dtype="float32").eval()
-        module = paper_code(path, mend=mend)
-        around = Surroundings(model, AutoTokenizer.from_pretrained(reader_path()))
-        settings = types.SimpleNamespace(eta=0.0, subsample_iter=1)
-        self._paper = module.DecodingAgg(around, settings)
+        code = paper_code(path, mend=mend)
+        self._paper = code.defense.DecodingAgg(reader(code), SimpleNamespace(eta=0.0, subsample_iter=1))
         self._ours = DecodingAggregation(LocalModel.bundled(), group_by="passage")
 
     def certificates(self, question: EvalQuestion, k: int, sizes: Sequence[int]) -> Iterator[Found]:
@@ -183,7 +68,7 @@ class Comparison:
             question.question, texts, question.answers, corruption_size=sizes, top_k=k, max_model_calls=100_000
         )
         for size, ours in zip(sizes, proved, strict=True):
-            clean, paper = self._paper.query(_item(question, texts), corruption_size=size)
+            clean, paper = self._paper.query(item_of(question, texts), corruption_size=size)
             safe = ours.certified and ours.tau == 1
             found = Found(question.question, question.answers, k, size, bool(paper), safe, clean.strip())
             if paper and not safe:
@@ -194,7 +79,7 @@ class Comparison:
 
     def _attacked(self, found: Found, question: EvalQuestion, texts: Sequence[str]) -> Found:
         for name, planted in attacks(question, texts, found.size):
-            said, _ = self._paper.query(_item(question, planted), corruption_size=0)
+            said, _ = self._paper.query(item_of(question, planted), corruption_size=0)
             if not _right(said, question):
                 return Found(**{**vars(found), "attack": name, "broken": said.strip()})
         return found
@@ -223,10 +108,6 @@ def attacks(question: EvalQuestion, texts: Sequence[str], size: int) -> Iterator
             ):
                 planted = [p.text for p in inject(list(texts), [text] * size, rank=rank)]
                 yield f"{name} x{repeat}, {size} from rank {rank} on", planted
-
-
-def _item(question: EvalQuestion, texts: Sequence[str]) -> dict[str, Any]:
-    return {"question": question.question, "answer": list(question.answers), "topk_content": list(texts)}
 
 
 def _right(said: str, question: EvalQuestion) -> bool:

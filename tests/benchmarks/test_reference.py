@@ -2,35 +2,98 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("torch")
+pytest.importorskip("transformers")
+pytest.importorskip("spacy")
 
-from benchmarks.reference import EVICTED, MENDED, PATCHES, Found, attacks, paper_code, summary
+from benchmarks.__main__ import main
+from benchmarks.beside import Asked, Done, Pair, compared
+from benchmarks.paper_code import DEFENSE, EVICTED, MENDED, MODELS, lettered, paper_code, templates
+from benchmarks.reference import Found, attacks, summary
+from benchmarks.results import as_table
+from benchmarks.timing import Clock
+from robustrag_integrations import MajorityVoting
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
+from robustrag_integrations.models.callable import CallableModel
+from robustrag_integrations.passages import isolate
 
 QUESTION = EvalQuestion("1", "Who runs the mill?", ("Anna Lind",), incorrect="Karl Gross")
 TEXTS = ["Anna Lind runs the mill.", "The mill is run by Anna Lind.", "Fog forms in autumn.", "Anna Lind."]
 
 
+def checkout(folder: Path, *missing: str) -> Path:
+    """A folder that looks like the paper's code as far as it is patched."""
+    (folder / "src").mkdir()
+    defense = [f"# {old}" for old, _, _ in DEFENSE if old not in missing]
+    (folder / "src" / "defense.py").write_text("\n".join([*defense, f'EVICTS = "{EVICTED}"']))
+    (folder / "src" / "models.py").write_text("\n".join(f"# {old}" for old, _, _ in MODELS))
+    return folder
+
+
 def test_a_folder_without_the_code_and_another_commit_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="is no checkout"):
         paper_code(tmp_path)
-    (tmp_path / "src").mkdir()
-    (tmp_path / "src" / "defense.py").write_text("pass\n")
     with pytest.raises(SystemExit, match="check out the commit 9bc35b2"):
-        paper_code(tmp_path)
+        paper_code(checkout(tmp_path, '"en_core_web_sm"'))
+
+
+def test_the_part_reference_asks_for_the_checkout_before_anything_is_measured(capsys, tmp_path: Path) -> None:
+    with pytest.raises(SystemExit):
+        main(["--only", "reference"])
+    assert "needs --reference PATH, a checkout of github.com/inspire-group/RobustRAG" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="is no checkout"):
+        main(["--only", "reference", "--reference", str(tmp_path / "nowhere")])
+    with pytest.raises(SystemExit):
+        main(["--questions", "0"])
+    assert "--questions 0 must be at least 1" in capsys.readouterr().err
 
 
 def test_the_source_is_patched_in_memory_and_stays_as_it_is(tmp_path: Path) -> None:
-    source = "\n".join(f"# {old}" for old, _, _ in PATCHES) + f'\nEVICTS = "{EVICTED}"\n'
-    (tmp_path / "src").mkdir()
-    (tmp_path / "src" / "defense.py").write_text(source)
-    assert paper_code(tmp_path).EVICTS == EVICTED
-    assert paper_code(tmp_path, mend=True).EVICTS == MENDED
+    source = (checkout(tmp_path) / "src" / "defense.py").read_text()
+    assert paper_code(tmp_path).defense.EVICTS == EVICTED
+    assert paper_code(tmp_path, mend=True).defense.EVICTS == MENDED
     assert (tmp_path / "src" / "defense.py").read_text() == source
+
+
+def test_both_ask_the_reader_in_the_same_words() -> None:
+    choices = ["Anna Lind", "Karl Gross", "Nobody", "Ole Berg"]
+    settings = MajorityVoting(CallableModel(lambda prompt: "A")).settings
+    [ours] = settings.isolated_prompts(QUESTION.question, isolate(TEXTS[:1]), choices)
+    named = dict(zip("ABCD", choices, strict=True))
+    filled = templates()["qa-mc"].format(context_str=TEXTS[0], query_str=QUESTION.question, **named)
+    assert filled == ours.text
+
+
+def test_a_reply_becomes_the_letter_of_the_option_that_it_names() -> None:
+    choices = ["Anna Lind", "Karl Gross", "Nobody", "Ole Berg"]
+    assert [lettered(t, choices) for t in ("It is karl gross.", "Anna Lind", "the fog")] == ["B.", "A.", "E."]
+
+
+def test_both_codes_take_turns_and_what_they_got_right_is_counted(monkeypatch) -> None:
+    order: list[str] = []
+    seconds = itertools.count()
+    monkeypatch.setattr(Clock, "read", lambda self: float(next(seconds)))
+
+    def said(name: str, right: bool) -> Done:
+        order.append(name)
+        return Done(right, certified=2)
+
+    asked = [Asked(QUESTION, tuple(TEXTS))] * 2
+    pair = Pair("voting", (">=", 1.2), asked, lambda a: said("paper", False), lambda a: said("ours", True))
+    found = compared(pair, 1, Clock("cpu"))
+    assert order == ["paper", "ours", "ours", "paper", "paper", "ours"]
+    assert [(r.name, r.values) for r in found] == [
+        ("voting: reference / ours", (1.0,)),
+        ("voting: right, ours / reference", (2.0,)),
+        ("voting: certified, ours / reference", (1.0,)),
+    ]
+    assert "MISSED" in as_table(found[:1], "cpu")
+    assert found[2].note == "ours 4, reference 4, of 2 questions"
 
 
 def test_attacks_inject_as_many_passages_as_the_certificate_is_about_and_evict_the_last() -> None:
