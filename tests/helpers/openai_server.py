@@ -49,11 +49,17 @@ class _Listening(ThreadingHTTPServer):
 
 
 class LoopbackServer:
-    """Serves chat and text completions in threads; `requests` and `headers` are what it was asked, as it came in."""
+    """Serves chat and text completions in threads.
+
+    Attributes:
+        requests, headers: what it was asked, as it came in.
+        connections: the clients' ends of those that a request came over.
+    """
 
     def __init__(self, reply: Callable[[Any], str | Reply], *, whole_requests: bool = False) -> None:
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
+        self.connections: set[Any] = set()
         self.now = self.most = 0
         self.gone = threading.Event()  # a client hung up before it was answered
         self.closing = threading.Event()
@@ -98,6 +104,7 @@ class LoopbackServer:
                 with server._lock:
                     server.requests.append(request)
                     server.headers.append({k.lower(): v for k, v in self.headers.items()})
+                    server.connections.add(self.client_address)
                     server.now += 1
                     server.most = max(server.most, server.now)
                 try:

@@ -8,29 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import importlib
 import ssl
 import time
 from collections.abc import AsyncIterator
 from contextvars import ContextVar
 from typing import Any
+from urllib.request import getproxies
 
+from openai import DefaultAsyncHttpxClient, OpenAIError
+
+from robustrag_integrations.models.server.connection_stack import ConnectionStack
+from robustrag_integrations.models.server.http_library import httpx
 from robustrag_integrations.models.time_limits import END, finishes_within, next_piece
-
-try:
-    from openai import DefaultAsyncHttpxClient, OpenAIError
-except ImportError as error:
-    raise ImportError("this model needs the openai client: pip install 'robustrag-integrations[openai]'") from error
-
-# What the official client is built on: httpx, and from its version 3 on httpx2, which has the same names.
-_BASE = next(kind for kind in DefaultAsyncHttpxClient.__mro__ if kind.__name__ == "AsyncClient")
-httpx: Any = importlib.import_module(_BASE.__module__.partition(".")[0])
 
 DEADLINE = "robustrag_deadline"  # in a response's extensions: the moment at which it must have been read and understood
 LARGEST: ContextVar[int] = ContextVar("largest")  # bytes of the reply to the request that is being sent
 
 _LARGEST_ERROR = 64 << 10  # bytes of an error's body that are read
-_CONNECTIONS = httpx.Limits(max_connections=None, max_keepalive_connections=100)  # the model's own cap decides
+_UNLIMITED = httpx.Limits(max_connections=None, max_keepalive_connections=100)  # the model's own cap decides
+_ONE = httpx.Limits(max_connections=1, max_keepalive_connections=1)
 
 
 class ReplyRefused(OpenAIError):  # type: ignore[misc]
@@ -49,7 +45,13 @@ class BoundedClient(DefaultAsyncHttpxClient):  # type: ignore[misc]
         # A compressed reply would say nothing about its size.
         plain = {"Accept-Encoding": "identity"}
         super().__init__(
-            timeout=seconds, limits=_CONNECTIONS, headers=plain, verify=_trusted(), follow_redirects=False, auth=auth
+            timeout=seconds,
+            limits=_UNLIMITED,
+            headers=plain,
+            verify=_trusted(),
+            follow_redirects=False,
+            auth=auth,
+            transport=None if _behind_a_proxy() else ConnectionStack(_connection),
         )
         self._seconds = seconds
 
@@ -79,7 +81,7 @@ class BoundedClient(DefaultAsyncHttpxClient):  # type: ignore[misc]
             if coding not in ("", "identity"):
                 raise ReplyRefused(f"the server compressed its reply ({coding[:20]}) though it was asked not to")
             assert isinstance(response.stream, httpx.AsyncByteStream)  # noqa: S101 - what asynchronous clients give
-            response.stream = _Bounded(response, deadline, self._seconds, LARGEST.get())
+            response.stream = _Bounded(response, LARGEST.get(), self._seconds, deadline if stream else None)
             response.extensions[DEADLINE] = deadline
             if not stream:
                 await response.aread()
@@ -96,22 +98,34 @@ def _trusted() -> ssl.SSLContext:
     return context
 
 
-class _Bounded(httpx.AsyncByteStream):  # type: ignore[misc]
-    """A response's body up to the deadline. A large one is refused; of an error's, the beginning is enough."""
+def _connection() -> Any:
+    return httpx.AsyncHTTPTransport(verify=_trusted(), limits=_ONE)
 
-    def __init__(self, response: Any, deadline: float, seconds: float, largest: int) -> None:
+
+def _behind_a_proxy() -> bool:
+    """Whether the environment names a proxy, which the HTTP library finds as long as the transports are its own."""
+    named = getproxies()
+    return any(named.get(scheme) for scheme in ("http", "https", "all"))
+
+
+class _Bounded(httpx.AsyncByteStream):  # type: ignore[misc]
+    """A response's body. A large one is refused; of an error's, the beginning is enough.
+
+    Args:
+        response: its own.
+        largest: bytes of it.
+        seconds: the time limit, for the message.
+        deadline: when a stream must have ended; None where the time for the whole reply is watched by who reads it.
+    """
+
+    def __init__(self, response: Any, largest: int, seconds: float, deadline: float | None) -> None:
         self._inner, self._is_error = response.stream, not response.is_success
-        self._deadline, self._seconds, self._largest = deadline, seconds, largest
+        self._largest, self._seconds, self._deadline = largest, seconds, deadline
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         pieces = self._inner.__aiter__()
         read = 0
-        while True:
-            coming = asyncio.ensure_future(next_piece(pieces))
-            if not await finishes_within(max(0.0, self._deadline - time.monotonic()), coming):
-                raise httpx.ReadTimeout(f"no complete answer within {self._seconds:g} s")
-            if (piece := coming.result()) is END:
-                return
+        while (piece := await self._next(pieces)) is not END:
             read += len(piece)
             if self._is_error and read > _LARGEST_ERROR:
                 yield piece[: len(piece) - (read - _LARGEST_ERROR)]
@@ -122,6 +136,14 @@ class _Bounded(httpx.AsyncByteStream):  # type: ignore[misc]
                     "for: raise it if answers are to be that long"
                 )
             yield piece
+
+    async def _next(self, pieces: AsyncIterator[bytes]) -> Any:
+        if self._deadline is None:
+            return await next_piece(pieces)
+        coming = asyncio.ensure_future(next_piece(pieces))
+        if not await finishes_within(max(0.0, self._deadline - time.monotonic()), coming):
+            raise httpx.ReadTimeout(f"no complete answer within {self._seconds:g} s")
+        return coming.result()
 
     async def aclose(self) -> None:
         await self._inner.aclose()

@@ -54,8 +54,8 @@ class OpenAIModel(CallableModel):
         temperature: above 0 the model samples, which is warned of; None leaves it out.
         max_tokens: the longest response, in tokens.
         system: a system message before every prompt; chat only.
-        options: further fields of the request, for example `{"reasoning_effort": "low"}`; fields that the server knows
-            and the client does not go under `extra_body`.
+        options: further fields of the request, for example `{"reasoning_effort": "low"}`, and the client's own
+            `extra_headers`, `extra_query` and `extra_body`.
         timeout: seconds for one try, from connecting to the last byte.
         attempts: how often a request is tried in all.
         max_concurrency: how many requests may be under way at a time.

@@ -1,0 +1,15 @@
+"""What the official client is built on: httpx, and from its version 3 on httpx2, which has the same names."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+try:
+    from openai import DefaultAsyncHttpxClient
+except ImportError as error:
+    raise ImportError("this model needs the openai client: pip install 'robustrag-integrations[openai]'") from error
+
+_BASE = next(kind for kind in DefaultAsyncHttpxClient.__mro__ if kind.__name__ == "AsyncClient")
+
+httpx: Any = importlib.import_module(_BASE.__module__.partition(".")[0])

@@ -1,0 +1,130 @@
+"""The connections of `OpenAIModel`: kept and used again, one for each request under way, and closed in the end."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+pytest.importorskip("openai")
+
+from robustrag_integrations.models.server import connection_stack
+from robustrag_integrations.models.server.bounded_client import BoundedClient
+from robustrag_integrations.models.server.connection_stack import ConnectionStack
+from robustrag_integrations.models.server.model import OpenAIModel
+from robustrag_integrations.prompts import Prompt
+from tests.helpers.openai_server import LoopbackServer, Reply
+
+PROMPTS = [Prompt(f"question {i}") for i in range(10)]
+
+
+def test_requests_one_after_another_share_one_connection() -> None:
+    with LoopbackServer(lambda prompt: "yes") as server:
+        model = OpenAIModel("loopback", server.url)
+        for prompt in PROMPTS:
+            assert model.generate([prompt], "final")[0].text == "yes"
+        model.close()
+    assert len(server.connections) == 1
+
+
+def test_no_more_connections_are_opened_than_requests_are_under_way() -> None:
+    with LoopbackServer(lambda prompt: "yes") as server:
+        model = OpenAIModel("loopback", server.url, max_concurrency=4)
+        for _ in range(3):
+            assert [reply.text for reply in model.generate(PROMPTS, "isolated")] == ["yes"] * 10
+        model.close()
+    assert 1 <= len(server.connections) <= 4
+
+
+def test_a_connection_that_the_server_has_closed_is_not_used_again() -> None:
+    replies = iter([Reply("yes", headers={"Connection": "close"}), Reply("yes")])
+    with LoopbackServer(lambda prompt: next(replies)) as server:
+        model = OpenAIModel("loopback", server.url, attempts=1)
+        assert [model.generate([prompt], "final")[0].text for prompt in PROMPTS[:2]] == ["yes"] * 2
+        model.close()
+
+
+def test_a_connection_that_was_not_used_for_long_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection_stack, "_LONGEST_KEPT", 0.05)
+    with LoopbackServer(lambda prompt: "yes") as server:
+        model = OpenAIModel("loopback", server.url)
+        model.generate(PROMPTS, "isolated")
+        time.sleep(0.1)
+        model.generate(PROMPTS[:1], "isolated")
+        stack = _stack_of(model)
+        assert len(stack._kept) == 1
+        model.close()
+        assert not stack._kept
+
+
+def test_a_request_that_is_cancelled_hangs_up_and_the_next_one_is_answered() -> None:
+    never = threading.Event()
+
+    def reply(prompt: str) -> Reply:
+        return Reply("late", wait=never) if prompt == "slow" else Reply("yes")
+
+    async def cancelled(server: LoopbackServer, model: OpenAIModel) -> str | None:
+        task = asyncio.ensure_future(model.agenerate([Prompt("slow")], "final"))
+        while not server.requests:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        await asyncio.wait([task])
+        assert await asyncio.to_thread(server.gone.wait, 5)
+        [answer] = await model.agenerate(PROMPTS[:1], "final")
+        await model.aclose()
+        return answer.text
+
+    with LoopbackServer(reply) as server:
+        assert asyncio.run(cancelled(server, OpenAIModel("loopback", server.url))) == "yes"
+
+
+@pytest.mark.parametrize("name", ["HTTP_PROXY", "https_proxy", "ALL_PROXY"])
+def test_behind_a_proxy_the_client_connects_as_its_http_library_does(
+    name: str, monkeypatch: pytest.MonkeyPatch, clean_environment: None
+) -> None:
+    assert isinstance(BoundedClient(1.0)._transport, ConnectionStack)
+    monkeypatch.setenv(name, "http://127.0.0.1:9")
+    assert not isinstance(BoundedClient(1.0)._transport, ConnectionStack)
+
+
+def test_an_administrators_key_in_the_environment_stays_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_ADMIN_KEY", "sk-admin-secret")
+    with LoopbackServer(lambda prompt: "yes") as server:
+        model = OpenAIModel("loopback", server.url, "sk-mine")
+        model.generate(PROMPTS[:1], "final")
+        model.close()
+    assert server.headers[0]["authorization"] == "Bearer sk-mine"
+    assert "sk-admin-secret" not in str(server.headers)
+
+
+@pytest.mark.parametrize("options", [{"extra_headers": {"x-team": "a"}}, {"extra_body": {"top_k": 1}}, {"top_k": 1}])
+def test_further_fields_reach_the_server(options: dict[str, object]) -> None:
+    with LoopbackServer(lambda prompt: "yes") as server:
+        model = OpenAIModel("loopback", server.url, options=options)
+        model.generate(PROMPTS[:1], "final")
+        model.close()
+    [request], [headers] = server.requests, server.headers
+    assert (headers.get("x-team") == "a") is ("extra_headers" in options)
+    assert (request.get("top_k") == 1) is ("extra_headers" not in options)
+    assert not {"extra_headers", "extra_body"} & set(request)
+
+
+@pytest.fixture
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+def _stack_of(model: OpenAIModel) -> ConnectionStack:
+    make: Callable[[], object] = model._connection._client
+    found = model._connection.loop.run(_call(make))
+    stack: ConnectionStack = found._client._transport  # type: ignore[attr-defined]
+    return stack
+
+
+async def _call(make: Callable[[], object]) -> object:
+    return make()
