@@ -1,8 +1,8 @@
-"""Load: many questions at a time against a server on loopback, through both integrations, async and threaded.
+"""Load: many questions at a time against a server on loopback, next to clients that do nothing but send the requests.
 
-    python -m benchmarks.load --questions 10000 --concurrency 64 --out docs/load
+    python -m benchmarks.load --questions 400 --concurrency 64 --rounds 3 --out docs/load
 
-Every question is about a depot of its own, whose code three documents give, so that an answer that belongs to another
+Every question is about a depot of its own, whose code ten documents give, so that an answer that belongs to another
 question shows. The server, a process of its own, waits a fixed time and keeps its own times to compare with.
 """
 
@@ -11,21 +11,21 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import multiprocessing
 import statistics
 import subprocess
 import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Awaitable, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-DOCUMENTS = 3  # per question; one call each, and one in the end
-STYLES = ("langchain async", "langchain threads", "llamaindex async", "llamaindex threads")
+from benchmarks.load_askers import ASKERS, STYLES, Asker, question
 
 
 @dataclass
@@ -33,12 +33,15 @@ class Load:
     """What one run was like; times in seconds, memory in MiB.
 
     Attributes:
-        style: the integration, and how it was called.
+        style: what asked, and how it was called.
         questions, concurrency: how many in all, and at a time.
+        documents: per question, one request each; the final answer is one more.
         answered: how many got an answer.
         wrong: the questions whose answer is not their own.
         failed: what was raised, by question.
         elapsed: for all.
+        computing: what this process computed meanwhile.
+        calls: model calls that answers say they made.
         times: of each question.
         server_times: of each request, as the server measured it.
         memory: (time, resident memory of this process) while it ran.
@@ -47,10 +50,13 @@ class Load:
     style: str
     questions: int
     concurrency: int
+    documents: int = 10
     answered: int = 0
     wrong: list[int] = field(default_factory=list)
     failed: dict[int, str] = field(default_factory=dict)
     elapsed: float = 0.0
+    computing: float = 0.0
+    calls: list[int] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
     server_times: list[float] = field(default_factory=list)
     memory: list[tuple[float, float]] = field(default_factory=list)
@@ -61,10 +67,13 @@ class Load:
             "style": self.style,
             "questions": self.questions,
             "concurrency": self.concurrency,
+            "documents": self.documents,
             "lost": self.questions - self.answered,
             "another question's answer": len(self.wrong),
             "requests": len(self.server_times),
             "questions per second": round(self.questions / self.elapsed, 1),
+            "requests per second": round(len(self.server_times) / self.elapsed),
+            "ms of computing per request": round(1000 * self.computing / max(1, len(self.server_times)), 3),
             "p50 s": _percentile(self.times, 50),
             "p99 s": _percentile(self.times, 99),
             "server p50 s": _percentile(self.server_times, 50),
@@ -81,20 +90,11 @@ def _percentile(values: list[float], share: int) -> float:
     return round(statistics.quantiles(values, n=100, method="inclusive")[share - 1], 4) if len(values) > 1 else 0.0
 
 
-@dataclass(frozen=True)
-class Asker:
-    """How to ask question number n, sync and async, and how to close the connections of both."""
-
-    ask: Callable[[int], str]
-    aask: Callable[[int], Awaitable[str]]
-    close: Callable[[], None]
-    aclose: Callable[[], Awaitable[None]]
-
-
 @contextmanager
-def load_server(wait: float) -> Iterator[str]:
+def load_server(wait: float, spread: float = 0.0, slow: float = 0.0) -> Iterator[str]:
     """The address of a server in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.load_server", "--wait", str(wait)]
+    options = ["--wait", str(wait), "--spread", str(spread), "--slow", str(slow)]
+    command = [sys.executable, "-m", "benchmarks.load_server", *options]
     root = Path(__file__).resolve().parents[1]
     process = subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603
     assert process.stdin is not None  # noqa: S101 - as asked for
@@ -107,106 +107,97 @@ def load_server(wait: float) -> Iterator[str]:
         process.stdout.close()
 
 
-def question(number: int) -> tuple[str, list[str], str]:
-    """A question, its documents, and the only answer that is its own."""
-    code = f"K{number * 7919 % 1_000_003:06d}X{number}"
-    return f"What is the code of depot {number}?", [f"The code of depot {number} is {code}."] * DOCUMENTS, code
+def measure(
+    style: str,
+    questions: int,
+    concurrency: int,
+    wait: float,
+    documents: int = 10,
+    *,
+    first: int = 0,
+    address: str | None = None,
+    asker_of: Callable[[str, int, int], Asker] | None = None,
+) -> Load:
+    """One run in one style.
 
-
-def phrase(response: str) -> set[str]:
-    """The whole response as its only keyword: the load is on calls, not on linguistics."""
-    return {response}
-
-
-def langchain_asker(address: str, concurrency: int) -> Asker:
-    """Through LangChain."""
-    import httpx
-    from langchain_core.documents import Document
-    from langchain_openai import ChatOpenAI
-
-    from langchain_robustrag import create_robust_documents_chain
-
-    http, ahttp = _clients(httpx)
-    llm = ChatOpenAI(
-        model="load",
-        base_url=f"{address}/v1",
-        api_key="none",
-        temperature=0,
-        max_retries=0,
-        http_client=http,
-        http_async_client=ahttp,
-    )
-    chain = create_robust_documents_chain(llm, extractor=phrase, max_concurrency=concurrency * DOCUMENTS)
-
-    def given(number: int) -> dict[str, Any]:
-        asked, documents, _ = question(number)
-        return {"input": asked, "context": [Document(text) for text in documents]}
-
-    async def aask(number: int) -> str:
-        return str(await chain.ainvoke(given(number)))
-
-    return Asker(lambda number: str(chain.invoke(given(number))), aask, http.close, ahttp.aclose)
-
-
-def llamaindex_asker(address: str, concurrency: int) -> Asker:
-    """Through LlamaIndex."""
-    import httpx
-    from llama_index.core.schema import NodeWithScore, TextNode
-    from llama_index.llms.openai_like import OpenAILike
-
-    from llamaindex_robustrag import RobustRAGSynthesizer
-
-    http, ahttp = _clients(httpx)
-    llm = OpenAILike(
-        model="load",
-        api_base=f"{address}/v1",
-        api_key="none",
-        is_chat_model=True,
-        context_window=4096,
-        temperature=0.0,
-        max_retries=0,
-        http_client=http,
-        async_http_client=ahttp,
-    )
-    workers = concurrency * DOCUMENTS
-    synthesizer = RobustRAGSynthesizer(llm=llm, group_by="passage", extractor=phrase, num_workers=workers, attempts=1)
-
-    def given(number: int) -> tuple[str, list[NodeWithScore]]:
-        asked, documents, _ = question(number)
-        return asked, [NodeWithScore(node=TextNode(text=t, id_=f"{number}/{i}")) for i, t in enumerate(documents)]
-
-    async def aask(number: int) -> str:
-        return str(await synthesizer.asynthesize(*given(number)))
-
-    return Asker(lambda number: str(synthesizer.synthesize(*given(number))), aask, http.close, ahttp.aclose)
-
-
-def _clients(httpx: Any) -> tuple[Any, Any]:
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=256)
-    return httpx.Client(limits=limits, timeout=120), httpx.AsyncClient(limits=limits, timeout=120)
-
-
-def measure(style: str, questions: int, concurrency: int, wait: float) -> Load:
-    """One run in one style."""
-    load = Load(style, questions, concurrency)
-    asker_of = langchain_asker if style.startswith("langchain") else llamaindex_asker
-    with load_server(wait) as address:
-        asker = asker_of(address, concurrency)
+    Args:
+        style: one of `STYLES`.
+        questions: how many are asked.
+        concurrency: how many at a time.
+        wait: what the server takes, in seconds.
+        documents: per question.
+        first: the number of the first question.
+        address: a server that runs already; None for one of its own.
+        asker_of: what asks, in place of the style's own.
+    """
+    load = Load(style, questions, concurrency, documents)
+    kind, _, called = style.partition(" ")
+    with load_server(wait) if address is None else nullcontext(address) as server:
+        asker = (asker_of or ASKERS[kind])(server, concurrency, documents)
+        numbers = range(first, first + questions)
         with _watched_memory(load):
-            began = time.perf_counter()
-            if style.endswith("async"):
-                asyncio.run(_ask_all_async(load, asker))
+            computing, began = time.process_time(), time.perf_counter()
+            if called == "async":
+                asyncio.run(_ask_all_async(load, asker, numbers))
             else:
                 with ThreadPoolExecutor(concurrency) as pool:
-                    list(pool.map(lambda number: _ask(load, number, asker), range(questions)))
+                    list(pool.map(lambda number: _ask(load, number, asker), numbers))
             load.elapsed = time.perf_counter() - began
+            load.computing = time.process_time() - computing
         asker.close()
-        with urllib.request.urlopen(f"{address}/times", timeout=60) as reply:  # noqa: S310 - our own server
-            load.server_times = json.load(reply)
+        load.calls = asker.calls
+        if address is None:
+            load.server_times = fetched(server, "times")
     return load
 
 
-async def _ask_all_async(load: Load, asker: Asker) -> None:
+def fetched(address: str, name: str) -> Any:
+    """What the load server kept under this name."""
+    with urllib.request.urlopen(f"{address}/{name}", timeout=60) as reply:  # noqa: S310 - our own server
+        return json.load(reply)
+
+
+def measure_processes(
+    style: str, questions: int, concurrency: int, wait: float, documents: int, processes: int
+) -> dict[str, Any]:
+    """The same questions shared out among processes, each with its part of those in flight; what all of them managed.
+
+    The processes have begun, and answered a question, before the clock starts.
+    """
+    share, at_a_time = questions // processes, max(1, concurrency // processes)
+    context = multiprocessing.get_context("spawn")
+    with load_server(wait) as address, ProcessPoolExecutor(processes, context) as pool:
+
+        def all_of_them(count: int) -> list[Load]:
+            parts = [
+                pool.submit(measure, style, count, at_a_time, wait, documents, first=i * count, address=address)
+                for i in range(processes)
+            ]
+            return [part.result() for part in parts]
+
+        all_of_them(at_a_time)
+        began = time.perf_counter()
+        loads = all_of_them(share)
+        elapsed = time.perf_counter() - began
+    times = [seconds for load in loads for seconds in load.times]
+    requests = share * processes * (documents + 1)
+    return {
+        "style": style,
+        "processes": processes,
+        "questions": share * processes,
+        "concurrency": at_a_time * processes,
+        "documents": documents,
+        "lost": sum(load.questions - load.answered for load in loads),
+        "another question's answer": sum(len(load.wrong) for load in loads),
+        "questions per second": round(share * processes / elapsed, 1),
+        "requests per second": round(requests / elapsed),
+        "ms of computing per request": round(1000 * sum(load.computing for load in loads) / requests, 3),
+        "p50 s": _percentile(times, 50),
+        "p99 s": _percentile(times, 99),
+    }
+
+
+async def _ask_all_async(load: Load, asker: Asker, numbers: range) -> None:
     slots = asyncio.Semaphore(load.concurrency)
 
     async def one(number: int) -> None:
@@ -214,11 +205,12 @@ async def _ask_all_async(load: Load, asker: Asker) -> None:
             with _noted(load, number) as note:
                 note(await asker.aask(number))
 
-    await asyncio.gather(*map(one, range(load.questions)))
+    await asyncio.gather(*map(one, numbers))
     await asker.aclose()
 
 
 def _ask(load: Load, number: int, asker: Asker) -> None:
+    assert asker.ask is not None  # noqa: S101 - the styles say which can
     with _noted(load, number) as note:
         note(asker.ask(number))
 
@@ -231,7 +223,7 @@ def _noted(load: Load, number: int) -> Iterator[Callable[[str], None]]:
     def note(answer: str) -> None:
         load.times.append(time.perf_counter() - began)
         load.answered += 1
-        if answer != question(number)[2]:
+        if answer != question(number, load.documents)[2]:
             load.wrong.append(number)
 
     try:
@@ -289,23 +281,32 @@ def picture(loads: list[Load], path: Path) -> None:
 
 
 def main() -> None:
-    """Run all styles, print the figures, and write them with the picture."""
+    """Run all styles in turn, print the figures, and write them with the picture."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--questions", type=int, default=10_000)
+    parser.add_argument("--questions", type=int, default=400)
     parser.add_argument("--concurrency", type=int, default=64)
+    parser.add_argument("--documents", type=int, default=10, help="per question, a request each")
     parser.add_argument("--wait", type=float, default=0.02, help="seconds that the server takes for an answer")
     parser.add_argument("--styles", nargs="+", choices=STYLES, default=list(STYLES))
+    parser.add_argument("--rounds", type=int, default=1, help="how often each style runs, in turn with the others")
+    parser.add_argument("--processes", nargs="+", type=int, default=[], help="share the questions out among so many")
     parser.add_argument("--out", type=Path, default=Path("load"))
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
+    sizes = args.questions, args.concurrency, args.wait, args.documents
+    if args.processes:
+        shared = [measure_processes(style, *sizes, count) for style in args.styles for count in args.processes]
+        (args.out / "processes.json").write_text(json.dumps(shared, indent=2) + "\n")
+        print(json.dumps(shared, indent=2))
+        return
     loads = []
-    for style in args.styles:
-        loads.append(measure(style, args.questions, args.concurrency, args.wait))
+    for style in args.styles * args.rounds:
+        loads.append(measure(style, *sizes))
         print(json.dumps(loads[-1].figures(), indent=2), flush=True)
         if loads[-1].failed:
             print("first failure:", next(iter(loads[-1].failed.values())), file=sys.stderr)
     (args.out / "load.json").write_text(json.dumps([load.figures() for load in loads], indent=2) + "\n")
-    picture(loads, args.out / "memory.png")
+    picture(loads[: len(args.styles)], args.out / "memory.png")
 
 
 if __name__ == "__main__":
