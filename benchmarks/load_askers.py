@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from robustrag_integrations import CallableModel, ConsensusAggregation, KeywordAggregation
@@ -80,12 +80,22 @@ def core_asker(
     return Asker(ask, aask, model.close, model.aclose, calls)
 
 
-def httpx_asker(address: str, concurrency: int, documents: int) -> Asker:
-    """The same requests with nothing but httpx: all of a question at once, then the final one."""
+def httpx_asker(address: str, concurrency: int, documents: int, *, stack: bool = False) -> Asker:
+    """The same requests with nothing but httpx: all of a question at once, then the final one.
+
+    Args:
+        address: the server.
+        concurrency: how many questions are in flight.
+        documents: per question.
+        stack: whether it has the connections that `OpenAIModel` has, in place of its own pool.
+    """
     import httpx
 
+    from robustrag_integrations.models.server.connection_stack import ConnectionStack
+
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
-    client = httpx.AsyncClient(limits=limits, timeout=120)
+    transport = ConnectionStack(httpx.AsyncHTTPTransport) if stack else None
+    client = httpx.AsyncClient(limits=limits, timeout=120, transport=transport)
 
     async def post(body: dict[str, Any]) -> bytes:
         return (await client.post(f"{address}/v1/chat/completions", json=body, headers=_KEY)).content
@@ -221,6 +231,7 @@ def _clients(httpx: Any) -> tuple[Any, Any]:
 ASKERS: dict[str, Callable[[str, int, int], Asker]] = {
     "core": core_asker,
     "httpx": httpx_asker,
+    "httpx-stack": partial(httpx_asker, stack=True),
     "aiohttp": aiohttp_asker,
     "langchain": langchain_asker,
     "llamaindex": llamaindex_asker,
@@ -229,6 +240,7 @@ STYLES = (
     "core async",
     "core threads",
     "httpx async",
+    "httpx-stack async",
     "aiohttp async",
     "langchain async",
     "langchain threads",

@@ -1,8 +1,8 @@
 """A chat server on loopback for load: it reads the fact out of each prompt after some time, and keeps its own times.
 
-`python -m benchmarks.load_server --wait 0.02` prints its port and serves until its input ends. With `--spread` the time is
-log-normal around `--wait`, and of `--slow` of the requests twenty times as long. `GET /times` gives what every request
-took in here, in seconds, and `GET /counts` how many came in and how many clients hung up before their answer.
+`python -m benchmarks.load_server --wait 0.02` prints its port and serves until its input ends. With `--spread` the time
+is log-normal around `--wait`, and for `--slow` of the requests twenty times as long. `GET /times` gives what every
+request took in here, in seconds, and `GET /counts` how many came in and how many clients hung up before their answer.
 """
 
 from __future__ import annotations

@@ -1,23 +1,38 @@
-"""Three hundred questions, 64 at a time, through both integrations: nothing is lost, and every answer is its own."""
+"""Hundreds of questions, 64 at a time, through the core and both integrations: none is lost, each answer is its own."""
 
 from __future__ import annotations
 
 import pytest
 
-from benchmarks.load import DOCUMENTS, STYLES, measure
+from benchmarks.load import measure, measure_processes
+from benchmarks.load_askers import STYLES
 from tests.helpers.leaks import nothing_left
 
-QUESTIONS = 75  # in each of the four styles
+QUESTIONS, DOCUMENTS = 75, 3  # in each style
+_NEEDS = {
+    "core": "openai",
+    "httpx": "httpx",
+    "httpx-stack": "openai",
+    "aiohttp": "aiohttp",
+    "langchain": "langchain_openai",
+    "llamaindex": "llama_index.llms.openai_like",
+}
 
 
 @pytest.mark.parametrize("style", STYLES)
 def test_every_question_gets_its_own_answer_under_load(style: str) -> None:
-    pytest.importorskip("langchain_openai" if style.startswith("langchain") else "llama_index.llms.openai_like")
-    measure(style, 2, 2, 0.0)  # what is loaded once stays
+    pytest.importorskip(_NEEDS[style.partition(" ")[0]])
+    measure(style, 2, 2, 0.0, DOCUMENTS)  # what is loaded once stays
     with nothing_left():
-        load = measure(style, QUESTIONS, 64, 0.02)
+        load = measure(style, QUESTIONS, 64, 0.02, DOCUMENTS)
     assert load.failed == {}
     assert load.wrong == []
     assert load.answered == len(load.times) == QUESTIONS
     assert len(load.server_times) == QUESTIONS * (DOCUMENTS + 1)
     assert load.figures()["lost"] == 0
+
+
+def test_processes_share_the_questions_out_and_lose_none() -> None:
+    pytest.importorskip("openai")
+    found = measure_processes("core async", 12, 4, 0.0, DOCUMENTS, 2)
+    assert (found["questions"], found["lost"], found["another question's answer"]) == (12, 0, 0)
