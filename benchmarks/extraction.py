@@ -33,7 +33,7 @@ _IN_FLIGHT = 64
 
 def ratios(bench: Bench) -> list[Ratio]:
     """Milliseconds that this process computes; whatever is not said to be equal was never read before."""
-    names = _names()
+    fresh = names()
     extract, reader = SpacyKeywordExtractor(), KeywordReader.of(None, 1, None, "abstain")
 
     def extracted(replies: Sequence[str]) -> None:
@@ -44,7 +44,7 @@ def ratios(bench: Bench) -> list[Ratio]:
         read_responses([Response(reply) for reply in replies], reader.keywords_of)
 
     def measured(work: Callable[[Sequence[str]], None], *, equal: bool = False) -> tuple[float, ...]:
-        return tuple(_milliseconds(work, names, equal=equal) for _ in range(bench.repeats + 1))[1:]
+        return tuple(_milliseconds(work, fresh, equal=equal) for _ in range(bench.repeats + 1))[1:]
 
     bound = {"cpu": ("<=", 3.0), "cuda": ("<=", 3.0)}
     return [
@@ -53,13 +53,13 @@ def ratios(bench: Bench) -> list[Ratio]:
         Ratio("ten equal replies, abstentions too: ms", measured(read, equal=True), dict.fromkeys(bound, ("<=", 1.0))),
         Ratio(
             f"{_IN_FLIGHT} questions in flight: ms of computing per question",
-            tuple(_in_flight(names) for _ in range(bench.repeats)),
+            tuple(_in_flight(fresh) for _ in range(bench.repeats)),
             note="keyword aggregation of ten different replies in threads, over a model that answers at once",
         ),
     ]
 
 
-def _names() -> Iterator[str]:
+def names() -> Iterator[str]:
     """Names without end, none of them twice."""
     rng, given = random.Random(0), set[str]()
     while True:
@@ -69,21 +69,22 @@ def _names() -> Iterator[str]:
             yield name
 
 
-def _replies(names: Iterator[str], *, equal: bool = False) -> list[str]:
-    name = next(names)
+def replies_of(fresh: Iterator[str], *, equal: bool = False) -> list[str]:
+    """Ten short replies, each about a name that was not there before."""
+    name = next(fresh)
     return [_WORDINGS[4].format(name)] * 10 if equal else [wording.format(name) for wording in _WORDINGS]
 
 
-def _milliseconds(work: Callable[[Sequence[str]], None], names: Iterator[str], *, equal: bool) -> float:
-    questions = [_replies(names, equal=equal) for _ in range(_QUESTIONS)]
+def _milliseconds(work: Callable[[Sequence[str]], None], fresh: Iterator[str], *, equal: bool) -> float:
+    questions = [replies_of(fresh, equal=equal) for _ in range(_QUESTIONS)]
     start = time.process_time()
     for replies in questions:
         work(replies)
     return 1000 * (time.process_time() - start) / _QUESTIONS
 
 
-def _in_flight(names: Iterator[str]) -> float:
-    asked = {f"question {number}": _replies(names) for number in range(_IN_FLIGHT)}
+def _in_flight(fresh: Iterator[str]) -> float:
+    asked = {f"question {number}": replies_of(fresh) for number in range(_IN_FLIGHT)}
 
     def model(prompt: str) -> str:
         question = next(question for question in asked if f"{question}?" in prompt)

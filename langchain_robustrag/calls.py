@@ -10,14 +10,15 @@ import asyncio
 import concurrent.futures
 import sys
 import threading
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, BaseCallbackHandler, CallbackManagerForChainRun
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, RunnablePassthrough
-from langchain_core.runnables.config import merge_configs, patch_config
+from langchain_core.runnables.config import patch_config
 
 from langchain_robustrag.cache_marks import marked, wants_marks
 from langchain_robustrag.configured import parameters_sent, without_parameters
@@ -55,6 +56,7 @@ NOSTREAM = "nostream"  # what LangGraph looks for
 ISOLATED = "robustrag:isolated"
 
 RunManager: TypeAlias = CallbackManagerForChainRun | AsyncCallbackManagerForChainRun
+ChildRun: TypeAlias = Callable[[BaseCallbackHandler], RunnableConfig]  # from what watches the run to its config
 
 
 @dataclass(frozen=True)
@@ -209,7 +211,7 @@ class CallPerformer:
     def _pieces(self, prompt: Prompt, refused: Refused) -> Iterator[Piece]:
         streamed = Streamed(Seen())
         asking, value = self.calls.asking(prompt, refused)
-        config = _watched(self._final(), streamed.seen)
+        config = self._final()(streamed.seen)
         for chunk in self._threads.stream(self.calls.timeout, asking.stream(value, config)):
             yield from streamed.pieces_of(chunk)
         yield from map(self._safe, streamed.end())
@@ -217,7 +219,7 @@ class CallPerformer:
     async def _apieces(self, prompt: Prompt, refused: Refused) -> AsyncGenerator[Piece, None]:
         streamed = Streamed(Seen())
         asking, value = self.calls.asking(prompt, refused)
-        config, timeout = _watched(self._final(), streamed.seen), self.calls.timeout
+        config, timeout = self._final()(streamed.seen), self.calls.timeout
         made = (
             self._threads.astream(timeout, asking.stream(value, config))
             if self.calls.synchronous
@@ -268,13 +270,13 @@ class CallPerformer:
     def _invoke(
         self,
         prompt: Prompt,
-        config: RunnableConfig,
+        child: ChildRun,
         trying: Retrying | None = None,
         given_up: concurrent.futures.Future[None] | None = None,
     ) -> Response:
         trying = trying or self._retrying()
         try:
-            return self.calls.capabilities.call(lambda r: trying(self._ask, prompt, config, r, given_up), self._probe)
+            return self.calls.capabilities.call(lambda r: trying(self._ask, prompt, child, r, given_up), self._probe)
         except INTERRUPTS:
             raise
         except BaseException as error:
@@ -284,39 +286,38 @@ class CallPerformer:
     def _ask(
         self,
         prompt: Prompt,
-        config: RunnableConfig,
+        child: ChildRun,
         refused: Refused,
         given_up: concurrent.futures.Future[None] | None = None,
     ) -> Response:
         seen = Seen()
         asking, value = self.calls.asking(prompt, refused)
-        said = self._threads.call(self.calls.timeout, asking.invoke, value, _watched(config, seen), given_up=given_up)
+        said = self._threads.call(self.calls.timeout, asking.invoke, value, child(seen), given_up=given_up)
         return without_secrets(response_of(said, seen.ending), self.calls.llm)
 
-    async def _ainvoke(self, prompt: Prompt, config: RunnableConfig, trying: AsyncRetrying | None = None) -> Response:
+    async def _ainvoke(self, prompt: Prompt, child: ChildRun, trying: AsyncRetrying | None = None) -> Response:
         trying = trying or self._async_retrying()
         try:
-            return await self.calls.capabilities.acall(lambda r: trying(self._aask, prompt, config, r), self._aprobe)
+            return await self.calls.capabilities.acall(lambda r: trying(self._aask, prompt, child, r), self._aprobe)
         except INTERRUPTS:
             raise
         except BaseException as error:
             failed = self._shown(error)
         raise failed
 
-    async def _aask(self, prompt: Prompt, config: RunnableConfig, refused: Refused) -> Response:
-        seen = Seen()
+    async def _aask(self, prompt: Prompt, child: ChildRun, refused: Refused) -> Response:
+        runs = OpenRuns()
         asking, value = self.calls.asking(prompt, refused)
-        said = await self._ainvoked(asking, value, _watched(config, seen))
-        return without_secrets(response_of(said, seen.ending), self.calls.llm)
+        said = await self._ainvoked(asking, value, child(runs), runs)
+        return without_secrets(response_of(said, runs.ending), self.calls.llm)
 
-    async def _ainvoked(self, asking: Runnable[Any, Any], value: Any, config: RunnableConfig) -> Any:
+    async def _ainvoked(self, asking: Runnable[Any, Any], value: Any, config: RunnableConfig, runs: OpenRuns) -> Any:
         if self.calls.synchronous:  # a call that is given up closes its runs when it ends
             return await self._threads.acall(self.calls.timeout, asking.invoke, value, config)
-        runs = OpenRuns(config)
         try:
-            return await await_within(self.calls.timeout, asking.ainvoke(value, _watched(config, runs)))
+            return await await_within(self.calls.timeout, asking.ainvoke(value, config))
         except BaseException as error:
-            await runs.close(error)
+            await runs.close(error, config)
             raise
 
     @property
@@ -325,7 +326,7 @@ class CallPerformer:
 
         def ask(refused: Refused) -> Any:
             llm = without_parameters(self.calls.llm, refused)
-            return self._threads.call(self.calls.timeout, llm.invoke, PROBE, self._aside())
+            return self._threads.call(self.calls.timeout, llm.invoke, PROBE, self._aside()(Seen()))
 
         return Probe(self.calls.sent, ask)
 
@@ -334,7 +335,8 @@ class CallPerformer:
         """`_probe` without blocking the event loop."""
 
         async def ask(refused: Refused) -> Any:
-            return await self._ainvoked(without_parameters(self.calls.llm, refused), PROBE, self._aside())
+            llm, runs = without_parameters(self.calls.llm, refused), OpenRuns()
+            return await self._ainvoked(llm, PROBE, self._aside()(runs), runs)
 
         return Probe(self.calls.sent, ask)
 
@@ -364,27 +366,33 @@ class CallPerformer:
         self.failure = self.failure or error
         return Response(None, error=gave_up(in_one_line(error), trying.statistics.get("attempt_number", 1)))
 
-    def _group(self, index: int) -> RunnableConfig:
-        extra: RunnableConfig = {
-            "run_name": f"group:{index}",
-            "tags": [NOSTREAM, ISOLATED],
-            "metadata": {"robustrag_group": index},
+    def _group(self, index: int) -> ChildRun:
+        return partial(self._child, f"group:{index}", (NOSTREAM, ISOLATED), {"robustrag_group": index})
+
+    def _aside(self, name: str = "probe") -> ChildRun:
+        return partial(self._child, name, (NOSTREAM, ISOLATED), {})
+
+    def _final(self, *, shown: bool = True) -> ChildRun:
+        hidden = not shown or NOSTREAM in (self.config.get("tags") or ())
+        return partial(self._child, "final", (NOSTREAM,) if hidden else (), {})
+
+    def _child(
+        self, name: str, tags: Sequence[str], metadata: Mapping[str, Any], watching: BaseCallbackHandler
+    ) -> RunnableConfig:
+        """The config of a call: the chain's own, put together once, as LangChain copies it often enough."""
+        callbacks = self.run_manager.get_child(name)
+        config: RunnableConfig = {
+            **self.config,
+            "callbacks": callbacks,
+            "run_name": name,
+            "tags": sorted({*(self.config.get("tags") or ()), *tags}),
+            "metadata": {**(self.config.get("metadata") or {}), **metadata},
         }
-        return quieted(merge_configs(child_config(self.config, self.run_manager, f"group:{index}"), extra))
-
-    def _aside(self, name: str = "probe") -> RunnableConfig:
-        extra: RunnableConfig = {"run_name": name, "tags": [NOSTREAM, ISOLATED]}
-        return quieted(merge_configs(child_config(self.config, self.run_manager, name), extra))
-
-    def _final(self, *, shown: bool = True) -> RunnableConfig:
-        child = child_config(self.config, self.run_manager, "final")
-        if shown and NOSTREAM not in (self.config.get("tags") or ()):
-            return merge_configs(child, {"run_name": "final"})
-        return quieted(merge_configs(child, {"run_name": "final", "tags": [NOSTREAM]}))
-
-
-def _watched(config: RunnableConfig, seen: BaseCallbackHandler) -> RunnableConfig:
-    return merge_configs(config, {"callbacks": [seen]})
+        config.pop("run_id", None)
+        if tags:
+            quieted(config)
+        callbacks.add_handler(watching)
+        return config
 
 
 def child_config(config: RunnableConfig, run_manager: RunManager, tag: str) -> RunnableConfig:

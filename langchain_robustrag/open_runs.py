@@ -5,22 +5,18 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, BaseCallbackHandler
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
 from langchain_core.outputs import LLMResult
 from langchain_core.runnables import RunnableConfig
 
+from langchain_robustrag.replies import Seen
 
-class OpenRuns(BaseCallbackHandler):
-    """Knows which models' runs of one call have begun and not ended.
 
-    Args:
-        config: the call's config; its handlers are told how the runs ended.
-    """
+class OpenRuns(Seen):
+    """Knows, too, which models' runs of one call have begun and not ended."""
 
-    run_inline = True  # in the event loop, not in its threads
-
-    def __init__(self, config: RunnableConfig) -> None:
-        self._handlers = list(getattr(config.get("callbacks"), "handlers", ()))
+    def __init__(self) -> None:
+        super().__init__()
         self._open: dict[UUID, dict[str, Any]] = {}
 
     def on_llm_start(self, serialized: Any, prompts: Any, *, run_id: UUID, **kwargs: Any) -> None:
@@ -31,22 +27,24 @@ class OpenRuns(BaseCallbackHandler):
         """A model was called with messages."""
         self._open[run_id] = kwargs
 
-    def on_llm_end(self, response: Any, *, run_id: UUID, **kwargs: Any) -> None:
+    def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:
         """It has replied."""
-        self._open.pop(run_id, None)
+        self._open.pop(kwargs["run_id"], None)
+        super().on_llm_end(response, **kwargs)
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """It has failed."""
         self._open.pop(run_id, None)
 
-    async def close(self, error: BaseException) -> None:
-        """Say of all runs that are still open that they ended in this."""
+    async def close(self, error: BaseException, config: RunnableConfig) -> None:
+        """Say of all runs that are still open that they ended in this, to the handlers of the call's config."""
+        handlers = [h for h in getattr(config.get("callbacks"), "handlers", ()) if h is not self]
         while self._open:
             run_id, known = self._open.popitem()
             run = AsyncCallbackManagerForLLMRun(
                 run_id=run_id,
-                handlers=self._handlers,
-                inheritable_handlers=self._handlers,
+                handlers=handlers,
+                inheritable_handlers=handlers,
                 parent_run_id=known.get("parent_run_id"),
                 tags=known.get("tags"),
                 metadata=known.get("metadata"),
