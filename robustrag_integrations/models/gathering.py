@@ -204,9 +204,8 @@ async def agather(
         while waves.left or waiting:
             out = [asyncio.ensure_future(ask(i, turns[i])) for i in waves.due(waiting=bool(waiting))]
             calls += out
-            done, waiting = await asyncio.wait(
-                waiting.union(out), timeout=waves.patience(), return_when=asyncio.FIRST_COMPLETED
-            )
+            ends = asyncio.FIRST_COMPLETED if until else asyncio.FIRST_EXCEPTION  # nobody looks before all are in
+            done, waiting = await asyncio.wait(waiting.union(out), timeout=waves.patience(), return_when=ends)
             for call in done:
                 call.result()
                 waves.heard()
