@@ -1,4 +1,4 @@
-"""What the machinery around the model costs: keyword aggregation over a simulated API of fixed latency."""
+"""What the machinery around the model costs: over a simulated API of fixed latency, and in frameworks."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 
+from benchmarks.frameworks import langchain, llamaindex
 from benchmarks.inference import Bench
 from benchmarks.results import Ratio, Target
 from robustrag_integrations import CallableModel, KeywordAggregation
@@ -20,7 +21,7 @@ _MANY, _AT_ONCE = 1000, 100
 
 
 def ratios(bench: Bench) -> list[Ratio]:
-    """Wall time, whatever the bench's clock: waiting is what is simulated."""
+    """Wall time, whatever the bench's clock, where waiting is simulated; in frameworks computing time."""
     ours = tuple(_overhead(_answer) for _ in range(bench.repeats))
     threaded = tuple(_overhead(_answer_in_threads) for _ in range(bench.repeats))
     computed = tuple(_overhead(_answer, computing=True) for _ in range(bench.repeats))
@@ -37,6 +38,8 @@ def ratios(bench: Bench) -> list[Ratio]:
         ),
         Ratio("threads, tasks and files left by 1,000 questions at concurrency 100", (float(left),), none),
         Ratio("1,000 questions at concurrency 100 / waiting alone", (elapsed / ideal,)),
+        *langchain.ratios(bench),
+        *llamaindex.ratios(bench),
     ]
 
 

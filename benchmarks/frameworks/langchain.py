@@ -1,13 +1,10 @@
-"""LangChain: the documents chain against `batch` of prompt, model and parser, with a tracer on both sides and without."""
+"""LangChain: the documents chain against `batch` of prompt, model and parser, with tracers on both sides or none."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks.frameworks.side_by_side import CHOICES, METHODS, PASSAGES, QUESTION, Instant, Pair, ratios as measured
-from benchmarks.inference import Bench
-from benchmarks.results import Ratio
 from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
@@ -17,6 +14,11 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tracers.base import BaseTracer
 from langchain_core.tracers.schemas import Run
+
+from benchmarks.frameworks import side_by_side
+from benchmarks.frameworks.side_by_side import CHOICES, METHODS, PASSAGES, QUESTION, Instant, Pair
+from benchmarks.inference import Bench
+from benchmarks.results import Ratio
 from langchain_robustrag import create_robust_documents_chain
 
 _PROMPT = ChatPromptTemplate.from_template("Answer from these notes: {context}\n\nQuestion: {input}")
@@ -52,16 +54,12 @@ class _Tracer(BaseTracer):
 
 def ratios(bench: Bench) -> list[Ratio]:
     """Synchronous and asynchronous, for every method that asks a model in words."""
-    return measured(bench, list(_pairs()))
+    plain = [pair for method in METHODS for pair in pairs(method, traced=False)]
+    return side_by_side.ratios(bench, [*plain, *pairs("keyword", traced=True)])
 
 
-def _pairs() -> Iterator[Pair]:
-    for method in METHODS:
-        yield from _both(method, traced=False)
-    yield from _both("keyword", traced=True)
-
-
-def _both(method: str, *, traced: bool) -> Iterator[Pair]:
+def pairs(method: str, *, traced: bool) -> Iterator[Pair]:
+    """The chain synchronous and asynchronous, each with what it is compared with."""
     instant = Instant()
     model = _Model(instant=instant)
     chain = create_robust_documents_chain(

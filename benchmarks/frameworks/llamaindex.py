@@ -8,9 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks.frameworks.side_by_side import CHOICES, METHODS, PASSAGES, QUESTION, Instant, Pair, ratios as measured
-from benchmarks.inference import Bench
-from benchmarks.results import Ratio
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse, LLMMetadata, MessageRole
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.callbacks.base_handler import BaseCallbackHandler
@@ -23,6 +20,11 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import Accumulate
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
+
+from benchmarks.frameworks import side_by_side
+from benchmarks.frameworks.side_by_side import CHOICES, METHODS, PASSAGES, QUESTION, Instant, Pair
+from benchmarks.inference import Bench
+from benchmarks.results import Ratio
 from llamaindex_robustrag import RobustRAGSynthesizer
 
 
@@ -94,14 +96,15 @@ def ratios(bench: Bench) -> list[Ratio]:
     """Synchronous and asynchronous, for every method that asks a model in words."""
     spans, events = root_dispatcher.span_handlers, root_dispatcher.event_handlers
     try:
-        found = measured(bench, [pair for method in METHODS for pair in _pairs(method, traced=False)])
+        found = side_by_side.ratios(bench, [pair for method in METHODS for pair in pairs(method, traced=False)])
         root_dispatcher.span_handlers, root_dispatcher.event_handlers = [SimpleSpanHandler()], [_Events()]
-        return found + measured(bench, list(_pairs("keyword", traced=True)))
+        return found + side_by_side.ratios(bench, list(pairs("keyword", traced=True)))
     finally:
         root_dispatcher.span_handlers, root_dispatcher.event_handlers = spans, events
 
 
-def _pairs(method: str, *, traced: bool) -> Iterator[Pair]:
+def pairs(method: str, *, traced: bool) -> Iterator[Pair]:
+    """The engine synchronous and asynchronous, each with what it is compared with."""
     instant, callbacks = Instant(), CallbackManager([_Callbacks([], [])] if traced else [])
     model = _Model(instant=instant, callback_manager=callbacks)
     settings: dict[str, Any] = {"choices": CHOICES} if method == "voting" else {}

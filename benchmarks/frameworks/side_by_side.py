@@ -28,12 +28,15 @@ class Instant:
 
     Attributes:
         replies: eleven; others for every question.
+        asked: how often it was asked.
     """
 
     replies: list[str] = field(default_factory=list)
+    asked: int = 0
 
     def said(self, prompt: str) -> str:
         """The reply to a prompt."""
+        self.asked += 1
         found = re.search(r"Account (\d)", prompt)
         return self.replies[int(found[1])] if found else self.replies[-1]
 

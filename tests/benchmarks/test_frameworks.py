@@ -1,0 +1,35 @@
+"""Inside frameworks the same calls are compared: both sides ask the model as often."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("langchain_core")
+pytest.importorskip("llama_index.core")
+
+from benchmarks.extraction import names
+from benchmarks.frameworks import langchain, llamaindex, side_by_side
+
+
+@pytest.mark.parametrize("framework", [langchain, llamaindex])
+@pytest.mark.parametrize(("method", "calls"), [("keyword", 11), ("consensus", 10), ("voting", 10)])
+def test_both_sides_ask_the_model_as_often(framework, method: str, calls: int) -> None:
+    for pair in framework.pairs(method, traced=False):
+        pair.instant.replies = ["It is Bo Ek."] * 11
+        for work in (pair.ours, pair.theirs):
+            before, made = pair.instant.asked, work()
+            if asyncio.iscoroutine(made):
+                asyncio.run(made)
+            assert pair.instant.asked - before == calls, pair.name
+
+
+def test_milliseconds_are_per_question_and_replies_are_new_for_each() -> None:
+    pair = next(iter(langchain.pairs("voting", traced=True)))
+    ours, theirs = side_by_side._milliseconds(pair, names(), 2, equal=False)
+    assert ours > 0
+    assert theirs > 0
+    assert pair.instant.asked == 2 * 2 * 10
+    assert len(set(pair.instant.replies)) == 11
