@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from robustrag_integrations.models.local.kernels import DecodingKernels
+from robustrag_integrations.models.local.kernels import decoding_kernels, is_large
 from robustrag_integrations.models.local.memory import memory_explained
 from robustrag_integrations.models.local.slab import Slab
 
@@ -40,6 +40,10 @@ class CausalLM:
         """Precision of the weights."""
         dtype: torch.dtype = self.model.get_input_embeddings().weight.dtype
         return dtype
+
+    @property
+    def _large(self) -> bool:
+        return is_large(self.model.get_input_embeddings().weight)
 
     @property
     def window(self) -> int:
@@ -80,7 +84,7 @@ class CausalLM:
 
         Args:
             ids: [rows, columns] token ids.
-            mask: what transformers takes as attention mask.
+            mask: what transformers takes as attention mask; None where each token sees all before it.
             positions: [rows, columns] places of the tokens in their own prompts.
             cache: the keys and values so far; grows by these columns.
             keep: for how many of the last columns logits are wanted, or [K] which columns.
@@ -89,9 +93,9 @@ class CausalLM:
             [rows, keep, V] float32 logits.
         """
         optional = {"position_ids": positions, "logits_to_keep": keep}
-        width = (mask if isinstance(mask, torch.Tensor) else next(iter(mask.values()))).shape[-1]
-        kernels = DecodingKernels(cache if isinstance(cache, Slab) else None)
-        with self.memory_explained(len(ids), max(width, getattr(cache, "capacity", 0))), kernels:
+        slab = cache if isinstance(cache, Slab) else None
+        columns = getattr(cache, "capacity", 0) or cache.get_seq_length() + ids.shape[1]
+        with self.memory_explained(len(ids), columns), decoding_kernels(slab, ids.numel(), keep, self._large):
             output = self.model(
                 input_ids=ids,
                 attention_mask=mask,

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 import torch
 
+from robustrag_integrations.models.local.alone import Alone
 from robustrag_integrations.models.local.batch import Batch
-from robustrag_integrations.models.local.shared import SharedBatch
 from robustrag_integrations.models.local.trie import TokenTrie
 from robustrag_integrations.models.noise import LOGIT_NOISE, noise_bound
 
@@ -26,7 +26,7 @@ class InDoubt(Exception):
     """A token's lead is so small that other shapes could have decided otherwise."""
 
 
-def measured_noise(plain: Batch, drafted: SharedBatch, most: int) -> float:
+def measured_noise(plain: Batch, drafted: Alone, most: int) -> float:
     """How far logits read in one pass with a draft are from those of plain decoding, as a share of the largest.
 
     The draft is what the model says by itself, so no passage chooses where the noise is measured.
@@ -52,7 +52,7 @@ def lead_needed(measured: float) -> float | None:
     return None if bound is None else 2 * max(LOGIT_NOISE, bound)
 
 
-def drafted_tokens(batch: SharedBatch, drafts: TokenTrie, lead: float) -> Iterator[int]:
+def drafted_tokens(batch: Alone, drafts: TokenTrie, lead: float) -> Iterator[int]:
     """The greedy answer's tokens, one by one, without end: the caller stops.
 
     Args:

@@ -12,6 +12,7 @@ import torch
 
 from robustrag_integrations.models.base import TokenCodec
 from robustrag_integrations.models.detokenizer import IncrementalDetokenizer
+from robustrag_integrations.models.local.alone import Alone
 from robustrag_integrations.models.local.batch import Batch
 from robustrag_integrations.models.local.drafts import (
     MOST_NODES,
@@ -24,7 +25,6 @@ from robustrag_integrations.models.local.drafts import (
 from robustrag_integrations.models.local.encoding import Encoded
 from robustrag_integrations.models.local.packing import known_noise
 from robustrag_integrations.models.local.reading import PromptReader
-from robustrag_integrations.models.local.shared import SharedBatch
 from robustrag_integrations.models.local.trie import TokenTrie
 from robustrag_integrations.models.noise import LEAST_NOISE
 from robustrag_integrations.replies.reply import Ending, FinishReason, Piece
@@ -99,12 +99,12 @@ class GreedyWriter:
         Prompts that move each other's numbers by more than float noise are read apart.
         """
         if len(prompts) == 1:
-            return self.reader.alone(prompts[0], longest[0], self.max_new_tokens), 0.0
+            return self.reader.alone(prompts[0], self.max_new_tokens), 0.0
         batch, isolation = self.reader.together(prompts, longest, self.max_new_tokens)
         if isolation.bounded:
             least = LEAST_NOISE if known_noise(self.reader.lm) else 0.0  # what the probe's few rows may not have shown
             return batch, max(least, isolation.logit_noise)
-        return self.reader.apart(prompts, longest, self.max_new_tokens), 0.0
+        return self.reader.apart(prompts, self.max_new_tokens), 0.0
 
     def pieces(
         self, prompt: Encoded, drafts: Sequence[Sequence[int]], cancelled: threading.Event | None = None
@@ -153,13 +153,13 @@ class GreedyWriter:
         drafted = self._drafted(prompt)
         return math.inf if drafted is None else measured_noise(self._plain(prompt), drafted, self.max_new_tokens)
 
-    def _drafted(self, prompt: Encoded) -> SharedBatch | None:
+    def _drafted(self, prompt: Encoded) -> Alone | None:
         """A batch that has room for drafts; None where the model is read the plain way."""
-        batch = self.reader.alone(prompt, len(prompt.ids), MOST_NODES + self.max_new_tokens)
-        return batch if isinstance(batch, SharedBatch) else None
+        batch = self.reader.alone(prompt, MOST_NODES + self.max_new_tokens)
+        return batch if isinstance(batch, Alone) else None
 
     def _plain(self, prompt: Encoded) -> Batch:
-        return self.reader.alone(prompt, len(prompt.ids), self.max_new_tokens)
+        return self.reader.alone(prompt, self.max_new_tokens)
 
     def _trie(self, drafts: Sequence[Sequence[int]]) -> TokenTrie:
         trie = TokenTrie()

@@ -2,19 +2,19 @@
 
 Floats are not associative, and which kernel adds up a row's numbers depends on the processor, the library, the number
 of threads and the shape of the batch. So isolation to the last bit is not assumed of a precision or a processor: it is
-tried out, on the model itself, in the shapes that it is about to run in. One target row is read at every place of the
+tried out, on the model itself, in the shapes that it is about to run in. One target row stands at every place of the
 batch, among copies of itself and among neighbours with other words and lengths; its bits must be the same each time.
 
-Where they are not, the batch is padded: constant rows are added to decoding steps, and logits are computed of more
-columns, until a shape is exact. Neither costs much: padding rows are not read, and the logits are of few columns. Where
-no such shape is found, `Isolation` says how far the target moved.
+Where they are not, the batch is padded with constant rows until a number of them is exact. That costs little where
+prompts are read one by one: padding is not read, it only fills decoding steps. Where no number is found, `Isolation`
+says how far the target moved.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
@@ -28,40 +28,17 @@ _DYNAMIC_QUANTISATION = ("torch.ao.nn.quantized.dynamic", "torch.ao.nn.intrinsic
 _EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
 
 
-class Stage(Enum):
-    """What numbers of a trial are: the prompts' keys and values, logits and abstention scores, and those of a step."""
+class Kind(Enum):
+    """What numbers of a trial are: keys and values, logits, or probabilities of strings."""
 
-    CACHE = auto()
+    KEPT = auto()
     LOGITS = auto()
     SCORES = auto()
-    STEP_LOGITS = auto()
-    STEP_CACHE = auto()
 
 
-Trial = Callable[[Sequence[tuple[int, ...]], "BatchShape"], Iterator[tuple[Stage, torch.Tensor]]]
-"""Reads these rows in this shape, and a token more: yields all numbers [rows, ...] that it computes, in this order."""
-
-
-@dataclass(frozen=True)
-class BatchShape:
-    """The shapes of a batch's forward passes.
-
-    Attributes:
-        columns: columns of a pass that reads prompts; None for as many as there are.
-        logit_columns: of how many of its last columns the last such pass computes logits.
-        read_rows: its rows.
-        step_rows: the rows of a decoding step.
-    """
-
-    columns: int | None
-    logit_columns: int
-    read_rows: int
-    step_rows: int
-
-    @property
-    def rows(self) -> int:
-        """The rows of the batch, those of padding included."""
-        return max(self.read_rows, self.step_rows)
+Trial = Callable[[Sequence[tuple[int, ...]], int], Iterator[tuple[Kind, torch.Tensor]]]
+"""Runs these rows in a batch of so many, padding included: yields all numbers [rows, ...] in which other rows may have
+a say, in the same order each time."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +47,7 @@ class Isolation:
 
     Attributes:
         rows: the prompts.
-        shape: the shape to run them in.
+        padded: the rows to run them in, those of padding included.
         exact: whether no bit of the target moved, in what was computed after the prompts and a token more, nor in the
             keys and values that later tokens depend on.
         moved: how far one of the target's probabilities moved at most.
@@ -80,7 +57,7 @@ class Isolation:
     """
 
     rows: int
-    shape: BatchShape
+    padded: int
     exact: bool = True
     moved: float = 0.0
     moved_logits: float = 0.0
@@ -114,7 +91,7 @@ def in_words(found: Sequence[Isolation]) -> str:
         return "not probed: no batch of several prompts was read yet"
     moving = [f for f in found if not f.exact]
     if not moving:
-        rows = ", ".join(f"{f.rows}" + f" as {f.shape.rows}" * (f.shape.rows > f.rows) for f in found)
+        rows = ", ".join(f"{f.rows}" + f" as {f.padded}" * (f.padded > f.rows) for f in found)
         return f"probed: not a bit of a row depends on other rows (rows: {rows})"
     worst = max(moving, key=lambda f: f.moved)
     why = (
@@ -128,47 +105,23 @@ def in_words(found: Sequence[Isolation]) -> str:
 
 
 def probe(
-    trial: Trial,
-    least: BatchShape,
-    *,
-    longest: int,
-    vocabulary: int,
-    extreme: Sequence[int],
-    coupled: str | None,
+    trial: Trial, rows: int, *, longest: int, vocabulary: int, extreme: Sequence[int], coupled: str | None
 ) -> Isolation:
-    """Find a shape in which no row has a say in another row's bits, the cheapest one.
+    """Find a number of rows in which none has a say in another one's bits, the smallest.
 
     Args:
         trial: runs the model.
-        least: the smallest shape, with a row for each prompt, at least two; its `columns` stay as they are.
+        rows: the prompts, at least two.
         longest: the longest row to try, in tokens.
         vocabulary: token ids are below this.
         extreme: tokens with large embeddings.
-        coupled: why rows are known to depend on each other's content, if they do; no other shape is tried then.
+        coupled: why rows are known to depend on each other's content, if they do; no padding is tried then.
     """
-    rows = least.read_rows
     layouts = _layouts(rows, longest, vocabulary, extreme)
-    shape = None if coupled else _exact_shape(trial, least, layouts)
-    if shape is not None:
-        return Isolation(rows, shape)
-    return Isolation(rows, least, False, *_movement(trial, least, layouts), coupled, _repeats(trial, layouts))
-
-
-def _exact_shape(trial: Trial, least: BatchShape, layouts: Sequence[_Layout]) -> BatchShape | None:
-    rows = least.read_rows
-    for read_rows in _padded(rows):
-        for logit_columns in _logit_columns(read_rows, least):
-            stage: Stage | None = None
-            for step_rows in _padded(rows):
-                shape = replace(least, logit_columns=logit_columns, read_rows=read_rows, step_rows=step_rows)
-                stage = _stage_that_moves(trial, shape, layouts)
-                if stage is None:
-                    return shape
-                if stage in (Stage.CACHE, Stage.LOGITS, Stage.SCORES):
-                    break  # whatever the steps do
-            if stage not in (Stage.LOGITS, Stage.SCORES):
-                break  # more logits are no help to the cache and the steps
-    return None
+    for padded in () if coupled else _padded(rows):
+        if not _moves(trial, padded, layouts):
+            return Isolation(rows, padded)
+    return Isolation(rows, rows, False, *_movement(trial, rows, layouts), coupled, _repeats(trial, layouts))
 
 
 def why_coupled(model: torch.nn.Module) -> str | None:
@@ -194,14 +147,6 @@ def adapts_as_it_runs(model: torch.nn.Module) -> str | None:
     """The name of a module that changes with what it reads, as fake quantisation does while it observes; else None."""
     watching = ((name, getattr(module, "observer_enabled", None)) for name, module in model.named_modules())
     return next((name for name, on in watching if isinstance(on, torch.Tensor) and bool(on.any())), None)
-
-
-def _logit_columns(rows: int, least: BatchShape) -> list[int]:
-    """From how many columns logits could be computed, so that their rows come in whole multiples."""
-    if least.columns is None:
-        return [least.logit_columns]
-    steps = (multiple // math.gcd(rows, multiple) for multiple in _MULTIPLES)
-    return sorted({n for step in steps if (n := -(-least.logit_columns // step) * step) <= least.columns})
 
 
 def _padded(count: int) -> list[int]:
@@ -230,20 +175,20 @@ def _layouts(rows: int, longest: int, vocabulary: int, extreme: Sequence[int]) -
     return layouts
 
 
-def _stage_that_moves(trial: Trial, shape: BatchShape, layouts: Sequence[_Layout]) -> Stage | None:
-    """The first stage of a trial in which the target's bits are not the same everywhere; None if they always are."""
+def _moves(trial: Trial, padded: int, layouts: Sequence[_Layout]) -> bool:
+    """Whether the target's bits are not the same everywhere."""
     expected: list[torch.Tensor] = []
     for layout in layouts:
-        for at, (stage, numbers) in enumerate(trial(layout.rows, shape)):
+        for at, (_, numbers) in enumerate(trial(layout.rows, padded)):
             bits = _bits(numbers[list(layout.targets)])
             if at == len(expected):
                 expected.append(bits[0].clone())
             if not torch.equal(bits, expected[at].expand_as(bits)):
-                return stage
-    return None
+                return True
+    return False
 
 
-def _movement(trial: Trial, shape: BatchShape, layouts: Sequence[_Layout]) -> tuple[float, float]:
+def _movement(trial: Trial, padded: int, layouts: Sequence[_Layout]) -> tuple[float, float]:
     """How far the target's probabilities and logits (as a share of the largest) move; infinite if not numbers.
 
     The batch of the target alone is among those compared.
@@ -252,14 +197,13 @@ def _movement(trial: Trial, shape: BatchShape, layouts: Sequence[_Layout]) -> tu
     moved = moved_logits = 0.0
     alone = _Layout((layouts[0].rows[0],), (0,))
     for layout in (*layouts, alone):
-        shape = shape if layout is not alone else BatchShape(None, 1, 1, 1)
-        computed = [(s, n) for s, n in trial(layout.rows, shape) if s not in (Stage.CACHE, Stage.STEP_CACHE)]
-        for at, (stage, numbers) in enumerate(computed):
+        computed = trial(layout.rows, 1 if layout is alone else padded)
+        for at, (kind, numbers) in enumerate((k, n) for k, n in computed if k is not Kind.KEPT):
             seen = numbers[list(layout.targets)].double()
             if at == len(expected):
                 expected.append(seen[0])
             wanted = expected[at]
-            if stage is Stage.SCORES:
+            if kind is Kind.SCORES:
                 moved = max(moved, _gap(seen, wanted))
                 continue
             moved = max(moved, _gap(seen.softmax(-1), wanted.softmax(-1)))
@@ -269,10 +213,9 @@ def _movement(trial: Trial, shape: BatchShape, layouts: Sequence[_Layout]) -> tu
 
 def _repeats(trial: Trial, layouts: Sequence[_Layout]) -> bool:
     """Whether the target, read alone before and after other texts, has the same bits each time."""
-    target, alone = layouts[0].rows[0], BatchShape(None, 1, 1, 1)
+    target = layouts[0].rows[0]
     runs = [
-        [_bits(numbers).clone() for _, numbers in trial((text,), alone)]
-        for text in (target, *layouts[1].rows[1:2], target)
+        [_bits(numbers).clone() for _, numbers in trial((text,), 1)] for text in (target, *layouts[1].rows[1:2], target)
     ]
     return all(map(torch.equal, runs[0], runs[-1]))
 

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 
 import torch
 
 from robustrag_integrations.models.local.batch import Batch, PlainBatch
 from robustrag_integrations.models.local.causal_lm import CausalLM
-from robustrag_integrations.models.local.isolation import BatchShape, Isolation, Stage, Trial, probe, why_coupled
+from robustrag_integrations.models.local.isolation import Isolation, Kind, Trial, probe, why_coupled
 from robustrag_integrations.models.local.remembered import Remembered
-from robustrag_integrations.models.local.trie import TokenTrie
 
-_TILE = 16  # columns of a pass over several rows are a multiple of this
-COLUMNS_ON_CPU, _COLUMNS_ELSEWHERE = 32, 128  # of a pass over several rows, where the settings allow as many
-_SHORTEST = 4  # tokens that the rows of a trial have room for, at least
+_TILE = 16  # columns of a batch that is read the plain way are a multiple of this
+_LONGEST = 32  # tokens of a trial's rows, at most; a row attends to its own by itself, whatever their number
 _STEP_TOKEN = 5
 _EXTREME = 8  # tokens with the largest embeddings: neighbours in a trial
 
 Strings = Sequence[Sequence[int]]
-Lay = Callable[[Sequence[tuple[int, ...]], int, BatchShape], Batch]
-"""A batch of these rows, of so many columns before what is scored, in this shape."""
+Lay = Callable[[Sequence[tuple[int, ...]], int], Batch]
+"""A batch of these rows, padded to so many."""
 
 
 class IsolationProbe:
@@ -44,36 +42,31 @@ class IsolationProbe:
         """Forget what was found."""
         self._found.clear()
 
-    def shared(self, lay: Lay, rows: int, strings: Strings) -> Isolation:
-        """For batches that are read in passes of so many columns each time, whatever their width.
+    def shared(self, lay: Lay, rows: int) -> Isolation:
+        """For prompts that are read one by one and take decoding steps together: those are what is tried.
 
         Args:
             lay: makes a batch.
             rows: its prompts.
-            strings: what is scored behind them.
         """
-        usual = COLUMNS_ON_CPU if self._lm.device.type == "cpu" else _COLUMNS_ELSEWHERE
-        nodes = len(TokenTrie(string[:-1] for string in strings))
-        columns = max(min(usual, whole_tiles(self._at_once // rows + 1 - _TILE)), whole_tiles(nodes + _SHORTEST))
-        return self._find(lay, columns - nodes, strings, BatchShape(columns, 1 + nodes, rows, rows))
+        return self._find(_steps(lay), rows, _LONGEST, ())
 
     def plain(self, lm: CausalLM, rows: int, width: int, strings: Strings) -> Isolation:
-        """For batches of this width that are read the plain way."""
+        """For batches of this width that are read the plain way, and have strings scored behind their prompts."""
 
-        def lay(texts: Sequence[tuple[int, ...]], longest: int, shape: BatchShape) -> Batch:
-            return PlainBatch(lm, texts, 1 + longest, self._at_once, shape.rows - len(texts))
+        def lay(texts: Sequence[tuple[int, ...]], padded: int) -> Batch:
+            return PlainBatch(lm, texts, width, self._at_once, padded - len(texts))
 
-        return self._find(lay, width - 1, strings, BatchShape(None, 1, rows, rows))
+        return self._find(_all(lay, strings), rows, width - 1, (width, *map(tuple, strings)))
 
-    def _find(self, lay: Lay, longest: int, strings: Strings, least: BatchShape) -> Isolation:
-        key = (least, longest, tuple(map(tuple, strings)))
-        return self._found.get(key, lambda: self._probe(_trial(lay, longest, strings), least, longest))
+    def _find(self, trial: Trial, rows: int, longest: int, shapes: Hashable) -> Isolation:
+        return self._found.get((rows, shapes), lambda: self._probe(trial, rows, longest))
 
-    def _probe(self, trial: Trial, least: BatchShape, longest: int) -> Isolation:
+    def _probe(self, trial: Trial, rows: int, longest: int) -> Isolation:
         embeddings = self._lm.model.get_input_embeddings().weight.detach()
         extreme = embeddings.float().norm(dim=-1).topk(min(_EXTREME, len(embeddings))).indices.tolist()
         coupled = why_coupled(self._lm.model)
-        return probe(trial, least, longest=longest, vocabulary=len(embeddings), extreme=extreme, coupled=coupled)
+        return probe(trial, rows, longest=longest, vocabulary=len(embeddings), extreme=extreme, coupled=coupled)
 
 
 def whole_tiles(columns: int) -> int:
@@ -81,14 +74,31 @@ def whole_tiles(columns: int) -> int:
     return -(-columns // _TILE) * _TILE
 
 
-def _trial(lay: Lay, longest: int, strings: Strings) -> Trial:
-    def trial(texts: Sequence[tuple[int, ...]], shape: BatchShape) -> Iterator[tuple[Stage, torch.Tensor]]:
-        batch = lay(texts, longest, shape)
+def _all(lay: Lay, strings: Strings) -> Trial:
+    """Reading, scoring, and a decoding step."""
+
+    def trial(texts: Sequence[tuple[int, ...]], padded: int) -> Iterator[tuple[Kind, torch.Tensor]]:
+        batch = lay(texts, padded)
         opened = batch.open(strings)
-        yield from ((Stage.CACHE, kept) for kept in batch.cached())
-        yield Stage.LOGITS, opened.logits
-        yield Stage.SCORES, opened.spelled[:, None]
-        yield Stage.STEP_LOGITS, batch.append([_STEP_TOKEN] * batch.rows)
-        yield from ((Stage.STEP_CACHE, kept) for kept in batch.cached())
+        yield from ((Kind.KEPT, kept) for kept in batch.cached())
+        yield Kind.LOGITS, opened.logits
+        yield Kind.SCORES, opened.spelled[:, None]
+        yield from _step(batch)
 
     return trial
+
+
+def _steps(lay: Lay) -> Trial:
+    """A decoding step alone, of prompts that were read each in a batch of its own."""
+
+    def trial(texts: Sequence[tuple[int, ...]], padded: int) -> Iterator[tuple[Kind, torch.Tensor]]:
+        batch = lay(texts, padded)
+        yield Kind.LOGITS, batch.open().logits
+        yield from _step(batch)
+
+    return trial
+
+
+def _step(batch: Batch) -> Iterator[tuple[Kind, torch.Tensor]]:
+    yield Kind.LOGITS, batch.append([_STEP_TOKEN] * batch.rows)
+    yield from ((Kind.KEPT, kept) for kept in batch.cached())

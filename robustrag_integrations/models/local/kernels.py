@@ -6,6 +6,7 @@ A step reads all weights and all keys for a handful of rows, and the libraries a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,9 +14,30 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 if TYPE_CHECKING:
-    from robustrag_integrations.models.local.slab import Slab
+    from robustrag_integrations.models.local.slab import Pair, Slab, Unread
 
 _FEW = range(5, 33)  # rows of a matrix for which the transposed product is the faster one
+_LARGE = 2**20  # numbers of a weight from which on that is worth looking at every function of torch
+
+
+def is_large(weight: torch.Tensor) -> bool:
+    """Whether products with a weight take longer than the detour over `DecodingKernels`."""
+    return bool(weight.numel() >= _LARGE)
+
+
+def decoding_kernels(
+    slab: Slab | None, tokens: int, keep: int | torch.Tensor, large: bool
+) -> AbstractContextManager[object]:
+    """The kernels for a forward pass, where they have anything to do in it.
+
+    Args:
+        slab: its cache, if it is a step of several rows.
+        tokens: how many it reads.
+        keep: of how many of them logits are wanted, or which.
+        large: whether the model's weights are.
+    """
+    few = tokens in _FEW or (keep if isinstance(keep, int) else len(keep)) in _FEW
+    return DecodingKernels(slab) if slab is not None or (few and large) else nullcontext()
 
 
 class DecodingKernels(TorchFunctionMode):  # type: ignore[misc]  # untyped library
@@ -32,7 +54,7 @@ class DecodingKernels(TorchFunctionMode):  # type: ignore[misc]  # untyped libra
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
         super().__exit__(kind, error, trace)
         if self._slab is not None and error is None:
-            self._slab.check_shared_columns_were_read()
+            self._slab.check_all_was_read()
 
     def __torch_function__(
         self,
@@ -48,9 +70,9 @@ class DecodingKernels(TorchFunctionMode):  # type: ignore[misc]  # untyped libra
         if func is functional.linear and _transposing_pays(*args[:2]):
             return _transposed_linear(*args, **kwargs)
         if func is functional.scaled_dot_product_attention and self._slab is not None:
-            shared = self._slab.take_unread()
-            if shared is not None:
-                return _attend(shared, *args, **kwargs)
+            unread = self._slab.take_unread()
+            if unread is not None:
+                return attend(unread, *args, **kwargs)
         return func(*args, **kwargs)
 
 
@@ -73,8 +95,8 @@ def _transposed_linear(inputs: torch.Tensor, weight: torch.Tensor, bias: torch.T
     return rows if bias is None else rows + bias
 
 
-def _attend(
-    shared: tuple[torch.Tensor, torch.Tensor],
+def attend(
+    unread: Unread,
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
@@ -83,10 +105,10 @@ def _attend(
     is_causal: bool = False,
     scale: float | None = None,
 ) -> torch.Tensor:
-    """Attention to columns that all rows share and to each row's own: the shared ones are read once for all rows.
+    """Attention to columns that all rows share, read once for all rows, and to each row's own.
 
     Args:
-        shared: keys and values [1, G, P, width].
+        unread: keys and values that are not among those given, of G heads.
         query: [R, H, Q, width]; H * Q is a multiple of G.
         key, value: [R, H, C, width].
         attn_mask: [R, 1, Q, P + C], added to the scores.
@@ -96,11 +118,44 @@ def _attend(
     Returns:
         [R, H, Q, width].
     """
-    shared_keys, shared_values = (t[0] for t in shared)
     query = query * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if unread.rows is not None:
+        return _attend_row_by_row(unread.shared, unread.rows, query, attn_mask)
+    assert unread.shared is not None  # noqa: S101 - there is nothing else to read
+    shared_keys, shared_values = (t[0] for t in unread.shared)
     scores = torch.cat([_times(query, shared_keys.mT), query @ key.mT], dim=-1) + attn_mask
     before, own = scores.softmax(-1).split([shared_keys.shape[1], key.shape[2]], dim=-1)
     return _times(before, shared_values) + own @ value
+
+
+def _attend_row_by_row(
+    shared: Pair | None, rows: Sequence[Pair], query: torch.Tensor, mask: torch.Tensor
+) -> torch.Tensor:
+    """Each row's attention over the columns that it has, whatever the other rows have.
+
+    Args:
+        shared: keys and values [1, G, P, width] of columns that all rows share.
+        rows: per prompt its own keys and values [G, columns, width]. Rows of padding come after them: they get zeros.
+        query: [R, H, Q, width], scaled.
+        mask: [R, 1, Q, columns], added to the scores; what a row does not have stands at the end.
+    """
+    groups = len(rows[0][0])
+    folded = query.reshape(len(query), groups, -1, query.shape[-1])
+    mine, common = torch.zeros_like(folded), None
+    if shared is not None:
+        scores = _times(folded, shared[0][0].mT)
+        common = torch.zeros_like(scores)
+    for row, (keys, values) in enumerate(rows):
+        weights = folded[row] @ keys.mT
+        if shared is not None:
+            weights = torch.cat([scores[row], weights], dim=-1)
+        weights = (weights + mask[row, :, :, : weights.shape[-1]]).softmax(-1)
+        if common is not None:
+            common[row] = weights[..., : common.shape[-1]]
+        mine[row] = weights[..., -keys.shape[1] :] @ values
+    if shared is not None and common is not None:
+        mine = mine + _times(common, shared[1][0])
+    return mine.reshape(query.shape)
 
 
 def _times(rows: torch.Tensor, shared: torch.Tensor) -> torch.Tensor:

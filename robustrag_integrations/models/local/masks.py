@@ -32,6 +32,11 @@ class MaskRules:
     windows: Mapping[str, int | None]
     dtype: torch.dtype
 
+    @property
+    def plain(self) -> bool:
+        """Whether every layer sees all tokens before a token, however far back."""
+        return not any(self.windows.values())
+
     @classmethod
     def of(cls, lm: CausalLM) -> MaskRules:
         """From a model's configuration.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 import torch
 
@@ -13,13 +14,14 @@ from robustrag_integrations.errors import ModelError
 _FOR_KEYS_AND_VALUES = 0.8  # of the free memory; the rest is for activations
 _CPU_SIGNS = ("can't allocate memory", "not enough memory")
 GIB = 2**30
+_explaining = ContextVar("_explaining", default=False)
 
 
 @contextmanager
 def memory_explained(
     device: torch.device, rows: int, columns: int, bytes_per_token: Callable[[], int]
 ) -> Iterator[None]:
-    """Have an out-of-memory error say which size would have fitted.
+    """Have an out-of-memory error say which size would have fitted; of several, the outermost.
 
     Args:
         device: where the memory is.
@@ -30,13 +32,18 @@ def memory_explained(
     Raises:
         ModelError: in place of the library's out-of-memory error.
     """
-    free = free_bytes(device)
+    if _explaining.get():
+        yield
+        return
+    free, token = free_bytes(device), _explaining.set(True)
     try:
         yield
     except RuntimeError as error:
         if not _out_of_memory(error):
             raise
         raise ModelError(_explanation(rows, columns, bytes_per_token(), free)) from error
+    finally:
+        _explaining.reset(token)
 
 
 def free_bytes(device: torch.device) -> int | None:

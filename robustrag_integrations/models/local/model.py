@@ -295,7 +295,7 @@ class LocalModel(TextModel, DecodingModel):
             batch, isolation = self._reader.together(encoded, longest, room, self._abstentions)
             if isolation.bounded or self._apart is False or not isolation.repeatable:
                 return batch, isolation.noise
-        return self._reader.apart(encoded, longest, room), 0.0
+        return self._reader.apart(encoded, room), 0.0
 
     def finals(self) -> FinalAnswers:
         """What answers a certification's final prompts: in packs where float noise cannot change an answer."""

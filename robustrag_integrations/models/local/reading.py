@@ -9,16 +9,17 @@ from functools import partial
 import torch
 
 from robustrag_integrations.forks import lock_held_over_forks
+from robustrag_integrations.models.local.alone import Alone, Row, read_prefix
 from robustrag_integrations.models.local.batch import Apart, Batch, PlainBatch
 from robustrag_integrations.models.local.causal_lm import CausalLM
 from robustrag_integrations.models.local.encoding import Encoded
-from robustrag_integrations.models.local.isolation import BatchShape, Isolation
+from robustrag_integrations.models.local.isolation import Isolation
 from robustrag_integrations.models.local.isolation_probe import IsolationProbe, whole_tiles
 from robustrag_integrations.models.local.masks import MaskRules, NoExplicitMasks
 from robustrag_integrations.models.local.packing import Stem
 from robustrag_integrations.models.local.prefixes import PrefixStore
 from robustrag_integrations.models.local.remembered import Remembered
-from robustrag_integrations.models.local.shared import Row, SharedBatch, read_prefix
+from robustrag_integrations.models.local.shared import SharedBatch
 from robustrag_integrations.models.local.slab import KeyValues
 
 _TOLERANCE = {torch.float64: 1e-3, torch.float32: 1e-3}  # of the spread of the logits; half precision below
@@ -31,7 +32,8 @@ class _Way:
 
     Attributes:
         rules: the model's attention masks.
-        once: whether decoding steps read a shared prefix once for all rows, or once for each.
+        once: whether decoding steps read a shared prefix once for all rows, and on a CPU each row's own columns by
+            themselves; or all columns of every row.
     """
 
     rules: MaskRules
@@ -76,23 +78,22 @@ class PromptReader:
         self.probe.forget()
         self.draft_noise.clear()
 
-    def alone(self, prompt: Encoded, longest: int, room: int) -> Batch:
-        """Lay out one prompt.
+    def alone(self, prompt: Encoded, room: int) -> Batch:
+        """Lay out one prompt, at its own length.
 
         Args:
             prompt: what to read.
-            longest: how many tokens it could have had, whatever its passage; shapes follow from this.
             room: how many tokens may come after it.
         """
         way = self._way()
         if isinstance(way, str):
-            return PlainBatch(self.lm, [prompt.ids], 1 + longest, self.at_once)
+            return PlainBatch(self.lm, [prompt.ids], 1 + len(prompt.ids), self.at_once)
         row = Row(self._prefix(way.rules, prompt, {}), prompt.ids[prompt.shared :])
-        return self._shared(way, [row], longest - prompt.shared, room)
+        return Alone(self.lm, way.rules, row, room=room, at_once=self.at_once)
 
-    def apart(self, prompts: Sequence[Encoded], longest: Sequence[int], room: int) -> Batch:
+    def apart(self, prompts: Sequence[Encoded], room: int) -> Batch:
         """`together` as batches of one prompt each."""
-        return Apart([self.alone(p, most, room) for p, most in zip(prompts, longest, strict=True)])
+        return Apart([self.alone(prompt, room) for prompt in prompts])
 
     def together(
         self, prompts: Sequence[Encoded], longest: Sequence[int], room: int, strings: Sequence[Sequence[int]] = ()
@@ -101,7 +102,8 @@ class PromptReader:
 
         Args:
             prompts: what to read, two or more.
-            longest: per prompt, how many tokens it could have had, whatever its passage; shapes follow from these.
+            longest: per prompt, how many tokens it could have had, whatever its passage; what no row decides follows
+                from these.
             room: how many tokens may come after the prompts.
             strings: what is to be scored behind the prompts, as tokens.
 
@@ -113,26 +115,30 @@ class PromptReader:
         if isinstance(way, str):
             width = whole_tiles(1 + max(longest))
             isolation = self.probe.plain(self.lm, count, width, strings)
-            padding = isolation.shape.rows - count
+            padding = isolation.padded - count
             return PlainBatch(self.lm, [p.ids for p in prompts], width, self.at_once, padding), isolation
         read: dict[tuple[int, ...], KeyValues] = {}
         rows = [Row(self._prefix(way.rules, p, read), p.ids[p.shared :]) for p in prompts]
-        width = max(most - row.shared for most, row in zip(longest, rows, strict=True))
+        most = max(longest)
 
-        def lay(texts: Sequence[tuple[int, ...]], columns: int, shape: BatchShape) -> Batch:
-            """The probe's batch: as much memory as the one asked for, and nothing but its prefix and some tokens."""
+        def lay(texts: Sequence[tuple[int, ...]], step_rows: int) -> Batch:
+            """The probe's batch: in the shapes of the one asked for, with its prefix and some tokens."""
             trial = [Row(rows[0].prefix, text) for text in texts]
-            return self._shared(way, trial, columns, max(0, width - columns) + room, shape)
+            return self._shared(way, trial, max(most, *(row.tokens for row in trial)), room, step_rows)
 
-        isolation = self.probe.shared(lay, count, strings)
-        return self._shared(way, rows, width, room, isolation.shape), isolation
+        isolation = self.probe.shared(lay, count)
+        return self._shared(way, rows, most, room, isolation.padded), isolation
 
-    def _shared(
-        self, way: _Way, rows: Sequence[Row], width: int, room: int, shape: BatchShape | None = None
-    ) -> SharedBatch:
-        at_once = self.at_once
+    def _shared(self, way: _Way, rows: Sequence[Row], longest: int, room: int, step_rows: int) -> SharedBatch:
         return SharedBatch(
-            self.lm, way.rules, rows, width=width, room=room, at_once=at_once, once=way.once, shape=shape
+            self.lm,
+            way.rules,
+            rows,
+            longest=longest,
+            room=room,
+            at_once=self.at_once,
+            once=way.once,
+            step_rows=step_rows,
         )
 
     def stem(self) -> Stem | None:
@@ -196,10 +202,12 @@ def _disagreement(lm: CausalLM, way: _Way) -> tuple[float, float]:
     prompts = [tokens[:9], [*tokens[:6], *tokens[10:16]]]
     prefix = read_prefix(lm, way.rules, tokens[:6], read_prefix(lm, way.rules, tokens[:4], None, 8), 8)
     rows = [Row(prefix, tuple(p[6:])) for p in prompts]
-    shape = BatchShape(16, 1, 2, 2)
-    shared = SharedBatch(lm, way.rules, rows, width=7, room=2, at_once=6, once=way.once, shape=shape)
+    shared = SharedBatch(lm, way.rules, rows, longest=12, room=2, at_once=6, once=way.once)
     got = [shared.open([tokens[:2]]).logits, shared.append([tokens[5]] * 2)]
     plain = PlainBatch(lm, prompts, 14, 1000)
     wanted = [plain.open().logits, plain.append([tokens[5]] * 2)]
+    alone = Alone(lm, way.rules, Row(None, tuple(prompts[0])), room=1, at_once=1000)
+    got += [alone.open().logits, alone.append([tokens[5]])]
+    wanted += [logits[:1] for logits in wanted]
     gap = max(float((g - w).abs().max()) for g, w in zip(got, wanted, strict=True))
     return gap, float(wanted[0].max() - wanted[0].min())

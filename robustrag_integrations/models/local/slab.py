@@ -1,8 +1,9 @@
 """Keys and values in buffers that are allocated once.
 
-The library's growing cache copies everything it holds at every token, and more so when rows share a prefix. A slab has
-room for the whole run from the start: a forward pass writes its columns in place and attends to a view. Columns that
-rows share stand in front of every row's own, and are kept once.
+The library's growing cache copies everything it holds at every token, and more so when rows share a prefix. These have
+room for the whole run from the start: a forward pass writes its columns in place and attends to a view. A `RowCache`
+holds one prompt. A `Slab` holds several, each at its own length, while they are decoded together; columns that they
+share stand in front of every row's own, and are kept once.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from typing import Any
 import torch
 from transformers.cache_utils import Cache, CacheLayerMixin
 
+Pair = tuple[torch.Tensor, torch.Tensor]  # keys and values
+
 
 @dataclass(frozen=True)
 class KeyValues:
     """Keys and values of some tokens of one row: per layer a pair of [1, heads, tokens, width]."""
 
-    layers: tuple[tuple[torch.Tensor, torch.Tensor], ...]
+    layers: tuple[Pair, ...]
     tokens: int
 
     @property
@@ -28,164 +31,279 @@ class KeyValues:
         return sum(t.nbytes for pair in self.layers for t in pair)
 
 
-class _SlabLayer(CacheLayerMixin):  # type: ignore[misc]  # untyped library
-    """One layer's keys and values: the columns that rows share, then each row's own; of these, from `used` on are free.
+@dataclass(frozen=True)
+class Unread:
+    """What the attention of a layer has to read besides the keys and values that it is given.
+
+    Attributes:
+        shared: keys and values [1, heads, columns, width] that all rows share; None if they share none.
+        rows: per prompt, its own keys and values [heads, columns, width], to be read in place of those given; None:
+            those given are each row's own.
+    """
+
+    shared: Pair | None
+    rows: Sequence[Pair] | None
+
+
+class _Layer(CacheLayerMixin):  # type: ignore[misc]  # untyped library
+    """One layer's keys and values [rows, heads, capacity, width].
 
     Args:
         rows: how many rows.
-        capacity: own columns of each.
-        shared: keys and values [1, heads, columns, width], or None.
+        capacity: columns of each.
+        zeros: whether what was not written must hold zeros.
     """
 
     is_sliding = False  # windows are a matter of the mask: everything stays
 
-    def __init__(self, rows: int, capacity: int, shared: tuple[torch.Tensor, torch.Tensor] | None) -> None:
+    def __init__(self, rows: int, capacity: int, *, zeros: bool = False) -> None:
         super().__init__()
-        self.rows, self.capacity, self.shared = rows, capacity, shared
+        self.rows, self.capacity, self._zeros = rows, capacity, zeros
         self.used = 0
 
     def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
-        """Allocate the buffers. Zeros, as columns that a mask hides still must not hold NaN."""
+        """Allocate the buffers."""
+        allocate = torch.zeros if self._zeros else torch.empty
         self.keys, self.values = (
-            torch.zeros((self.rows, t.shape[1], self.capacity, t.shape[3]), dtype=t.dtype, device=t.device)
+            allocate((self.rows, t.shape[1], self.capacity, t.shape[3]), dtype=t.dtype, device=t.device)
             for t in (key_states, value_states)
         )
         self.is_initialized = True
 
-    def update(
-        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Write the next columns of the first rows, or of all.
-
-        Gives all columns so far of these rows, or behind a single new one those that rows do not share.
-        """
+    def update(self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any) -> Pair:
+        """Write the next columns of all rows; gives all columns so far."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
-        rows, end = len(key_states), self.used + key_states.shape[2]
-        if end > self.capacity:
-            self._grow(end)
-        self.keys[:rows, :, self.used : end] = key_states
-        self.values[:rows, :, self.used : end] = value_states
+        end = self.used + key_states.shape[2]
+        self.keys[:, :, self.used : end] = key_states
+        self.values[:, :, self.used : end] = value_states
         self.used = end
-        if key_states.shape[2] == 1:
-            return self.keys[:rows, :, :end], self.values[:rows, :, :end]
-        return self.pair(rows, end)
+        return self.pair()
 
-    def pair(self, rows: int, own: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Keys and values [rows, heads, columns, width] of the shared columns and of so many own ones."""
-        keys, values = self.keys[:rows, :, :own], self.values[:rows, :, :own]
-        if self.shared is None:
-            return keys, values
-        shared_keys, shared_values = (t.expand(rows, -1, -1, -1) for t in self.shared)
-        return torch.cat([shared_keys, keys], dim=2), torch.cat([shared_values, values], dim=2)
-
-    def own(self, rows: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Keys and values [rows, heads, columns, width] of each row's own columns in use."""
-        return self.keys[:rows, :, : self.used], self.values[:rows, :, : self.used]
+    def pair(self) -> Pair:
+        """Keys and values [rows, heads, columns, width] of the columns in use."""
+        return self.keys[:, :, : self.used], self.values[:, :, : self.used]
 
     def crop(self, tokens_to_remove: int) -> None:
         """Forget the last columns; their number is negative, as the library has it."""
         self.used -= abs(tokens_to_remove)
 
-    def _grow(self, needed: int) -> None:
-        """Trees of tokens outgrow what a run needs."""
-        keys, values, used = self.keys, self.values, self.used
-        self.capacity = max(needed, self.capacity * 3 // 2)
-        self.lazy_initialization(keys, values)
-        self.keys[:, :, :used] = keys[:, :, :used]
-        self.values[:, :, :used] = values[:, :, :used]
+    def twin(self) -> _Layer:
+        """A layer of the same size that holds the same."""
+        new = _Layer(self.rows, self.capacity, zeros=self._zeros)
+        self._copy_to(new)
+        return new
+
+    def _copy_to(self, new: _Layer) -> None:
+        new.lazy_initialization(self.keys, self.values)
+        new.keys.copy_(self.keys)
+        new.values.copy_(self.values)
+        new.used = self.used
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
         """How many columns the next pass attends to, from column 0 on."""
-        return self.get_seq_length() + query_length, 0
+        return self.used + query_length, 0
 
     def get_seq_length(self) -> int:
         """How many columns are in use."""
-        return self.used + (self.shared[0].shape[2] if self.shared else 0)
+        return self.used
 
     def get_max_length(self) -> int:
         """How many columns there are."""
-        return self.get_seq_length() - self.used + self.capacity
+        return self.capacity
 
     get_max_cache_shape = get_max_length  # its name in older releases
 
 
-class Slab(Cache):  # type: ignore[misc]  # untyped library
-    """A cache of [rows, capacity] columns, and those of `shared` in front of them.
+class RowCache(Cache):  # type: ignore[misc]  # untyped library
+    """A cache of one row.
 
     Args:
-        rows: how many rows.
-        capacity: columns for each of them.
-        shared: a prefix that is kept once for all rows. The columns of a pass of one column are attended to by
-            `DecodingKernels`, which read it once as well; for longer passes it is repeated in front of each row.
+        capacity: its columns.
+        prefix: what it holds from the beginning.
     """
 
-    def __init__(self, rows: int, capacity: int, shared: KeyValues | None = None) -> None:
-        self.rows, self.capacity, self.shared = rows, capacity, shared
-        self._unread: tuple[torch.Tensor, torch.Tensor] | None = None
+    def __init__(self, capacity: int, prefix: KeyValues | None = None) -> None:
+        self.capacity = capacity
         super().__init__(layers=[])
+        for keys, values in prefix.layers if prefix else ():
+            self._layer(len(self.layers)).update(keys, values)
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Write a layer's next columns; gives those that its attention is to read."""
-        layer = self._layer(layer_idx)
-        if key_states.shape[2] == 1:
-            self.check_shared_columns_were_read()
-            self._unread = layer.shared
-        return layer.update(key_states, value_states)
-
-    def load(self, prefixes: Sequence[KeyValues | None], columns: int) -> None:
-        """Write each row's prefix from its first own column on, and go on at column `columns`."""
-        known = next((p for p in prefixes if p is not None), self.shared)
-        if known is None:
-            return
-        for index, pair in enumerate(known.layers):
-            layer = self._layer(index)
-            layer.lazy_initialization(*pair)
-            layer.used = columns
-            for row, prefix in enumerate(prefixes):
-                if prefix is not None:
-                    keys, values = prefix.layers[index]
-                    layer.keys[row, :, : prefix.tokens] = keys[0]
-                    layer.values[row, :, : prefix.tokens] = values[0]
-
-    def take_unread(self) -> tuple[torch.Tensor, torch.Tensor] | None:
-        """The shared keys and values that the attention of the layer just updated has to read too."""
-        shared, self._unread = self._unread, None
-        return shared
-
-    def check_shared_columns_were_read(self) -> None:
-        """Raise a RuntimeError if a layer's attention went past them."""
-        if self.take_unread() is not None:
-            raise RuntimeError("its attention does not read a shared prefix once")
+    ) -> Pair:
+        """Write a layer's next columns; gives all columns so far."""
+        return self._layer(layer_idx).update(key_states, value_states)
 
     def forget_last(self, columns: int) -> None:
         """Forget the last columns."""
         for layer in self.layers:
             layer.crop(-columns)
 
-    def copy(self) -> Slab:
-        """A slab of the same size that holds the same."""
-        twin = Slab(self.rows, self.capacity, self.shared)
-        for index, layer in enumerate(self.layers):
-            new = twin._layer(index)
-            new.lazy_initialization(layer.keys, layer.values)
-            new.used = layer.used
-            new.keys[:, :, : layer.used] = layer.keys[:, :, : layer.used]
-            new.values[:, :, : layer.used] = layer.values[:, :, : layer.used]
+    def pairs(self) -> list[Pair]:
+        """Per layer the keys and values [1, heads, columns, width] in use, in memory shared with the cache."""
+        return [layer.pair() for layer in self.layers]
+
+    def copy(self) -> RowCache:
+        """A cache of the same size that holds the same."""
+        twin = RowCache(self.capacity)
+        twin.layers = [layer.twin() for layer in self.layers]
         return twin
 
-    def pairs(self, rows: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
-        """Per layer, of the first rows, the keys and values [rows, heads, columns, width] of the columns in use.
+    def _layer(self, index: int) -> _Layer:
+        while len(self.layers) <= index:
+            self.layers.append(_Layer(1, self.capacity))
+        layer: _Layer = self.layers[index]
+        return layer
 
-        They may share memory with the slab.
+
+class _SlabLayer(_Layer):
+    """A layer of rows that may share columns.
+
+    Args:
+        rows: how many rows.
+        capacity: own columns of each.
+        shared: keys and values [1, heads, columns, width], or None.
+        zeros: whether what was not written must hold zeros.
+    """
+
+    def __init__(self, rows: int, capacity: int, shared: Pair | None, *, zeros: bool) -> None:
+        super().__init__(rows, capacity, zeros=zeros)
+        self.shared = shared
+
+    def twin(self) -> _SlabLayer:
+        """A layer of the same size that holds the same."""
+        new = _SlabLayer(self.rows, self.capacity, self.shared, zeros=self._zeros)
+        self._copy_to(new)
+        return new
+
+
+class Slab(Cache):  # type: ignore[misc]  # untyped library
+    """A cache of rows that were read one by one and take decoding steps together.
+
+    Each row's columns begin at the first; those that it has not written are hidden by the mask, or not read.
+
+    Args:
+        rows: how many rows, those of padding included.
+        capacity: own columns of each; no row decides it.
+        shared: a prefix that is kept once, in front of the rows' own columns.
+        columns: how many of them prompts can take; no row decides it either.
+        row_by_row: whether each row's attention is computed by itself, over the columns that it has.
+
+    Attributes:
+        lengths: per row, its own columns in use.
+        columns: how many own columns are in use by any row, where rows are not read by themselves: the settings say it.
+    """
+
+    def __init__(
+        self, rows: int, capacity: int, shared: KeyValues | None = None, *, columns: int = 0, row_by_row: bool = False
+    ) -> None:
+        self.rows, self.capacity, self.shared = rows, capacity, shared
+        self.columns, self.row_by_row = columns, row_by_row
+        self.lengths = [0] * rows
+        self.prompts = 0
+        self._ends: tuple[torch.Tensor, torch.Tensor] | None = None
+        self._unread: Unread | None = None
+        super().__init__(layers=[])
+
+    def put(self, row: int, read: RowCache, first: int) -> None:
+        """Copy the columns of a row that was read, from `first` on; rows come in order, those of padding never."""
+        for index, (keys, values) in enumerate(read.pairs()):
+            layer = self._layer(index)
+            if not layer.is_initialized:
+                layer.lazy_initialization(keys, values)
+            length = keys.shape[2] - first
+            layer.keys[row, :, :length] = keys[0, :, first:]
+            layer.values[row, :, :length] = values[0, :, first:]
+            self.lengths[row] = length
+        self.prompts = row + 1
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
+    ) -> Pair:
+        """Write the next column [rows, heads, 1, width] of all rows; gives what a layer's attention is to read.
+
+        Where it has to read more, or other columns, `take_unread` says so.
         """
-        return [layer.pair(rows, layer.used) for layer in self.layers]
+        self.check_all_was_read()
+        layer = self._layer(layer_idx)
+        if not layer.is_initialized:
+            layer.lazy_initialization(key_states, value_states)
+        rows, ends = self._ends_of_rows(layer.keys.device)
+        layer.keys[rows, :, ends] = key_states[:, :, 0]
+        layer.values[rows, :, ends] = value_states[:, :, 0]
+        if self.row_by_row:
+            own = [
+                (layer.keys[row, :, : length + 1], layer.values[row, :, : length + 1])
+                for row, length in enumerate(self.lengths[: self.prompts])
+            ]
+            self._unread = Unread(layer.shared, own)
+            return key_states, value_states
+        if layer.shared is not None:
+            self._unread = Unread(layer.shared, None)
+        return layer.keys[:, :, : self.width], layer.values[:, :, : self.width]
+
+    def advance(self) -> None:
+        """The columns that all layers wrote last are in use."""
+        self.lengths = [length + 1 for length in self.lengths]
+        self.columns += 1
+        self._ends = None
+
+    @property
+    def width(self) -> int:
+        """Own columns that the next step reads of a row at most."""
+        return 1 + (max(self.lengths) if self.row_by_row else self.columns)
+
+    def take_unread(self) -> Unread | None:
+        """What the attention of the layer just updated has to read besides what it is given."""
+        unread, self._unread = self._unread, None
+        return unread
+
+    def check_all_was_read(self) -> None:
+        """Raise a RuntimeError if a layer's attention went past what it had to read."""
+        if self.take_unread() is not None:
+            raise RuntimeError("its attention does not read what rows share, or each row by itself")
+
+    def last(self) -> list[torch.Tensor]:
+        """The keys and values [prompts, heads, width] of every row's last column, layer by layer."""
+        rows, ends = range(self.prompts), [length - 1 for length in self.lengths[: self.prompts]]
+        return [kept[list(rows), :, ends] for layer in self.layers for kept in (layer.keys, layer.values)]
+
+    def pairs(self) -> list[Pair]:
+        """Per layer the keys and values [prompts, heads, columns, width] of the shared and of all rows' own columns.
+
+        What a row does not have is zero.
+        """
+        count, most = self.prompts, max(self.lengths[: self.prompts])
+        found = []
+        for layer in self.layers:
+            keys, values = layer.keys[:count, :, :most].clone(), layer.values[:count, :, :most].clone()
+            for row, length in enumerate(self.lengths[:count]):
+                keys[row, :, length:] = 0
+                values[row, :, length:] = 0
+            if layer.shared is not None:
+                keys, values = (
+                    torch.cat([s.expand(count, -1, -1, -1), own], dim=2)
+                    for s, own in zip(layer.shared, (keys, values), strict=True)
+                )
+            found.append((keys, values))
+        return found
+
+    def copy(self) -> Slab:
+        """A slab of the same size that holds the same."""
+        twin = Slab(self.rows, self.capacity, self.shared, columns=self.columns, row_by_row=self.row_by_row)
+        twin.layers = [layer.twin() for layer in self.layers]
+        twin.lengths, twin.prompts = list(self.lengths), self.prompts
+        return twin
+
+    def _ends_of_rows(self, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+        if self._ends is None:
+            self._ends = torch.arange(self.rows, device=device), torch.tensor(self.lengths, device=device)
+        return self._ends
 
     def _layer(self, index: int) -> _SlabLayer:
         while len(self.layers) <= index:
             shared = self.shared.layers[len(self.layers)] if self.shared else None
-            self.layers.append(_SlabLayer(self.rows, self.capacity, shared))
+            self.layers.append(_SlabLayer(self.rows, self.capacity, shared, zeros=not self.row_by_row))
         layer: _SlabLayer = self.layers[index]
         return layer

@@ -109,10 +109,9 @@ def session(model: Any, texts: list[str]) -> Any:
 def test_rows_are_padded_to_where_remainders_do_not_matter(multiple: int, everywhere: bool, rows: int) -> None:
     model = local(leaking(in_remainders(multiple), everywhere=everywhere))
     assert moved(model, rows) == (0.0, 0.0)
-    shape = isolation(model).shape
-    for products in (shape.step_rows, shape.read_rows * shape.logit_columns):
-        assert products < multiple or products % multiple == 0  # all of them are in the remainder, or none
-    assert shape.step_rows < rows + 8 * (multiple <= 8) + 16 * (multiple > 8)
+    padded = isolation(model).padded
+    assert padded < multiple or padded % multiple == 0  # all of them are in the remainder, or none
+    assert padded < rows + 8 * (multiple <= 8) + 16 * (multiple > 8)
     assert model.numerics["isolation"].startswith("probed: not a bit")
 
 
@@ -126,7 +125,7 @@ def test_keys_and_values_are_compared_as_well_as_what_is_said(rows: int) -> None
     attention.v_proj = Leaking(attention.v_proj, in_remainders(8))
     model = local(network)
     assert moved(model, rows) == (0.0, 0.0)
-    assert isolation(model).shape.step_rows % 8 == 0
+    assert isolation(model).padded % 8 == 0
 
 
 @pytest.mark.parametrize("rows", [3, 5, 8])

@@ -14,7 +14,7 @@ from torch.nn import functional  # noqa: E402
 
 from robustrag_integrations import DecodingAggregation, LocalModel  # noqa: E402
 from robustrag_integrations.models.local.kernels import DecodingKernels  # noqa: E402
-from robustrag_integrations.models.local.slab import KeyValues, Slab  # noqa: E402
+from robustrag_integrations.models.local.slab import KeyValues, RowCache, Slab  # noqa: E402
 from robustrag_integrations.prompts import prompts_for  # noqa: E402
 from tests.helpers.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
 
@@ -79,35 +79,73 @@ def test_an_attention_that_cannot_be_told_reads_the_prefix_in_every_row(monkeypa
     assert DecodingAggregation(model, max_new_tokens=3).answer(QUERY, PASSAGES).text
 
 
-@pytest.mark.parametrize("packed", [True, False])
-def test_attention_with_columns_in_common_is_attention(packed: bool) -> None:
+def _slab(lengths: list[int], before: int, **settings: Any) -> Slab:
+    """Rows of these lengths behind shared columns, of one layer with two heads of width 8, filled at random."""
+    pair = [torch.randn(1, 2, before, 8) for _ in range(2)]
+    shared = KeyValues(((pair[0], pair[1]),), before) if before else None
+    slab = Slab(len(lengths) + 1, max(lengths) + 2, shared, columns=max(lengths), **settings)
+    for row, length in enumerate(lengths):
+        read = RowCache(before + length, shared)
+        read.update(torch.randn(1, 2, length, 8), torch.randn(1, 2, length, 8), 0)
+        slab.put(row, read, before)
+    return slab
+
+
+def _wanted(slab: Slab, query: Any) -> Any:
+    """The attention of each row by itself, over what is shared and its own columns."""
+    layer, found = slab.layers[0], []
+    for row in range(slab.prompts):
+        pair = [kept[row : row + 1, :, : slab.lengths[row] + 1] for kept in (layer.keys, layer.values)]
+        if layer.shared is not None:
+            pair = [torch.cat(parts, dim=2) for parts in zip(layer.shared, pair, strict=True)]
+        keys, values = (t.repeat_interleave(query.shape[1] // 2, dim=1) for t in pair)
+        found.append(functional.scaled_dot_product_attention(query[row : row + 1], keys, values))
+    return torch.cat(found)
+
+
+@pytest.mark.parametrize(("before", "row_by_row"), [(21, True), (0, True), (21, False)])
+def test_attention_of_rows_of_several_lengths_is_that_of_each_by_itself(before: int, row_by_row: bool) -> None:
     torch.manual_seed(0)
-    rows, groups, per, width, before, own = 7, 2, 3, 8, 21, 5
-    shared = [torch.randn(1, groups, before, width) for _ in range(2)]
-    new = [torch.randn(rows, groups, 1, width) for _ in range(2)]
-    slab = Slab(rows, own, KeyValues(((shared[0], shared[1]),), before))
-    first = [torch.randn(rows, groups, own - 1, width) for _ in range(2)]
-    whole = slab.update(*first, 0)
-    assert whole[0].shape[2] == before + own - 1
-    keys, values = slab.update(*new, 0)
-    assert keys.shape[2] == own
-    query = torch.randn(rows, groups, per, width)
-    mask = torch.zeros(rows, 1, 1, before + own).masked_fill(torch.rand(rows, 1, 1, before + own) < 0.3, -1e9)
-    wanted = functional.scaled_dot_product_attention(query, *slab.pairs(rows)[0], attn_mask=mask)
-    if not packed:  # a head of queries for each head, the keys repeated
-        query = query.reshape(rows, groups * per, 1, width)
-        keys, values = (t.repeat_interleave(per, dim=1) for t in (keys, values))
+    lengths = [4, 9, 1, 6]
+    slab = _slab(lengths, before, row_by_row=row_by_row)
+    query = torch.randn(5, 6, 1, 8)
+    keys, values = slab.update(torch.randn(5, 2, 1, 8), torch.randn(5, 2, 1, 8), 0)
+    columns = torch.arange(slab.width)
+    own = torch.where(columns <= torch.tensor([*lengths, 0])[:, None], 0.0, -1e9)
+    mask = torch.cat([torch.zeros(5, before), own], dim=1)[:, None, None]
+    keys, values = (t.repeat_interleave(3, dim=1) for t in (keys, values))
+    wanted = _wanted(slab, query)
     with DecodingKernels(slab):
         got = functional.scaled_dot_product_attention(query, keys, values, attn_mask=mask)
-    assert torch.allclose(got.reshape(wanted.shape), wanted, atol=1e-5)
+    assert got.shape == query.shape
+    assert torch.allclose(got[:4], wanted, atol=1e-5)
 
 
-def test_shared_columns_that_nobody_reads_are_an_error() -> None:
-    one = torch.zeros(1, 1, 3, 4)
-    slab = Slab(2, 4, KeyValues(((one, one),), 3))
-    new = torch.zeros(2, 1, 1, 4)
-    with pytest.raises(RuntimeError, match="does not read a shared prefix"), DecodingKernels(slab):
-        slab.update(new, new, 0)
+def test_row_by_row_no_other_row_has_a_say_in_the_bits_of_an_attention() -> None:
+    """Nor in what memory it reads: what a row has not written may hold anything."""
+
+    def attended(lengths: list[int]) -> Any:
+        torch.manual_seed(len(lengths))
+        slab = _slab([5, *lengths], 0, row_by_row=True)
+        torch.manual_seed(1)
+        slab.layers[0].keys[0, :, :5], slab.layers[0].values[0, :, :5] = torch.randn(2, 2, 5, 8)
+        slab.layers[0].keys[0, :, 5:] = slab.layers[0].values[0, :, 5:] = float("nan")
+        query = torch.randn(1, 2, 1, 8).repeat(len(lengths) + 2, 1, 1, 1)
+        keys, values = slab.update(query, query, 0)
+        with DecodingKernels(slab):
+            got = functional.scaled_dot_product_attention(
+                query, keys, values, attn_mask=torch.zeros(len(query), 1, 1, slab.width)
+            )
+        return got[0]
+
+    assert torch.equal(attended([3]), attended([200, 1, 7, 64]))
+
+
+def test_columns_that_nobody_reads_are_an_error() -> None:
+    new = torch.zeros(2, 2, 1, 8)
+    for slab in (_slab([3], 4), _slab([3], 0, row_by_row=True)):
+        with pytest.raises(RuntimeError, match="does not read what rows share"), DecodingKernels(slab):
+            slab.update(new, new, 0)
 
 
 @pytest.mark.parametrize("rows", [1, 4, 5, 11, 32, 33])
@@ -130,9 +168,8 @@ def test_only_this_thread_within_the_kernels_and_no_other_is_served_by_them() ->
     import threading
 
     seen: list[torch.Tensor] = []
-    one = torch.randn(1, 1, 3, 4)
-    slab = Slab(1, 4, KeyValues(((one, one),), 3))
-    query, key = torch.randn(1, 1, 1, 4), torch.randn(1, 1, 2, 4)
+    slab = _slab([3], 3)
+    query, key = torch.randn(2, 2, 1, 8), torch.randn(2, 2, 2, 8)
 
     def elsewhere() -> None:
         seen.append(functional.scaled_dot_product_attention(query, key, key))
