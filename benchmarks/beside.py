@@ -206,9 +206,14 @@ def _ours(defense: Any) -> Callable[[Asked], Done]:
 def _our_certificates(defense: Any, sizes: Sequence[int]) -> Callable[[Asked], Done]:
     def work(asked: Asked) -> Done:
         question, choices = asked.question, _options(defense, asked)
-        said = defense.answer(question.question, asked.texts, choices=choices)
+        said = defense.answer(question.question, asked.texts, choices=choices, keep=True)
         found = defense.certify(
-            question.question, asked.texts, question.answers, corruption_size=list(sizes), choices=choices
+            question.question,
+            asked.texts,
+            question.answers,
+            corruption_size=list(sizes),
+            choices=choices,
+            answer=said,
         )
         certified = sum(one.certified and one.tau == 1 for one in found)
         return Done(contains_answer(said.text, question.answers) == 1, certified)

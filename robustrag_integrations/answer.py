@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar, get_args
 
 from robustrag_integrations.citations import Citation, marked_text
@@ -108,6 +108,8 @@ class RobustAnswer:
         spending: calls, rounds and tokens of this run. Answers that differ in it alone are equal.
         alternatives: other answers that two groups share or more, the strongest first; for voting,
             all other options with a vote. The radius does not cover them. None for an abstention and a long answer.
+        kept: what the model said, of an answer that was asked for with `keep=True`, for `certify(answer=...)`; it
+            stays in memory, and is no part of its report.
     """
 
     text: str
@@ -127,10 +129,13 @@ class RobustAnswer:
     reasoning_chars: int = 0
     spending: Spending = field(default=Spending(), compare=False)
     alternatives: tuple[Alternative, ...] = ()
+    kept: Any = field(default=None, compare=False, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary; `schema` names its version."""
-        return {"schema": SCHEMA, **plain(self)}
+        report = plain(replace(self, kept=None))
+        del report["kept"]
+        return {"schema": SCHEMA, **report}
 
     @classmethod
     def from_dict(cls, report: Mapping[str, Any]) -> RobustAnswer:
@@ -142,7 +147,7 @@ class RobustAnswer:
         found = report.get("schema") if isinstance(report, Mapping) else None
         if found != SCHEMA:
             raise ValueError(f"not a report of an answer: schema is {found!r:.60}, must be {SCHEMA!r}")
-        return restored(cls, report)
+        return replace(restored(cls, report), kept=None)
 
     @property
     def citations(self) -> tuple[Citation, ...]:

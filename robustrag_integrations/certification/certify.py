@@ -79,7 +79,7 @@ def text_run(
     """
     refuse_sampling(model)
     doubts = repeat_warnings(model)
-    certifier = TextCertifier(model, metric, question.references)
+    certifier = TextCertifier(model, metric, question.references, question.kept)
     numerics = partial(numerics_of, model)
     return CertificationRun(
         question,

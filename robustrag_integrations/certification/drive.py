@@ -8,8 +8,10 @@ from typing import Any
 
 from robustrag_integrations.certification.requests import CertificationReply, Score
 from robustrag_integrations.metrics import GuardedMetric, Metric
-from robustrag_integrations.models.base import TextModel
+from robustrag_integrations.models.base import Response, TextModel
+from robustrag_integrations.plans.keeping import Kept, fills
 from robustrag_integrations.plans.requests import Ask
+from robustrag_integrations.prompts import Prompt
 
 
 class Scorer:
@@ -32,34 +34,73 @@ class Scorer:
 
 
 class TextCertifier(Scorer):
-    """Performs the requests of a certificate that asks for text, with a `TextModel`."""
+    """Performs the requests of a certificate that asks for text, with a `TextModel`.
 
-    def __init__(self, model: TextModel, metric: Metric, references: Sequence[str]) -> None:
+    Args:
+        model: what is asked.
+        metric: what responses are scored with.
+        references: the right answers.
+        kept: what an answer kept of the same model; it is not asked that again.
+    """
+
+    def __init__(self, model: TextModel, metric: Metric, references: Sequence[str], kept: Kept | None = None) -> None:
         super().__init__(metric, references)
         self._model = model
         self._finals = model.finals()
+        self._kept = kept
 
     def __call__(self, request: object) -> CertificationReply:
         """Perform one request."""
         if isinstance(request, Score):
             return self.scores(request.responses)
         ask = _asked(request)
+        known, unknown = self._known(ask)
+        if not unknown:
+            return _whole(known, ())
         if ask.role == "final":
-            return self._finals.answer(ask.prompts)
-        return self._model.generate(ask.prompts, ask.role)
+            return _whole(known, self._finals.answer(unknown))
+        return _whole(known, self._model.generate(unknown, ask.role))
 
     async def aperform(self, request: object) -> CertificationReply:
         """Perform one request without blocking the event loop."""
         if isinstance(request, Score):
             return await asyncio.to_thread(self.scores, request.responses)
         ask = _asked(request)
+        known, unknown = self._known(ask)
+        if not unknown:
+            return _whole(known, ())
         if ask.role == "final":
-            return await self._finals.aanswer(ask.prompts)
-        return await self._model.agenerate(ask.prompts, ask.role)
+            return _whole(known, await self._finals.aanswer(unknown))
+        return _whole(known, await self._model.agenerate(unknown, ask.role))
+
+    def _known(self, ask: Ask) -> tuple[list[Response | None], list[Prompt]]:
+        """Per prompt the reply that was kept, or None; and the prompts that have to be asked.
+
+        Where prompts of a batch share its shape, all or none of them were kept, in a batch of as many.
+        """
+        kept, prompts = self._kept, list(ask.prompts)
+        nothing: list[Response | None] = [None] * len(prompts)
+        if kept is None:
+            return nothing, prompts
+        if ask.role == "final":
+            found = [kept.finals.get(p) for p in prompts]
+        else:
+            found = [kept.replies.get(p) for p in prompts]
+            if self._model.shares_batches:
+                found = [Response("") if r is None and fills(p) else r for p, r in zip(prompts, found, strict=True)]
+                if len(prompts) != kept.batch or None in found:
+                    return nothing, prompts
+        return found, [p for p, r in zip(prompts, found, strict=True) if r is None]
 
     def profile(self) -> dict[str, Any]:
         """How the final answers were computed; JSON-safe."""
         return self._finals.profile
+
+
+def _whole(known: Sequence[Response | None], asked: Sequence[Response]) -> list[Response]:
+    """The replies in order, those that were asked for in the places of those that were not known."""
+    rest = iter(asked)
+    return [next(rest) if response is None else response for response in known]
 
 
 def _asked(request: object) -> Ask:

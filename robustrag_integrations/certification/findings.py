@@ -12,6 +12,7 @@ from robustrag_integrations.certification.result import Certification, Estimate,
 from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.group_warnings import keyless_warnings
 from robustrag_integrations.passages import PASSAGE, GroupBy, Passage, as_passages, grouping_of, isolate
+from robustrag_integrations.plans.keeping import Kept
 
 ZERO_FOUND = "a response that scores 0 was found; the others were not examined"
 NOTHING_BENIGN = "no untouched group may be left: the attacker alone decides the answer"
@@ -36,6 +37,7 @@ class Question:
             (`Certification.model_calls` says what is counted).
         sample: how many responses to sample where tau cannot be proven; 0 for none.
         seed: what the sampling starts from.
+        kept: what an answer to the question kept, to be used in place of asking again; None to ask everything.
     """
 
     query: str
@@ -50,6 +52,7 @@ class Question:
     max_model_calls: int = 1000
     sample: int = 0
     seed: int = 0
+    kept: Kept | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(

@@ -17,7 +17,7 @@ from robustrag_integrations.defenses.registry import METHODS, methods_that
 from robustrag_integrations.determinism import Promise, Repeats
 from robustrag_integrations.metrics import Metric, contains_answer, metric_name, references_of
 from robustrag_integrations.models.base import TextModel, TokenCodec, repeats_of
-from robustrag_integrations.passages import GroupBy, Passage, PassageGroup
+from robustrag_integrations.passages import GroupBy, Passage, PassageGroup, as_passages
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
 from robustrag_integrations.plans.endings import (
     too_few_groups,
@@ -28,6 +28,7 @@ from robustrag_integrations.plans.endings import (
     with_report_of_failure,
     with_rules,
 )
+from robustrag_integrations.plans.keeping import Asked, Kept, keeping
 from robustrag_integrations.plans.performers import Performer, TextPerformer
 from robustrag_integrations.plans.priming import prime_from, primed
 from robustrag_integrations.plans.requests import Plan
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
         max_model_calls: int
         sample: int
         seed: int
+        answer: RobustAnswer | None
 
 
 class MethodSettings(Protocol):
@@ -183,7 +185,12 @@ class Defense(ABC):
         return self.whole_plan(self._inputs(query, groups, choices), self.settings)
 
     def answer(
-        self, query: str, passages: Iterable[str | Passage], *, choices: Sequence[str] | None = None
+        self,
+        query: str,
+        passages: Iterable[str | Passage],
+        *,
+        choices: Sequence[str] | None = None,
+        keep: bool = False,
     ) -> RobustAnswer:
         """Answer a question from retrieved passages.
 
@@ -191,34 +198,52 @@ class Defense(ABC):
             query: the question; trusted.
             passages: what was retrieved, best first; not trusted. None at all gives an abstention.
             choices: the options of a multiple-choice question, for defences that vote.
+            keep: keep what the model says, so that `certify(answer=...)` need not ask it again. It stays in memory as
+                long as the answer does; for decoding, a probability per group, token of the answer and of the
+                vocabulary.
 
         Raises:
             TypeError, ValueError: bad input, named in the message.
             QuorumError: too many groups failed.
             ModelError: the final call failed.
         """
-        return run(self.plan(query, passages, choices=choices), self._performer())
+        return run(self._kept_plan(query, passages, choices, keep=keep), self._performer())
 
     async def aanswer(
-        self, query: str, passages: Iterable[str | Passage], *, choices: Sequence[str] | None = None
+        self,
+        query: str,
+        passages: Iterable[str | Passage],
+        *,
+        choices: Sequence[str] | None = None,
+        keep: bool = False,
     ) -> RobustAnswer:
         """`answer` without blocking the event loop; cancelling it cancels the model calls."""
-        return await arun(self.plan(query, passages, choices=choices), self._performer().aperform)
+        return await arun(self._kept_plan(query, passages, choices, keep=keep), self._performer().aperform)
 
     def stream(
-        self, query: str, passages: Iterable[str | Passage], *, choices: Sequence[str] | None = None
+        self,
+        query: str,
+        passages: Iterable[str | Passage],
+        *,
+        choices: Sequence[str] | None = None,
+        keep: bool = False,
     ) -> AnswerStream:
         """The aggregated answer in pieces; `.answer` holds the whole when the last piece is out.
 
         The pieces add up to the answer's text. No isolated response is ever shown.
         """
-        return AnswerStream(stream(self.plan(query, passages, choices=choices), self._performer()))
+        return AnswerStream(stream(self._kept_plan(query, passages, choices, keep=keep), self._performer()))
 
     def astream(
-        self, query: str, passages: Iterable[str | Passage], *, choices: Sequence[str] | None = None
+        self,
+        query: str,
+        passages: Iterable[str | Passage],
+        *,
+        choices: Sequence[str] | None = None,
+        keep: bool = False,
     ) -> AsyncAnswerStream:
         """`stream` for `async for`."""
-        return AsyncAnswerStream(astream(self.plan(query, passages, choices=choices), self._performer()))
+        return AsyncAnswerStream(astream(self._kept_plan(query, passages, choices, keep=keep), self._performer()))
 
     @overload
     def certify(
@@ -256,6 +281,7 @@ class Defense(ABC):
         max_model_calls: int = 1000,
         sample: int = 0,
         seed: int = 0,
+        answer: RobustAnswer | None = None,
     ) -> Certification | tuple[Certification, ...]:
         """What the answer is worth at worst: whatever a bounded attacker writes, it scores at least `.tau`.
 
@@ -272,9 +298,13 @@ class Defense(ABC):
             max_model_calls: how much may be asked of the model; beyond it nothing is certified.
             sample: how many responses to sample for an estimate where tau cannot be proven.
             seed: what the sampling starts from.
+            answer: this defence's answer to the same question from the same passages, asked for with `keep=True`. What
+                the model said for it is not asked again. The certificate is the same, and `model_calls` and
+                `max_model_calls` count those replies, too.
 
         Raises:
-            TypeError, ValueError: bad input, or a model that samples; named in the message.
+            TypeError, ValueError: bad input, an answer that is not to be used here, or a model that samples; named in
+                the message.
         """
         question = self._question(
             query,
@@ -288,6 +318,7 @@ class Defense(ABC):
             sample=sample,
             seed=seed,
         )
+        question = self._with_kept(question, answer, choices)
         found = self.certification_run(question, metric, choices).run()
         return found[0] if _is_one(corruption_size) else found
 
@@ -327,6 +358,7 @@ class Defense(ABC):
         max_model_calls: int = 1000,
         sample: int = 0,
         seed: int = 0,
+        answer: RobustAnswer | None = None,
     ) -> Certification | tuple[Certification, ...]:
         """`certify` without blocking the event loop."""
         question = self._question(
@@ -341,8 +373,51 @@ class Defense(ABC):
             sample=sample,
             seed=seed,
         )
+        question = self._with_kept(question, answer, choices)
         found = await self.certification_run(question, metric, choices).arun()
         return found[0] if _is_one(corruption_size) else found
+
+    def _kept_plan(
+        self, query: str, passages: Iterable[str | Passage], choices: Sequence[str] | None, *, keep: bool
+    ) -> Plan:
+        check_flag(keep=keep)
+        if not keep:
+            return self.plan(query, passages, choices=choices)
+        items = as_passages(passages)
+        return keeping(self.plan(query, items, choices=choices), self._asked(query, items, choices))
+
+    def _asked(self, query: str, passages: tuple[Passage, ...], choices: Sequence[str] | None) -> Asked:
+        model = getattr(self, "model", None)
+        return Asked(
+            query,
+            passages,
+            None if choices is None else tuple(choices),
+            self.settings,
+            (self.group_by, self.group_size),
+            model,
+            getattr(model, "state", None),
+        )
+
+    def _with_kept(self, question: Question, answer: RobustAnswer | None, choices: Sequence[str] | None) -> Question:
+        """The question, with what an answer to it kept.
+
+        Raises:
+            TypeError: not an answer.
+            ValueError: it keeps nothing, or was made otherwise.
+        """
+        if answer is None:
+            return question
+        if not isinstance(answer, RobustAnswer):
+            raise TypeError(f"answer must be a RobustAnswer, got {type(answer).__name__}")
+        kept = answer.kept
+        if not isinstance(kept, Kept):
+            raise ValueError(
+                "the answer keeps nothing to certify with: ask with answer(..., keep=True), or leave answer= out; one "
+                "that was read from a report, or that a framework made, keeps nothing"
+            )
+        if why := kept.asked.difference(self._asked(question.query, question.passages, choices)):
+            raise ValueError(f"the answer cannot be used for this certificate: {why}; leave answer= out to ask again")
+        return replace(question, kept=kept)
 
     def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:
         """The certification of a checked question; `certify` is the front door.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.attacks import ATTACKS, Attack, plan_attack, planted_texts
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
-from robustrag_integrations.passages import Passage
 from robustrag_integrations.playground.answering import choices_of
 from robustrag_integrations.playground.state import LONGEST_PASSAGE, MOST_PASSAGES, Row, State, StateError
 
@@ -89,10 +89,10 @@ def _stoppable(defense: Defense, stopped: threading.Event) -> Defense:
     """The defence, whose answers end the search once it is stopped."""
     answer = defense.answer
 
-    def ask(query: str, passages: Iterable[str | Passage], *, choices: Sequence[str] | None = None) -> RobustAnswer:
+    def ask(*question: Any, **options: Any) -> RobustAnswer:
         if stopped.is_set():
             raise _StoppedError
-        return answer(query, passages, choices=choices)
+        return answer(*question, **options)
 
     defense.answer = ask  # type: ignore[method-assign]  # this object's alone, made for this search
     return defense

@@ -24,6 +24,7 @@ from robustrag_integrations.defenses.decoding.states import PrefixStates
 from robustrag_integrations.defenses.decoding.token_choice import ONE
 from robustrag_integrations.metrics import Metric
 from robustrag_integrations.models.base import DecodingModel, Distributions
+from robustrag_integrations.plans.keeping import Kept
 
 
 def decoding_run(
@@ -36,7 +37,7 @@ def decoding_run(
 ) -> CertificationRun:
     """A certification over next-token probabilities; `etas` as for `decoding_certification_plan`."""
     doubts = repeat_warnings(model)
-    certifier = DecodingCertifier(model, metric, question.references)
+    certifier = DecodingCertifier(model, metric, question.references, question.kept)
 
     def numerics() -> dict[str, Any]:
         return {**numerics_of(model), "slack": settings.slack / ONE}
@@ -59,12 +60,14 @@ def decoding_run(
 class DecodingCertifier(Scorer):
     """Performs the requests of a decoding certification with a `DecodingModel`; holds the states of the trees.
 
-    The sessions have as many rows as those of inference.
+    The sessions have as many rows as those of inference. What an answer kept of its own is not computed again.
     """
 
-    def __init__(self, model: DecodingModel, metric: Metric, references: Sequence[str]) -> None:
+    def __init__(
+        self, model: DecodingModel, metric: Metric, references: Sequence[str], kept: Kept | None = None
+    ) -> None:
         super().__init__(metric, references)
-        self._model = model
+        self._model, self._kept = model, kept
         self._states: list[PrefixStates] = []
         self._counts: Counter[str] = Counter()
 
@@ -75,10 +78,14 @@ class DecodingCertifier(Scorer):
         if isinstance(request, OpenTrees):
             none, limit = request.no_retrieval, request.max_new_tokens
             self._states = [
-                PrefixStates(partial(self._model.open_session, prompts, none, limit), self._counts)
+                PrefixStates(
+                    partial(self._model.open_session, prompts, none, limit),
+                    self._counts,
+                    self._kept.session(prompts, none, limit) if self._kept else None,
+                )
                 for prompts in request.sessions
             ]
-            return [states.root.opening for states in self._states]
+            return [states.opening for states in self._states]
         if isinstance(request, Grow):
             return self._grow(request)
         raise TypeError(f"a decoding model cannot perform {type(request).__name__}")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.certification.cases import AttackMode
 from robustrag_integrations.certification.certify import CertificationRun
 from robustrag_integrations.certification.findings import Question
@@ -126,6 +127,7 @@ class DecodingAggregation(Defense):
         max_model_calls: int = 1000,
         sample: int = 0,
         seed: int = 0,
+        answer: RobustAnswer | None = None,
     ) -> dict[float, tuple[Certification, ...]]:
         """`certify` for several values of eta in one walk over the tree: each prefix is scored once for all.
 
@@ -141,6 +143,7 @@ class DecodingAggregation(Defense):
             sample: as for `certify`.
             seed: as for `certify`.
             max_model_calls: the limit of the whole walk.
+            answer: as for `certify`.
 
         Returns:
             Per eta, one certificate per corruption size, ascending.
@@ -163,6 +166,7 @@ class DecodingAggregation(Defense):
             sample=sample,
             seed=seed,
         )
+        question = self._with_kept(question, answer, None)
         fixed = [DecodingSettings.of(eta=eta).eta for eta in values]
         found = decoding_run(question, self.settings, self.model, metric, etas=fixed).run()
         count = len(question.sizes)

@@ -9,8 +9,9 @@ from dataclasses import replace
 import numpy as np
 
 from robustrag_integrations.defenses.decoding.requests import Branch
-from robustrag_integrations.models.base import DecodingSession, DecodingTree, Distributions
+from robustrag_integrations.models.base import DecodingSession, DecodingTree, Distributions, Opening
 from robustrag_integrations.models.noise import noise_bound
+from robustrag_integrations.plans.keeping import SaidSession
 
 _Prefix = tuple[int, ...]
 
@@ -24,11 +25,14 @@ class PrefixStates:
     Args:
         opening: opens the session (again).
         counts: where prefixes scored are counted, by kind.
+        said: what an answer's session over the same prompts said; the session is opened where that is not enough.
     """
 
-    def __init__(self, opening: Callable[[], DecodingSession], counts: Counter[str]) -> None:
-        self._open, self._counts = opening, counts
-        self._states: dict[_Prefix, DecodingSession] = {(): opening()}
+    def __init__(
+        self, opening: Callable[[], DecodingSession], counts: Counter[str], said: SaidSession | None = None
+    ) -> None:
+        self._open, self._counts, self._said = opening, counts, said
+        self._states: dict[_Prefix, DecodingSession] = {} if said else {(): opening()}
         self._tree: DecodingTree | None = None
         self._root: _Prefix = ()  # where the tree begins
         self._no_tree = False
@@ -36,9 +40,9 @@ class PrefixStates:
         self.noise = 0.0  # the bound that is assumed
 
     @property
-    def root(self) -> DecodingSession:
-        """The session as it was opened."""
-        return self._states[()]
+    def opening(self) -> Opening:
+        """What the session said when it was opened."""
+        return self._said.opening if self._said else self._states[()].opening
 
     def grow(self, branches: Sequence[Branch], *, exact: bool) -> list[Distributions]:
         """The distributions after these prefixes, all of one length."""
@@ -56,6 +60,8 @@ class PrefixStates:
         self._no_tree = True
         parents = {b.prefix[:-1] for b in branches}
         self._root = parents.pop()
+        if self._said and not parents and self._root not in self._states:
+            self._states[self._root] = self._state(self._root, used_up=False)
         state = self._states.get(self._root)
         tree = state.tree() if state is not None and not parents else None
         if tree is None:
@@ -82,6 +88,8 @@ class PrefixStates:
 
     def _exact(self, branch: Branch) -> Distributions:
         self._counts["alone"] += 1
+        if self._said and branch.prefix in self._said.after:
+            return self._said.after[branch.prefix]
         *parent, token = branch.prefix
         state = self._state(tuple(parent), used_up=branch.only_child and self._tree is None)
         reply = state.append(token)
@@ -92,6 +100,8 @@ class PrefixStates:
         """A session that has read this prefix, and that may be advanced."""
         if used_up and prefix and prefix in self._states:
             return self._states.pop(prefix)
+        if () not in self._states:  # what was said before did not need it
+            self._states[()] = self._open()
         known = next(n for n in range(len(prefix), -1, -1) if prefix[:n] in self._states)
         copied = self._states[prefix[:known]].fork()
         session, read = (copied, known) if copied is not None else (self._open(), 0)

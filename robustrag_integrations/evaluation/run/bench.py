@@ -113,7 +113,9 @@ class Bench:
             {"text": p.text, "source": p.source, "planted": planted}
             for p, planted in zip(attacked.passages, attacked.planted, strict=True)
         ]
-        answer = await _timed(row, defense.aanswer(job.question.question, attacked.passages, choices=choices))
+        keep = job.certify is not None
+        asking = defense.aanswer(job.question.question, attacked.passages, choices=choices, keep=keep)
+        answer = await _timed(row, asking)
         row["answer"] = answer.to_dict()
         scores = await asyncio.to_thread(
             score_answer,
@@ -130,7 +132,8 @@ class Bench:
             row["further_runs"] = await self._further_runs(job, defense, attacked, choices)
         if job.certify is not None:
             metric = metric_for(job.task, job.question, judge, job.metric)
-            row["certificates"] = await _certificates(job, job.certify, defense, metric, choices)
+            same = answer if attacked.passages == job.question.passages else None
+            row["certificates"] = await _certificates(job, job.certify, defense, metric, choices, same)
 
     async def _further_runs(
         self, job: Job, defense: Defense, attacked: AttackedRetrieval, choices: Sequence[str] | None
@@ -237,9 +240,14 @@ def _attacked(job: Job, defense: Defense, judge: LLMJudge | None, choices: Seque
 
 
 async def _certificates(
-    job: Job, spec: CertifySpec, defense: Defense, metric: Metric, choices: Sequence[str] | None
+    job: Job,
+    spec: CertifySpec,
+    defense: Defense,
+    metric: Metric,
+    choices: Sequence[str] | None,
+    answer: RobustAnswer | None,
 ) -> list[dict[str, Any]]:
-    """One certificate per kind of attacker and corruption size."""
+    """One certificate per kind of attacker and corruption size; what was said for the answer is not asked again."""
     found: list[Certification] = []
     for attack in spec.attacks:
         found += await defense.acertify(
@@ -254,5 +262,6 @@ async def _certificates(
             max_model_calls=spec.max_model_calls,
             sample=spec.sample,
             seed=spec.seed,
+            answer=answer,
         )
     return [certificate.to_dict() for certificate in found]

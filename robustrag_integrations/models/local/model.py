@@ -173,6 +173,11 @@ class LocalModel(TextModel, DecodingModel):
         return cls.from_pretrained(str(reader_path()), **{**defaults, **settings})
 
     @property
+    def state(self) -> tuple[object, ...]:
+        """Changes when its weights do."""
+        return self._lm.fingerprint()
+
+    @property
     def description(self) -> str:
         """The model's name."""
         return self._name

@@ -1,0 +1,284 @@
+"""A certificate that takes an answer's replies is the one that asks again, and takes no others."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from robustrag_integrations import (
+    ConsensusAggregation,
+    DecodingAggregation,
+    KeywordAggregation,
+    LocalModel,
+    MajorityVoting,
+    VanillaRAG,
+)
+from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.certification.result import Certification
+from robustrag_integrations.models.base import Response, Role
+from robustrag_integrations.passages import Passage
+from robustrag_integrations.prompts import Prompt
+from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel, keyword_defense, split
+from tests.helpers.worlds import graded
+
+SAID = ("paris", "paris seine", "rome", "I don't know", "lyon paris", "rome tiber")
+CHOICES = ["lyon", "paris", "rome"]
+SIZES = [0, 1, 2, 3]
+
+
+def said(text: str) -> str:
+    return SAID[int(text.split()[-1])]
+
+
+def world(dice: random.Random) -> list[Passage]:
+    """Passages that say this or that, some of one origin, some alike."""
+    return [
+        Passage(
+            f"text {dice.randrange(9)} {dice.choice([0, 0, 0, 1, 2, 3, 4, 5])}", source=dice.choice(["a", "b", None])
+        )
+        for _ in range(dice.randrange(1, 8))
+    ]
+
+
+def text_defenses(**rules: Any) -> list[tuple[Any, list[str] | None]]:
+    model = lambda: ScriptedModel(said, lambda prompt: "paris" if "paris" in prompt else "rome")  # noqa: E731
+    return [
+        (KeywordAggregation(model(), extractor=split, prompts=BARE, alpha=0.3, beta=3, **rules), None),
+        (ConsensusAggregation(model(), extractor=split, prompts=BARE, **rules), None),
+        (MajorityVoting(model(), prompts=BARE_CHOICES, **rules), CHOICES),
+    ]
+
+
+@pytest.mark.parametrize("rules", [{"group_by": "passage"}, {"group_by": "origin"}, {"group_size": 2}], ids=str)
+@pytest.mark.parametrize("attack", ["injection", "modification"])
+def test_the_certificate_is_the_one_that_asks_again(rules: dict[str, Any], attack: str) -> None:
+    dice = random.Random(f"{rules}/{attack}")
+    for _ in range(15):
+        passages, room = world(dice), dice.randrange(3)
+        for defense, choices in text_defenses(**rules):
+            options: dict[str, Any] = {"corruption_size": SIZES, "attack": attack, "choices": choices}
+            options["top_k"] = len(passages) + room
+            again = defense.certify("q", passages, "paris", **options)
+            answer = defense.answer("q", passages, choices=choices, keep=True)
+            defense.model.asked.clear()
+            assert defense.certify("q", passages, "paris", answer=answer, **options) == again
+            read = {text for role, text in defense.model.asked if role == "isolated"}
+            known = {prompt.text for prompt in answer.kept.replies}
+            assert not read & known
+
+
+def test_what_was_asked_for_the_answer_is_not_asked_again() -> None:
+    passages = [f"text {i} {kind}" for i, kind in enumerate([0, 0, 0, 0, 0, 2])]
+    for defense, choices in text_defenses(group_by="passage"):
+        answer = defense.answer("q", passages, choices=choices, keep=True)
+        asked = len(defense.model.asked)
+        found = defense.certify("q", passages, "paris", choices=choices, answer=answer)
+        assert found.tau == 1
+        assert len(defense.model.asked) == asked
+        assert found.model_calls == defense.certify("q", passages, "paris", choices=choices).model_calls > 0
+
+
+def test_answers_of_other_doors_can_be_used_as_well() -> None:
+    passages = [f"text {i} 0" for i in range(4)]
+    defense = text_defenses(group_by="passage")[0][0]
+    again = defense.certify("q", passages, "paris")
+
+    async def both() -> Certification:
+        answer = await defense.aanswer("q", passages, keep=True)
+        return await defense.acertify("q", passages, "paris", answer=answer)
+
+    stream = defense.stream("q", passages, keep=True)
+    assert "".join(stream) == "paris"
+    asked = len(defense.model.asked)
+    assert asyncio.run(both()) == again
+    assert len(defense.model.asked) == asked + 5  # those of the second answer
+    assert defense.certify("q", passages, "paris", answer=stream.answer) == again
+
+
+def test_an_answer_that_was_made_otherwise_is_refused() -> None:
+    passages = ["text 0 0", "text 1 0", "text 2 2"]
+    defense, _ = text_defenses(group_by="passage")[0]
+    answer = defense.answer("q", passages, keep=True)
+    other = KeywordAggregation(defense.model, extractor=split, prompts=BARE, alpha=0.4, beta=3, group_by="passage")
+    pairs = KeywordAggregation(defense.model, extractor=split, prompts=BARE, alpha=0.3, beta=3, group_size=2)
+    pairs.settings = defense.settings
+
+    def refused(why: str, by: Any = defense, query: str = "q", texts: Sequence[str] = passages, **more: Any) -> None:
+        with pytest.raises(ValueError, match=why):
+            by.certify(query, texts, "paris", **{"answer": answer, **more})
+
+    refused("another question: 'q'", query="p")
+    refused("other passages, the first of them at rank 2", texts=["text 0 0", "text 1 1", "text 2 2"])
+    refused("other passages, the first of them at rank 3", texts=passages[:2])
+    refused("another model gave it", by=text_defenses(group_by="passage")[0][0])
+    refused("another method or other settings", by=other)
+    refused("grouped otherwise", by=pairs)
+    refused("keeps nothing to certify with: ask with answer", answer=defense.answer("q", passages))
+    refused("keeps nothing", answer=RobustAnswer.from_dict(answer.to_dict()))
+    with pytest.raises(TypeError, match="answer must be a RobustAnswer, got str"):
+        defense.certify("q", passages, "paris", answer="paris")  # type: ignore[call-overload]
+    with pytest.raises(TypeError, match="must be True or False"):
+        defense.answer("q", passages, keep="yes")
+    vanilla = VanillaRAG(defense.model, prompts=BARE)
+    with pytest.raises(TypeError, match="cannot be certified"):
+        vanilla.certify("q", passages, "paris", answer=vanilla.answer("q", passages, keep=True))
+    voting, choices = text_defenses(group_by="passage")[2]
+    voted = voting.answer("q", passages, choices=choices, keep=True)
+    with pytest.raises(ValueError, match="other choices"):
+        voting.certify("q", passages, "paris", choices=["paris", "rome"], answer=voted)
+
+
+def test_a_model_that_changed_since_is_refused() -> None:
+    class Changing(ScriptedModel):
+        state = 1
+
+    model = Changing(said, lambda prompt: "paris")
+    defense = KeywordAggregation(model, extractor=split, prompts=BARE)
+    answer = defense.answer("q", ["text 0"], keep=True)
+    model.state = 2
+    with pytest.raises(ValueError, match="the model has changed since"):
+        defense.certify("q", ["text 0"], "paris", answer=answer)
+
+
+def test_failures_and_groups_that_were_not_waited_for_are_asked_again() -> None:
+    down = True
+    defense = keyword_defense(lambda text: None if down and text == "b" else "paris", group_by="passage")
+    answer = defense.answer("q", ["a", "b", "c", "d"], keep=True)
+    assert [g.status for g in answer.groups][1] == "failed"
+    down = False
+    found = defense.certify("q", ["a", "b", "c", "d"], "paris", answer=answer)
+    assert (found.tau, found.warnings) == (1, ())
+
+    model = ScriptedModel(said, lambda prompt: prompt)
+    early = MajorityVoting(model, prompts=BARE_CHOICES, group_by="passage", stop_when_decided=True, wave_size=1)
+    texts = [f"text {i} 0" for i in range(6)]
+    answer = early.answer("q", texts, choices=CHOICES, keep=True)
+    heard = len(model.asked)
+    assert heard < 6
+    found = early.certify("q", texts, "paris", choices=CHOICES, answer=answer)
+    assert found == early.certify("q", texts, "paris", choices=CHOICES)
+    assert len(model.asked) == heard + (5 - heard) + 5
+
+
+def test_replies_to_equal_prompts_that_differ_are_not_used() -> None:
+    replies = itertools.cycle(["paris", "rome", "paris"])
+
+    class Wavering(ScriptedModel):
+        def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
+            self.asked += [(role, p.text) for p in prompts]
+            return [Response(next(replies)) for _ in prompts]
+
+    model = Wavering(said)
+    defense = KeywordAggregation(model, extractor=split, prompts=BARE, group_by="passage")
+    answer = defense.answer("q", ["same", "same", "other"], keep=True)
+    model.asked.clear()
+    defense.certify("q", ["same", "same", "other"], "paris", corruption_size=0, answer=answer)
+    assert [text for role, text in model.asked if role == "isolated"] == ["same|q", "same|q"]
+
+
+def test_a_model_that_samples_is_refused_whatever_was_kept() -> None:
+    from robustrag_integrations import CallableModel
+
+    defense = KeywordAggregation(CallableModel(lambda prompt: "paris", samples=True))
+    answer = defense.answer("q", ["a"], keep=True)
+    with pytest.raises(ValueError, match="no certificate would hold"):
+        defense.certify("q", ["a"], "paris", answer=answer)
+
+
+def test_what_is_kept_is_no_part_of_the_report() -> None:
+    defense = text_defenses()[0][0]
+    plain, kept = (defense.answer("q", ["text 0"], keep=keep) for keep in (False, True))
+    assert plain.kept is None
+    assert kept.kept is not None
+    assert kept == plain
+    assert kept.to_dict() == plain.to_dict()
+    assert "kept" not in kept.to_dict()
+    assert RobustAnswer.from_dict({**plain.to_dict(), "kept": {"asked": 1}}).kept is None
+
+
+def peaked(text: str, prefix: tuple[int, ...]) -> Sequence[float] | None:
+    """Groups that want other tokens at other places; some abstain."""
+    if len(prefix) == 3:
+        return [1.0, 0, 0, 0]
+    if not text:
+        return [0, 0, 0.1, 0.9]
+    if text.endswith("3"):
+        return None if not prefix else [0, 1, 0, 0]
+    dice = random.Random(f"{text}{prefix}")
+    lead = dice.uniform(0.4, 1)
+    row = [0.0, lead, 1 - lead, 0.0]
+    return row if dice.random() < 0.8 else [0.0, row[2], row[1], 0.0]
+
+
+@pytest.mark.parametrize("rules", [{"group_by": "passage"}, {"group_by": "origin"}, {"group_size": 2}], ids=str)
+@pytest.mark.parametrize("attack", ["injection", "modification"])
+def test_decoding_walks_the_same_tree_from_the_session_of_the_answer(rules: dict[str, Any], attack: str) -> None:
+    dice, saved = random.Random(f"{rules}/{attack}"), 0
+    for _ in range(20):
+        passages, eta = world(dice), dice.choice([0.0, 0.5, 1.5])
+        model = ScriptedDecodingModel(peaked)
+        defense = DecodingAggregation(model, prompts=BARE, eta=eta, max_new_tokens=4, **rules)
+        options: dict[str, Any] = {"corruption_size": SIZES, "attack": attack, "metric": graded}
+        again, opened = defense.certify("q", passages, "a", **options), model.sessions
+        answer = defense.answer("q", passages, keep=True)
+        before = model.sessions
+        assert defense.certify("q", passages, "a", answer=answer, **options) == again
+        assert model.sessions - before <= opened
+        saved += opened - (model.sessions - before)
+    assert saved > 0
+
+
+def test_decoding_opens_no_session_where_the_attacker_cannot_leave_the_path_of_the_answer() -> None:
+    model = ScriptedDecodingModel(lambda text, prefix: [1.0, 0, 0] if len(prefix) == 3 else [0, 0.9, 0.1])
+    defense = DecodingAggregation(model, prompts=BARE, max_new_tokens=4, group_by="passage")
+    texts = [f"p{i}" for i in range(8)]
+    answer = defense.answer("q", texts, keep=True)
+    found = defense.certify("q", texts, "aaa", corruption_size=[1, 2], answer=answer)
+    assert [one.tau for one in found] == [1, 1]
+    assert model.sessions == 1
+    assert defense.certify_etas("q", texts, "aaa", etas=[0.0, 1.0], answer=answer) == defense.certify_etas(
+        "q", texts, "aaa", etas=[0.0, 1.0]
+    )
+
+
+def test_prompts_in_another_order_find_their_own_rows() -> None:
+    model = ScriptedDecodingModel(lambda text, prefix: [0, float(text[-1:] or 1) / 10, 0.1])
+    defense = DecodingAggregation(model, prompts=BARE, max_new_tokens=2, group_by="passage")
+    kept = defense.answer("q", ["p1", "p2", "p3"], keep=True).kept
+    prompts = [Prompt(text, (0, len(text) - 2)) for text in ("p3|q", "p1|q")]
+    filler = Prompt("|q", (0, 0))
+    seated = kept.session([*prompts, filler], Prompt("q", None, 0), 2)
+    assert seated is not None
+    assert seated.opening.distributions.groups[:, 1].tolist() == [0.3, 0.1, 0.2]
+    assert kept.session([*prompts, replace(prompts[0], text="p4|q")], Prompt("q", None, 0), 2) is None
+    assert kept.session(prompts, Prompt("q", None, 0), 2) is None
+
+
+@pytest.mark.parametrize("method", [KeywordAggregation, DecodingAggregation, MajorityVoting])
+def test_the_bundled_reader_is_asked_once_and_certifies_the_same(method: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = LocalModel.bundled()
+    texts = [f"The mayor of Brezar is {name}." for name in ["Anna Lind"] * 4 + ["Karl Gross", "Ole Berg"]]
+    defense = method(model, group_by="passage")
+    choices = ["Anna Lind", "Karl Gross", "Ole Berg"] if method is MajorityVoting else None
+    question = "Who is the mayor of Brezar?"
+    again = defense.certify(question, texts, "Anna Lind", corruption_size=[1, 2], choices=choices)
+    answer = defense.answer(question, texts, choices=choices, keep=True)
+    read: list[int] = []
+
+    def counted(name: str) -> None:
+        real = getattr(model, name)
+        monkeypatch.setattr(model, name, lambda prompts, *rest: read.append(len(prompts)) or real(prompts, *rest))
+
+    counted("generate")
+    counted("open_session")
+    found = defense.certify(question, texts, "Anna Lind", corruption_size=[1, 2], choices=choices, answer=answer)
+    for one, other in zip(found, again, strict=True):
+        assert replace(one, numerics={}) == replace(other, numerics={})
+        assert one.numerics.keys() == other.numerics.keys()
+    assert sum(read) <= (len(texts) if method is DecodingAggregation else 0)
