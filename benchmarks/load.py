@@ -41,7 +41,7 @@ class Load:
         failed: what was raised, by question.
         elapsed: for all.
         computing: what this process computed meanwhile.
-        calls: model calls that answers say they made.
+        calls, radii: model calls and radii, as the answers have them.
         times: of each question.
         server_times: of each request, as the server measured it.
         memory: (time, resident memory of this process) while it ran.
@@ -57,6 +57,7 @@ class Load:
     elapsed: float = 0.0
     computing: float = 0.0
     calls: list[int] = field(default_factory=list)
+    radii: list[int] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
     server_times: list[float] = field(default_factory=list)
     memory: list[tuple[float, float]] = field(default_factory=list)
@@ -117,6 +118,7 @@ def measure(
     first: int = 0,
     address: str | None = None,
     asker_of: Callable[[str, int, int], Asker] | None = None,
+    warm: int = 0,
 ) -> Load:
     """One run in one style.
 
@@ -129,25 +131,23 @@ def measure(
         first: the number of the first question.
         address: a server that runs already; None for one of its own.
         asker_of: what asks, in place of the style's own.
+        warm: further questions that are asked before the clock starts, at once.
     """
     load = Load(style, questions, concurrency, documents)
     kind, _, called = style.partition(" ")
     with load_server(wait) if address is None else nullcontext(address) as server:
         asker = (asker_of or ASKERS[kind])(server, concurrency, documents)
         numbers = range(first, first + questions)
+        before = range(numbers.stop, numbers.stop + warm)
         with _watched_memory(load):
-            computing, began = time.process_time(), time.perf_counter()
             if called == "async":
-                asyncio.run(_ask_all_async(load, asker, numbers))
+                asyncio.run(_ask_all_async(load, asker, numbers, before))
             else:
-                with ThreadPoolExecutor(concurrency) as pool:
-                    list(pool.map(lambda number: _ask(load, number, asker), numbers))
-            load.elapsed = time.perf_counter() - began
-            load.computing = time.process_time() - computing
+                _ask_all(load, asker, numbers, before)
         asker.close()
-        load.calls = asker.calls
+        load.calls, load.radii = asker.calls, asker.radii
         if address is None:
-            load.server_times = fetched(server, "times")
+            load.server_times = fetched(server, "times")[warm * (documents + 1) :]
     return load
 
 
@@ -197,7 +197,14 @@ def measure_processes(
     }
 
 
-async def _ask_all_async(load: Load, asker: Asker, numbers: range) -> None:
+@contextmanager
+def _clocked(load: Load) -> Iterator[None]:
+    computing, began = time.process_time(), time.perf_counter()
+    yield
+    load.elapsed, load.computing = time.perf_counter() - began, time.process_time() - computing
+
+
+async def _ask_all_async(load: Load, asker: Asker, numbers: range, before: range) -> None:
     slots = asyncio.Semaphore(load.concurrency)
 
     async def one(number: int) -> None:
@@ -205,8 +212,18 @@ async def _ask_all_async(load: Load, asker: Asker, numbers: range) -> None:
             with _noted(load, number) as note:
                 note(await asker.aask(number))
 
-    await asyncio.gather(*map(one, numbers))
+    await asyncio.gather(*map(asker.aask, before))
+    with _clocked(load):
+        await asyncio.gather(*map(one, numbers))
     await asker.aclose()
+
+
+def _ask_all(load: Load, asker: Asker, numbers: range, before: range) -> None:
+    assert asker.ask is not None  # noqa: S101 - the styles say which can
+    with ThreadPoolExecutor(load.concurrency) as pool:
+        list(pool.map(asker.ask, before))
+        with _clocked(load):
+            list(pool.map(lambda number: _ask(load, number, asker), numbers))
 
 
 def _ask(load: Load, number: int, asker: Asker) -> None:
@@ -301,7 +318,7 @@ def main() -> None:
         return
     loads = []
     for style in args.styles * args.rounds:
-        loads.append(measure(style, *sizes))
+        loads.append(measure(style, *sizes, warm=args.concurrency))
         print(json.dumps(loads[-1].figures(), indent=2), flush=True)
         if loads[-1].failed:
             print("first failure:", next(iter(loads[-1].failed.values())), file=sys.stderr)

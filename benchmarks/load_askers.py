@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
 
-from robustrag_integrations import CallableModel, ConsensusAggregation, KeywordAggregation
+from robustrag_integrations import CallableModel, ConsensusAggregation, KeywordAggregation, MajorityVoting
 
 
 @dataclass(frozen=True)
@@ -19,14 +19,15 @@ class Asker:
     Attributes:
         ask, aask: the answer to a question; `ask` is None where it can only be awaited.
         close, aclose: end what they have opened.
-        calls: how many model calls its answers made so far, where they say so.
+        calls, radii: how many model calls each answer made, and its radius, where it says so.
     """
 
     ask: Callable[[int], str] | None
     aask: Callable[[int], Awaitable[str]]
     close: Callable[[], None]
     aclose: Callable[[], Awaitable[None]]
-    calls: list[int]
+    calls: list[int] = field(default_factory=list)
+    radii: list[int] = field(default_factory=list)
 
 
 def question(number: int, documents: int) -> tuple[str, list[str], str]:
@@ -55,29 +56,38 @@ def core_asker(
         address: the server.
         concurrency: how many questions are in flight.
         documents: per question.
-        method: `keyword` or `consensus`.
+        method: `keyword`, `consensus` or `voting`, which has the code among its options.
         early: whether the answer comes as soon as it is decided.
         wave: with that, how many groups are asked at once.
     """
     from robustrag_integrations import OpenAIModel
 
     model = OpenAIModel("load", f"{address}/v1", attempts=1, max_concurrency=concurrency * documents)
-    made = ConsensusAggregation if method == "consensus" else KeywordAggregation
     rules: dict[str, Any] = {"stop_when_decided": True, "wave_size": wave} if early else {}
-    defense = made(model, extractor=phrase, **rules)
-    calls: list[int] = []
+    if method != "voting":
+        rules["extractor"] = phrase
+    made = {"keyword": KeywordAggregation, "consensus": ConsensusAggregation, "voting": MajorityVoting}[method]
+    defense: Any = made(model, **rules)
+    asker: Asker
+
+    def given(number: int) -> dict[str, Any]:
+        asked, texts, code = question(number, documents)
+        choices = {"choices": [code, "another code"]} if method == "voting" else {}
+        return {"query": asked, "passages": texts, **choices}
 
     def noted(answer: Any) -> str:
-        calls.append(answer.model_calls)
+        asker.calls.append(answer.model_calls)
+        asker.radii.append(answer.radius)
         return str(answer.text)
 
     async def aask(number: int) -> str:
-        return noted(await defense.aanswer(*question(number, documents)[:2]))
+        return noted(await defense.aanswer(**given(number)))
 
     def ask(number: int) -> str:
-        return noted(defense.answer(*question(number, documents)[:2]))
+        return noted(defense.answer(**given(number)))
 
-    return Asker(ask, aask, model.close, model.aclose, calls)
+    asker = Asker(ask, aask, model.close, model.aclose)
+    return asker
 
 
 def httpx_asker(address: str, concurrency: int, documents: int, *, stack: bool = False) -> Asker:
@@ -94,7 +104,8 @@ def httpx_asker(address: str, concurrency: int, documents: int, *, stack: bool =
     from robustrag_integrations.models.server.connection_stack import ConnectionStack
 
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
-    transport = ConnectionStack(httpx.AsyncHTTPTransport) if stack else None
+    trusted = httpx.create_ssl_context()
+    transport = ConnectionStack(partial(httpx.AsyncHTTPTransport, verify=trusted)) if stack else None
     client = httpx.AsyncClient(limits=limits, timeout=120, transport=transport)
 
     async def post(body: dict[str, Any]) -> bytes:
@@ -141,7 +152,7 @@ def _bare_asker(
         await asyncio.gather(*map(said, told[:-1]))
         return await said(told[-1])
 
-    return Asker(None, aask, lambda: None, aclose, [])
+    return Asker(None, aask, lambda: None, aclose)
 
 
 _CODE = question(0, 1)[2]
@@ -187,7 +198,7 @@ def langchain_asker(address: str, concurrency: int, documents: int) -> Asker:
     async def aask(number: int) -> str:
         return str(await chain.ainvoke(given(number)))
 
-    return Asker(lambda number: str(chain.invoke(given(number))), aask, http.close, ahttp.aclose, [])
+    return Asker(lambda number: str(chain.invoke(given(number))), aask, http.close, ahttp.aclose)
 
 
 def llamaindex_asker(address: str, concurrency: int, documents: int) -> Asker:
@@ -220,7 +231,7 @@ def llamaindex_asker(address: str, concurrency: int, documents: int) -> Asker:
     async def aask(number: int) -> str:
         return str(await synthesizer.asynthesize(*given(number)))
 
-    return Asker(lambda number: str(synthesizer.synthesize(*given(number))), aask, http.close, ahttp.aclose, [])
+    return Asker(lambda number: str(synthesizer.synthesize(*given(number))), aask, http.close, ahttp.aclose)
 
 
 def _clients(httpx: Any) -> tuple[Any, Any]:

@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks.load import measure, measure_processes
 from benchmarks.load_askers import STYLES
+from benchmarks.load_tails import measure_tail
 from tests.helpers.leaks import nothing_left
 
 QUESTIONS, DOCUMENTS = 75, 3  # in each style
@@ -36,3 +37,12 @@ def test_processes_share_the_questions_out_and_lose_none() -> None:
     pytest.importorskip("openai")
     found = measure_processes("core async", 12, 4, 0.0, DOCUMENTS, 2)
     assert (found["questions"], found["lost"], found["another question's answer"]) == (12, 0, 0)
+
+
+def test_what_deciding_early_leaves_unanswered_is_hung_up_on() -> None:
+    pytest.importorskip("openai")
+    waited, early = (measure_tail(case, 10, 2, 6, 0.03, 0.0, 0.3) for case in ("consensus, all", "consensus, at once"))
+    for found in (waited, early):
+        assert found["lost"] == found["another question's answer"] == 0
+        assert found["model calls per answer"] == 6
+    assert waited["of them hung up on"] == 0 < early["of them hung up on"]
