@@ -244,6 +244,9 @@ class Distributions:
         failures: per group, why it could not be asked (its row then is 0); empty: none failed.
         spent: per row, the question alone last, the tokens of the whole session so far; empty: not counted.
         calls: how many calls that took: requests to a server, or rows and steps in this process.
+        rounds: how often it was waited for replies; None: once for each request of the plan.
+        ahead: whether some of these were computed in another shape than a request of their own would be, so that
+            choices that are closer than float noise are to be made from such requests (`DecodingSession.sharpen`).
     """
 
     groups: NDArray[np.floating]
@@ -253,6 +256,8 @@ class Distributions:
     failures: tuple[str | None, ...] = ()
     spent: tuple[Usage, ...] = ()
     calls: int = 0
+    rounds: int | None = None
+    ahead: bool = False
 
     @property
     def moved(self) -> float:
@@ -285,7 +290,7 @@ class DecodingSession(ABC):
         """Append the token to every row and give the distributions of the one after it."""
 
     def sharpen(self) -> Distributions | None:
-        """The last distributions with a longer top-K list; None if all tokens are given, or no more can be had."""
+        """The last distributions, not read ahead, or with a longer top-K list; None if there is nothing surer."""
         return None
 
     def fork(self) -> DecodingSession | None:

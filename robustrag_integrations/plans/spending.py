@@ -58,15 +58,17 @@ class _Book:
         """The answer with what was spent on it."""
         groups = {group: together(usages) for group, usages in self._groups.items()}
         calls = [usage for usages in (*self._groups.values(), self._shared) for usage in usages]
-        shared, made = list(self._shared), len(calls)
+        shared, made, rounds = list(self._shared), len(calls), self._rounds
         if self._session is not None:
+            if self._session.rounds is not None:  # a decoding plan makes no other calls
+                rounds = self._session.rounds
             spent = self._session.spent or (Usage(),) * (len(self._session.groups) + 1)
             groups |= dict(enumerate(spent[:-1]))
             shared.append(spent[-1])
             calls += spent
             made += self._session.calls
         reports = tuple(replace(g, usage=groups.get(g.index, Usage())) for g in answer.groups)
-        spending = Spending(made, self._rounds, _silent(calls), together(calls), told(calls), together(shared))
+        spending = Spending(made, rounds, _silent(calls), together(calls), told(calls), together(shared))
         return replace(answer, groups=reports, spending=spending)
 
 

@@ -13,6 +13,7 @@ from robustrag_integrations.defenses.decoding.step import (
     DecodingStep,
     choose_step,
     extend,
+    is_doubtful,
     largest_shift,
     rows_too_noisy,
     unsettled,
@@ -66,7 +67,7 @@ def decoding_plan(
         wavering = len(unsettled(groups, opening.abstention, settings))
         distributions = opening.distributions
         while answering:
-            step, distributions = yield from _step(distributions, answering, settings.eta)
+            step, distributions = yield from _step(distributions, answering, settings)
             failures = distributions.failures or failures
             undecided += not step.decided(settings.eta)
             noise = max(noise, distributions.moved)
@@ -219,19 +220,21 @@ def _reports(
 
 
 def _step(
-    distributions: Distributions, answering: Sequence[int], eta: int
+    distributions: Distributions, answering: Sequence[int], settings: DecodingSettings
 ) -> Generator[Request, Reply, tuple[DecodingStep, Distributions]]:
     """One step of decoding; where the model's top-K list leaves the choice open, it is asked for a longer one.
+
+    Where rows were read ahead, a choice that float noise could change is made from rows that were asked by themselves.
 
     What a lesser list decides, all probabilities would decide alike; only the longest list there is may leave a step
     undecided, and its length is the model's own. So no passage has a say in which lists are used.
     """
-    step = choose_step(distributions, answering, eta)
-    while not step.decided(eta):
+    step = choose_step(distributions, answering, settings.eta)
+    while not step.decided(settings.eta) or is_doubtful(step, distributions, settings):
         more = yield Sharpen()
         if not isinstance(more, Distributions):
             break
-        distributions, step = more, choose_step(more, answering, eta)
+        distributions, step = more, choose_step(more, answering, settings.eta)
     return step, distributions
 
 

@@ -1,8 +1,9 @@
-"""Decoding aggregation on a server: next-token probabilities from the completions API, one token at a time.
+"""Decoding aggregation on a server: next-token probabilities from the completions API.
 
-Every row of a session (a group's prompt, or the question alone) is a request of its own for one more token with its
-top-K log-probabilities. Prompts go out as token ids, so that all rows are extended by the very same token; to servers
-that take no ids, as texts that the tokenizer reads as just those. With prefix caching each prompt is read once.
+Every row of a session (a group's prompt, or the question alone) has requests of its own: for several tokens as long as
+it says what the answer says, and for one token at a time after that, with the top-K log-probabilities of each. Prompts
+go out as token ids, so that all rows are extended by the very same token; to servers that take no ids, as texts that
+the tokenizer reads as just those. With prefix caching each prompt is read once.
 
 A list of K tokens leaves the others open: each has at most the probability of the last one listed, and at most what
 all listed ones leave over. Rows state the lower bound (0 for what is not listed) and how much more it may be; the plan
@@ -12,41 +13,37 @@ widens every comparison by the sum of that, and has the session ask for longer l
 from __future__ import annotations
 
 import asyncio
-import copy
 import functools
-import math
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from robustrag_integrations.checks import check_at_least
-from robustrag_integrations.errors import ModelError, QuorumError
-from robustrag_integrations.models.base import DecodingModel, DecodingSession, Distributions, Opening, Response
+from robustrag_integrations.errors import ModelError
+from robustrag_integrations.models.base import DecodingModel, DecodingSession, Response
 from robustrag_integrations.models.capabilities import without
 from robustrag_integrations.models.local.encoding import PromptEncoder
 from robustrag_integrations.models.server.connection import ServerError
+from robustrag_integrations.models.server.continuations import Continuation, continuation
 from robustrag_integrations.models.server.dialects import DIALECTS, Dialect
 from robustrag_integrations.models.server.model import OpenAIModel
 from robustrag_integrations.models.server.replies import parsed
+from robustrag_integrations.models.server.session import Refused, RemoteSession, Wanted
 from robustrag_integrations.models.server.sizes import largest_reply
-from robustrag_integrations.models.server.token_lists import TokenList, token_list
 from robustrag_integrations.models.tokenizer_codec import TokenizerCodec, load_tokenizer
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.redaction import redacted
 from robustrag_integrations.replies.reply import Piece
-from robustrag_integrations.usage import Usage, together
+from robustrag_integrations.usage import Usage
 
 _LONGER = 8  # times as many tokens are asked for where a list leaves a choice open
-_NEGLIGIBLE = 1e-6  # a beginning of "I don't know" as improbable as this is not followed any further
 _BY_NUMBER = {"return_tokens_as_token_ids": True}  # vLLM names tokens by number; other servers ignore it
 _REFUSED = (400, 404, 422)
 _PROBE = Prompt("Which river is the longest?")  # what dialects are tried with; it holds no passage
 
 
-class _Refused(ModelError):
-    """The server will not do what was asked of it, at whatever time."""
+class _NoReply(ModelError):
+    """The server did not answer; asking for less would not help."""
 
 
 class RemoteDecodingModel(OpenAIModel, DecodingModel):
@@ -66,6 +63,9 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         template_options: variables of the chat template; these come first.
         top_logprobs: K, how many tokens each request asks for; vLLM allows 20 unless it was started with more.
         max_top_logprobs: how many are asked for at most where K leave a choice open; None: until the server refuses.
+        speculate: how many tokens a row is asked for at once, as long as it says what the answer says; what stands in
+            such a reply after the first token was computed in another shape, so choices closer than the slack are made
+            from requests for one token. 1: every token of every row is a request of its own.
         max_context_tokens: how many tokens of passages each group may have; longer ones are cut, with a warning.
         settings: further arguments of `OpenAIModel`: `seed`, `max_tokens`, `options`, `timeout`, `attempts`,
             `max_concurrency` (at least the number of groups and one more lets all rows run at once), `name`.
@@ -86,10 +86,11 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         template_options: Mapping[str, Any] | None = None,
         top_logprobs: int = 20,
         max_top_logprobs: int | None = None,
+        speculate: int = 12,
         max_context_tokens: int = 1024,
         **settings: Any,
     ) -> None:
-        check_at_least(1, top_logprobs=top_logprobs, max_context_tokens=max_context_tokens)
+        check_at_least(1, top_logprobs=top_logprobs, speculate=speculate, max_context_tokens=max_context_tokens)
         if max_top_logprobs is not None and max_top_logprobs < top_logprobs:
             raise ValueError(f"max_top_logprobs={max_top_logprobs!r} must be at least top_logprobs={top_logprobs}")
         if unknown := sorted(settings.keys() & {"api", "system", "temperature"}):
@@ -108,10 +109,11 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         self._top_logprobs = min(top_logprobs, self._codec.size)
         self._most_logprobs = min(max_top_logprobs or self._codec.size, self._codec.size)
         self._max_context_tokens = max_context_tokens
+        self._speculate = speculate
+        self._drift: float | None = None
         self._dialect = DIALECTS[0]
-        self._one_token = {
+        self._some_tokens = {
             **{name: value for name, value in self._fields.items() if name != "stop"},
-            "max_tokens": 1,
             "extra_body": {**_BY_NUMBER, **self._fields.get("extra_body", {})},
         }
 
@@ -128,7 +130,12 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
     @property
     def numerics(self) -> dict[str, str]:
         """Where the probabilities come from."""
-        return {"server": self._connection.address, "top_logprobs": str(self._top_logprobs)}
+        drift = "" if self._drift is None else f", lists drift by {self._drift:.1e}"
+        return {
+            "server": self._connection.address,
+            "top_logprobs": str(self._top_logprobs),
+            "speculate": f"{self._speculate}{drift}",
+        }
 
     def open_session(self, prompts: Sequence[Prompt], no_retrieval: Prompt, max_new_tokens: int) -> DecodingSession:
         """Ask for the first token of every prompt.
@@ -141,7 +148,7 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         self._encoder.refuse_reasoning()
         encoded = [self._encoder.encode(p, self._max_context_tokens) for p in (*prompts, no_retrieval)]
         truncated = tuple(e.truncated for e in encoded[:-1])
-        return RemoteSession(self, [e.ids for e in encoded], truncated)
+        return RemoteSession(self, [e.ids for e in encoded], truncated, max_new_tokens)
 
     def _request(self, prompt: str, **more: Any) -> dict[str, Any]:
         ids = self._encoder.encode(Prompt(prompt)).ids
@@ -149,15 +156,9 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
 
     # --- what sessions ask for
 
-    def next_tokens(self, prompts: Mapping[int, Sequence[int]], count: int) -> dict[int, TokenList | ModelError]:
-        """The `count` most probable next tokens of each prompt, or why there are none."""
-        return self._connection.loop.run(self._each(prompts, count))
-
-    def abstentions(
-        self, prompts: Mapping[int, Sequence[int]], first: Mapping[int, TokenList]
-    ) -> dict[int, Abstention | ModelError]:
-        """The probability of the whole abstention string after each prompt, at most; `first`: of its next token."""
-        return self._connection.loop.run(self._all_abstentions(prompts, first))
+    def ask(self, wanted: Sequence[Wanted], count: int) -> list[Continuation | ModelError]:
+        """What follows each of these prompts, with the `count` most probable tokens of each place."""
+        return self._connection.loop.run(self._all(wanted, count))
 
     def longer(self, count: int) -> int | None:
         """How many tokens to ask for after `count` were too few; None if there are no more to be had."""
@@ -170,25 +171,49 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
 
     @property
     def top_logprobs(self) -> int:
-        """How many tokens each request asks for."""
+        """How many tokens each list is asked to hold."""
         return self._top_logprobs
 
-    async def _each(self, prompts: Mapping[int, Sequence[int]], count: int) -> dict[int, TokenList | ModelError]:
-        lists = await asyncio.gather(*(self._tokens_after(ids, count) for ids in prompts.values()))
-        return dict(zip(prompts, lists, strict=True))
+    @property
+    def speculate(self) -> int:
+        """How many tokens a row is asked for at once."""
+        return self._speculate
 
-    async def _tokens_after(self, ids: Sequence[int], count: int) -> TokenList | ModelError:
+    @property
+    def abstentions(self) -> tuple[tuple[int, ...], ...]:
+        """The tokens that spell the abstention string."""
+        return self._abstentions
+
+    @property
+    def drift(self) -> float | None:
+        """How far probabilities of a reply of several tokens were from those of a request for one token."""
+        return self._drift
+
+    def saw_drift(self, drift: float) -> None:
+        """Note how far they were, once."""
+        self._drift = drift
+
+    async def _all(self, wanted: Sequence[Wanted], count: int) -> list[Continuation | ModelError]:
+        return list(await asyncio.gather(*(self._after(one, count) for one in wanted)))
+
+    async def _after(self, wanted: Wanted, count: int) -> Continuation | ModelError:
+        """What follows a prompt. A reply of several tokens that cannot be had costs nobody: one token is asked for."""
         async with self._async_slots():
-            return await self._tokens_in(self._dialect, ids, count)
+            found = await self._tokens_in(self._dialect, wanted, count)
+            if wanted.length == 1 or isinstance(found, (Continuation, _NoReply)):
+                return found
+            one = await self._tokens_in(self._dialect, Wanted(wanted.prompt, 1), count)
+            return one if isinstance(one, ModelError) else replace(one, asked=(Usage(), *one.asked))
 
-    async def _tokens_in(self, dialect: Dialect, ids: Sequence[int], count: int) -> TokenList | ModelError:
+    async def _tokens_in(self, dialect: Dialect, wanted: Wanted, count: int) -> Continuation | ModelError:
         try:
             request = {
-                "prompt": dialect.prompt(ids, self._codec),
-                **self._one_token,
-                "extra_body": {**dialect.lists(count), **self._one_token["extra_body"]},
+                "prompt": dialect.prompt(wanted.prompt, self._codec),
+                **self._some_tokens,
+                "max_tokens": wanted.length,
+                "extra_body": {**dialect.lists(count), **self._some_tokens["extra_body"]},
             }
-            read = functools.partial(self._read_tokens, dialect, len(ids), count)  # may have to learn all tokens' texts
+            read = functools.partial(self._read_tokens, dialect, wanted, count)  # may have to learn all tokens' texts
             largest = largest_reply(request)
             return await self._capabilities.acall(
                 lambda refused: self._connection.reply(without(request, refused), largest, read, at_once=0), self._probe
@@ -199,11 +224,12 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
             failed = self._shown(error)
         return failed
 
-    def _read_tokens(self, dialect: Dialect, tokens: int, count: int, body: bytes) -> TokenList:
+    def _read_tokens(self, dialect: Dialect, wanted: Wanted, count: int, body: bytes) -> Continuation:
         reply = parsed(body)
-        dialect.check(reply, tokens)
+        dialect.check(reply, len(wanted.prompt))
         self._fingerprints.note(reply)
-        return token_list(reply, count, self._codec)
+        greedy = self._fields.get("temperature") == 0 and "temperature" not in self._capabilities.refused
+        return continuation(reply, count, wanted.length, self._codec, greedy=greedy)
 
     def learn_dialect(self) -> list[str]:
         """Find out how the server wants to be asked; what it said against every way, if there is none."""
@@ -214,8 +240,8 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         ids = self._encoder.encode(_PROBE).ids
         said: dict[str, None] = {}
         for dialect in DIALECTS:
-            found = await self._tokens_in(dialect, ids, self._top_logprobs)
-            if isinstance(found, TokenList):
+            found = await self._tokens_in(dialect, Wanted(ids, 1), self._top_logprobs)
+            if isinstance(found, Continuation):
                 self._dialect = dialect
                 return []
             said[str(found)] = None
@@ -255,152 +281,6 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         words = redacted(str(error), self._secrets())
         return ModelError(words if isinstance(error, ModelError) else f"{type(error).__name__}: {words}")
 
-    async def _all_abstentions(
-        self, prompts: Mapping[int, Sequence[int]], first: Mapping[int, TokenList]
-    ) -> dict[int, Abstention | ModelError]:
-        found = await asyncio.gather(*(self._abstention(ids, first[row]) for row, ids in prompts.items()))
-        return dict(zip(prompts, found, strict=True))
-
-    async def _abstention(self, ids: Sequence[int], first: TokenList) -> Abstention | ModelError:
-        spelled, asked = 0.0, []
-        for tokens in self._abstentions:
-            probability = first.most(tokens[0])
-            for known in range(1, len(tokens)):
-                if probability < _NEGLIGIBLE:
-                    break
-                found = await self._tokens_after((*ids, *tokens[:known]), self._top_logprobs)
-                if isinstance(found, ModelError):
-                    return found
-                asked.append(found.usage)
-                probability *= found.most(tokens[known])
-            spelled += probability
-        return Abstention(spelled, tuple(asked))
-
-
-@dataclass(frozen=True)
-class Abstention:
-    """What a row's abstention has for a probability, at most, and the tokens of the requests that this took."""
-
-    probability: float
-    asked: tuple[Usage, ...]
-
-
-class RemoteSession(DecodingSession):
-    """A decoding session on a server: nothing but the tokens so far; the last row is the question alone.
-
-    A row whose request fails counts as a group that says nothing from then on.
-    """
-
-    def __init__(self, model: RemoteDecodingModel, rows: Sequence[Sequence[int]], truncated: tuple[bool, ...]) -> None:
-        self._model = model
-        self._rows = dict(enumerate(tuple(row) for row in rows))
-        self._question = len(rows) - 1
-        self._prefix: tuple[int, ...] = ()
-        self._failed: dict[int, str] = {}
-        self._lists: dict[int, TokenList] = {}
-        self._asked: dict[int, tuple[Usage, ...]] = {}
-        self._count = model.top_logprobs
-        self._open()
-        abstention = self._abstentions()
-        if self._question and len(self._failed) == self._question:
-            raise QuorumError(0, self._question, 1, self._failed)
-        self.opening = Opening(abstention, self._distributions(), truncated)
-
-    def append(self, token: int) -> Distributions:
-        """Ask for the token after this one in every row."""
-        self._prefix = (*self._prefix, token)
-        self._count = self._model.top_logprobs
-        self._lists = {}
-        self._ask(self._count)
-        return self._distributions()
-
-    def sharpen(self) -> Distributions | None:
-        """Ask for longer lists; None if the server has no longer ones."""
-        count = self._model.longer(self._count)
-        if count is None:
-            return None
-        vague = [row for row, tokens in self._lists.items() if tokens.unlisted > 0 or row == self._question]
-        lists = self._model.next_tokens({row: self._tokens(row) for row in vague}, count)
-        if isinstance(lists[self._question], _Refused):
-            self._model.no_more_than(self._count)
-            return None
-        self._count = count
-        self._note_all(lists)
-        return self._distributions()
-
-    def fork(self) -> DecodingSession:
-        """A copy that goes on by itself: a session is but the tokens so far."""
-        twin = copy.copy(self)
-        twin._failed, twin._lists, twin._asked = dict(self._failed), dict(self._lists), dict(self._asked)
-        return twin
-
-    def _tokens(self, row: int) -> tuple[int, ...]:
-        return (*self._rows[row], *self._prefix)
-
-    def _open(self) -> None:
-        """Ask for the first lists; where the server refuses the very question, in the way that it wants to be asked."""
-        lists = self._model.next_tokens(self._rows, self._count)
-        if isinstance(lists[self._question], _Refused):
-            if said := self._model.learn_dialect():
-                raise ModelError(f"the question alone cannot be asked: {'; '.join(said)}")
-            lists = self._model.next_tokens(self._rows, self._count)
-        self._note_all(lists)
-
-    def _ask(self, count: int) -> None:
-        asked = {row: self._tokens(row) for row in self._rows if row not in self._failed}
-        self._note_all(self._model.next_tokens(asked, count))
-
-    def _note_all(self, lists: Mapping[int, TokenList | ModelError]) -> None:
-        for row, found in lists.items():
-            self._note(row, found)
-        if self._question in self._failed:
-            raise ModelError(f"the question alone cannot be asked: {self._failed[self._question]}")
-
-    def _note(self, row: int, found: TokenList | Abstention | ModelError) -> None:
-        if isinstance(found, ModelError):
-            self._book(row, Usage())
-        elif isinstance(found, Abstention):
-            self._book(row, *found.asked)
-            return
-        else:
-            self._book(row, found.usage)
-        if isinstance(found, TokenList):
-            self._lists[row] = found
-        else:
-            self._failed[row] = str(found)
-            self._lists.pop(row, None)
-
-    def _abstentions(self) -> Any:
-        rows = {row: self._rows[row] for row in self._lists if row != self._question}
-        abstentions = self._model.abstentions(rows, self._lists)
-        for row, found in abstentions.items():
-            self._note(row, found)
-        return np.array([_number(abstentions.get(row)) for row in range(self._question)])
-
-    def _book(self, row: int, *usages: Usage) -> None:
-        self._asked[row] = (*self._asked.get(row, ()), *usages)
-
-    def _distributions(self) -> Distributions:
-        highest = max(max(tokens.listed, default=0) for tokens in self._lists.values())
-        width = max(self._model.codec.size, highest + 1)
-        rows = np.zeros((len(self._rows), width))
-        for row, tokens in self._lists.items():
-            rows[row, list(tokens.listed)] = list(tokens.listed.values())
-        unlisted = tuple(self._lists[row].unlisted if row in self._lists else 0.0 for row in range(self._question))
-        return Distributions(
-            rows[:-1],
-            rows[-1],
-            noise=max((*unlisted, self._lists[self._question].unlisted)),
-            unlisted=unlisted,
-            failures=tuple(self._failed.get(row) for row in range(self._question)),
-            spent=tuple(together(self._asked[row]) for row in self._rows),
-            calls=sum(map(len, self._asked.values())),
-        )
-
-
-def _number(found: Abstention | ModelError | None) -> float:
-    return found.probability if isinstance(found, Abstention) else math.nan
-
 
 def _is_refusal(status: int | None, words: str) -> bool:
     """Whether a server will not do what was asked; llama-cpp-python says so with the status 500."""
@@ -411,14 +291,14 @@ def _explained(error: ModelError, status: int | None, count: int) -> ModelError:
     """A refusal with what decoding aggregation needs of a server."""
     words = str(error)
     if status in (404, 405, 501):
-        return _Refused(f"{words}. Decoding aggregation needs the completions API (/v1/completions), not chat alone")
+        return Refused(f"{words}. Decoding aggregation needs the completions API (/v1/completions), not chat alone")
     if _is_refusal(status, words):
         if "logprob" in words.casefold():
-            return _Refused(
+            return Refused(
                 f"{words}. {count} log-probabilities per token were asked for: lower top_logprobs, or raise the "
                 "server's cap (vLLM: --max-logprobs)"
             )
         if "prompt" in words.casefold() or "token" in words.casefold():
-            return _Refused(f"{words}. Prompts go out as token ids, which the server must take")
-        return _Refused(words)
-    return error
+            return Refused(f"{words}. Prompts go out as token ids, which the server must take")
+        return Refused(words)
+    return _NoReply(words)

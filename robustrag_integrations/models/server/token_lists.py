@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -30,6 +30,10 @@ class Vocabulary(Protocol):
         """The only token with this text; None where there are several, or none."""
         ...
 
+    def decode(self, tokens: Sequence[int]) -> str:
+        """The text of these tokens."""
+        ...
+
 
 @dataclass(frozen=True)
 class TokenList:
@@ -53,8 +57,6 @@ class TokenList:
 def token_list(reply: Mapping[str, Any], wanted: int, vocabulary: Vocabulary) -> TokenList:
     """Read the log-probabilities of a completion's only token.
 
-    An unlisted token has at most the probability of the last one listed, and at most what all listed ones leave over.
-    Log-probabilities that are all float16 or bfloat16 numbers were computed as such: `unlisted` then covers that, too.
     Lists stand under `top_logprobs` (vLLM, SGLang, llama-cpp-python) or, as in chats, under `content` (mlx-lm,
     llama.cpp). The latter also name the token that was written, not always rightly: it is not read. The list's highest
     token is compared with the written text instead.
@@ -71,20 +73,39 @@ def token_list(reply: Mapping[str, Any], wanted: int, vocabulary: Vocabulary) ->
     """
     choice = choice_of(reply)
     logprobs = choice.get("logprobs")
-    chat_style = is_chat_style(reply)
-    usage = usage_of(reply.get("usage"))
     if choice.get("finish_reason") == "stop" and choice.get("text") == "" and _is_empty(logprobs):
         raise ModelError(
             "the server gives no log-probabilities where the most probable token ends the text (llama-cpp-python does "
             "not), so that no answer can be decoded to its end"
         )
-    found = _content(logprobs) if chat_style else _top(logprobs)
+    found = list_at(reply, 0, wanted, vocabulary)
+    if is_chat_style(reply):
+        _check_written(choice.get("text"), found.listed, vocabulary)
+    return replace(found, usage=usage_of(reply.get("usage")))
+
+
+def list_at(reply: Mapping[str, Any], place: int, wanted: int, vocabulary: Vocabulary) -> TokenList:
+    """The list that stands before the token at this place of a completion.
+
+    An unlisted token has at most the probability of the last one listed, and at most what all listed ones leave over.
+    Log-probabilities that are all float16 or bfloat16 numbers were computed as such: `unlisted` then covers that, too.
+
+    Args:
+        reply: a text completion.
+        place: 0 for the first token.
+        wanted, vocabulary: as for `token_list`.
+
+    Raises:
+        ModelError: there is none, or what there is cannot be probabilities; the message says which.
+    """
+    logprobs = choice_of(reply).get("logprobs")
+    found = _content(logprobs, place) if is_chat_style(reply) else _top(logprobs, place)
     listed: dict[int, float] = {}
     dropped = 0
     by_text = 0
     for name, logprob in found:
         probability = _probability(name, logprob)
-        token, named = _token(name, vocabulary)
+        token, named = token_named(name, vocabulary)
         by_text += not named
         if token is None:
             dropped += 1
@@ -96,8 +117,6 @@ def token_list(reply: Mapping[str, Any], wanted: int, vocabulary: Vocabulary) ->
     half = _in_half_precision([logprob for _, logprob in found])
     if total > 1 + (_HALF_SUM if half else 1e-3):
         raise ModelError(f"the server's probabilities sum to {total:.4g}")
-    if chat_style:
-        _check_written(choice.get("text"), listed, vocabulary)
     left = max(0.0, 1 - total + _ROUNDING)
     rounding = 2 * max(_HALF, total - 1) if half else 0.0  # of a gap between two of them
     if len(found) < wanted:
@@ -105,11 +124,23 @@ def token_list(reply: Mapping[str, Any], wanted: int, vocabulary: Vocabulary) ->
         # last one says nothing about those left out. Where tokens are named by number there is no such excuse.
         if not by_text and left > 2 * _ROUNDING:
             raise ModelError(f"the server listed {len(found)} tokens of {wanted} that were asked for")
-        return TokenList(listed, left + rounding, usage)
+        return TokenList(listed, left + rounding)
     if dropped:
-        return TokenList(listed, left + rounding, usage)
+        return TokenList(listed, left + rounding)
     last = sorted(listed.values(), reverse=True)[wanted - 1]
-    return TokenList(listed, min(last, left) + rounding, usage)
+    return TokenList(listed, min(last, left) + rounding)
+
+
+def leader(listed: Mapping[int, float]) -> int | None:
+    """The most probable token; None where another one may have been taken for it."""
+    tied = tied_highest(listed)
+    return tied[0] if len(tied) == 1 else None
+
+
+def tied_highest(listed: Mapping[int, float]) -> list[int]:
+    """The most probable tokens: which of them a server takes for the best is up to its rounding."""
+    highest = max(listed.values(), default=0.0)
+    return [token for token, probability in listed.items() if probability >= _TIED * highest]
 
 
 def is_chat_style(reply: Mapping[str, Any]) -> bool:
@@ -123,16 +154,18 @@ def _is_empty(logprobs: Any) -> bool:
     return isinstance(logprobs, dict) and logprobs.get("top_logprobs") == []
 
 
-def _top(logprobs: Any) -> list[tuple[Any, Any]]:
+def _top(logprobs: Any, place: int) -> list[tuple[Any, Any]]:
     top = logprobs.get("top_logprobs") if isinstance(logprobs, dict) else None
-    if not isinstance(top, list) or not top or not isinstance(top[0], dict) or not top[0]:
+    here = top[place] if isinstance(top, list) and place < len(top) else None
+    if not isinstance(here, dict) or not here:
         raise _nothing()
-    return list(top[0].items())
+    return list(here.items())
 
 
-def _content(logprobs: Any) -> list[tuple[Any, Any]]:
-    first = next(iter(logprobs["content"]), None)
-    top = first.get("top_logprobs") if isinstance(first, dict) else None
+def _content(logprobs: Any, place: int) -> list[tuple[Any, Any]]:
+    content = logprobs["content"]
+    here = content[place] if place < len(content) else None
+    top = here.get("top_logprobs") if isinstance(here, dict) else None
     if not isinstance(top, list) or not top or not all(isinstance(entry, dict) for entry in top):
         raise _nothing()
     return [(_name(entry), entry.get("logprob")) for entry in top]
@@ -156,8 +189,7 @@ def _check_written(text: Any, listed: Mapping[int, float], vocabulary: Vocabular
     if not isinstance(text, str) or not text:  # a token that ends the text, or half a character
         return
     written = [t for t in (vocabulary.token_of(text), vocabulary.token_of(" " + text)) if t is not None]
-    highest = max(listed.values(), default=0.0)
-    if written and all(listed.get(token, 0.0) < _TIED * highest for token in written):
+    if listed and written and not set(written) & set(tied_highest(listed)):
         raise ModelError(f"the server wrote {text!r:.40} and lists another token as more probable")
 
 
@@ -179,7 +211,7 @@ def _in_half_precision(logprobs: Sequence[float]) -> bool:
         return bool(np.array_equal(exact.astype(np.float16), exact) or not (single.view(np.uint32) & 0xFFFF).any())
 
 
-def _token(name: Any, vocabulary: Vocabulary) -> tuple[int | None, bool]:
+def token_named(name: Any, vocabulary: Vocabulary) -> tuple[int | None, bool]:
     """The token that is meant, and whether it was named by number."""
     if not isinstance(name, str):
         raise ModelError(f"the server named a token by {name!r:.40}")

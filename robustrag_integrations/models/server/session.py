@@ -1,0 +1,371 @@
+"""A decoding session on a server: rows that are read ahead, and token by token where they and the answer part.
+
+A request for several tokens gives a row's lists for as long as it says what the answer says. What is missing is asked
+for in one round, together with what will be missing if the answer goes on as most groups do.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustrag_integrations.errors import ModelError, QuorumError
+from robustrag_integrations.models.base import DecodingSession, Distributions, Opening
+from robustrag_integrations.models.server.continuations import Continuation
+from robustrag_integrations.models.server.reading_ahead import drafted, drift_between
+from robustrag_integrations.models.server.row import Row, Tokens
+from robustrag_integrations.models.server.token_lists import TokenList
+from robustrag_integrations.models.tokenizer_codec import TokenizerCodec
+from robustrag_integrations.usage import Usage, together
+
+_NEGLIGIBLE = 1e-6  # a beginning of "I don't know" as improbable as this is not followed any further
+_CHECKED = 3  # lists of the question that are asked for once more, to see how far a server's lists drift
+_SAFETY = 4  # drift is taken to be so many times what was seen
+_MOST_DRIFT = 0.25  # of a gap between two sums; above, rows are read token by token
+_Place = tuple[int, Tokens]  # a row, and the answer's tokens
+
+
+class Refused(ModelError):
+    """The server will not do what was asked of it, at whatever time."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One request: the tokens of the prompt, and how many more are asked for."""
+
+    prompt: Tokens
+    length: int
+
+
+class Asked(Protocol):
+    """What a session needs of its model."""
+
+    @property
+    def codec(self) -> TokenizerCodec:
+        """Its tokens as text."""
+        ...
+
+    @property
+    def abstentions(self) -> Sequence[Tokens]:
+        """The tokens that spell the abstention string."""
+        ...
+
+    @property
+    def top_logprobs(self) -> int:
+        """How many tokens each list holds."""
+        ...
+
+    @property
+    def speculate(self) -> int:
+        """How many tokens a row is asked for at once; 1: it is read token by token."""
+        ...
+
+    @property
+    def drift(self) -> float | None:
+        """How far probabilities of two requests were seen to differ; None: it was not looked at yet."""
+        ...
+
+    def saw_drift(self, drift: float) -> None:
+        """Note how far they differed."""
+        ...
+
+    def ask(self, wanted: Sequence[Wanted], count: int) -> list[Continuation | ModelError]:
+        """The replies to these requests, whose lists hold `count` tokens."""
+        ...
+
+    def longer(self, count: int) -> int | None:
+        """How many tokens to ask for after `count` were too few; None if there are no more to be had."""
+        ...
+
+    def no_more_than(self, count: int) -> None:
+        """The server refuses longer lists than this."""
+        ...
+
+    def learn_dialect(self) -> list[str]:
+        """Find out how the server wants to be asked; what it said against every way, if there is none."""
+        ...
+
+
+class RemoteSession(DecodingSession):
+    """A decoding session on a server; the last row is the question alone.
+
+    A row whose request fails counts as a group that says nothing from then on. A request that only looks ahead costs
+    nobody anything: where it fails, what it was about is asked for again once it is needed.
+    """
+
+    def __init__(
+        self, model: Asked, prompts: Sequence[Tokens], truncated: tuple[bool, ...], max_new_tokens: int
+    ) -> None:
+        self._model = model
+        self._rows = {row: Row(tuple(prompt)) for row, prompt in enumerate(prompts)}
+        self._question = len(prompts) - 1
+        self._limit = max_new_tokens
+        self._prefix: Tokens = ()
+        self._failed: dict[int, str] = {}
+        self._lists: dict[int, TokenList] = {}
+        self._spent: dict[int, tuple[Usage, ...]] = {}
+        self._rounds = 0
+        self._drift = 0.0
+        self._asked_again = False
+        self._reads_ahead = model.speculate > 1
+        self._quiet: frozenset[int] = frozenset()  # groups that are not expected to take part
+        self._count = model.top_logprobs
+        self._begin()
+        abstention = self._abstentions()
+        self._quiet = frozenset(np.flatnonzero(abstention >= 0.5).tolist())
+        if self._question and len(self._failed) == self._question:
+            raise QuorumError(0, self._question, 1, self._failed)
+        self.opening = Opening(abstention, self._distributions(), truncated)
+
+    def append(self, token: int) -> Distributions:
+        """The lists after this token in every row; what is missing is asked for."""
+        self._prefix = (*self._prefix, token)
+        self._count = self._model.top_logprobs
+        self._asked_again = False
+        self._rows = {row: known.moved(self._prefix) for row, known in self._rows.items()}
+        self._fill()
+        self._take()
+        return self._distributions()
+
+    def sharpen(self) -> Distributions | None:
+        """Ask again for what was read ahead; after that, for longer lists; None if the server has no longer ones."""
+        if ahead := self._ahead():
+            self._asked_again = True
+            self._replace(self._ask({(row, self._prefix): 1 for row in ahead}, self._count))
+            return self._distributions()
+        count = self._model.longer(self._count)
+        if count is None:
+            return None
+        vague = [row for row, tokens in self._lists.items() if tokens.unlisted > 0 or row == self._question]
+        found = self._ask({(row, self._prefix): 1 for row in vague}, count)
+        if isinstance(found[self._question, self._prefix], Refused):
+            self._model.no_more_than(self._count)
+            return None
+        self._count = count
+        self._replace(found)
+        return self._distributions()
+
+    def fork(self) -> DecodingSession:
+        """A copy that goes on by itself: a session is but its rows."""
+        twin = copy.copy(self)
+        twin._rows, twin._failed = dict(self._rows), dict(self._failed)
+        twin._lists, twin._spent = dict(self._lists), dict(self._spent)
+        return twin
+
+    # --- the beginning
+
+    def _begin(self) -> None:
+        """Ask every row; where the server refuses the very question, in the way that it wants to be asked."""
+        wanted: dict[_Place, int] = {(row, ()): self._length(()) for row in self._rows}
+        found = self._ask(wanted, self._count)
+        if isinstance(found[self._question, ()], Refused):
+            if said := self._model.learn_dialect():
+                raise ModelError(f"the question alone cannot be asked: {'; '.join(said)}")
+            found = self._ask(wanted, self._count)
+        self._follow(found)
+        self._take()
+        self._quiet = frozenset(row for row in self._lists if self._says_nothing(row))
+
+    def _abstentions(self) -> NDArray[np.float64]:
+        """Each group's probability of the whole abstention string, at most.
+
+        In the same round goes what the next tokens will need, and what shows how far the server's lists drift.
+        """
+        checks = self._checks()
+        early = checks
+        while True:
+            needed: dict[_Place, int] = {}
+            spelled: dict[int, float] = {}
+            for row in [row for row in self._lists if row != self._question]:
+                spelled[row], missing = self._spelled(row)
+                needed |= {(row, tokens): 1 for tokens in missing}
+            if not needed and not early:
+                break
+            if self._reads_ahead:
+                early |= self._likely(())
+                early |= {(row, more): 1 for row, tokens in needed for more in self._rest_of_spelling(tokens)}
+            self._learn(needed, early)
+            early = {}
+            self._judge(checks)
+            checks = {}
+        return np.array([spelled.get(row, np.nan) for row in range(self._question)])
+
+    def _spelled(self, row: int) -> tuple[float, list[Tokens]]:
+        """What a row's abstention has for a probability, as far as it is known, and the lists that are missing."""
+        spelled, missing = 0.0, []
+        for tokens in self._model.abstentions:
+            probability = self._lists[row].most(tokens[0])
+            for known in range(1, len(tokens)):
+                if probability < _NEGLIGIBLE:
+                    break
+                found = self._rows[row].asked(tokens[:known])
+                if found is None:
+                    missing.append(tokens[:known])
+                    break
+                probability *= found.most(tokens[known])
+            spelled += probability
+        return spelled, missing
+
+    def _rest_of_spelling(self, tokens: Tokens) -> list[Tokens]:
+        """What else of the abstention string there may be to ask for after these tokens of it."""
+        strings = [string for string in self._model.abstentions if string[: len(tokens)] == tokens]
+        return [string[:known] for string in strings for known in range(len(tokens) + 1, len(string))]
+
+    def _says_nothing(self, row: int) -> bool:
+        """Whether a row's reply begins with the abstention string, as far as it goes."""
+        reply = self._rows[row].reply
+        said = reply.tokens if reply is not None else ()
+        return any(said and said[: len(string)] == string[: len(said)] for string in self._model.abstentions)
+
+    # --- drift
+
+    def _checks(self) -> dict[_Place, int]:
+        """What to ask to see how far lists drift, where that is not known yet: of the question, without any passage."""
+        reply = self._rows[self._question].reply
+        if not self._reads_ahead or reply is None or self._model.drift is not None:
+            self._judge({})
+            return {}
+        places = range(1, min(len(reply.lists), _CHECKED + 1))
+        if not places:
+            self._read_alone()
+        return {(self._question, reply.tokens[:known]): 1 for known in places}
+
+    def _judge(self, checks: Mapping[_Place, int]) -> None:
+        """Compare what was asked for twice; where it differs by much, or was not told, read token by token."""
+        if checks:
+            row = self._rows[self._question]
+            pairs = [(row.own(tokens), row.asked(tokens)) for _, tokens in checks]
+            known = [drift_between(one, other) for one, other in pairs if one is not None and other is not None]
+            if len(known) < len(checks):
+                self._read_alone()
+                return
+            self._model.saw_drift(max(known))
+        self._drift = 2 * _SAFETY * (self._model.drift or 0.0)  # of a gap between two probabilities
+        if self._drift * self._question > _MOST_DRIFT:
+            self._read_alone()
+
+    def _read_alone(self) -> None:
+        self._reads_ahead = False
+        self._rows = {row: known.alone() for row, known in self._rows.items()}
+
+    def _ahead(self) -> list[int]:
+        """The rows whose lists are read ahead."""
+        if self._asked_again:
+            return []
+        return [row for row in self._lists if self._rows[row].is_ahead(self._prefix)]
+
+    # --- asking
+
+    def _length(self, prefix: Tokens) -> int:
+        """How many tokens a row may be asked for after this prefix."""
+        return min(self._model.speculate if self._reads_ahead else 1, max(1, self._limit - len(prefix)))
+
+    def _living(self) -> list[int]:
+        return [row for row in self._rows if row not in self._failed]
+
+    def _fill(self) -> None:
+        """Ask for what the next step lacks, and for what will be lacking soon."""
+        here, full = self._prefix, self._model.speculate
+        lacking = [row for row in self._living() if self._rows[row].list_after(here) is None]
+        if not lacking:
+            return
+        likely = self._likely(here)
+        on = {(row, here): self._length(here) for row in lacking if full > 1 and self._rows[row].goes_on(here, full)}
+        needed = {(row, here): likely.get((row, here), 1) for row in lacking if (row, here) not in on}
+        found = self._learn(needed, {place: n for place, n in likely.items() if place not in on}, also=on)
+        self._follow({place: found[place] for place in on})
+
+    def _likely(self, prefix: Tokens) -> dict[_Place, int]:
+        """What rows lack after this prefix and after what is likely to follow it, and how many tokens to ask for."""
+        groups = [row for row in self._living() if row != self._question]
+        drafting = [row for row in groups if row not in self._quiet] or groups
+        most = self._length(prefix) - 1
+        draft = drafted([self._rows[row] for row in drafting], prefix, most, self._may_be_last)
+        found: dict[_Place, int] = {}
+        for known in range(len(draft.tokens) + 1):
+            place = (*prefix, *draft.tokens[:known])
+            last = draft.open and known == len(draft.tokens)
+            for row in self._living():
+                if self._rows[row].list_after(place) is None:
+                    found[row, place] = self._length(place) if last and row != self._question else 1
+        return found
+
+    def _may_be_last(self, token: int) -> bool:
+        codec = self._model.codec
+        return codec.is_end(token) or "\n" in codec.decode([token])
+
+    def _ask(self, wanted: Mapping[_Place, int], count: int) -> dict[_Place, Continuation | ModelError]:
+        """Ask all at once, one round."""
+        requests = [Wanted((*self._rows[row].prompt, *tokens), length) for (row, tokens), length in wanted.items()]
+        found = dict(zip(wanted, self._model.ask(requests, count), strict=True))
+        for (row, _), reply in found.items():
+            usages = (Usage(),) if isinstance(reply, ModelError) else reply.asked
+            self._spent[row] = (*self._spent.get(row, ()), *usages)
+        self._rounds += max((len(r.asked) for r in found.values() if isinstance(r, Continuation)), default=1)
+        return found
+
+    def _learn(
+        self, needed: Mapping[_Place, int], early: Mapping[_Place, int], *, also: Mapping[_Place, int] | None = None
+    ) -> dict[_Place, Continuation | ModelError]:
+        """Ask for lists in one round, and keep them; only what is needed now may cost its row by failing."""
+        found = self._ask({**early, **needed, **(also or {})}, self._count)
+        for place, reply in found.items():
+            row, tokens = place
+            if also is not None and place in also:
+                continue
+            if isinstance(reply, Continuation):
+                self._rows[row] = self._rows[row].knowing(tokens, reply)
+            elif place in needed:
+                self._fail(row, reply)
+        return found
+
+    def _follow(self, found: Mapping[_Place, Continuation | ModelError]) -> None:
+        for (row, tokens), reply in found.items():
+            if isinstance(reply, Continuation):
+                self._rows[row] = self._rows[row].following(tokens, reply)
+            else:
+                self._fail(row, reply)
+
+    def _replace(self, found: Mapping[_Place, Continuation | ModelError]) -> None:
+        """Take other lists for the step that they are of."""
+        for (row, _), reply in found.items():
+            if isinstance(reply, Continuation):
+                self._lists[row] = reply.lists[0]
+            else:
+                self._fail(row, reply)
+
+    def _fail(self, row: int, error: ModelError) -> None:
+        if row == self._question:
+            raise ModelError(f"the question alone cannot be asked: {error}")
+        self._failed.setdefault(row, str(error))
+        self._lists.pop(row, None)
+
+    def _take(self) -> None:
+        """The lists of this step."""
+        known = {row: self._rows[row].list_after(self._prefix) for row in self._living()}
+        self._lists = {row: found for row, found in known.items() if found is not None}
+
+    def _distributions(self) -> Distributions:
+        highest = max(max(tokens.listed, default=0) for tokens in self._lists.values())
+        width = max(self._model.codec.size, highest + 1)
+        rows = np.zeros((len(self._rows), width))
+        for row, tokens in self._lists.items():
+            rows[row, list(tokens.listed)] = list(tokens.listed.values())
+        ahead = self._ahead()
+        doubt = {row: found.unlisted + self._drift * (row in ahead) for row, found in self._lists.items()}
+        return Distributions(
+            rows[:-1],
+            rows[-1],
+            noise=max(doubt.values()),
+            unlisted=tuple(doubt.get(row, 0.0) for row in range(self._question)),
+            failures=tuple(self._failed.get(row) for row in range(self._question)),
+            spent=tuple(together(self._spent[row]) for row in self._rows),
+            calls=sum(map(len, self._spent.values())),
+            rounds=self._rounds,
+            ahead=bool(ahead),
+        )
