@@ -1,4 +1,4 @@
-"""A server in a few lines: next-token distributions of small random worlds, given as lists, one or several at a time."""
+"""A server in a few lines: lists of next tokens of small random worlds, one or several at a time."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ class SimulatedServer(DecodingModel):
         size: tokens in the vocabulary.
         speculate: how many tokens a row is asked for at once.
         top: how many tokens a list holds.
+        drift: what is known of how far lists drift; None: the session has to find out.
         shorter: what of a reply of several tokens is given: how many lists.
         written: the token that the server writes; None for the most probable one.
         moved: what a probability is off by behind the first token of a reply, from text and tokens.
@@ -47,16 +48,17 @@ class SimulatedServer(DecodingModel):
         *,
         speculate: int,
         top: int | None = None,
+        drift: float | None = None,
         shorter: Callable[[str, tuple[int, ...]], int] = lambda text, tokens: 99,
         written: Callable[[str, tuple[int, ...]], int | None] = lambda text, tokens: None,
         moved: Callable[[str, tuple[int, ...]], float] = lambda text, tokens: 0.0,
     ) -> None:
         self.codec_ = SizedCodec(size)
         self.speculate, self.top_logprobs, self.abstentions = speculate, top or size, ABSTENTIONS
-        self.drift: float | None = None
+        self.drift = drift
         self.requests: list[Wanted] = []
         self.rounds = 0
-        self._rows, self._shorter, self._written, self._moved = rows, shorter, written, moved
+        self.rows, self._shorter, self._written, self._moved = rows, shorter, written, moved
         self._texts: list[str] = []
 
     @property
@@ -93,7 +95,7 @@ class SimulatedServer(DecodingModel):
         said: list[int] = []
         while len(lists) < allowed:
             place = (*tokens, *said)
-            row = self._rows(text, place)
+            row = self.rows(text, place)
             if row is None:
                 break
             lists.append(_listed(row, count, self._moved(text, place) if said else 0.0))
@@ -120,16 +122,17 @@ def random_row(rng: random.Random, size: int) -> tuple[float, ...]:
     """A distribution: one token for sure, a tie, near a tie, or anything; in eighths or not."""
     kind = rng.randrange(5)
     if kind == 0:
-        return tuple(float(token == 0) for token in rng.sample(range(size), size))
-    if kind == 1:
+        weights = [1.0] + [0.0] * (size - 1)
+    elif kind == 1:
         weights = [1.0, 1.0] + [0.0] * (size - 2)
     elif kind == 2:
         weights = [0.5 + rng.choice([-1, 1]) * 10 ** -rng.uniform(2, 6), 0.5] + [0.01] * (size - 2)
     elif kind == 3:
-        weights = [float(rng.randrange(5)) for _ in range(size)]
-        weights[0] += 1
+        weights = [1.0] + [float(rng.randrange(5)) for _ in range(size - 1)]
     else:
         weights = [rng.random() ** 3 for _ in range(size)]
     rng.shuffle(weights)
+    if rng.random() < 0.8 and weights[0] == max(weights):  # the end of the text comes now and then
+        weights.reverse()
     total = sum(weights)
     return tuple(w / total for w in weights)

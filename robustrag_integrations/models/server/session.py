@@ -177,7 +177,7 @@ class RemoteSession(DecodingSession):
         In the same round goes what the next tokens will need, and what shows how far the server's lists drift.
         """
         checks = self._checks()
-        early = checks
+        early = dict(checks)
         while True:
             needed: dict[_Place, int] = {}
             spelled: dict[int, float] = {}

@@ -28,6 +28,7 @@ from robustrag_integrations.defenses.decoding.token_choice import (
     step_radius,
 )
 from robustrag_integrations.models.server.decoding import RemoteDecodingModel
+from robustrag_integrations.models.server.session import Wanted
 from robustrag_integrations.models.server.token_lists import token_list
 from robustrag_integrations.prompts import Prompt
 from tests.helpers.demo_questions import demo_question
@@ -89,6 +90,53 @@ def test_with_all_tokens_listed_the_answer_is_that_of_the_local_model(eta: float
     assert answer.evidence["tokens"] == expected.evidence["tokens"]
     assert answer.evidence["gaps"] == pytest.approx(expected.evidence["gaps"], abs=1e-4)
     assert [(g.status, g.response) for g in answer.groups] == [(g.status, g.response) for g in expected.groups]
+
+
+@pytest.mark.parametrize("by_id", [True, False], ids=["vLLM's names", "SGLang's names"])
+@pytest.mark.parametrize("count", [400, 20])
+def test_several_tokens_at_once_give_the_answer_of_one_by_one_in_fewer_rounds(count: int, by_id: bool) -> None:
+    with served(top_logprobs=count, by_id=by_id) as (_, several), served(top_logprobs=count, speculate=1) as (_, one):
+        answer = answered(several)
+        slow = answered(one) if by_id else None
+    if slow is not None:
+        assert answer == slow
+        assert answer.spending.rounds < slow.spending.rounds
+    assert answer.evidence["tokens"] == local().evidence["tokens"] or not by_id
+
+
+@pytest.mark.parametrize("lists", [0, 1, 3])
+def test_a_server_that_gives_fewer_lists_than_tokens_is_read_as_far_as_it_goes(lists: int) -> None:
+    with LogprobServer(*parts(), lists=lists) as server:
+        model = RemoteDecodingModel("m", server.url, tokenizer=parts()[1], top_logprobs=400, attempts=1)
+        if lists:
+            assert answered(model).evidence["tokens"] == local().evidence["tokens"]
+        else:
+            with pytest.raises(ModelError, match="no token log-probabilities"):
+                answered(model)
+        model.close()
+
+
+def test_a_server_that_refuses_several_tokens_is_asked_for_one_at_a_time() -> None:
+    def meddle(request: dict[str, Any], top: dict[str, float]) -> Reply | None:
+        return Reply("max_tokens must be 1", status=400) if request["max_tokens"] > 1 else None
+
+    with served(top_logprobs=400, meddle=meddle) as (_, model):
+        answer = answered(model)
+    assert (answer.text, answer.radius) == (local().text, local().radius)
+    assert [g.error for g in answer.groups] == [None] * len(PASSAGES)
+
+
+def test_lists_of_a_reply_that_drift_far_are_not_used() -> None:
+    """As where penalties, or values read from a stale cache, change what follows the first token."""
+
+    def meddle(request: dict[str, Any], top: dict[str, float]) -> dict[str, float] | None:
+        values = [*top.values()]
+        return dict(zip(top, [*values[1:], values[0]], strict=True)) if request["place"] else None
+
+    with served(top_logprobs=400, meddle=meddle) as (_, model), served(top_logprobs=400, speculate=1) as (_, one):
+        assert answered(model) == answered(one)
+        assert model.drift is not None
+        assert "lists drift by" in model.numerics["speculate"]
 
 
 @pytest.mark.parametrize("count", [1, 3, 20])
@@ -260,7 +308,7 @@ def test_nothing_is_left_behind() -> None:
 
 
 def test_what_is_sent_are_token_ids_that_all_rows_extend_by_the_same_token() -> None:
-    with served(top_logprobs=400, seed=7) as (server, model):
+    with served(top_logprobs=400, seed=7, speculate=1) as (server, model):
         answer = answered(model)
     tokens = answer.evidence["tokens"]
     for request in server.requests:
@@ -499,7 +547,7 @@ def test_a_server_that_names_tokens_by_text_does_not_stall_the_event_loop() -> N
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(model.codec._tokenizer, "decode", noting)
             patch.setattr(model.codec, "_by_text", None)
-            model.next_tokens({0: (5, 6, 7)}, 20)
+            model.ask([Wanted((5, 6, 7), 3)], 20)
         assert seen
         assert "robustrag-openai" not in seen
 
