@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import beside, certification, exactness, extraction, inference, keyword, orchestration
+from benchmarks import batching, beside, certification, exactness, extraction, inference, keyword, orchestration
 from benchmarks.inference import Bench
 from benchmarks.paper_code import COMMIT, PaperCode, paper_code
 from benchmarks.results import Ratio, as_table, draw
@@ -26,6 +26,7 @@ PARTS: dict[str, Callable[[Bench], list[Ratio]]] = {
     "certification": certification.ratios,
     "orchestration": orchestration.ratios,
     "extraction": extraction.ratios,
+    "batching": batching.ratios,
 }
 SCALING = "scaling"
 REFERENCE = "reference"

@@ -104,7 +104,9 @@ def random_llama(size: str, device: str) -> Any:
         torch.set_default_dtype(before)
 
 
-def local_model(network: Any, tokenizer: Any, scene: Scene, *, tokens: int, share: bool = True) -> LocalModel:
+def local_model(
+    network: Any, tokenizer: Any, scene: Scene, *, tokens: int, share: bool = True, rows_at_once: int | None = None
+) -> LocalModel:
     """A local model whose groups are as wide as the scene's passages."""
     return LocalModel(
         network,
@@ -114,4 +116,5 @@ def local_model(network: Any, tokenizer: Any, scene: Scene, *, tokens: int, shar
         stop=(),
         share_prefixes=share,
         prefix_cache_bytes=2**32,
+        rows_at_once=rows_at_once,
     )

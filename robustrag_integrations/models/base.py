@@ -6,7 +6,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.prompts import Prompt
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+Result = TypeVar("Result")
 Role = Literal["isolated", "final"]
 Unheard = Literal["not_asked", "cancelled"]
 
@@ -343,6 +344,10 @@ class DecodingModel(ABC):
     def numerics(self) -> dict[str, str]:
         """What the probabilities were computed with (`dtype`, `device`), for certificates."""
         return {}
+
+    async def in_thread(self, call: Callable[..., Result], *args: Any) -> Result:
+        """A blocking call, such as a session's, off the event loop."""
+        return await asyncio.to_thread(call, *args)
 
     @abstractmethod
     def open_session(self, prompts: Sequence[Prompt], no_retrieval: Prompt, max_new_tokens: int) -> DecodingSession:

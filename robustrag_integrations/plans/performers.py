@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 from typing import Protocol
 
@@ -93,7 +92,7 @@ class DecodingPerformer:
 
     async def aperform(self, request: Request) -> Reply:
         """Perform one request in a thread; cancelling takes effect between two tokens."""
-        return None if isinstance(request, Emit) else await asyncio.to_thread(self, request)
+        return None if isinstance(request, Emit) else await self._model.in_thread(self, request)
 
     def stream_final(self, prompt: Prompt) -> Iterator[Piece]:
         """Never called: the plan emits the tokens as they are decided."""

@@ -14,11 +14,11 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, TypeVar, cast, get_args
 
 from robustrag_integrations.checks import is_whole_number
 from robustrag_integrations.determinism import Repeats
@@ -42,6 +42,7 @@ from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import FinishReason, Piece
 from robustrag_integrations.usage import Usage
 
+Result = TypeVar("Result")
 _FILE = "calls.sqlite3"
 _PATIENCE = 30.0  # seconds to wait for another process that writes
 
@@ -310,6 +311,10 @@ class MeteredLocalModel(MeteredModel, DecodingModel):
     def numerics(self) -> dict[str, str]:
         """The model's."""
         return self._decoder.numerics
+
+    async def in_thread(self, call: Callable[..., Result], *args: Any) -> Result:
+        """As the model does it."""
+        return await self._decoder.in_thread(call, *args)
 
     def open_session(self, prompts: Sequence[Prompt], no_retrieval: Prompt, max_new_tokens: int) -> DecodingSession:
         """The model's session, shared with other settings where that is wanted."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ import torch
 
 from robustrag_integrations.models.local.batch import Opened, column_parts
 from robustrag_integrations.models.local.causal_lm import CausalLM
+from robustrag_integrations.models.local.joint import Step
 from robustrag_integrations.models.local.masks import MaskRules
 from robustrag_integrations.models.local.packing import Stem
 from robustrag_integrations.models.local.slab import KeyValues, RowCache
@@ -49,7 +51,7 @@ class Alone:
         at_once: how many tokens are read in one forward pass.
     """
 
-    rows = 1
+    rows = step_rows = 1
 
     def __init__(self, lm: CausalLM, rules: MaskRules, row: Row, *, room: int, at_once: int) -> None:
         self._lm, self._rules, self._at_once = lm, rules, at_once
@@ -96,6 +98,21 @@ class Alone:
         for part in before:
             self._extend(self._rest[part])
         return self._extend(self._rest[last], trie, keep=1 + len(trie))
+
+    @torch.inference_mode()
+    def step(self, tokens: Sequence[int]) -> Step:
+        """What a pass over several batches needs to append a token; then call one of the next two."""
+        keys = torch.arange(self.tokens + 1, device=self._lm.device)[None]
+        ids, places = torch.tensor([[*tokens]], device=self._lm.device), keys[:, self.tokens :]
+        return Step(ids, places, self._mask(places, keys, None), self.cache, nullcontext)
+
+    def stepped(self) -> None:
+        """The token of `step` was appended."""
+        self.tokens += 1
+
+    def step_broke_off(self) -> None:
+        """The token of `step` was not appended, or not in all layers."""
+        self.cache.go_back_to(self.tokens)
 
     def append(self, tokens: Sequence[int]) -> torch.Tensor:
         """Append a token; [1, V] float32 logits of the one after it."""

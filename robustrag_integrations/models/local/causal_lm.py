@@ -95,7 +95,9 @@ class CausalLM:
         optional = {"position_ids": positions, "logits_to_keep": keep}
         slab = cache if isinstance(cache, Slab) else None
         columns = getattr(cache, "capacity", 0) or cache.get_seq_length() + ids.shape[1]
-        with self.memory_explained(len(ids), columns), decoding_kernels(slab, ids.numel(), keep, self._large):
+        own = getattr(cache, "kernels", None)
+        kernels = own() if own else decoding_kernels(slab, ids.numel(), keep, self._large)
+        with self.memory_explained(len(ids), columns), kernels:
             output = self.model(
                 input_ids=ids,
                 attention_mask=mask,

@@ -25,6 +25,7 @@ from robustrag_integrations.models.local.drafts import (
 from robustrag_integrations.models.local.encoding import Encoded
 from robustrag_integrations.models.local.packing import known_noise
 from robustrag_integrations.models.local.reading import PromptReader
+from robustrag_integrations.models.local.step_sharing import StepSharing, room_for
 from robustrag_integrations.models.local.trie import TokenTrie
 from robustrag_integrations.models.noise import LEAST_NOISE
 from robustrag_integrations.replies.reply import Ending, FinishReason, Piece
@@ -42,12 +43,14 @@ class GreedyWriter:
         codec: tokens to text.
         stop: strings that end an answer.
         max_new_tokens: the longest answer.
+        sharing: takes decoding steps together with those of other questions; None: each batch takes its own.
     """
 
     reader: PromptReader
     codec: TokenCodec
     stop: tuple[str, ...]
     max_new_tokens: int
+    sharing: StepSharing | None = None
 
     def together(
         self, prompts: Sequence[Encoded], longest: Sequence[int], cancelled: threading.Event, watch: Watch | None = None
@@ -63,7 +66,18 @@ class GreedyWriter:
         Returns:
             Per prompt its answer, and why it is over.
         """
-        batch, doubt = self._batch(prompts, longest)
+        return self._written(*self._batch(prompts, longest), prompts, longest, cancelled, watch)
+
+    def _written(
+        self,
+        batch: Batch,
+        doubt: float,
+        prompts: Sequence[Encoded],
+        longest: Sequence[int],
+        cancelled: threading.Event,
+        watch: Watch | None = None,
+    ) -> list[Written]:
+        """`together` in this batch, whose logits may be off by `doubt`, as a share of the largest."""
         texts = [IncrementalDetokenizer(self.codec, self.stop) for _ in prompts]
         done, clear = [False] * len(texts), [True] * len(texts)
         logits = batch.open().logits
@@ -82,9 +96,14 @@ class GreedyWriter:
         for text in texts:
             text.finish()
         return [
-            (text.shown, text.finish_reason) if sure else self.together([prompt], [most], cancelled)[0]
+            (text.shown, text.finish_reason) if sure else self._again(prompt, most, cancelled)
             for text, sure, prompt, most in zip(texts, clear, prompts, longest, strict=True)
         ]
+
+    def _again(self, prompt: Encoded, most: int, cancelled: threading.Event) -> Written:
+        """The answer to one prompt in steps of its own, whatever else is going on."""
+        batch = self.reader.alone(prompt, self.max_new_tokens)
+        return self._written(batch, 0.0, [prompt], [most], cancelled)[0]
 
     def _add(self, text: IncrementalDetokenizer, token: int) -> bool:
         """Add a token to an answer; gives whether the answer is complete by that."""
@@ -98,12 +117,13 @@ class GreedyWriter:
 
         Prompts that move each other's numbers by more than float noise are read apart.
         """
-        if len(prompts) == 1:
-            return self.reader.alone(prompts[0], self.max_new_tokens), 0.0
-        batch, isolation = self.reader.together(prompts, longest, self.max_new_tokens)
-        if isolation.bounded:
-            least = LEAST_NOISE if known_noise(self.reader.lm) else 0.0  # what the probe's few rows may not have shown
-            return batch, max(least, isolation.logit_noise)
+        with room_for(self.sharing, len(prompts)) as join:
+            if len(prompts) == 1:
+                return join(self.reader.alone(prompts[0], self.max_new_tokens)), 0.0
+            batch, isolation = self.reader.together(prompts, longest, self.max_new_tokens)
+            if isolation.bounded:
+                least = LEAST_NOISE if known_noise(self.reader.lm) else 0.0  # what the few rows may not have shown
+                return join(batch) if isolation.exact else batch, max(least, isolation.logit_noise)
         return self.reader.apart(prompts, self.max_new_tokens), 0.0
 
     def pieces(
@@ -159,7 +179,8 @@ class GreedyWriter:
         return batch if isinstance(batch, Alone) else None
 
     def _plain(self, prompt: Encoded) -> Batch:
-        return self.reader.alone(prompt, self.max_new_tokens)
+        with room_for(self.sharing, 1) as join:
+            return join(self.reader.alone(prompt, self.max_new_tokens))
 
     def _trie(self, drafts: Sequence[Sequence[int]]) -> TokenTrie:
         trie = TokenTrie()

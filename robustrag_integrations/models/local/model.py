@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.errors import ModelError
@@ -26,6 +26,7 @@ from robustrag_integrations.models.base import (
     TokenCodec,
 )
 from robustrag_integrations.models.local.encoding import Encoded, PromptEncoder
+from robustrag_integrations.models.local.own_threads import in_own_thread
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Ending, Piece
 from robustrag_integrations.usage import Usage
@@ -44,11 +45,14 @@ try:
     from robustrag_integrations.models.local.packing import known_noise
     from robustrag_integrations.models.local.reading import PromptReader
     from robustrag_integrations.models.local.session import LocalSession
+    from robustrag_integrations.models.local.step_sharing import StepSharing, room_for
 except ImportError as error:
     raise ImportError("LocalModel needs torch and transformers: pip install 'robustrag-integrations[local]'") from error
 
 if TYPE_CHECKING:
     pass
+
+Result = TypeVar("Result")
 
 
 class LocalModel(TextModel, DecodingModel):
@@ -74,6 +78,9 @@ class LocalModel(TextModel, DecodingModel):
         apart: whether decoding aggregation reads every prompt in a batch of its own, so that no other group has a say
             in its numbers whatever the model does, at the price of a forward pass per group and token. None: where the
             isolation probe finds that the rows of a batch move each other by more than float noise.
+        rows_at_once: have questions that are answered at the same time share their decoding steps, up to so many rows
+            (groups and prompts of all of them) in a step. So many may be in flight, too: further questions wait. None:
+            every question takes its own steps.
 
     Raises:
         TypeError: not a torch model.
@@ -95,6 +102,7 @@ class LocalModel(TextModel, DecodingModel):
         prefix_cache_bytes: int = 2**28,
         prefill_tokens: int = 8192,
         apart: bool | None = None,
+        rows_at_once: int | None = None,
     ) -> None:
         if not isinstance(model, torch.nn.Module) or not hasattr(model, "config"):
             raise TypeError(f"model must be a transformers causal language model, got {type(model).__name__}")
@@ -109,6 +117,8 @@ class LocalModel(TextModel, DecodingModel):
         _check_whole("max_new_tokens", max_new_tokens, 1)
         _check_whole("prefix_cache_bytes", prefix_cache_bytes, 0)
         _check_whole("prefill_tokens", prefill_tokens, 1)
+        if rows_at_once is not None:
+            _check_whole("rows_at_once", rows_at_once, 1)
         self._model = model
         self._tokenizer = tokenizer
         self._max_new_tokens = max_new_tokens
@@ -123,7 +133,8 @@ class LocalModel(TextModel, DecodingModel):
         self._abstentions = self._encoder.abstentions()
         self._layout = PromptLayout(self._lm, self._encoder, max_context_tokens, self._abstentions)
         self._codec = ModelCodec(tokenizer, model)
-        self._writer = GreedyWriter(self._reader, self._codec, self._stop, max_new_tokens)
+        self._sharing = None if rows_at_once is None else StepSharing(self._lm, rows_at_once)
+        self._writer = GreedyWriter(self._reader, self._codec, self._stop, max_new_tokens, self._sharing)
         self._name = name or getattr(model.config, "name_or_path", "") or type(model).__name__
 
     @classmethod
@@ -222,6 +233,7 @@ class LocalModel(TextModel, DecodingModel):
             "attention": str(getattr(self._model.config, "_attn_implementation", None)),
             "prefixes": f"not shared: {self.why_not_shared}" if self.why_not_shared else "shared",
             "isolation": "every prompt in a batch of its own" if self._apart else in_words(self._reader.probe.found),
+            **({"decoding_steps": self._sharing.in_words()} if self._sharing else {}),
         }
 
     @property
@@ -239,12 +251,19 @@ class LocalModel(TextModel, DecodingModel):
         """Why what prompts have in common is computed for each of them; None if it is computed once."""
         return self._reader.why_not_shared
 
+    @property
+    def why_steps_not_shared(self) -> str | None:
+        """Why questions do not share decoding steps, as far as it was found out; None if they do."""
+        return "switched off (rows_at_once=None)" if self._sharing is None else self._sharing.why_not
+
     def forget_prefixes(self) -> None:
         """Drop the kept prefixes, and what was measured on the model.
 
         Frees their memory, and is needed after changes to the model other than weights.
         """
         self._reader.forget()
+        if self._sharing is not None:
+            self._sharing.forget()
 
     def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
         """Answer all prompts in one batch, greedily."""
@@ -254,9 +273,13 @@ class LocalModel(TextModel, DecodingModel):
         """`generate` in a thread; cancelling it stops the decoding at the next token."""
         cancelled = threading.Event()
         try:
-            return await asyncio.to_thread(self._generate, prompts, role, cancelled)
+            return await self.in_thread(self._generate, prompts, role, cancelled)
         finally:
             cancelled.set()
+
+    async def in_thread(self, call: Callable[..., Result], *args: Any) -> Result:
+        """A blocking call off the event loop; where questions wait for shared steps, in a thread of its own."""
+        return await (asyncio.to_thread if self._sharing is None else in_own_thread)(call, *args)
 
     def stream(self, prompt: Prompt) -> Iterator[Piece]:
         """The greedy answer to one prompt, token by token, then its tokens and whether it was cut."""
@@ -279,7 +302,7 @@ class LocalModel(TextModel, DecodingModel):
     async def astream(self, prompt: Prompt) -> AsyncIterator[Piece]:
         """`stream` in a thread."""
         pieces = self.stream(prompt)
-        while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
+        while (piece := await self.in_thread(next, pieces, None)) is not None:
             yield piece
 
     def open_session(self, prompts: Sequence[Prompt], no_retrieval: Prompt, max_new_tokens: int) -> DecodingSession:
@@ -296,10 +319,11 @@ class LocalModel(TextModel, DecodingModel):
 
     def _batch(self, encoded: Sequence[Encoded], longest: Sequence[int], room: int) -> tuple[Batch, float]:
         """The rows of a session, and how far other groups may move their probabilities."""
-        if self._apart is not True:
-            batch, isolation = self._reader.together(encoded, longest, room, self._abstentions)
-            if isolation.bounded or self._apart is False or not isolation.repeatable:
-                return batch, isolation.noise
+        with room_for(self._sharing, len(encoded)) as join:
+            if self._apart is not True:
+                batch, isolation = self._reader.together(encoded, longest, room, self._abstentions)
+                if isolation.bounded or self._apart is False or not isolation.repeatable:
+                    return join(batch) if isolation.exact else batch, isolation.noise
         return self._reader.apart(encoded, room), 0.0
 
     def finals(self) -> FinalAnswers:

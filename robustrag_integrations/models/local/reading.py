@@ -189,9 +189,14 @@ def _what_is_wrong(lm: CausalLM, way: _Way) -> str | None:
         gap, spread = _disagreement(lm, way)
     except (AttributeError, IndexError, KeyError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
         return f"it cannot read with explicit masks: {type(error).__name__}: {error}"[:300]
-    if not gap <= _TOLERANCE.get(lm.dtype, _HALF_TOLERANCE) * spread:
+    if not gap <= tolerance(lm.dtype) * spread:
         return f"reading a shared prefix gave other logits than plain reading (by {gap:.2g} of {spread:.2g})"
     return None
+
+
+def tolerance(dtype: torch.dtype) -> float:
+    """How far apart two ways of computing logits may be in a precision, as a share of the logits' spread."""
+    return _TOLERANCE.get(dtype, _HALF_TOLERANCE)
 
 
 @torch.inference_mode()

@@ -13,6 +13,7 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -20,6 +21,8 @@ import torch
 from robustrag_integrations.models.local.alone import Alone, Row
 from robustrag_integrations.models.local.batch import Opened
 from robustrag_integrations.models.local.causal_lm import CausalLM
+from robustrag_integrations.models.local.joint import Step
+from robustrag_integrations.models.local.kernels import DecodingKernels
 from robustrag_integrations.models.local.masks import NOWHERE, MaskRules
 from robustrag_integrations.models.local.packing import Stem
 from robustrag_integrations.models.local.slab import KeyValues, Slab
@@ -108,11 +111,27 @@ class SharedBatch:
     @torch.inference_mode()
     def append(self, tokens: Sequence[int]) -> torch.Tensor:
         """Append a token to each row; [rows, V] float32 logits of the one after it."""
+        step = self.step(tokens)
+        logits = self._lm(step.ids, step.mask, step.places, step.cache)
+        self.stepped()
+        return logits[: self.rows, -1]
+
+    @torch.inference_mode()
+    def step(self, tokens: Sequence[int]) -> Step:
+        """What a forward pass needs to append a token to each row; then call one of the next two."""
         ids = torch.tensor([*tokens, *[0] * (self.step_rows - self.rows)], device=self._lm.device)[:, None]
-        logits = self._lm(ids, self._mask(), self._next[:, None], self._slab)
+        kernels = partial(DecodingKernels, self._slab)
+        return Step(ids, self._next[:, None], self._mask(), self._slab, kernels)
+
+    @torch.inference_mode()
+    def stepped(self) -> None:
+        """The tokens of `step` were appended."""
         self._slab.advance()
         self._next = self._next + 1
-        return logits[: self.rows, -1]
+
+    def step_broke_off(self) -> None:
+        """The tokens of `step` were not appended, or not in all layers."""
+        self._slab.take_unread()
 
 
 def _most_common(prefixes: Sequence[KeyValues | None]) -> KeyValues | None:

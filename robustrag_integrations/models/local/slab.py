@@ -140,6 +140,11 @@ class RowCache(Cache):  # type: ignore[misc]  # untyped library
         for layer in self.layers:
             layer.crop(-columns)
 
+    def go_back_to(self, columns: int) -> None:
+        """Forget all but so many columns, in the layers that have more."""
+        for layer in self.layers:
+            layer.crop(max(0, layer.used - columns))
+
     def pairs(self) -> list[Pair]:
         """Per layer the keys and values [1, heads, columns, width] in use, in memory shared with the cache."""
         return [layer.pair() for layer in self.layers]
