@@ -10,7 +10,7 @@ import asyncio
 import concurrent.futures
 import sys
 import threading
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -33,6 +33,7 @@ from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.models.busy import (
+    Tries,
     astream_again,
     gave_up,
     is_busy,
@@ -50,7 +51,7 @@ from robustrag_integrations.replies.refusals import without_secrets
 from robustrag_integrations.replies.reply import Piece
 
 if TYPE_CHECKING:
-    from tenacity import AsyncRetrying, BaseRetrying, Retrying
+    from tenacity import AsyncRetrying, Retrying
 
 NOSTREAM = "nostream"  # what LangGraph looks for
 ISOLATED = "robustrag:isolated"
@@ -248,11 +249,11 @@ class CallPerformer:
     def _ask_group(self, index: int, prompt: Prompt, turn: Turn) -> Response:
         with self.calls.limit.slot(self.config.get("max_concurrency")):
             turn.begin()
-            trying = self._retrying(turn.stopped)
+            tries = Tries(lambda: self._retrying(turn.stopped))
             try:
-                return self._invoke(prompt, self._group(index), trying, turn.given_up)
+                return self._invoke(prompt, self._group(index), tries, turn.given_up)
             except Exception as error:
-                return self._failed(error, trying)
+                return self._failed(error, tries)
 
     async def _aask_groups(self, request: Ask) -> list[Response]:
         prompts = request.prompts
@@ -261,22 +262,26 @@ class CallPerformer:
     async def _aask_group(self, index: int, prompt: Prompt, turn: Turn) -> Response:
         async with self.calls.limit.aslot(self.config.get("max_concurrency")):
             turn.begin()
-            trying = self._async_retrying()
+            tries = Tries(self._async_retrying)
             try:
-                return await self._ainvoke(prompt, self._group(index), trying)
+                return await self._ainvoke(prompt, self._group(index), tries)
             except Exception as error:
-                return self._failed(error, trying)
+                return self._failed(error, tries)
 
     def _invoke(
         self,
         prompt: Prompt,
         child: ChildRun,
-        trying: Retrying | None = None,
+        tries: Tries | None = None,
         given_up: concurrent.futures.Future[None] | None = None,
     ) -> Response:
-        trying = trying or self._retrying()
+        tries = tries or Tries(self._retrying)
+
+        def ask(refused: Refused) -> Response:
+            return tries.call(lambda: self._ask(prompt, child, refused, given_up))
+
         try:
-            return self.calls.capabilities.call(lambda r: trying(self._ask, prompt, child, r, given_up), self._probe)
+            return self.calls.capabilities.call(ask, self._probe)
         except INTERRUPTS:
             raise
         except BaseException as error:
@@ -295,10 +300,14 @@ class CallPerformer:
         said = self._threads.call(self.calls.timeout, asking.invoke, value, child(seen), given_up=given_up)
         return without_secrets(response_of(said, seen.ending), self.calls.llm)
 
-    async def _ainvoke(self, prompt: Prompt, child: ChildRun, trying: AsyncRetrying | None = None) -> Response:
-        trying = trying or self._async_retrying()
+    async def _ainvoke(self, prompt: Prompt, child: ChildRun, tries: Tries | None = None) -> Response:
+        tries = tries or Tries(self._async_retrying)
+
+        def ask(refused: Refused) -> Awaitable[Response]:
+            return tries.acall(lambda: self._aask(prompt, child, refused))
+
         try:
-            return await self.calls.capabilities.acall(lambda r: trying(self._aask, prompt, child, r), self._aprobe)
+            return await self.calls.capabilities.acall(ask, self._aprobe)
         except INTERRUPTS:
             raise
         except BaseException as error:
@@ -359,12 +368,12 @@ class CallPerformer:
             return error
         return presentable(error, secrets_of(self.calls.llm))
 
-    def _failed(self, error: Exception, trying: BaseRetrying) -> Response:
+    def _failed(self, error: Exception, tries: Tries) -> Response:
         """A failed group is an abstention, unless the exception steers the graph or the task around it."""
         if steers(error):
             raise error
         self.failure = self.failure or error
-        return Response(None, error=gave_up(in_one_line(error), trying.statistics.get("attempt_number", 1)))
+        return Response(None, error=gave_up(in_one_line(error), tries.made))
 
     def _group(self, index: int) -> ChildRun:
         return partial(self._child, f"group:{index}", (NOSTREAM, ISOLATED), {"robustrag_group": index})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tenacity import AsyncRetrying, Retrying
 
 Piece = TypeVar("Piece")
+Said = TypeVar("Said")
 
 LONGEST_WAIT = 60.0  # seconds that a server may ask for; with more than that there is no other try
 
@@ -90,6 +91,56 @@ def retry_policy(
         "wait": waiting,
         "reraise": True,
     }
+
+
+class Tries:
+    """The tries of one call. The first is made without tenacity, which takes longer than an answer's bookkeeping.
+
+    Args:
+        retrying: makes tenacity's `Retrying` or `AsyncRetrying`, once the first try has failed.
+    """
+
+    def __init__(self, retrying: Callable[[], Any]) -> None:
+        self._retrying = retrying
+        self.made = 1
+
+    def call(self, ask: Callable[[], Said]) -> Said:
+        """Call a function until it returns, or fails for good."""
+        try:
+            return ask()
+        except Exception as error:
+            first = [error]
+
+        def again() -> Said:
+            if first:
+                raise first.pop()
+            return ask()
+
+        trying = self._retrying()
+        try:
+            said: Said = trying(again)
+            return said
+        finally:
+            self.made = trying.statistics.get("attempt_number", 1)
+
+    async def acall(self, ask: Callable[[], Awaitable[Said]]) -> Said:
+        """`call` in an event loop."""
+        try:
+            return await ask()
+        except Exception as error:
+            first = [error]
+
+        async def again() -> Said:
+            if first:
+                raise first.pop()
+            return await ask()
+
+        trying = self._retrying()
+        try:
+            said: Said = await trying(again)
+            return said
+        finally:
+            self.made = trying.statistics.get("attempt_number", 1)
 
 
 def stream_again(ask: Callable[[], Iterator[Piece]], trying: Retrying) -> Iterator[Piece]:

@@ -10,15 +10,14 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from contextvars import copy_context
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.errors import INTERRUPTS, ModelError
 from robustrag_integrations.forks import renew_in_children
 from robustrag_integrations.models.base import Response, Role, TextModel, Until
-from robustrag_integrations.models.busy import astream_again, gave_up, is_busy, retry_policy, stream_again
+from robustrag_integrations.models.busy import Tries, astream_again, gave_up, is_busy, retry_policy, stream_again
 from robustrag_integrations.models.call_threads import CallThreads
 from robustrag_integrations.models.gathering import Turn, agather, gather
 from robustrag_integrations.models.time_limits import astream_within, await_within, checked_timeout
@@ -28,9 +27,8 @@ from robustrag_integrations.replies.refusals import without_secrets
 from robustrag_integrations.replies.reply import Ending, Piece
 
 if TYPE_CHECKING:
-    from tenacity import AsyncRetrying, BaseRetrying, Retrying
+    from tenacity import AsyncRetrying, Retrying
 
-Said = TypeVar("Said")
 Errors: TypeAlias = tuple[type[Exception], ...]
 
 TRANSIENT: Errors = (ConnectionError, TimeoutError, asyncio.TimeoutError)
@@ -231,18 +229,13 @@ class CallableModel(TextModel):
         return await agather(lambda i, turn: self._arespond(prompts[i].text, turn), len(prompts), until)
 
     def _respond(self, prompt: str, turn: Turn) -> Response:
-        trying = None
+        tries = Tries(lambda: self._retrying(turn.stopped, self._retry_on))
         try:
-            try:
-                said = self._call(prompt, turn)
-            except Exception as error:  # only now: making a policy takes longer than asking
-                trying = self._retrying(turn.stopped, self._retry_on)
-                said = trying(_having_failed(error, partial(self._call, prompt, turn)))
-            return self._checked(said)
+            return self._checked(tries.call(lambda: self._call(prompt, turn)))
         except INTERRUPTS:
             raise
         except BaseException as error:
-            return self._failed(error, trying)
+            return self._failed(error, tries)
 
     def _call(self, prompt: str, turn: Turn) -> str | Response:
         assert self._fn is not None  # noqa: S101 - generate() took the other way
@@ -251,22 +244,16 @@ class CallableModel(TextModel):
             return self._threads.call(self._timeout, self._fn, prompt, given_up=turn.given_up)
 
     async def _arespond(self, prompt: str, turn: Turn) -> Response:
-        trying = None
+        tries = Tries(lambda: self._async_retrying(self._retry_on))
         try:
-            try:
-                said = await self._acall(prompt, turn)
-            except Exception as error:
-                trying = self._async_retrying(self._retry_on)
-                said = await trying(_ahaving_failed(error, partial(self._acall, prompt, turn)))
-            return self._checked(said)
+            return self._checked(await tries.acall(lambda: self._acall(prompt, turn)))
         except INTERRUPTS:
             raise
         except BaseException as error:
-            return self._failed(error, trying)
+            return self._failed(error, tries)
 
-    def _failed(self, error: BaseException, trying: BaseRetrying | None) -> Response:
-        words = in_one_line(error, self._secrets())
-        return Response(None, error=gave_up(words, trying.statistics.get("attempt_number", 1) if trying else 1))
+    def _failed(self, error: BaseException, tries: Tries) -> Response:
+        return Response(None, error=gave_up(in_one_line(error, self._secrets()), tries.made))
 
     async def _acall(self, prompt: str, turn: Turn) -> str | Response:
         async with self._async_slots():
@@ -303,29 +290,6 @@ class CallableModel(TextModel):
             return isinstance(error, errors) or (self._retry_busy and is_busy(error))
 
         return retry_policy(is_worth_it, self._attempts, self._wait, self._max_wait)
-
-
-def _having_failed(error: Exception, call: Callable[[], Said]) -> Callable[[], Said]:
-    """The call, whose first try has ended in this error."""
-    first = [error]
-
-    def tried() -> Said:
-        if first:
-            raise first.pop()
-        return call()
-
-    return tried
-
-
-def _ahaving_failed(error: Exception, call: Callable[[], Awaitable[Said]]) -> Callable[[], Awaitable[Said]]:
-    first = [error]
-
-    async def tried() -> Said:
-        if first:
-            raise first.pop()
-        return await call()
-
-    return tried
 
 
 def _pieces_of(response: Response) -> Iterator[Piece]:
