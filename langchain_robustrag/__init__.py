@@ -18,8 +18,9 @@ from langchain_robustrag.aggregations import RobustOptions
 from langchain_robustrag.chain import create_robust_documents_chain
 from langchain_robustrag.diverse import DiverseRetriever
 from langchain_robustrag.graph import create_robust_node
+from langchain_robustrag.reports import REPORT_EVENT
 from langchain_robustrag.retrieval import create_robust_retrieval_chain
-from langchain_robustrag.runnable import REPORT_EVENT, RobustDocuments
+from langchain_robustrag.runnable import RobustDocuments
 from langchain_robustrag.structured import Abstained
 from langchain_robustrag.supporting import supporting_documents
 from langchain_robustrag.tool import create_robust_retriever_tool

@@ -83,11 +83,14 @@ class ModelCalls:
     structured: Structured | None = None
     marks_from: int = 0
     synchronous: bool = field(init=False)
-    policy: Mapping[str, Any] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "synchronous", is_synchronous(self.llm))
-        object.__setattr__(self, "policy", retry_policy(is_busy, 1 if retries_itself(self.llm) else self.attempts))
+
+    @property
+    def policy(self) -> dict[str, Any]:
+        """When a call that has failed is made again."""
+        return retry_policy(is_busy, 1 if retries_itself(self.llm) else self.attempts)
 
     def asking(self, prompt: Prompt, refused: Refused) -> tuple[Runnable[Any, Any], Any]:
         """What to invoke, and with which input: prompt, model. It streams."""
@@ -353,9 +356,9 @@ class CallPerformer:
         """Tries again while the server says that it is busy, and does not wait on once `stopped` is set."""
         from tenacity import Retrying, sleep_using_event, stop_any, stop_when_event_set
 
-        stopped = stopped or threading.Event()
-        stop = stop_any(self.calls.policy["stop"], stop_when_event_set(stopped))
-        return Retrying(**{**self.calls.policy, "sleep": sleep_using_event(stopped), "stop": stop})
+        stopped, policy = stopped or threading.Event(), self.calls.policy
+        stop = stop_any(policy.pop("stop"), stop_when_event_set(stopped))
+        return Retrying(sleep=sleep_using_event(stopped), stop=stop, **policy)
 
     def _async_retrying(self) -> AsyncRetrying:
         from tenacity import AsyncRetrying

@@ -1,12 +1,30 @@
-"""The report of an answer that came to nothing: an output parser failed over it."""
+"""The report of an answer: as an event, and where an output parser failed over the answer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import get_callback_manager_for_config
+
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
+
+REPORT_EVENT = "robustrag_report"
+
+
+def send_report(answer: RobustAnswer, config: RunnableConfig) -> None:
+    """Tell whoever listens to the run of an answer; writing a report that nobody reads would take as long as a call."""
+    if get_callback_manager_for_config(config).handlers:
+        dispatch_custom_event(REPORT_EVENT, answer.to_dict(), config=config)
+
+
+async def asend_report(answer: RobustAnswer, config: RunnableConfig) -> None:
+    """`send_report` in an event loop."""
+    if get_callback_manager_for_config(config).handlers:
+        await adispatch_custom_event(REPORT_EVENT, answer.to_dict(), config=config)
 
 
 @contextmanager

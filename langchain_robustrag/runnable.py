@@ -6,12 +6,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from langchain_core.callbacks import (
-    AsyncCallbackManagerForChainRun,
-    CallbackManagerForChainRun,
-    adispatch_custom_event,
-    dispatch_custom_event,
-)
+from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.documents import Document
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import BasePromptTemplate
@@ -37,7 +32,7 @@ from langchain_robustrag.language_models import has_pipeline
 from langchain_robustrag.limits import CallLimit
 from langchain_robustrag.prompts import FilledTemplate, FormattedTemplate, check_inputs
 from langchain_robustrag.questions import Question, find_question
-from langchain_robustrag.reports import arest_of, attach, reported, rest_of
+from langchain_robustrag.reports import arest_of, asend_report, attach, reported, rest_of, send_report
 from langchain_robustrag.structured import Structured
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.defenses.base import PlanInput
@@ -52,8 +47,6 @@ from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 from robustrag_integrations.prompts import PromptSet, PromptTemplate, agreed_context
 from robustrag_integrations.votes import VoteRules
-
-REPORT_EVENT = "robustrag_report"
 
 _MOST_MODELS = 100  # that are remembered: configs can name any
 
@@ -159,9 +152,9 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         try:
             answer = run(call.plan, call.perform)
         except QuorumError as error:
-            dispatch_custom_event(REPORT_EVENT, error.robustness.to_dict(), config=config)
+            send_report(error.robustness, config)
             raise error from call.failure
-        dispatch_custom_event(REPORT_EVENT, answer.to_dict(), config=config)
+        send_report(answer, config)
         with reported(answer):
             if self.structured is not None:
                 parsed = self.structured.loaded(answer)
@@ -176,9 +169,9 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         try:
             answer = await arun(call.plan, call.perform.aperform)
         except QuorumError as error:
-            await adispatch_custom_event(REPORT_EVENT, error.robustness.to_dict(), config=config)
+            await asend_report(error.robustness, config)
             raise error from call.failure
-        await adispatch_custom_event(REPORT_EVENT, answer.to_dict(), config=config)
+        await asend_report(answer, config)
         with reported(answer):
             if self.structured is not None:
                 parsed = self.structured.loaded(answer)
@@ -200,14 +193,14 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
                 yield AddableDict(answer=piece) if self.return_robustness else piece
             answer = pieces.answer
         except QuorumError as error:
-            dispatch_custom_event(REPORT_EVENT, error.robustness.to_dict(), config=config)
+            send_report(error.robustness, config)
             raise error from call.failure
         except Exception as error:
             if (found := rest_of(pieces)) is not None:
-                dispatch_custom_event(REPORT_EVENT, found.to_dict(), config=config)
+                send_report(found, config)
                 attach(error, found)
             raise
-        dispatch_custom_event(REPORT_EVENT, answer.to_dict(), config=config)
+        send_report(answer, config)
         if self.return_robustness:
             yield AddableDict(robustness=answer)
 
@@ -227,16 +220,16 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
                 yield AddableDict(answer=piece) if self.return_robustness else piece
             answer = pieces.answer
         except QuorumError as error:
-            await adispatch_custom_event(REPORT_EVENT, error.robustness.to_dict(), config=config)
+            await asend_report(error.robustness, config)
             raise error from call.failure
         except Exception as error:
             if (found := await arest_of(pieces)) is not None:
-                await adispatch_custom_event(REPORT_EVENT, found.to_dict(), config=config)
+                await asend_report(found, config)
                 attach(error, found)
             raise
         finally:
             await pieces.aclose()
-        await adispatch_custom_event(REPORT_EVENT, answer.to_dict(), config=config)
+        await asend_report(answer, config)
         if self.return_robustness:
             yield AddableDict(robustness=answer)
 

@@ -9,9 +9,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tenacity import AsyncRetrying, Retrying
 
 from robustrag_integrations import CallableModel, ModelError
-from robustrag_integrations.models.busy import is_busy, retry_after
+from robustrag_integrations.models.busy import Tries, is_busy, retry_after, retry_policy
 from robustrag_integrations.prompts import Prompt
 
 FAST: Any = {"retry_wait": 0.001, "retry_max_wait": 0.002, "retry_busy": True}
@@ -118,3 +119,32 @@ def test_a_stream_that_has_begun_is_not_asked_for_again() -> None:
     with pytest.raises(ModelError):
         list(CallableModel(lambda prompt: "", stream_fn=pieces, **FAST).stream(Prompt("a")))
     assert len(calls) == 1
+
+
+async def test_the_first_try_needs_no_policy_and_counts() -> None:
+    asked: list[int] = []
+
+    def policy() -> Retrying:
+        return Retrying(**retry_policy(is_busy, 3, wait=0.0))
+
+    def fails(times: int) -> str:
+        asked.append(times)
+        if len(asked) <= times:
+            raise Refused(429)
+        return "said"
+
+    async def afails(times: int) -> str:
+        return fails(times)
+
+    tries = Tries(lambda: pytest.fail("a policy was made"))
+    assert tries.call(lambda: fails(0)) == await tries.acall(lambda: afails(0)) == "said"
+    for times, made in ((1, 2), (2, 3)):
+        asked.clear()
+        tries = Tries(policy)
+        assert tries.call(lambda: fails(times)) == "said"  # noqa: B023
+        assert tries.made == len(asked) == made
+    asked.clear()
+    tries = Tries(lambda: AsyncRetrying(**retry_policy(is_busy, 3, wait=0.0)))
+    with pytest.raises(Refused):
+        await tries.acall(lambda: afails(9))
+    assert tries.made == len(asked) == 3
