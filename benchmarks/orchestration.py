@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 
+from benchmarks import questions
 from benchmarks.frameworks import langchain, llamaindex
 from benchmarks.inference import Bench
 from benchmarks.results import Ratio, Target
@@ -38,6 +39,7 @@ def ratios(bench: Bench) -> list[Ratio]:
         ),
         Ratio("threads, tasks and files left by 1,000 questions at concurrency 100", (float(left),), none),
         Ratio("1,000 questions at concurrency 100 / waiting alone", (elapsed / ideal,)),
+        *questions.ratios(bench),
         *langchain.ratios(bench),
         *llamaindex.ratios(bench),
     ]

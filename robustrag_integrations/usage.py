@@ -30,6 +30,8 @@ class Usage:
 def together(usages: Iterable[Usage]) -> Usage:
     """The sum; a kind of tokens of which one call did not tell is unknown in the sum. Of no calls at all, 0."""
     listed = list(usages)
+    if len(listed) == 1:
+        return listed[0]
     return Usage(**{name: _sum([getattr(usage, name) for usage in listed]) for name in _KINDS})
 
 

@@ -81,10 +81,16 @@ def plain_lines(response: str) -> list[str]:
 
     A response of several words that are all in capitals is lower-cased, since a tagger takes capitals for names.
     """
-    text = _ENTITY.sub(lambda match: html.unescape(match.group()), response[:MAX_CHARACTERS])
+    text = response[:MAX_CHARACTERS]
+    if "&" in text:
+        text = _ENTITY.sub(lambda match: html.unescape(match.group()), text)
     text = plain_characters(text)[:MAX_CHARACTERS]
-    text = _OTHER_TAG.sub("\n", _INLINE_TAG.sub("", text))
-    text = _EMPHASIS.sub("", _CITATION.sub("", _LINK.sub(r"\1", text)))
+    if "<" in text:
+        text = _OTHER_TAG.sub("\n", _INLINE_TAG.sub("", text))
+    if "[" in text:
+        text = _CITATION.sub("", _LINK.sub(r"\1", text))
+    if any(mark in text for mark in "*`~_"):
+        text = _EMPHASIS.sub("", text)
     lines = [_LINE_LEAD.sub("", " ".join(line.split())) for line in text.split("\n")]
     lines = [line for line in lines if line]
     if len(lines) > 1:
@@ -93,7 +99,7 @@ def plain_lines(response: str) -> list[str]:
         return []
     lines[0] = _ANSWER_LEAD.sub("", lines[0]) or lines[0]
     lines = [*lines[: MAX_LINES - 1], *filter(None, [" ".join(lines[MAX_LINES - 1 :])])]
-    lines = [_LONG_WORD.sub(r"\1", line) for line in lines]
+    lines = [_LONG_WORD.sub(r"\1", line) if len(line) > MAX_WORD_CHARACTERS else line for line in lines]
     if text.isupper() and len(text.split()) > 3:
         lines = [line.lower() for line in lines]
     return lines

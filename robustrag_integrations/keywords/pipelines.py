@@ -42,6 +42,11 @@ class LazyShippedTagger:
         return self.loaded().tag(lines)
 
     @property
+    def is_there(self) -> bool:
+        """Whether it is loaded."""
+        return self._loaded is not None
+
+    @property
     def fingerprint(self) -> str:
         """Name, version and hash; read from the files once, without loading the pipeline."""
         return _shipped_fingerprint()

@@ -146,7 +146,7 @@ def _titles(line: str) -> Iterator[str]:
 def _quoted_titles(items: Sequence[Item], line: str) -> Iterator[str]:
     """Yield what stands in quotes, if it is no longer than a phrase."""
     starts = [item.start for item in items]
-    for match in _QUOTED.finditer(line):
+    for match in _QUOTED.finditer(line) if '"' in line or "'" in line else ():
         inside = items[bisect_left(starts, match.start() + 1) : bisect_left(starts, match.end() - 1)]
         words = [item.written for item in _rejoined(inside)]
         if len(words) <= MAX_PHRASE_WORDS:

@@ -61,6 +61,11 @@ class SpacyKeywordExtractor:
         return keywords_of(lines, self._tagger.tag(lines))
 
     @property
+    def is_brief(self) -> bool:
+        """Whether it reads a short response in no time to speak of: the shipped pipeline, once it is loaded."""
+        return isinstance(self._tagger, pipelines.LazyShippedTagger) and self._tagger.is_there
+
+    @property
     def fingerprint(self) -> str:
         """Name and version of the pipeline, and the SHA-256 of its files and the rules where it lies in a folder."""
         return self._tagger.fingerprint

@@ -57,7 +57,7 @@ class Item(NamedTuple):
     @property
     def wordlike(self) -> bool:
         """Whether it holds a letter or a digit."""
-        return any(map(str.isalnum, self.written))
+        return self.written.isalnum() or any(map(str.isalnum, self.written))
 
 
 def items_of(words: Sequence[TaggedWord], line: str) -> list[Item]:
@@ -156,6 +156,8 @@ def _each_informative(words: Sequence[TaggedWord], *, shouting: bool) -> Iterato
 
 
 def _of_its_looks(word: TaggedWord) -> bool:
+    if word.text.isascii() and word.text.isalpha() and word.text[1:].islower():
+        return False
     camel = word.text[0].islower() and not word.text.islower() and word.text.isalpha()  # iPhone, eBay
     return camel or any(c.isdigit() or (c.isalpha() and not is_latin(c)) for c in word.text)
 

@@ -23,6 +23,8 @@ from robustrag_integrations.votes import VoteRules
 
 Found = TypeVar("Found")
 
+_SHORT_PROMPTS = 20_000  # characters of all prompts together
+
 
 @dataclass(frozen=True)
 class Quorum:
@@ -138,6 +140,7 @@ def ask_groups(
     early: Early[Found] | None = None,
     *,
     by_letter: bool = False,
+    brief: bool = False,
 ) -> Generator[Request, Reply, list[Reading[Found]]]:
     """Ask every group its own prompt (paper, Algorithm 1, line 5), and read what it says.
 
@@ -151,6 +154,7 @@ def ask_groups(
         read: what a response says.
         early: when to stop before all have answered; None for never.
         by_letter: whether the answer shows what a group wrote, so that copies say the same only to the letter.
+        brief: whether reading short replies takes no time to speak of (`Ask.brief`).
 
     Returns:
         One reading per group.
@@ -166,7 +170,7 @@ def ask_groups(
     if not prompts:
         replies: Sequence[Response] = ()
     elif early is None:
-        replies = responses_of((yield Ask(tuple(prompts), "isolated")))
+        replies = responses_of((yield Ask(tuple(prompts), "isolated", brief=brief)))
     else:
 
         def decided(heard: Sequence[Response]) -> bool:
@@ -176,7 +180,9 @@ def ask_groups(
             enough = _succeeded([reading.response for reading in readings]) >= needed
             return enough and early.radius(_one_vote_each(groups, readings, by_letter)) >= early.least
 
-        replies = responses_of((yield Ask(tuple(prompts), "isolated", until=Until(decided, early.wave_size))))
+        replies = responses_of(
+            (yield Ask(tuple(prompts), "isolated", until=Until(decided, early.wave_size), brief=brief))
+        )
     readings = readings_of(replies)
     responses = [reading.response for reading in readings]
     if _succeeded(responses) < needed:
@@ -184,6 +190,11 @@ def ask_groups(
         reports = tuple([report(g, r) for g, r in zip(groups, responses, strict=True)])
         raise QuorumError(_succeeded(responses), len(responses), needed, causes, reports)
     return _one_vote_each(groups, readings, by_letter)
+
+
+def are_short(prompts: Sequence[Prompt]) -> bool:
+    """Whether the passages in these prompts take no time to speak of when they are compared."""
+    return sum(len(prompt.text) for prompt in prompts) <= _SHORT_PROMPTS
 
 
 def _one_vote_each(
@@ -257,7 +268,12 @@ def naming_groups(groups: Sequence[PassageGroup], responses: Sequence[Response])
 
 
 def ask_final(
-    prompt: Prompt, cut_replies: CutReplies = "abstain", *, shown: bool = True, whole: bool = False
+    prompt: Prompt,
+    cut_replies: CutReplies = "abstain",
+    *,
+    shown: bool = True,
+    whole: bool = False,
+    brief: bool = False,
 ) -> Generator[Request, Reply, Response]:
     """Ask the one question whose answer is the user's.
 
@@ -266,6 +282,7 @@ def ask_final(
         cut_replies: what becomes of an answer that was cut.
         shown: whether the answer is shown word for word.
         whole: whether it is shown when all of it is there, and not in pieces.
+        brief: as of `ask_groups`.
 
     Returns:
         The response with the answer for its text (`replies.reading.final_answer`).
@@ -273,7 +290,7 @@ def ask_final(
     Raises:
         ModelError: the call failed, or the answer was cut.
     """
-    [response] = responses_of((yield Ask((prompt,), "final", shown, whole)))
+    [response] = responses_of((yield Ask((prompt,), "final", shown, whole, brief=brief)))
     answer = final_answer(response, cut_replies)
     if shown and (unseen := _unseen(response, answer)):
         yield Emit(unseen)

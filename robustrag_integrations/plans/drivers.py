@@ -16,7 +16,7 @@ from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.performers import Performer
 from robustrag_integrations.plans.priming import abounded, bounded
-from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request
+from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request, responses_of
 from robustrag_integrations.plans.streams import atrimmed, trimmed
 from robustrag_integrations.plans.watch import Watch
 from robustrag_integrations.replies.reply import Ending
@@ -25,6 +25,8 @@ from robustrag_integrations.replies.streams import Shown, ashown, shown
 RequestT = TypeVar("RequestT")
 ReplyT = TypeVar("ReplyT")
 Result = TypeVar("Result")
+
+_SHORT_REPLIES = 1_000  # characters of all replies together; hostile ones take some 15 ms
 
 
 def run(
@@ -44,11 +46,12 @@ async def arun(
     *,
     operation: str = "answer",
 ) -> Result:
-    """`run` in an event loop. The plan's own steps (keywords, tallies, sums) run in threads, as they take a while."""
+    """`run` in an event loop. The plan's own steps (keywords, tallies, sums) run in threads, unless they are short."""
     with Watch(operation) as watch:
-        step = await asyncio.to_thread(_step, plan, None, watch)
+        steps = _AsyncSteps(plan, watch)
+        step = await steps.take(None)
         while not isinstance(step, _Done):
-            step = await asyncio.to_thread(_step, plan, await watch.aask(step, abounded(perform)), watch)
+            step = await steps.take(await watch.aask(step, abounded(perform)))
         return watch.done(step.result)
 
 
@@ -67,6 +70,34 @@ def _step(plan: Generator[RequestT, Any, Result], reply: Any, watch: Watch) -> R
             return _Done(done.value)
 
     return watch.decide(send)
+
+
+class _AsyncSteps(Generic[RequestT, Result]):
+    """The steps of a plan in an event loop: at once where they are short (`Ask.brief`), else in a thread.
+
+    The loop is held up by what replies of `_SHORT_REPLIES` characters take, whatever stands in them.
+    """
+
+    def __init__(self, plan: Generator[RequestT, Any, Result], watch: Watch) -> None:
+        self._plan, self._watch = plan, watch
+        self._asked: RequestT | _Done[Result] | None = None
+        self._at_once = False
+
+    async def take(self, reply: Any) -> RequestT | _Done[Result]:
+        """Send the reply to the last request, and return the next one."""
+        if not isinstance(self._asked, Emit):  # what was said of a piece of the answer is nothing
+            self._at_once = _is_short(self._asked, reply)
+        if self._at_once:
+            self._asked = _step(self._plan, reply, self._watch)
+        else:
+            self._asked = await asyncio.to_thread(_step, self._plan, reply, self._watch)
+        return self._asked
+
+
+def _is_short(request: object, reply: Any) -> bool:
+    if not isinstance(request, Ask) or not request.brief:
+        return False
+    return sum(len(r.text or "") + len(r.error or "") for r in responses_of(reply)) <= _SHORT_REPLIES
 
 
 def stream(plan: Plan, performer: Performer) -> Generator[str | RobustAnswer, None, None]:
@@ -103,7 +134,8 @@ def stream(plan: Plan, performer: Performer) -> Generator[str | RobustAnswer, No
 async def astream(plan: Plan, performer: Performer) -> AsyncGenerator[str | RobustAnswer, None]:
     """`stream` in an event loop."""
     with Watch("answer") as watch:
-        step = await asyncio.to_thread(_step, plan, None, watch)
+        steps = _AsyncSteps(plan, watch)
+        step = await steps.take(None)
         while not isinstance(step, _Done):
             reply: Reply = None
             if isinstance(step, Emit):
@@ -124,7 +156,7 @@ async def astream(plan: Plan, performer: Performer) -> AsyncGenerator[str | Robu
                 reply = [Response.of(answer.said, ending, truncated=cut)]
             else:
                 reply = await watch.aask(step, abounded(performer.aperform))
-            step = await asyncio.to_thread(_step, plan, reply, watch)
+            step = await steps.take(reply)
         result = watch.done(step.result)
     yield result
 

@@ -24,7 +24,8 @@ class Ask:
     `isolated`: one prompt per group, to be run concurrently, never shown to the user. `final`: a single prompt whose
     answer is the user's, and may be streamed if it is `shown` as it is; `whole`, once all of it is there.
     `prime`: the reply is dropped, and the call given up where it takes long. `until`: when
-    replies that are not in need not be waited for; they are `not_asked()` then.
+    replies that are not in need not be waited for; they are `not_asked()` then. `brief`: the plan's steps behind it are
+    short where the replies are, and call nothing of the user's.
     """
 
     prompts: tuple[Prompt, ...]
@@ -33,6 +34,7 @@ class Ask:
     whole: bool = False
     prime: bool = False
     until: Until | None = None
+    brief: bool = False
 
 
 @dataclass(frozen=True)

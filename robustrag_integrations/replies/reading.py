@@ -60,7 +60,8 @@ def counted(response: Response, cut_replies: CutReplies = "abstain", *, by_line:
     if response.text is None and response.refusal is None:
         return response
     answer, reason = _read(response)
-    answer = replace(answer, text=(answer.text or "")[:LONGEST_RESPONSE])
+    if len(answer.text or "") > LONGEST_RESPONSE or answer.text is None:
+        answer = replace(answer, text=(answer.text or "")[:LONGEST_RESPONSE])
     if reason is None:
         return answer
     if response.refusal is not None:
@@ -123,7 +124,9 @@ def _read(response: Response) -> tuple[Response, str | None]:
     parts = parts_of(response.text or "")
     chars = response.reasoning_chars + parts.reasoning_chars
     aloud = response.aloud or parts.reasoning_chars > 0
-    answer = replace(response, text=parts.answer, reasoning_chars=chars, aloud=aloud)
+    answer = response
+    if parts.answer != response.text or chars != response.reasoning_chars or aloud != response.aloud:
+        answer = replace(response, text=parts.answer, reasoning_chars=chars, aloud=aloud)
     if response.refusal is not None:
         said = printable(redacted(response.refusal), 200).strip()
         return answer, f"refused{f': {said}' if said else ''}"

@@ -148,7 +148,10 @@ def parts_of(reply: str) -> Parts:
 
 def may_have_marks(text: str) -> bool:
     """Whether a text has a character that marks begin with; most replies have none."""
-    return any(c in plain(text) for c in "<◁[&") or _BARE_ANALYSIS.match(text) is not None
+    seen = plain(text)
+    if "<" in seen or "[" in seen or "&" in seen or "◁" in seen:
+        return True
+    return "analysis" in text and _BARE_ANALYSIS.match(text) is not None
 
 
 def clear_of_marks(text: str, *, at_start: bool) -> tuple[int, bool]:

@@ -78,6 +78,12 @@ class KeywordReader:
             return self
         return replace(self, asked=asked)
 
+    @property
+    def is_brief(self) -> bool:
+        """Whether short replies are read in no time to speak of: by nothing of the user's, and nothing to be loaded."""
+        known = self.abstention is is_abstention or isinstance(self.abstention, Abstention)
+        return known and isinstance(self.extractor, SpacyKeywordExtractor) and self.extractor.is_brief
+
     def abstains(self, text: str) -> bool:
         """Whether an answer abstains; a function that raises over it does not say so."""
         if text == ABSTENTION:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from functools import lru_cache
 from unicodedata import combining
 
 from robustrag_integrations.keywords.han import simplified
 
 _LONGEST = 12  # words, or characters of a script without spaces
+_LONGEST_KEPT = 60  # characters of a phrase whose parts are kept
 
 
 def runs_of(phrase: str) -> Iterator[str]:
@@ -37,20 +39,39 @@ def longest(phrases: Collection[str]) -> frozenset[str]:
     return frozenset(phrases) - all_runs(phrases)
 
 
-def parts_of(phrase: str) -> Iterator[str]:
+def parts_of(phrase: str) -> frozenset[str]:
     """Every part of a phrase, signs left out too: "dwyer" of "o'dwyer", "15" of "15%". Not the phrase itself."""
-    yield from runs_of(phrase)
-    if (plain := _without_signs(phrase)) not in ("", phrase):
-        yield plain
-        yield from runs_of(plain)
+    return _kept_parts_of(phrase) if len(phrase) <= _LONGEST_KEPT else _parts_of(phrase)
+
+
+def _parts_of(phrase: str) -> frozenset[str]:
+    plain = _without_signs(phrase)
+    if plain in ("", phrase):
+        return frozenset(runs_of(phrase))
+    return frozenset((*runs_of(phrase), plain, *runs_of(plain)))
+
+
+_kept_parts_of = lru_cache(maxsize=512)(_parts_of)  # a question asks for the parts of its keywords many times
 
 
 def alone(words: Collection[str], phrases: Collection[str]) -> frozenset[str]:
     """Which of these words are no part of one of the phrases but themselves."""
-    if not words:
-        return frozenset()
-    within = frozenset(part for phrase in phrases for part in parts_of(phrase))
-    return frozenset(words) - within
+    left = frozenset(words)
+    for phrase in phrases:
+        if not left:
+            break
+        left = frozenset(w for w in left if not _runs_in(w, phrase)) if _is_plain(phrase) else left - parts_of(phrase)
+    return left
+
+
+def _is_plain(phrase: str) -> bool:
+    """Whether its parts are nothing but its neighbouring words."""
+    return phrase.isascii() and phrase.replace(" ", "").isalnum() and " ".join(phrase.split()) == phrase
+
+
+def _runs_in(word: str, phrase: str) -> bool:
+    """Whether a word is a part of a plain phrase."""
+    return f" {word} " in f" {phrase} " and word != phrase and word.count(" ") < _LONGEST
 
 
 def _without_signs(phrase: str) -> str:

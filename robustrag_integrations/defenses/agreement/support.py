@@ -90,7 +90,8 @@ def supports(
 def _agreed_among(keyword_sets: Sequence[frozenset[str]], tally: KeywordTally) -> frozenset[str]:
     """The retained keywords that these groups alone would have kept."""
     counts = Counter(keyword for said in keyword_sets for keyword in said)
-    return frozenset(w for w in tally.retained if counts[w] and counts[w] >= tally.mu)
+    needed = max(1, math.ceil(tally.mu))
+    return frozenset(w for w in tally.retained if counts[w] >= needed)
 
 
 @dataclass(frozen=True)

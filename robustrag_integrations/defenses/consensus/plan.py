@@ -26,6 +26,7 @@ from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.asking import (
     Early,
     Reading,
+    are_short,
     ask_groups,
     calls_made,
     early_evidence,
@@ -61,7 +62,10 @@ def consensus_plan(
 
     prompts, reader = settings.isolated_prompts(query, groups), settings.reader.for_question(query)
     early = Early.of(rules, radius_of)
-    readings = yield from ask_groups(groups, prompts, settings.quorum, reader.keywords_of, early, by_letter=True)
+    brief = reader.is_brief and are_short(prompts)
+    readings = yield from ask_groups(
+        groups, prompts, settings.quorum, reader.keywords_of, early, by_letter=True, brief=brief
+    )
     responses = [reading.response for reading in readings]
     found = Consensus.of(readings, settings, votes_counted(groups, readings)[0])
     text = found.text or ABSTENTION

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
@@ -72,7 +73,8 @@ def tally_keywords(
             for keyword in frozenset(keywords):
                 counts[keyword] += weight
     mu = rule.mu(answering, max(counts.values(), default=0))
-    retained = tuple(sorted(w for w, c in counts.items() if c >= mu))
+    needed = math.ceil(mu)  # counts are whole numbers, which are compared faster
+    retained = tuple(sorted(w for w, c in counts.items() if c >= needed))
     return KeywordTally(dict(counts), answering, mu, retained)
 
 

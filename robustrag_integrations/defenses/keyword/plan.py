@@ -23,6 +23,7 @@ from robustrag_integrations.models.base import Response
 from robustrag_integrations.passages import GroupBy, PassageGroup
 from robustrag_integrations.plans.asking import (
     Reading,
+    are_short,
     ask_final,
     ask_groups,
     naming_groups,
@@ -49,7 +50,8 @@ def keyword_plan(
 ) -> Plan:
     """Algorithm 1: ask every group alone, keep the keywords that enough of them share, ask again with those alone."""
     prompts, reader = settings.isolated_prompts(query, groups), settings.reader.for_question(query)
-    readings = yield from ask_groups(groups, prompts, settings.quorum, reader.keywords_of, by_letter=True)
+    brief = reader.is_brief and are_short(prompts)
+    readings = yield from ask_groups(groups, prompts, settings.quorum, reader.keywords_of, by_letter=True, brief=brief)
     responses, keyword_sets = [r.response for r in readings], [r.found for r in readings]
     weights = [g.weight for g in groups]
     unit = "groups" if set(weights) <= {1} else "votes"
@@ -61,7 +63,7 @@ def keyword_plan(
         prompt = replace(settings.final_prompt(query, listed.shown), drafts=_drafts(readings, settings.task))
         whole = any(response.aloud for response in responses)
         with naming_groups(groups, responses):
-            final = yield from ask_final(prompt, settings.reader.cut_replies, whole=whole)
+            final = yield from ask_final(prompt, settings.reader.cut_replies, whole=whole, brief=brief)
     else:
         final = Response(ABSTENTION)
         yield Emit(ABSTENTION)

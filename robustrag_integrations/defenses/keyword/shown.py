@@ -12,6 +12,7 @@ which no keyword does.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -92,7 +93,8 @@ def list_of(readings: Sequence[Reading[frozenset[str]]], tally: KeywordTally, we
     counts: Counter[str] = Counter()
     for given, weight in zip(marks, weights, strict=True):
         counts.update(dict.fromkeys(given or (), weight))
-    retained = frozenset((*tally.retained, *(mark for mark, count in counts.items() if count >= tally.mu)))
+    needed = math.ceil(tally.mu)
+    retained = frozenset((*tally.retained, *(mark for mark, count in counts.items() if count >= needed)))
     decisive = deciding(retained, counts, tally.mu)
     counted = [
         None if given is None else (reading.found or frozenset()) | (given & decisive)
@@ -104,7 +106,7 @@ def list_of(readings: Sequence[Reading[frozenset[str]]], tally: KeywordTally, we
 
 def shadowed(keywords: Collection[str]) -> frozenset[str]:
     """The keywords that are a part of another one."""
-    return frozenset(part for phrase in keywords for part in parts_of(phrase)).intersection(keywords)
+    return frozenset[str]().union(*map(parts_of, keywords)).intersection(keywords)
 
 
 def shown_keywords(retained: Collection[str]) -> tuple[str, ...]:
@@ -177,9 +179,9 @@ def settled(keywords: Collection[str], always: Collection[str], marks: Collectio
         always: what is retained in any case.
         marks: those that may be retained.
     """
-    hidden = frozenset(part for phrase in always for part in parts_of(phrase))
+    hidden = frozenset[str]().union(*map(parts_of, always))
     unseen = (w for w in keywords if w in hidden and alone_mark(w) not in marks)
-    return frozenset(w for w in unseen if hidden.issuperset(frozenset(parts_of(w)).intersection(keywords)))
+    return frozenset(w for w in unseen if hidden.issuperset(parts_of(w).intersection(keywords)))
 
 
 def _listed(retained: Collection[str]) -> Sequence[str]:

@@ -13,6 +13,7 @@ from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.asking import (
     Early,
     Reading,
+    are_short,
     ask_groups,
     calls_made,
     early_evidence,
@@ -44,7 +45,10 @@ def voting_plan(
         return min(proved, settings.quorum.radius([r.response for r in readings], [g.weight for g in groups]))
 
     prompts, early = settings.isolated_prompts(query, groups, choices), Early.of(rules, radius_of)
-    readings = yield from ask_groups(groups, prompts, settings.quorum, lambda r: settings.vote_of(r, choices), early)
+    brief = are_short(prompts)
+    readings = yield from ask_groups(
+        groups, prompts, settings.quorum, lambda r: settings.vote_of(r, choices), early, brief=brief
+    )
     responses, votes = [r.response for r in readings], [r.found for r in readings]
     tally = tally_votes(votes, len(choices), [g.weight for g in groups])
     text = ABSTENTION if tally.winner is None else choices[tally.winner]

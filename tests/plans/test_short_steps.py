@@ -1,0 +1,66 @@
+"""In an event loop a plan's steps run at once where they are short, and in threads where they may take a while."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from robustrag_integrations import CallableModel, KeywordAggregation, SpacyKeywordExtractor
+from robustrag_integrations.defenses.agreement.reader import KeywordReader
+
+PASSAGES = [f"Account {number}: the bridge was built by Bo Ek." for number in range(5)]
+
+
+@pytest.fixture
+def read_in(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The names of the threads in which replies are read."""
+    threads: set[str] = set()
+    keywords_of = KeywordReader.keywords_of
+
+    def noted(self, response):
+        threads.add(threading.current_thread().name)
+        return keywords_of(self, response)
+
+    monkeypatch.setattr(KeywordReader, "keywords_of", noted)
+    return threads
+
+
+def answered(reply: str, **settings) -> str:
+    async def said(prompt: str) -> str:
+        return reply
+
+    defense = KeywordAggregation(CallableModel(async_fn=said), **settings)
+    return asyncio.run(defense.aanswer("Who built it?", PASSAGES)).text
+
+
+def test_short_replies_are_read_in_the_event_loop(read_in: set[str]) -> None:
+    SpacyKeywordExtractor()("Bo Ek")  # what is loaded at first use is there
+    assert answered("Bo Ek") == "Bo Ek"
+    assert read_in == {threading.main_thread().name}
+
+
+@pytest.mark.parametrize(
+    ("reply", "settings"),
+    [
+        ("Bo Ek. " * 100, {}),
+        ("Bo Ek", {"extractor": lambda text: set(text.split())}),
+        ("Bo Ek", {"abstention": lambda text: False}),
+    ],
+)
+def test_long_replies_and_functions_of_the_user_hold_up_no_loop(read_in: set[str], reply: str, settings) -> None:
+    SpacyKeywordExtractor()("Bo Ek")
+    answered(reply, **settings)
+    assert threading.main_thread().name not in read_in
+
+
+def test_much_to_compare_in_passages_holds_up_no_loop(read_in: set[str]) -> None:
+    SpacyKeywordExtractor()("Bo Ek")
+
+    async def said(prompt: str) -> str:
+        return "Bo Ek"
+
+    passages = [f"{text} {'word ' * 1000}" for text in PASSAGES]
+    asyncio.run(KeywordAggregation(CallableModel(async_fn=said)).aanswer("Who built it?", passages))
+    assert threading.main_thread().name not in read_in
