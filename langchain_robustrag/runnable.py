@@ -109,6 +109,10 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         one_by_one = any(map(has_pipeline, models))  # transformers' tokenizers are not thread-safe
         self._limit = CallLimit(1 if one_by_one else self.max_concurrency)
 
+    def warm_up(self) -> None:
+        """Load the keyword tagger, patterns and tables that the first answer would load; no model is asked."""
+        method_of(self.aggregation).load().rehearse(self.settings)
+
     # --- calling
 
     def invoke(self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any) -> Any:

@@ -309,6 +309,10 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             changed._converse(conversation)
         return changed
 
+    def warm_up(self) -> None:
+        """Load the keyword tagger, patterns and tables that the first answer would load; no LLM is asked."""
+        self._method.load().rehearse(self._settings)
+
     def synthesize(
         self,
         query: QueryType,

@@ -16,6 +16,7 @@ from robustrag_integrations.cli.output import Progress, complain
 from robustrag_integrations.cli.settings import add_settings
 from robustrag_integrations.cli.thresholds import add_thresholds, check_probabilities, check_thresholds
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, VANILLA, entry_of
+from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.usage import prices_of
 
@@ -146,12 +147,23 @@ def run(args: argparse.Namespace) -> int:
             hosts = {*LOOPBACK_HOSTS, args.host, *args.allowed_hosts} if is_loopback(args.host) else None
             if hosts is None:
                 complain(f"warning: anybody who reaches {args.host} may ask, and read what documents say: set {KEY}")
+        _warm_up(service)
         app = create_app(service, key=key, hosts=hosts, origins=args.cors_origins)
         logging.basicConfig(format="%(asctime)s %(name)s: %(message)s")
         logging.getLogger("robustrag_integrations").setLevel(logging.INFO)
         complain(f"listening on {address_of(listening)} (models: {', '.join(service.models)})")
         listen(app, listening)
     return EXIT_ANSWERED
+
+
+def _warm_up(service: Service) -> None:
+    """Load what the first answers would load. A model that cannot be reached yet may be there when somebody asks."""
+    Progress().step("warming up")
+    try:
+        for defense in service.defenses:
+            defense.warm_up(service.library.top_k)
+    except ModelError as error:
+        complain(f"warning: {error}")
 
 
 def _key() -> str | None:

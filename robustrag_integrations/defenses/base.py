@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,8 +13,9 @@ from robustrag_integrations.certification.cases import AttackMode
 from robustrag_integrations.certification.certify import CertificationRun
 from robustrag_integrations.certification.findings import Question
 from robustrag_integrations.certification.result import Certification
-from robustrag_integrations.checks import check_flag
+from robustrag_integrations.checks import check_at_least, check_flag
 from robustrag_integrations.defenses.registry import METHODS, methods_that
+from robustrag_integrations.defenses.rehearsal import CHOICES, QUESTION, made_up_groups, rehearse, said_by_no_model
 from robustrag_integrations.determinism import Promise, Repeats
 from robustrag_integrations.metrics import Metric, contains_answer, metric_name, references_of
 from robustrag_integrations.models.base import TextModel, TokenCodec, repeats_of
@@ -418,6 +420,54 @@ class Defense(ABC):
         if why := kept.asked.difference(self._asked(question.query, question.passages, choices)):
             raise ValueError(f"the answer cannot be used for this certificate: {why}; leave answer= out to ask again")
         return replace(question, kept=kept)
+
+    def warm_up(self, passages: int = 10) -> None:
+        """Load what the first answer would load: call it when a server starts.
+
+        These are the keyword tagger, patterns and tables; of a model in this process its shared prefix and isolation
+        probe; of a server the HTTP client and a connection. A model in this process answers a made-up question for it.
+        A model elsewhere is sent no prompt; a server is asked for its list of models. A function of yours is not
+        called, but a keyword extractor is.
+
+        Args:
+            passages: how many groups there will be; the probe of a model in this process is made for that number.
+
+        Raises:
+            ModelError: the server cannot be reached, or the model in this process failed.
+        """
+        model = getattr(self, "model", None)
+        if model is not None:
+            model.warm_up()
+        self._rehearse(passages)
+
+    async def awarm_up(self, passages: int = 10) -> None:
+        """`warm_up` without blocking the event loop; connections belong to the loop that opens them."""
+        model = getattr(self, "model", None)
+        if model is not None:
+            await model.awarm_up()
+        await asyncio.to_thread(self._rehearse, passages)
+
+    def _rehearse(self, passages: int) -> None:
+        model = getattr(self, "model", None)
+        self.rehearse(self.settings, passages, self._performer() if model is not None and model.in_process else None)
+
+    @classmethod
+    def rehearse(cls, settings: Any, passages: int = 10, perform: Performer | None = None) -> None:
+        """Answer a made-up question: `warm_up` for the front doors of frameworks.
+
+        Args:
+            settings: of `settings_type`.
+            passages: how many passages to make up.
+            perform: what asks a model in this process; None to ask none. Methods that need probabilities then load
+                nothing.
+        """
+        check_at_least(1, passages=passages)
+        known = next((method for method in METHODS.values() if method.class_name == cls.__name__), None)
+        if perform is None and known is not None and known.needs_probabilities:
+            return
+        choices = CHOICES if known is not None and known.tasks == ("multiple_choice",) else None
+        inputs = PlanInput(QUESTION, made_up_groups(passages), choices, codec=getattr(perform, "codec", None))
+        rehearse(cls.whole_plan(inputs, settings), perform or said_by_no_model)
 
     def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:
         """The certification of a checked question; `certify` is the front door.

@@ -84,7 +84,27 @@ def not_asked(*, cancelled: bool = False) -> Response:
     return Response(None, error="not asked, as the answer was decided", unheard="not_asked")
 
 
-class TextModel(ABC):
+class Model:
+    """What all language models have in common.
+
+    Attributes:
+        in_process: whether it computes in this process, so that asking it a made-up question costs nothing but time.
+    """
+
+    in_process: bool = False
+
+    def warm_up(self) -> None:
+        """Load what the first prompt would load, without a prompt: a client, a connection.
+
+        Raises:
+            ModelError: the server cannot be reached.
+        """
+
+    async def awarm_up(self) -> None:
+        """`warm_up` for calls from this event loop."""
+
+
+class TextModel(Model, ABC):
     """A language model that turns prompts into text.
 
     A failed prompt is a `Response` with an `error`, never an exception: one group's failure must not cost the answer.
@@ -320,7 +340,7 @@ class DecodingTree(ABC):
         """
 
 
-class DecodingModel(ABC):
+class DecodingModel(Model, ABC):
     """A language model that gives next-token probabilities; `probe` as for a `TextModel`."""
 
     probe: Mapping[str, Any] | None = None

@@ -119,6 +119,14 @@ class CallableModel(TextModel):
         """The function's name, or the name that was given."""
         return self._name
 
+    def warm_up(self) -> None:
+        """Load what tries calls again; the function is not called."""
+        self._async_retrying(self._retry_on)
+
+    async def awarm_up(self) -> None:
+        """`warm_up` for calls from this event loop."""
+        self._async_retrying(self._retry_on)
+
     def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
         """Call the function on all prompts at once, `max_concurrency` at a time."""
         if self._fn is None:

@@ -25,6 +25,17 @@ class TwoModels(TextModel):
             if not isinstance(model, TextModel):
                 raise TypeError(f"{name} must be a TextModel, got {type(model).__name__}; wrap it as CallableModel(fn)")
         self._reader, self._writer = reader, writer
+        self.in_process = reader.in_process and writer.in_process
+
+    def warm_up(self) -> None:
+        """Load what the first prompts would load."""
+        self._reader.warm_up()
+        self._writer.warm_up()
+
+    async def awarm_up(self) -> None:
+        """`warm_up` for calls from this event loop."""
+        await self._reader.awarm_up()
+        await self._writer.awarm_up()
 
     def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
         """Answer independent prompts with the model of their role."""

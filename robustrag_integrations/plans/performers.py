@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from typing import Protocol
 
-from robustrag_integrations.models.base import DecodingModel, DecodingSession, TextModel
+from robustrag_integrations.models.base import DecodingModel, DecodingSession, TextModel, TokenCodec
 from robustrag_integrations.plans.requests import Append, Ask, Emit, OpenSession, Reply, Request, Sharpen
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
@@ -76,6 +76,11 @@ class DecodingPerformer:
     def __init__(self, model: DecodingModel) -> None:
         self._model = model
         self._session: DecodingSession | None = None
+
+    @property
+    def codec(self) -> TokenCodec:
+        """The model's tokens as text."""
+        return self._model.codec
 
     def __call__(self, request: Request) -> Reply:
         """Perform one request."""

@@ -69,6 +69,11 @@ class Service:
     documents_allowed: bool = False
     prices: Prices | None = None
 
+    @property
+    def defenses(self) -> list[Defense]:
+        """All that answer."""
+        return [made for served in self.models.values() for made in (served.short, served.choice) if made is not None]
+
     def defense_for(self, asked: Asked) -> Defense:
         """The defence that a request asks for.
 

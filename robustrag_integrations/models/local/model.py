@@ -87,6 +87,8 @@ class LocalModel(TextModel, DecodingModel):
         ValueError: the model is in training mode or adapts as it runs, or a number is out of range.
     """
 
+    in_process = True
+
     def __init__(
         self,
         model: Any,

@@ -26,6 +26,7 @@ Result = TypeVar("Result")
 
 _NO_KEY = "no-key-needed"  # what the client sends to a server of the user's own that asks for none
 _OPTIONS = {"extra_headers": "headers", "extra_query": "params", "extra_body": "extra_json", "timeout": "timeout"}
+_LIST_OF_MODELS = 16 << 20  # bytes
 _AT_ONCE = 8 << 10  # bytes of a reply that are read in no time; larger ones are read in a thread
 
 
@@ -169,6 +170,26 @@ class Connection:
                 http_client=BoundedClient(self._timeout, self._auth),
             )
         return self._clients[loop]
+
+    async def open(self) -> None:
+        """Make this event loop's client and open a connection; whatever the server says to the request will do.
+
+        Raises:
+            ModelError: the server could not be reached.
+        """
+        client = self._client()
+        _ = client.chat.completions if self._chats else client.completions  # the client imports them when first named
+        failed: ModelError | None = None
+        allowed = LARGEST.set(_LIST_OF_MODELS)
+        try:
+            await client.with_options(max_retries=0).models.with_raw_response.list()
+        except OpenAIError as error:  # nothing is chained to it, as in `_send`
+            if getattr(error, "status_code", None) is None:
+                failed = ServerError(said_by_server(error), None)
+        finally:
+            LARGEST.reset(allowed)
+        if failed is not None:
+            raise failed
 
     def close(self) -> None:
         """Close the connections of synchronous callers, and end their thread."""

@@ -152,6 +152,15 @@ class OpenAIModel(CallableModel):
         """The answer in pieces; closing the iterator hangs up."""
         return self._connection.loop.iterate(self.astream(prompt))
 
+    def warm_up(self) -> None:
+        """Make the client and open a connection for synchronous calls: the server is asked for its list of models."""
+        self._connection.loop.run(self.awarm_up())
+
+    async def awarm_up(self) -> None:
+        """The same for calls from this event loop."""
+        await super().awarm_up()
+        await self._connection.open()
+
     def close(self) -> None:
         """Close the connections of synchronous calls, and end their thread."""
         self._connection.close()
