@@ -7,11 +7,34 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks import batching, beside, certification, exactness, extraction, inference, keyword, orchestration
+from benchmarks import (
+    batching,
+    beside,
+    certification,
+    exactness,
+    extraction,
+    inference,
+    keyword,
+    orchestration,
+    startup,
+)
+from benchmarks.history import (
+    HISTORY,
+    TOLERANCE,
+    Change,
+    HistoryError,
+    again,
+    append,
+    compare,
+    in_doubt,
+    read,
+    records_of,
+)
+from benchmarks.history import as_table as comparison
 from benchmarks.inference import Bench
 from benchmarks.paper_code import COMMIT, PaperCode, paper_code
 from benchmarks.results import Ratio, as_table, draw
@@ -27,7 +50,10 @@ PARTS: dict[str, Callable[[Bench], list[Ratio]]] = {
     "orchestration": orchestration.ratios,
     "extraction": extraction.ratios,
     "batching": batching.ratios,
+    "startup": startup.ratios,
 }
+CHECKED = ["startup", "extraction", "orchestration", "inference", "keyword", "exactness"]
+"""What `make bench-check` compares with the history: minutes."""
 SCALING = "scaling"
 REFERENCE = "reference"
 
@@ -40,23 +66,50 @@ def main(arguments: list[str] | None = None) -> int:
     device = options.device
     if device == "auto":
         device = _device()
+    try:
+        history = None if options.check is None else read(options.check)
+    except HistoryError as error:
+        parser.error(str(error))
     _threads(options.threads)
     bench = _bench(options, device)
-    found: list[Ratio] = []
+    found: dict[str, list[Ratio]] = {}
     drawn: list[dict[str, Any]] = []
-    for name in options.only or [*PARTS, SCALING, *([REFERENCE] if code else [])]:
-        print(f"{name}:", file=sys.stderr, flush=True)
+    whole = CHECKED if options.check or options.record else [*PARTS, SCALING, *([REFERENCE] if code else [])]
+    for name in options.only or whole:
         if name == SCALING:
+            _begin(name)
             drawn = curves(bench, quick=options.quick)
-        elif name == REFERENCE and code:
-            found += beside.ratios(
-                code, bench.repeats, bench.clock, parts=options.reference_parts, questions=options.questions
-            )
         else:
-            found += PARTS[name](bench)
-        _write(Path(options.out), found, drawn, _machine(bench, options, device), device)
-    print(as_table(found, device))
-    return 0
+            found[name] = _measured(name, bench, options, code)
+        _write(Path(options.out), _all(found), drawn, _machine(bench, options, device), device)
+    print(as_table(_all(found), device))
+    setting = f"{device}, {_size(options, device)}, threads: {options.threads}"
+    records = records_of(found, device, setting)
+    changes: list[Change] = []
+    if history is not None:
+        changes = compare(records, history)
+        if doubtful := in_doubt(changes):
+            once_more = {name: _measured(name, bench, options, code) for name in doubtful}
+            changes = again(changes, compare(records_of(once_more, device, setting), history))
+        print(f"\n{comparison(changes)}")
+    if options.record is not None:
+        append(records, options.record)
+    return 1 if in_doubt(changes) else 0
+
+
+def _measured(name: str, bench: Bench, options: argparse.Namespace, code: PaperCode | None) -> list[Ratio]:
+    _begin(name)
+    if name != REFERENCE or code is None:
+        return PARTS[name](bench)
+    return beside.ratios(code, bench.repeats, bench.clock, parts=options.reference_parts, questions=options.questions)
+
+
+def _begin(name: str) -> None:
+    print(f"{name}:", file=sys.stderr, flush=True)
+
+
+def _all(found: Mapping[str, list[Ratio]]) -> list[Ratio]:
+    return [ratio for ratios in found.values() for ratio in ratios]
 
 
 def _write(folder: Path, found: list[Ratio], drawn: list[dict[str, Any]], machine: dict[str, Any], device: str) -> None:
@@ -79,6 +132,17 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--reference", type=Path, metavar="PATH", help="the paper's code, for the part reference")
     parser.add_argument("--reference-parts", nargs="+", default=beside.PARTS, choices=beside.PARTS)
     parser.add_argument("--questions", type=int, default=beside.QUESTIONS, help="of the part reference (default 30)")
+    parser.add_argument(
+        "--check",
+        nargs="?",
+        type=Path,
+        const=HISTORY,
+        metavar="FILE",
+        help=f"compare with a history, and exit with 1 if a figure became worse by over {TOLERANCE:.0%}",
+    )
+    parser.add_argument(
+        "--record", nargs="?", type=Path, const=HISTORY, metavar="FILE", help="append the figures to a history"
+    )
     parser.add_argument("--out", default="benchmark-results", help="folder for benchmarks.json and benchmarks.png")
     return parser
 
@@ -109,10 +173,14 @@ def _threads(count: int) -> None:
     torch.set_num_threads(count)
 
 
+def _size(options: argparse.Namespace, device: str) -> str:
+    size: str = options.model or ("tiny" if options.quick else "7b" if device == "cuda" else "125m")
+    return size
+
+
 def _bench(options: argparse.Namespace, device: str) -> Bench:
-    size = options.model or ("tiny" if options.quick else "7b" if device == "cuda" else "125m")
     return Bench(
-        network=random_llama(size, device),
+        network=random_llama(_size(options, device), device),
         tokenizer=word_tokenizer(),
         scene=Scene(),
         clock=Clock(device),

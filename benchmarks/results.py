@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from benchmarks.timing import summary
 
 Target = tuple[str, float]  # "<=" or ">=", and the bound
+Better = Literal["lower", "higher"]
+_AMOUNT = re.compile(r"\b(?:ms|MB|GB|seconds?|per second)\b")
 
 
 @dataclass(frozen=True)
@@ -20,12 +23,26 @@ class Ratio:
         values: one per round; a single one where nothing varies.
         targets: the target per device, `cpu` or `cuda`; none where it is only reported.
         note: what one needs to know to read it.
+        better: which way is better, where neither a target nor the name says it (see `direction`).
     """
 
     name: str
     values: tuple[float, ...]
     targets: dict[str, Target] = field(default_factory=dict)
     note: str = ""
+    better: Better | None = None
+
+    def direction(self, device: str) -> Better:
+        """Which way is better: as the target says; else "higher" where ours is what others are divided by."""
+        if target := self.targets.get(device) or next(iter(self.targets.values()), None):
+            return "lower" if target[0] == "<=" else "higher"
+        return self.better or ("higher" if "ours" in self.name.rpartition(" / ")[2] and " / " in self.name else "lower")
+
+    @property
+    def unit(self) -> str:
+        """What an amount is of, by its name ("... : ms"); "ratio" for what machines have in common."""
+        found = _AMOUNT.search(self.name)
+        return found[0] if found else "ratio"
 
     def met(self, device: str) -> bool | None:
         """Whether the median meets the target; None without one."""

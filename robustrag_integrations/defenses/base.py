@@ -465,7 +465,7 @@ class Defense(ABC):
         known = next((method for method in METHODS.values() if method.class_name == cls.__name__), None)
         if perform is None and known is not None and known.needs_probabilities:
             return
-        choices = CHOICES if known is not None and known.tasks == ("multiple_choice",) else None
+        choices = CHOICES if settings.as_dict().get("task") == "multiple_choice" else None
         inputs = PlanInput(QUESTION, made_up_groups(passages), choices, codec=getattr(perform, "codec", None))
         rehearse(cls.whole_plan(inputs, settings), perform or said_by_no_model)
 

@@ -19,6 +19,7 @@ from robustrag_integrations import (
     KeywordAggregation,
     MajorityVoting,
     ModelError,
+    VanillaRAG,
 )
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, Method
@@ -48,6 +49,10 @@ def test_the_first_question_after_it_loads_no_module() -> None:
 def test_every_method_rehearses(method: Method) -> None:
     defense = method.load()
     defense.rehearse(defense.settings_type.of(), 3)
+
+
+def test_so_does_vanilla_rag_over_options() -> None:
+    VanillaRAG(CallableModel(str), task="multiple_choice").warm_up()
 
 
 @pytest.mark.parametrize("kind", [KeywordAggregation, ConsensusAggregation, MajorityVoting])

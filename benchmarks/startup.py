@@ -1,0 +1,119 @@
+"""What it costs to start: imports, the first answer of a fresh process, and what `warm_up` leaves for it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+
+from benchmarks.inference import Bench
+from benchmarks.results import Ratio, Target
+
+# Seconds that the process computed, and the most memory that it held, in MB. On Linux the kernel's figure of this
+# program alone: the other one begins with the memory of the program that started it.
+_MEASURE = """
+import resource, sys, time
+def _memory():
+    try:
+        lines = open("/proc/self/status").read().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1024)
+def _timed(work):
+    start = time.process_time()
+    work()
+    return 1000 * (time.process_time() - start)
+"""
+_IMPORT = """
+def _work():
+    import {module}
+"""
+_ANSWER = """
+def _work():
+    import robustrag_integrations as r
+    global defense
+    defense = r.{method}(r.CallableModel(lambda prompt: "{reply}"))
+    defense.answer(*_asked)
+_asked = "Who built the bridge?", [f"Account {{i}}: the bridge was built by Bo Ek." for i in range(10)]
+"""
+_WARM = """
+import robustrag_integrations as r
+replies = iter([f"It was built by {a}{b} in 19{i}{j}." for i, a in enumerate(["Bo", "Al", "Ed"]) for j, b in
+    enumerate(["ma", "ri", "to", "le", "su", "ka", "no", "da", "fi", "be"])])
+defense = r.KeywordAggregation(r.CallableModel(lambda prompt: next(replies)))
+defense.warm_up()
+_asked = "Who built the bridge?", [f"Account {i}: the bridge was built." for i in range(8)]
+"""
+_FRAMEWORKS = {
+    "langchain_robustrag": "langchain_core.language_models, langchain_core.output_parsers, langchain_core.prompts, "
+    "langchain_core.retrievers, langchain_core.runnables, langchain_core.tools",
+    "llamaindex_robustrag": "llama_index.core",
+}
+
+
+def ratios(bench: Bench) -> list[Ratio]:
+    """Every figure is of fresh processes, after one that does not count (it writes the compiled files)."""
+
+    def measured(code: str) -> tuple[list[float], ...]:
+        runs = [_run(code) for _ in range(bench.repeats + 1)][1:]
+        return tuple(list(column) for column in zip(*runs, strict=True))
+
+    def row(name: str, values: list[float], most: float | None = None) -> Ratio:
+        bound: dict[str, Target] = {} if most is None else {"cpu": ("<=", most), "cuda": ("<=", most)}
+        return Ratio(name, tuple(values), bound)
+
+    def of_one(code: str) -> tuple[list[float], list[float]]:
+        milliseconds, memory = measured(code + "print([_timed(_work), _memory()])")
+        return milliseconds, memory
+
+    milliseconds, memory = of_one(_IMPORT.format(module="robustrag_integrations"))
+    found = [
+        row("import robustrag_integrations: ms", milliseconds, 50.0),
+        row("import robustrag_integrations: MB in all", memory, 30.0),
+    ]
+    for method, reply in _REPLIES.items():
+        milliseconds, memory = of_one(_ANSWER.format(method=method, reply=reply))
+        found.append(row(f"import and first answer, {method}: ms", milliseconds, 1000.0))
+        found.append(row(f"import and first answer, {method}: MB in all", memory))
+    first, second = measured(_WARM + "print([_timed(lambda: defense.answer(*_asked)) for _ in range(2)])")
+    found.append(row("answers after warm_up: first / second", [a / b for a, b in zip(first, second, strict=True)]))
+    for package, framework in _FRAMEWORKS.items():
+        if find_spec(framework.split(".")[0]):
+            found.append(_added(package, framework, of_one, row))
+    found.append(row("robustrag --help: ms", of_one(_HELP)[0]))
+    return found
+
+
+_REPLIES = {
+    "KeywordAggregation": "It was built by Bo Ek.",
+    "ConsensusAggregation": "It was built by Bo Ek, or I don't know.",
+    "VanillaRAG": "It was built by Bo Ek.",
+}
+_HELP = """
+def _work():
+    import contextlib, io
+    from robustrag_integrations.cli import main
+    with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
+        main(["--help"])
+"""
+
+
+def _added(
+    package: str,
+    framework: str,
+    of_one: Callable[[str], tuple[list[float], list[float]]],
+    row: Callable[[str, list[float]], Ratio],
+) -> Ratio:
+    """What an integration's import takes on top of its framework's."""
+    return row(
+        f"import {package} after its framework: ms", of_one(f"import {framework}\n{_IMPORT.format(module=package)}")[0]
+    )
+
+
+def _run(code: str) -> list[float]:
+    command = [sys.executable, "-c", _MEASURE + code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603 - our own code
+    figures: list[float] = json.loads(done.stdout)
+    return figures
