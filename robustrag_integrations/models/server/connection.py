@@ -177,12 +177,10 @@ class Connection:
         Raises:
             ModelError: the server could not be reached.
         """
-        client = self._client()
-        _ = client.chat.completions if self._chats else client.completions  # the client imports them when first named
         failed: ModelError | None = None
         allowed = LARGEST.set(_LIST_OF_MODELS)
         try:
-            await client.with_options(max_retries=0).models.with_raw_response.list()
+            await self._client().get("/models", cast_to=httpx.Response, options={**_options({}), "max_retries": 0})
         except OpenAIError as error:  # nothing is chained to it, as in `_send`
             if getattr(error, "status_code", None) is None:
                 failed = ServerError(said_by_server(error), None)
