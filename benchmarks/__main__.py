@@ -20,6 +20,7 @@ from benchmarks import (
     inference,
     keyword,
     orchestration,
+    remote,
     startup,
 )
 from benchmarks.history import (
@@ -51,6 +52,7 @@ PARTS: dict[str, Callable[[Bench], list[Ratio]]] = {
     "extraction": extraction.ratios,
     "batching": batching.ratios,
     "startup": startup.ratios,
+    "remote": remote.ratios,
 }
 CHECKED = ["startup", "extraction", "orchestration", "inference", "keyword", "exactness"]
 """What `make bench-check` compares with the history: minutes."""

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from benchmarks import exactness, keyword
+from benchmarks import exactness, keyword, remote
 from benchmarks.__main__ import main
 from benchmarks.inference import Bench, ratios
 from benchmarks.results import Ratio, as_table
@@ -58,6 +58,12 @@ def test_inference_keyword_and_exactness_measure_on_a_small_scene(bench: Bench) 
     assert all(value > 0 for name, r in found.items() if "/" in name for value in r.values)
     names = " ".join(found)
     assert all(part in names for part in ("ours cold", "ours warm", "vanilla warm", "naive", "query first", "drafts"))
+
+
+def test_remote_decoding_takes_a_third_of_the_rounds(bench: Bench) -> None:
+    rounds, _, requests, _ = remote.ratios(replace(bench, repeats=1))
+    assert rounds.met("cpu")
+    assert min(requests.values) > 1
 
 
 def test_a_scaling_curve_has_a_point_per_size(bench: Bench) -> None:
