@@ -28,7 +28,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "tagging replies": ("keywords/tag", "keywords/shipped", "keywords/token", "keywords/lemma", "keywords/string"),
     "keywords of tagged words": ("keywords/",),
     "reading replies: reasoning, abstentions": ("abstention", "reply_text/", "replies/", "defenses/agreement/reader"),
-    "who supports the answer": ("defenses/agreement/", "mentions", "normalise"),
+    "forms in replies, who supports the answer": ("defenses/agreement/", "mentions", "normalise"),
     "counting, the list and the radius": ("defenses/keyword/", "defenses/"),
     "passages, origins and copies": ("passages", "origins/", "keys", "copies", "group_warnings", "votes", "links"),
     "model calls": ("models/", "tenacity"),

@@ -23,7 +23,6 @@ _DEFENSES: dict[str, Any] = {
 _WARM_UP, _QUESTIONS = 5, 20  # questions of a round
 _DIFFERENT: dict[str, Target] = {"cpu": ("<=", 3.0), "cuda": ("<=", 3.0)}
 _EQUAL: dict[str, Target] = {"cpu": ("<=", 1.0), "cuda": ("<=", 1.0)}
-_LONG = " ".join(f"word{number}" for number in range(90))
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ def ratios(bench: Bench) -> list[Ratio]:
         for said, equal, bound in (("ten different replies", False, _DIFFERENT), ("ten equal ones", True, _EQUAL)):
             rounds = tuple(milliseconds(asked, fresh, equal=equal) for _ in range(bench.repeats))
             found.append(Ratio(f"core {asked.name}, {said}: ms per question", rounds, bound))
-    long = next(iter(both_styles("keyword", [f"{text} {number} {_LONG}" for number, text in enumerate(PASSAGES)])))
+    long = next(iter(both_styles("keyword", [f"{text} {_ninety_words(fresh)}" for text in PASSAGES])))
     rounds = tuple(milliseconds(long, fresh, equal=False) for _ in range(bench.repeats))
     return [*found, Ratio("core keyword, sync, ten different replies, passages of 100 words: ms", rounds)]
 
@@ -85,6 +84,10 @@ def milliseconds(asked: Asked, fresh: Iterator[str], questions: int = _QUESTIONS
         loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()
     return 1000 * took / questions
+
+
+def _ninety_words(fresh: Iterator[str]) -> str:
+    return " ".join(next(fresh) for _ in range(45))
 
 
 def _lettered(replies: list[str], name: str, *, equal: bool) -> list[str]:
