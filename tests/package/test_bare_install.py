@@ -36,7 +36,7 @@ def test_a_star_import_works_without_any_extra() -> None:
         "from robustrag_integrations import *\n"
         "import robustrag_integrations as package\n"
         "assert KeywordAggregation and DecodingAggregation and MajorityVoting and Certification and isolate\n"
-        "print(sorted(set(package._LATER) - set(package.__all__)))",
+        "print(sorted(set(package._HOME_OF) - set(package.__all__)))",
         EXTRAS,
     )
     assert (done.returncode, done.stdout.strip()) == (0, "['LocalModel', 'OpenAIModel']"), done.stderr

@@ -10,7 +10,10 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from openai import AsyncOpenAI, AsyncStream, OpenAIError
+try:
+    from openai import AsyncOpenAI, AsyncStream, OpenAIError
+except ImportError as error:
+    raise ImportError("this model needs the openai client: pip install 'robustrag-integrations[openai]'") from error
 
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.refused import named_parameter

@@ -5,10 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-try:
-    from openai import DefaultAsyncHttpxClient
-except ImportError as error:
-    raise ImportError("this model needs the openai client: pip install 'robustrag-integrations[openai]'") from error
+from openai import DefaultAsyncHttpxClient
 
 _BASE = next(kind for kind in DefaultAsyncHttpxClient.__mro__ if kind.__name__ == "AsyncClient")
 
