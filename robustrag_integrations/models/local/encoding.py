@@ -99,8 +99,12 @@ class PromptEncoder:
         return tuple(dict.fromkeys(v for v in variants if v))
 
     def answers(self, texts: Iterable[str], end: str = "") -> list[tuple[int, ...]]:
-        """The tokens of texts as answers, each followed by `end`, whose last token is left out."""
-        return [self._plain(self._lead + text + end)[: -1 if end else None] for text in texts]
+        """The tokens of texts as answers, each followed by `end`, whose last token is left out.
+
+        With a space in front and without: which of them a model says is not for its template alone to tell.
+        """
+        leads = (self._lead, "" if self._lead else " ")
+        return [self._plain(lead + text + end)[: -1 if end else None] for text in texts for lead in leads]
 
     def _encoded(
         self, prompt: Prompt, ids: list[int], offsets: Sequence[tuple[int, int]], budget: int | None

@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from robustrag_integrations.models.local.slab import Pair, Slab, Unread
 
 _FEW = range(5, 33)  # rows of a matrix for which the transposed product is the faster one
-_LARGE = 2**20  # numbers of a weight from which on that is worth looking at every function of torch
+_LARGE = 2**19  # numbers of a weight from which on it is; smaller ones stay in the processor's cache
+_OURS = (functional.linear, functional.scaled_dot_product_attention)
 
 
 def is_large(weight: torch.Tensor) -> bool:
-    """Whether products with a weight take longer than the detour over `DecodingKernels`."""
+    """Whether a weight is so large that its products with few rows are worth a kernel of their own."""
     return bool(weight.numel() >= _LARGE)
 
 
@@ -65,7 +66,7 @@ class DecodingKernels(TorchFunctionMode):  # type: ignore[misc]  # untyped libra
     ) -> Any:
         """One call of a function of torch."""
         kwargs = kwargs or {}
-        if torch.compiler.is_compiling():  # whoever compiles a model chooses its kernels
+        if func not in _OURS or torch.compiler.is_compiling():  # whoever compiles a model chooses its kernels
             return func(*args, **kwargs)
         if func is functional.linear and _transposing_pays(*args[:2]):
             return _transposed_linear(*args, **kwargs)
@@ -83,6 +84,7 @@ def _transposing_pays(inputs: Any, weight: Any = None) -> bool:
         and weight.device.type == "cpu"
         and weight.dtype == inputs.dtype == torch.float32
         and weight.dim() == 2
+        and is_large(weight)
         and inputs.numel() // max(1, inputs.shape[-1]) in _FEW
         and torch.backends.mkl.is_available()
     )
@@ -100,10 +102,11 @@ def attend(
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
-    attn_mask: torch.Tensor,
+    attn_mask: torch.Tensor | None = None,
     dropout_p: float = 0.0,
     is_causal: bool = False,
     scale: float | None = None,
+    enable_gqa: bool = False,
 ) -> torch.Tensor:
     """Attention to columns that all rows share, read once for all rows, and to each row's own.
 
@@ -111,51 +114,61 @@ def attend(
         unread: keys and values that are not among those given, of G heads.
         query: [R, H, Q, width]; H * Q is a multiple of G.
         key, value: [R, H, C, width].
-        attn_mask: [R, 1, Q, P + C], added to the scores.
+        attn_mask: [R, 1, Q, P + C], added to the scores; None where a row sees all that it has.
         dropout_p, is_causal: not used; the mask says it all.
         scale: of the scores; 1 / sqrt(width) by default.
+        enable_gqa: not used; heads are grouped by their number.
 
     Returns:
         [R, H, Q, width].
     """
-    query = query * (query.shape[-1] ** -0.5 if scale is None else scale)
+    scale = query.shape[-1] ** -0.5 if scale is None else scale
     if unread.rows is not None:
-        return _attend_row_by_row(unread.shared, unread.rows, query, attn_mask)
+        return _row_by_row(unread.shared, unread.rows, query, attn_mask, scale)
     assert unread.shared is not None  # noqa: S101 - there is nothing else to read
     shared_keys, shared_values = (t[0] for t in unread.shared)
-    scores = torch.cat([_times(query, shared_keys.mT), query @ key.mT], dim=-1) + attn_mask
-    before, own = scores.softmax(-1).split([shared_keys.shape[1], key.shape[2]], dim=-1)
+    query = query * scale
+    scores = torch.cat([_times(query, shared_keys.mT), query @ key.mT], dim=-1)
+    weights = (scores if attn_mask is None else scores + attn_mask).softmax(-1)
+    before, own = weights.split([shared_keys.shape[1], key.shape[2]], dim=-1)
     return _times(before, shared_values) + own @ value
 
 
-def _attend_row_by_row(
-    shared: Pair | None, rows: Sequence[Pair], query: torch.Tensor, mask: torch.Tensor
+def _row_by_row(
+    shared: Pair | None, rows: Sequence[Pair], query: torch.Tensor, mask: torch.Tensor | None, scale: float
 ) -> torch.Tensor:
     """Each row's attention over the columns that it has, whatever the other rows have.
 
     Args:
         shared: keys and values [1, G, P, width] of columns that all rows share.
-        rows: per prompt its own keys and values [G, columns, width]. Rows of padding come after them: they get zeros.
-        query: [R, H, Q, width], scaled.
+        rows: per prompt its own keys and values [1, G, columns, width]. Rows of padding come after them and get zeros.
+        query: [R, H, Q, width].
         mask: [R, 1, Q, columns], added to the scores; what a row does not have stands at the end.
+        scale: of the scores.
     """
-    groups = len(rows[0][0])
-    folded = query.reshape(len(query), groups, -1, query.shape[-1])
-    mine, common = torch.zeros_like(folded), None
+    folded = query.reshape(len(query), rows[0][0].shape[1], -1, query.shape[-1])
     if shared is not None:
-        scores = _times(folded, shared[0][0].mT)
-        common = torch.zeros_like(scores)
+        found = _beside_shared(shared, rows, folded * scale, mask)
+    else:
+        found = torch.zeros_like(folded)
+        for row, (keys, values) in enumerate(rows):
+            seen = None if mask is None else mask[row : row + 1, :, :, : keys.shape[2]]
+            found[row] = functional.scaled_dot_product_attention(
+                folded[row : row + 1], keys, values, attn_mask=seen, scale=scale
+            )[0]
+    return found.reshape(query.shape)
+
+
+def _beside_shared(shared: Pair, rows: Sequence[Pair], folded: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+    """`_row_by_row` where rows share columns; `folded` has the queries [R, G, H * Q / G, width], scaled."""
+    mine, scores = torch.zeros_like(folded), _times(folded, shared[0][0].mT)
+    common = torch.zeros_like(scores)
     for row, (keys, values) in enumerate(rows):
-        weights = folded[row] @ keys.mT
-        if shared is not None:
-            weights = torch.cat([scores[row], weights], dim=-1)
-        weights = (weights + mask[row, :, :, : weights.shape[-1]]).softmax(-1)
-        if common is not None:
-            common[row] = weights[..., : common.shape[-1]]
-        mine[row] = weights[..., -keys.shape[1] :] @ values
-    if shared is not None and common is not None:
-        mine = mine + _times(common, shared[1][0])
-    return mine.reshape(query.shape)
+        own = torch.cat([scores[row], folded[row] @ keys[0].mT], dim=-1)
+        weights = (own if mask is None else own + mask[row, :, :, : own.shape[-1]]).softmax(-1)
+        common[row] = weights[..., : common.shape[-1]]
+        mine[row] = weights[..., common.shape[-1] :] @ values[0]
+    return mine + _times(common, shared[1][0])
 
 
 def _times(rows: torch.Tensor, shared: torch.Tensor) -> torch.Tensor:

@@ -1,9 +1,8 @@
 """Local transformers models: greedy text, and next-token probabilities for decoding aggregation.
 
 Numerics are part of the threat model: padding, batch size and kernels must not let one passage move another group's
-numbers. Every batch of isolated prompts therefore has a shape that depends on the settings, the query and the number
-of groups alone; rows are never dropped; and a mask is always used, whatever the rows' lengths. Whether that is enough
-is probed on the model itself (`isolation`).
+numbers. Every isolated prompt is therefore read in a batch of its own. Decoding steps are batched, in shapes that no
+passage decides, and rows are never dropped. Whether that is enough is probed on the model itself (`isolation`).
 """
 
 from __future__ import annotations
@@ -61,8 +60,7 @@ class LocalModel(TextModel, DecodingModel):
     Args:
         model: a causal language model in evaluation mode.
         tokenizer: its fast tokenizer.
-        max_context_tokens: how many tokens of passages each group may have; longer ones are cut, with a warning. Every
-            group is padded to this width, so set it near what your passages need.
+        max_context_tokens: how many tokens of passages each group may have; longer ones are cut, with a warning.
         max_new_tokens: the longest isolated or final answer, in tokens (decoding aggregation has a setting of its own).
         stop: strings that end a text; default an empty line for base models, none for chat models.
         chat: whether to use the tokenizer's chat template; None: if it has one. Reasoning is turned off where the

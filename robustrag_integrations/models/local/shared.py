@@ -27,9 +27,11 @@ from robustrag_integrations.models.local.masks import NOWHERE, MaskRules
 from robustrag_integrations.models.local.packing import Stem
 from robustrag_integrations.models.local.slab import KeyValues, Slab
 
+WORTH_KEEPING_ONCE = 128  # tokens of a prefix from which on reading it once pays for joining two parts of an attention
+
 
 class SharedBatch:
-    """Rows in one slab. A prefix that several rows have is kept once; other prefixes stand in their own rows.
+    """Rows in one slab. A long prefix that several rows have is kept once; other prefixes stand in their own rows.
 
     Args:
         lm: the model.
@@ -38,7 +40,7 @@ class SharedBatch:
         longest: how many tokens any of them could have, whatever its passage.
         room: columns for what comes after the prompts.
         at_once: how many tokens are read in one forward pass.
-        once: whether a prefix that several rows have is kept and read once, or in every row.
+        once: whether a long prefix that several rows have can be kept and read once, or has to be in every row.
         step_rows: rows of a decoding step, those of padding included; None for the prompts alone.
     """
 
@@ -56,7 +58,8 @@ class SharedBatch:
     ) -> None:
         self._lm, self._rules, self._rows, self._at_once = lm, rules, rows, at_once
         self.rows, self.step_rows = len(rows), step_rows or len(rows)
-        shared = _most_common([row.prefix for row in rows]) if once else None
+        common = _most_common([row.prefix for row in rows]) if once else None
+        shared = common if common is not None and common.tokens >= WORTH_KEEPING_ONCE else None
         self._before = shared.tokens if shared else 0
         own = longest - (self._before if all(row.prefix is shared for row in rows) else 0)
         self._slab = Slab(self.step_rows, own + room, shared, columns=own, row_by_row=once and lm.device.type == "cpu")
@@ -103,9 +106,11 @@ class SharedBatch:
         self._next[at] = row.tokens
 
     def _mask(self) -> Any:
-        """The mask of the next step, whose tokens see all that their rows have."""
+        """The mask of the next step, whose tokens see all that their rows have; None where nothing has to be hidden."""
         rows = torch.arange(self.step_rows, device=self._lm.device)
         self._keys[rows, self._before + torch.tensor(self._slab.lengths, device=self._lm.device)] = self._next
+        if self._slab.row_by_row and self._slab.shared is None and self._rules.plain:
+            return None
         return self._rules.mask(self._next[:, None], self._keys[:, : self._before + self._slab.width])
 
     @torch.inference_mode()

@@ -37,7 +37,7 @@ class Unread:
 
     Attributes:
         shared: keys and values [1, heads, columns, width] that all rows share; None if they share none.
-        rows: per prompt, its own keys and values [heads, columns, width], to be read in place of those given; None:
+        rows: per prompt, its own keys and values [1, heads, columns, width], to be read in place of those given; None:
             those given are each row's own.
     """
 
@@ -239,7 +239,7 @@ class Slab(Cache):  # type: ignore[misc]  # untyped library
         layer.values[rows, :, ends] = value_states[:, :, 0]
         if self.row_by_row:
             own = [
-                (layer.keys[row, :, : length + 1], layer.values[row, :, : length + 1])
+                (layer.keys[row : row + 1, :, : length + 1], layer.values[row : row + 1, :, : length + 1])
                 for row, length in enumerate(self.lengths[: self.prompts])
             ]
             self._unread = Unread(layer.shared, own)

@@ -47,12 +47,10 @@ class TokenTrie:
         return nodes[1:]
 
     def visible(self, before: int) -> torch.Tensor:
-        """[before + nodes, before + nodes]: each node sees its ancestors and itself, and all columns before the trie.
-
-        Those columns see each other in order.
-        """
-        seen = torch.ones((before + len(self), before + len(self)), dtype=torch.bool).tril()
+        """[before + nodes, nodes]: each node sees its ancestors and itself; the columns before the trie see no node."""
+        seen = torch.zeros((before + len(self), len(self)), dtype=torch.bool)
         for node, parent in enumerate(self._parents, before):
-            seen[node, before:] = seen[parent + before, before:] if parent >= 0 else False
-            seen[node, node] = True
+            if parent >= 0:
+                seen[node] = seen[parent + before]
+            seen[node, node - before] = True
         return seen

@@ -166,8 +166,8 @@ def test_a_trie_holds_common_beginnings_once_and_keeps_within_its_size() -> None
     assert trie.path((1, 2, 4)) == [0, 1, 3]
     assert trie.child(0, 9) is None
     seen = trie.visible(2).int().tolist()
-    assert seen[:2] == [[1, 0, 0, 0, 0, 0, 0], [1, 1, 0, 0, 0, 0, 0]]
-    assert seen[5] == [1, 1, 1, 1, 0, 1, 0]  # the 4: its ancestors and itself, not the 3
-    assert seen[6] == [1, 1, 0, 0, 0, 0, 1]
+    assert seen[:2] == [[0] * 5] * 2
+    assert seen[5] == [1, 1, 0, 1, 0]  # the 4: its ancestors and itself, not the 3
+    assert seen[6] == [0, 0, 0, 0, 1]
     trie.add(range(10, 500), MOST_NODES)
     assert len(trie) == MOST_NODES

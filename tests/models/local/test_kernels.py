@@ -13,6 +13,7 @@ pytest.importorskip("transformers")
 from torch.nn import functional  # noqa: E402
 
 from robustrag_integrations import DecodingAggregation, LocalModel  # noqa: E402
+from robustrag_integrations.models.local import shared  # noqa: E402
 from robustrag_integrations.models.local.kernels import DecodingKernels  # noqa: E402
 from robustrag_integrations.models.local.slab import KeyValues, RowCache, Slab  # noqa: E402
 from robustrag_integrations.prompts import prompts_for  # noqa: E402
@@ -41,11 +42,16 @@ def steps(model: LocalModel) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("architecture", [*sorted(ONCE), "gemma2"])
-def test_the_prefix_is_kept_once_for_all_rows_where_attention_can_be_told(architecture: str) -> None:
+@pytest.mark.parametrize("long", [False, True])
+def test_a_long_prefix_is_kept_once_for_all_rows_where_attention_can_be_told(
+    architecture: str, long: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared, "WORTH_KEEPING_ONCE", 8 if long else 1000)
     network = tiny_model(architecture)
     model = local(network)
     slab = session(model)._batch._slab
-    assert (slab.shared is not None) == (architecture in ONCE)
+    assert (slab.shared is not None) == (long and architecture in ONCE)
+    assert slab.row_by_row == (architecture in ONCE)
     for ours, plain in zip(steps(model), steps(local(network, share_prefixes=False)), strict=True):
         assert np.abs(ours - plain).max() < 1e-5
 
@@ -53,7 +59,7 @@ def test_the_prefix_is_kept_once_for_all_rows_where_attention_can_be_told(archit
 def test_in_half_precision_every_row_has_its_prefix() -> None:
     model = local(tiny_model("llama", dtype=torch.bfloat16))
     assert model.why_not_shared is None
-    assert session(model)._batch._slab.shared is None
+    assert not session(model)._batch._slab.row_by_row
 
 
 def test_an_attention_that_cannot_be_told_reads_the_prefix_in_every_row(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,17 +81,17 @@ def test_an_attention_that_cannot_be_told_reads_the_prefix_in_every_row(monkeypa
     monkeypatch.setitem(AttentionInterface._global_mapping, "sdpa", own_attention)
     model = local(tiny_model("llama"))
     assert model.why_not_shared is None
-    assert session(model)._batch._slab.shared is None
+    assert not session(model)._batch._slab.row_by_row
     assert DecodingAggregation(model, max_new_tokens=3).answer(QUERY, PASSAGES).text
 
 
 def _slab(lengths: list[int], before: int, **settings: Any) -> Slab:
     """Rows of these lengths behind shared columns, of one layer with two heads of width 8, filled at random."""
     pair = [torch.randn(1, 2, before, 8) for _ in range(2)]
-    shared = KeyValues(((pair[0], pair[1]),), before) if before else None
-    slab = Slab(len(lengths) + 1, max(lengths) + 2, shared, columns=max(lengths), **settings)
+    common = KeyValues(((pair[0], pair[1]),), before) if before else None
+    slab = Slab(len(lengths) + 1, max(lengths) + 2, common, columns=max(lengths), **settings)
     for row, length in enumerate(lengths):
-        read = RowCache(before + length, shared)
+        read = RowCache(before + length, common)
         read.update(torch.randn(1, 2, length, 8), torch.randn(1, 2, length, 8), 0)
         slab.put(row, read, before)
     return slab
