@@ -41,7 +41,7 @@ class Load:
         failed: what was raised, by question.
         elapsed: for all.
         computing: what this process computed meanwhile.
-        calls, radii: model calls and radii, as the answers have them.
+        calls, radii, errors: model calls, radii and what made groups fail, as the answers have them.
         times: of each question.
         server_times: of each request, as the server measured it.
         memory: (time, resident memory of this process) while it ran.
@@ -58,6 +58,7 @@ class Load:
     computing: float = 0.0
     calls: list[int] = field(default_factory=list)
     radii: list[int] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
     server_times: list[float] = field(default_factory=list)
     memory: list[tuple[float, float]] = field(default_factory=list)
@@ -71,6 +72,7 @@ class Load:
             "documents": self.documents,
             "lost": self.questions - self.answered,
             "another question's answer": len(self.wrong),
+            "groups that failed": len(self.errors),
             "requests": len(self.server_times),
             "questions per second": round(self.questions / self.elapsed, 1),
             "requests per second": round(len(self.server_times) / self.elapsed),
@@ -145,7 +147,7 @@ def measure(
             else:
                 _ask_all(load, asker, numbers, before)
         asker.close()
-        load.calls, load.radii = asker.calls, asker.radii
+        load.calls, load.radii, load.errors = asker.calls, asker.radii, asker.errors
         if address is None:
             load.server_times = fetched(server, "times")[warm * (documents + 1) :]
     return load

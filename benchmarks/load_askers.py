@@ -19,7 +19,8 @@ class Asker:
     Attributes:
         ask, aask: the answer to a question; `ask` is None where it can only be awaited.
         close, aclose: end what they have opened.
-        calls, radii: how many model calls each answer made, and its radius, where it says so.
+        calls, radii, errors: how many model calls each answer made, its radius, and what made groups fail, where it
+            says so.
     """
 
     ask: Callable[[int], str] | None
@@ -28,6 +29,7 @@ class Asker:
     aclose: Callable[[], Awaitable[None]]
     calls: list[int] = field(default_factory=list)
     radii: list[int] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
 
 
 def question(number: int, documents: int) -> tuple[str, list[str], str]:
@@ -78,6 +80,7 @@ def core_asker(
     def noted(answer: Any) -> str:
         asker.calls.append(answer.model_calls)
         asker.radii.append(answer.radius)
+        asker.errors.extend(group.error for group in answer.groups if group.error is not None)
         return str(answer.text)
 
     async def aask(number: int) -> str:

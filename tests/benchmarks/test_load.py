@@ -28,6 +28,7 @@ def test_every_question_gets_its_own_answer_under_load(style: str) -> None:
         load = measure(style, QUESTIONS, 64, 0.02, DOCUMENTS)
     assert load.failed == {}
     assert load.wrong == []
+    assert load.errors == []
     assert load.answered == len(load.times) == QUESTIONS
     assert len(load.server_times) == QUESTIONS * (DOCUMENTS + 1)
     assert load.figures()["lost"] == 0
