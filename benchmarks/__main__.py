@@ -23,6 +23,7 @@ from benchmarks import (
     remote,
     startup,
 )
+from benchmarks.dry_run import DerivedClock, small_network
 from benchmarks.history import (
     HISTORY,
     TOLERANCE,
@@ -54,6 +55,7 @@ PARTS: dict[str, Callable[[Bench], list[Ratio]]] = {
     "startup": startup.ratios,
     "remote": remote.ratios,
 }
+DRY_PARTS = ["inference", "keyword", "exactness"]
 CHECKED = ["startup", "extraction", "orchestration", "inference", "keyword", "exactness"]
 """What `make bench-check` compares with the history: minutes."""
 SCALING = "scaling"
@@ -65,19 +67,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     code = _reference(parser, options)
-    device = options.device
-    if device == "auto":
-        device = _device()
+    if options.dry_run and (options.check or options.record):
+        parser.error("--dry-run derives its figures: it goes with neither --check nor --record")
+    device = "cuda" if options.dry_run else _device() if options.device == "auto" else options.device
     try:
         history = None if options.check is None else read(options.check)
     except HistoryError as error:
         parser.error(str(error))
     _threads(options.threads)
-    bench = _bench(options, device)
+    bench = _dry_bench(options) if options.dry_run else _bench(options, device)
     found: dict[str, list[Ratio]] = {}
     drawn: list[dict[str, Any]] = []
     whole = CHECKED if options.check or options.record else [*PARTS, SCALING, *([REFERENCE] if code else [])]
-    for name in options.only or whole:
+    for name in options.only or (DRY_PARTS if options.dry_run else whole):
         if name == SCALING:
             _begin(name)
             drawn = curves(bench, quick=options.quick)
@@ -85,6 +87,8 @@ def main(arguments: list[str] | None = None) -> int:
             found[name] = _measured(name, bench, options, code)
         _write(Path(options.out), _all(found), drawn, _machine(bench, options, device), device)
     print(as_table(_all(found), device))
+    if isinstance(bench.clock, DerivedClock):
+        print(bench.clock.tally.in_words())
     setting = f"{device}, {_size(options, device)}, threads: {options.threads}"
     records = records_of(found, device, setting)
     changes: list[Change] = []
@@ -125,6 +129,7 @@ def _write(folder: Path, found: list[Ratio], drawn: list[dict[str, Any]], machin
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a small model, two rounds, no long answers")
+    parser.add_argument("--dry-run", action="store_true", help="derive what the 7B shape would take on an H200")
     parser.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
     parser.add_argument("--model", choices=("tiny", "125m", "7b"), help="default 125m on the CPU, 7b on CUDA")
     parser.add_argument("--repeats", type=int, help="rounds; default 5, with --quick 2")
@@ -191,13 +196,29 @@ def _bench(options: argparse.Namespace, device: str) -> Bench:
     )
 
 
+def _dry_bench(options: argparse.Namespace) -> Bench:
+    clock = DerivedClock("cpu")
+    network = small_network()
+    clock.watch(network)
+    long_tokens = options.long if options.long is not None else (0 if options.quick else 200)
+    return Bench(network, word_tokenizer(), Scene(), clock, options.repeats or 1, long_tokens=long_tokens)
+
+
+def _device_name(options: argparse.Namespace, device: str) -> str:
+    import torch
+
+    if options.dry_run:
+        return "none: derived for the 7B shape on an H200"
+    return str(torch.cuda.get_device_name() if device == "cuda" else platform.processor() or platform.machine())
+
+
 def _machine(bench: Bench, options: argparse.Namespace, device: str) -> dict[str, Any]:
     import torch
     import transformers
 
     weights = bench.network
     return {
-        "device": torch.cuda.get_device_name() if device == "cuda" else platform.processor() or platform.machine(),
+        "device": _device_name(options, device),
         "cores": os.cpu_count(),
         "threads": options.threads,
         "parameters": sum(p.numel() for p in weights.parameters()),

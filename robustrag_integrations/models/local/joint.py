@@ -111,7 +111,7 @@ class JointCache(Cache):  # type: ignore[misc]  # untyped library
 
     def __init__(self, steps: Sequence[Step], kinds: Sequence[str], heard: Heard | None = None) -> None:
         super().__init__(layers=[])
-        self._steps, self.kinds, self._heard = steps, kinds, heard
+        self.steps, self.kinds, self._heard = steps, kinds, heard
         self._rows = _slices(steps)
         self._layer = 0
         self._own: list[KeysAndValues] = []
@@ -124,7 +124,7 @@ class JointCache(Cache):  # type: ignore[misc]  # untyped library
         self.check_attended()
         self._own = [
             step.cache.update(key_states[rows], value_states[rows], layer_idx)
-            for step, rows in zip(self._steps, self._rows, strict=True)
+            for step, rows in zip(self.steps, self._rows, strict=True)
         ]
         self._layer, self.not_attended = layer_idx, True
         if self._heard is not None:
@@ -153,7 +153,7 @@ class JointCache(Cache):  # type: ignore[misc]  # untyped library
         """
         self.not_attended = False
         parts = []
-        for step, rows, pair in zip(self._steps, self._rows, self._own, strict=True):
+        for step, rows, pair in zip(self.steps, self._rows, self._own, strict=True):
             keys, values = (_for_heads(query, t) for t in pair)
             with step.kernels():
                 parts.append(kernel(query[rows], keys, values, attn_mask=self._mask(step), scale=scale))

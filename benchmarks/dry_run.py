@@ -1,0 +1,123 @@
+"""What the benchmarks of the 7B shape would take on an H200: counted on a small model, derived, never measured.
+
+The benchmarks run as they are, on a small model in half precision, so through the code that runs on a GPU. Each of its
+forward passes is charged what a pass of that shape costs the 7B model: the time to read the weights and the keys and
+values, or the time to compute, whichever is longer. The rest (kernel launches, Python, sampling) is charged nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks.timing import Clock
+from benchmarks.workload import random_llama
+from robustrag_integrations.models.local.joint import JointCache
+
+BYTES_PER_SECOND = 4.3e12  # of an H200's memory, as read in practice
+FLOPS = 790e12  # of its products in bfloat16
+_GIB = 2**30
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A model by its sizes; `of` takes them from a network, which may be on `meta`."""
+
+    products: int  # parameters of the layers' products
+    head: int  # parameters of the last product
+    bytes: int  # of all weights but the embeddings, of which a pass reads a few rows
+    layers: int
+    kv_bytes: int  # keys and values of one token
+    heads_width: int  # query heads times their width
+
+    @classmethod
+    def of(cls, network: Any) -> Shape:
+        """The sizes of a Llama."""
+        config = network.config
+        head = network.lm_head.weight
+        everything = sum(p.numel() for p in network.parameters())
+        products = everything - head.numel() - network.model.embed_tokens.weight.numel()
+        width = config.hidden_size // config.num_attention_heads
+        return cls(
+            products=products,
+            head=head.numel(),
+            bytes=(products + head.numel()) * head.element_size(),
+            layers=config.num_hidden_layers,
+            kv_bytes=2 * config.num_hidden_layers * config.num_key_value_heads * width * head.element_size(),
+            heads_width=config.num_attention_heads * width,
+        )
+
+    def flops(self, rows: int, tokens: int, columns: int, logits: int) -> float:
+        """Of a pass over `tokens` of each row that attend to `columns`, with that many logits per row."""
+        attention = 4 * self.layers * self.heads_width * rows * tokens * columns
+        return 2.0 * rows * (tokens * self.products + logits * self.head) + attention
+
+
+@dataclass
+class Tally:
+    """What the forward passes of a run come to."""
+
+    passes: int = 0
+    tokens: int = 0
+    flops: float = 0.0
+    bytes: float = 0.0
+    seconds: float = 0.0
+    most_kv_bytes: int = 0
+
+    def in_words(self) -> str:
+        """One line."""
+        return (
+            f"derived for the 7B shape on an H200, not measured: {self.passes} forward passes, {self.tokens} tokens, "
+            f"{self.flops / 1e12:.1f} TFLOP, {self.bytes / _GIB:.0f} GiB read, {self.seconds:.2f} s; "
+            f"keys and values of one pass up to {self.most_kv_bytes / _GIB:.2f} GiB"
+        )
+
+
+@dataclass(frozen=True)
+class DerivedClock(Clock):
+    """Reads the seconds that the passes so far would have taken.
+
+    Attributes:
+        shape: of the model that they are derived for.
+        tally: what they come to.
+    """
+
+    shape: Shape = field(default_factory=lambda: Shape.of(random_llama("7b", "meta")))
+    tally: Tally = field(default_factory=Tally)
+
+    def read(self) -> float:
+        """Seconds."""
+        return self.tally.seconds
+
+    def watch(self, network: Any) -> None:
+        """Charge every forward pass of a network."""
+        network.register_forward_pre_hook(self._charge, with_kwargs=True)
+
+    def _charge(self, module: Any, args: Any, kwargs: Any) -> None:
+        rows, tokens = kwargs["input_ids"].shape
+        keep = kwargs.get("logits_to_keep", 1)
+        before = columns_held(kwargs.get("past_key_values"))
+        shape, tally = self.shape, self.tally
+        flops = shape.flops(rows, tokens, before + tokens, keep if isinstance(keep, int) else len(keep))
+        held = rows * (before + tokens) * shape.kv_bytes
+        tally.passes += 1
+        tally.tokens += rows * tokens
+        tally.flops += flops
+        tally.bytes += shape.bytes + held
+        tally.most_kv_bytes = max(tally.most_kv_bytes, held)
+        tally.seconds += max((shape.bytes + held) / BYTES_PER_SECOND, flops / FLOPS)
+
+
+def columns_held(cache: Any) -> int:
+    """Columns of each row that a pass finds in its cache."""
+    if isinstance(cache, JointCache):
+        return max((columns_held(step.cache) for step in cache.steps), default=0)
+    width = getattr(cache, "width", None)  # of a slab: the row's own, with the one that is read now
+    return int(width) - 1 if width is not None else 0 if cache is None else int(cache.get_seq_length())
+
+
+def small_network() -> Any:
+    """The model that runs in place of the large one."""
+    import torch
+
+    return random_llama("tiny", "cpu").to(torch.bfloat16)
