@@ -165,6 +165,7 @@ class Connection:
         """This event loop's client: connections belong to the loop that opened them."""
         loop = asyncio.get_running_loop()
         if loop not in self._clients:
+            self._forget_closed_loops()
             self._clients[loop] = AsyncOpenAI(
                 api_key=self.api_key,
                 base_url=self._base_url,
@@ -173,6 +174,12 @@ class Connection:
                 http_client=BoundedClient(self._timeout, self._auth),
             )
         return self._clients[loop]
+
+    def _forget_closed_loops(self) -> None:
+        """Let go of connections whose event loop was closed: they hold their loop, and nobody else would close them."""
+        for loop in [known() for known in self._clients.keyrefs()]:
+            if loop is not None and loop.is_closed():
+                self._clients.pop(loop, None)
 
     async def open(self) -> None:
         """Make this event loop's client and open a connection; whatever the server says to the request will do.

@@ -47,7 +47,7 @@ class ConnectionStack(httpx.AsyncBaseTransport):  # type: ignore[misc]
             await self._kept.pop()[1].aclose()
 
     async def _keep(self, connection: Any) -> None:
-        if self._connect is _closed:
+        if self._connect is _closed or _said_more(connection):
             await connection.aclose()
             return
         now = time.monotonic()
@@ -58,6 +58,16 @@ class ConnectionStack(httpx.AsyncBaseTransport):  # type: ignore[misc]
 
 def _closed() -> Any:
     raise RuntimeError("this client was closed")
+
+
+def _said_more(connection: Any) -> bool:
+    """Whether bytes came with the last response that stand behind it: they would be read as the next request's reply.
+
+    The HTTP library drops a connection on which bytes come later, but keeps these, and does not tell of them.
+    """
+    opened = getattr(getattr(connection, "_pool", None), "connections", ())
+    parsers = [getattr(getattr(one, "_connection", None), "_h11_state", None) for one in opened]
+    return any(parser.trailing_data[0] for parser in parsers if parser is not None)
 
 
 class _Lent(httpx.AsyncByteStream):  # type: ignore[misc]

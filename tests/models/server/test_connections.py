@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -79,6 +81,32 @@ def test_a_request_that_is_cancelled_hangs_up_and_the_next_one_is_answered() -> 
 
     with LoopbackServer(reply) as server:
         assert asyncio.run(cancelled(server, OpenAIModel("loopback", server.url))) == "yes"
+
+
+def test_what_stands_behind_a_reply_is_not_the_next_requests() -> None:
+    """A server that answers a request twice would otherwise answer another group's prompt in its place."""
+
+    def twice(handler: Any) -> None:
+        handler.close_connection = False
+        body = json.dumps({"choices": [{"message": {"content": "mine"}, "finish_reason": "stop"}]}).encode()
+        handler.wfile.write((b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body) * 2)
+
+    with LoopbackServer(lambda prompt: Reply(act=twice) if prompt == "first" else Reply("yes")) as server:
+        model = OpenAIModel("loopback", server.url, attempts=1)
+        said = [model.generate([Prompt(text)], "final")[0].text for text in ("first", "second")]
+        model.close()
+    assert said == ["mine", "yes"]
+    assert len(server.connections) == 2
+
+
+def test_connections_of_an_event_loop_that_is_over_are_let_go() -> None:
+    with LoopbackServer(lambda prompt: "yes") as server:
+        model = OpenAIModel("loopback", server.url)
+        for _ in range(3):
+            assert asyncio.run(model.agenerate(PROMPTS[:2], "isolated"))[0].text == "yes"
+        assert len(model._connection._clients) == 1
+        asyncio.run(_call(model._connection._forget_closed_loops))
+        assert not model._connection._clients
 
 
 @pytest.mark.parametrize("name", ["HTTP_PROXY", "https_proxy", "ALL_PROXY"])
