@@ -28,7 +28,9 @@ GOALS = {"vanilla": 1.0, "keyword": 1.2, "decoding": 2.0, "voting": 1.2}
 PARTS = (*GOALS, "certificates")
 CERTIFICATES: tuple[tuple[str, tuple[int, ...]], ...] = (
     ("keyword", (1,)),
+    ("keyword", (1, 2, 3)),
     ("voting", (1,)),
+    ("voting", (1, 2, 3)),
     ("decoding", (1,)),
     ("decoding", (1, 2, 3)),
 )
