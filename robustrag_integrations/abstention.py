@@ -105,7 +105,9 @@ def _abstains(response: str, phrases: Collection[str]) -> bool:
     text = answer_text(response)
     if len(text) > _LOOKED_AT:
         return not text.strip()
-    unwrapped = _BROKEN_LINE.sub(" ", unboxed(text))
+    unwrapped = unboxed(text)
+    if "\n" in unwrapped:
+        unwrapped = _BROKEN_LINE.sub(" ", unwrapped)
     plain = _plain(unwrapped)
     if _BLANK.match(plain) or _NOTHING.match(plain.strip(" '\"([<")):
         return True

@@ -117,7 +117,7 @@ class VoteRules:
         weighed = [replace(g, weight=self._votes(g.key)) for g in groups] if self.weights is not None else list(groups)
         left = [g for g in weighed if g.weight]
         dropped = [", ".join(g.origins) or f"group {g.index + 1}" for g in weighed if not g.weight]
-        kept = tuple(replace(g, index=index) for index, g in enumerate(left))
+        kept = tuple([g if g.index == index else replace(g, index=index) for index, g in enumerate(left)])
         if self.copies == "one_vote":
             firsts = first_of_same([g.text for g in kept])
             kept = tuple(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from configparser import RawConfigParser
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ import srsly
 
 from robustrag_integrations.keywords.lemma_trees import LemmaTrees
 from robustrag_integrations.keywords.tag_network import Floats, TagNetwork
-from robustrag_integrations.keywords.token_rules import TokenRules
+from robustrag_integrations.keywords.token_rules import Token, TokenRules
 from robustrag_integrations.keywords.words import TaggedWord
+
+_KEPT_LEMMAS = 4096
 
 
 class ShippedTagger:
@@ -36,20 +39,22 @@ class ShippedTagger:
         self._parts_of_speech = [label.removeprefix("POS=") for label in labels]
         strings = json.loads((folder / "vocab" / "strings.json").read_text(encoding="utf-8"))
         self._trees = LemmaTrees(_unpacked(lemmatizer / "trees")["trees"], strings)
+        self._lemma_by = lru_cache(_KEPT_LEMMAS)(self._trees.apply)
         self._labels = json.loads((lemmatizer / "cfg").read_text(encoding="utf-8"))["labels"]
         config = RawConfigParser()
         config.read(folder / "config.cfg", encoding="utf-8")
         self._tries = config.getint("components.trainable_lemmatizer", "top_k")
 
     def tag(self, lines: Sequence[str]) -> list[list[TaggedWord]]:
-        """Return the words of every line with their parts of speech and lemmas, without spaces."""
-        return [self._tagged(line) for line in lines]
+        """Return the words of every line with their parts of speech and lemmas, without spaces.
 
-    def _tagged(self, line: str) -> list[TaggedWord]:
-        tokens = self._rules.tokens(line)
-        if not tokens:
-            return []
-        tags, trees = self._network.scores([token for token, _ in tokens])
+        What a line gives depends on no other one.
+        """
+        tokens = [self._rules.tokens(line) for line in lines]
+        scores = self._network.scores([[token for token, _ in row] for row in tokens])
+        return [self._words(row, *found) for row, found in zip(tokens, scores, strict=True)]
+
+    def _words(self, tokens: Sequence[tuple[Token, int]], tags: Floats, trees: Floats) -> list[TaggedWord]:
         chosen = zip(tokens, tags.argmax(axis=1).tolist(), trees.argmax(axis=1).tolist(), trees, strict=True)
         return [
             TaggedWord(token.text, self._lemma(token.text, tree, scores), self._parts_of_speech[tag], start)
@@ -60,7 +65,7 @@ class ShippedTagger:
     def _lemma(self, text: str, best: int, scores: Floats) -> str:
         """The lemma by the best tree that fits the word; the word itself if none of the first few does."""
         for _ in range(self._tries):
-            lemma = self._trees.apply(self._labels[best], text)
+            lemma = self._lemma_by(self._labels[best], text)
             if lemma is not None:
                 return lemma
             scores[best] = np.finfo(np.float32).min

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,17 +50,29 @@ class SpacyKeywordExtractor:
 
     def __call__(self, text: str, /) -> frozenset[str]:
         """Return the keywords of one response; none for a response without a letter, digit or symbol."""
-        exact, rest = take_exact(few_marks(unboxed(answer_text(text[:MAX_REPLY]))[:MAX_CHARACTERS]))
-        lines = plain_lines(rest)
-        return self._words(lines) | exact
+        return self.of_each([text])[0]
 
-    def _words(self, lines: list[str]) -> frozenset[str]:
+    def of_each(self, texts: Sequence[str]) -> list[frozenset[str]]:
+        """The keywords of each of these responses, as of each alone; the tagger reads their lines together."""
+        plain = [take_exact(few_marks(unboxed(answer_text(text[:MAX_REPLY]))[:MAX_CHARACTERS])) for text in texts]
+        lines = [plain_lines(rest) for _, rest in plain]
+        languages = [self._language_of(of_one) for of_one in lines]
+        read = [of_one if language is None else [] for of_one, language in zip(lines, languages, strict=True)]
+        tagged = iter(self._tagger.tag([line for of_one in read for line in of_one]))
+        found = []
+        for (exact, _), of_one, language in zip(plain, lines, languages, strict=True):
+            if language is None:
+                found.append(keywords_of(of_one, list(islice(tagged, len(of_one)))) | exact)
+            else:
+                found.append(keywords_in(of_one, language) | exact)
+        return found
+
+    def _language_of(self, lines: list[str]) -> str | None:
+        """The language of these lines, where it is another one than the tagger reads."""
         language = self._language
         if language is None and self._detects:
             language = language_of("\n".join(lines))
-        if language is not None and language != self._reads:
-            return keywords_in(lines, language)
-        return keywords_of(lines, self._tagger.tag(lines))
+        return None if language == self._reads else language
 
     @property
     def is_brief(self) -> bool:

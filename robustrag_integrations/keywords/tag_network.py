@@ -2,12 +2,13 @@
 
 What spaCy and thinc compute, without their machinery, which costs ten times as much as the arithmetic for a line of ten
 words. The weights are never written to, so that any number of threads may use them at a time. What a line gives is a
-function of that line alone: lines are read one by one, words by themselves and rows in products of one shape.
+function of that line alone: its rows stand in blocks of its own, words are read by themselves, and all products have
+one shape.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -25,6 +26,7 @@ Floats: TypeAlias = NDArray[np.float32]
 Parameters: TypeAlias = Mapping[str, Any]  # of one layer: arrays by their names
 
 _ROWS = 4  # of one product: few enough that no library shares it out among threads
+_ROWS_TOGETHER = 512  # of several lines: bounds the memory
 _KEPT_WORDS = 4096
 _TINY = np.float32(1e-8)
 
@@ -106,26 +108,52 @@ class TagNetwork:
         self._word = lru_cache(_KEPT_WORDS)(self._read_word)
         self._uncut = UncutByForks()
 
-    def scores(self, tokens: list[Token]) -> tuple[Floats, Floats]:
-        """Return the scores of the parts of speech and of the lemmatizer's trees, each [tokens, labels]."""
-        with self._uncut:
-            scores = self._scores(tokens)
-        return scores[:, : self._tags], scores[:, self._tags :]
+    def scores(self, lines: Sequence[Sequence[Token]]) -> list[tuple[Floats, Floats]]:
+        """Return for each line the scores of the parts of speech and of the lemmatizer's trees, each [tokens, labels].
 
-    def _scores(self, tokens: list[Token]) -> Floats:
-        count, width = len(tokens), self._width
-        words = np.zeros((count + 4, 10 * width), np.float32)  # two empty rows at each end: what a token can see
-        words[2:-2] = [self._word(token) for token in tokens]
+        Lines are read together, up to `_ROWS_TOGETHER` rows at a time: that changes no bit of any of them.
+        """
+        found: list[tuple[Floats, Floats]] = []
+        together: list[Sequence[Token]] = []
+        rows = 0
+        with self._uncut:
+            for line in lines:
+                if rows and rows + len(line) > _ROWS_TOGETHER:
+                    found += self._scores(together)
+                    together, rows = [], 0
+                together.append(line)
+                rows += len(line)
+            return found + self._scores(together) if together else found
+
+    def _scores(self, lines: Sequence[Sequence[Token]]) -> list[tuple[Floats, Floats]]:
+        """The scores of lines whose rows lie below one another, each line's in blocks of its own.
+
+        Two empty rows stand at each end of a line: what its tokens can see. Rows next to them see another line's, too,
+        and are not used.
+        """
+        width, places, rows = self._width, list[int](), 0
+        for line in lines:
+            places.append(rows + 2)
+            rows += -(-(len(line) + 4) // _ROWS) * _ROWS
+        words = np.zeros((rows, 10 * width), np.float32)
+        for place, line in zip(places, lines, strict=True):
+            if line:
+                words[place : place + len(line)] = [self._word(token) for token in line]
         sums = words[:, 4 * width : 7 * width] + self._first.bias
         sums[1:] += words[:-1, width : 4 * width]
         sums[:-1] += words[1:, 7 * width :]
-        rows = words[:, :width] + self._first.of_biased(sums)
+        seen = words[:, :width] + self._first.of_biased(sums)
         for layer in self._others:
-            windows = np.concatenate((rows[:-2], rows[1:-1], rows[2:]), axis=1)
-            rows = rows[1:-1] + layer.of_sums(_product(windows, layer.weights))
-        scores = _product(rows, self._heads)
+            windows = np.zeros((rows, 3 * width), np.float32)
+            windows[1:, :width] = seen[:-1]
+            windows[:, width : 2 * width] = seen
+            windows[:-1, 2 * width :] = seen[1:]
+            seen += layer.of_sums(_product(windows, layer.weights))
+        scores = _product(seen, self._heads)
         scores += self._head_bias
-        return scores
+        tags, trees = scores[:, : self._tags], scores[:, self._tags :]
+        spans = [slice(place, place + len(line)) for place, line in zip(places, lines, strict=True)]
+        return [(tags[span], trees[span]) for span in spans]
 
     def _read_word(self, token: Token) -> Floats:
         """A word's vector, and its shares in the first convolution: float32 [10 * width]."""

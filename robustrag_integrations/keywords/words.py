@@ -141,7 +141,7 @@ def _word_item(word: TaggedWord, informative: bool) -> Item:
 
 def undotted(text: str) -> str:
     """Return an abbreviation without its dots: "U.S." as "US", "Dr." as "Dr"; any other text as it is."""
-    return text.replace(".", "") if _DOTTED.fullmatch(text) else text
+    return text.replace(".", "") if "." in text and _DOTTED.fullmatch(text) else text
 
 
 def _informative_flags(words: Sequence[TaggedWord], line: str) -> list[bool]:

@@ -141,6 +141,7 @@ def ask_groups(
     *,
     by_letter: bool = False,
     brief: bool = False,
+    read_ahead: Callable[[Sequence[Response]], None] | None = None,
 ) -> Generator[Request, Reply, list[Reading[Found]]]:
     """Ask every group its own prompt (paper, Algorithm 1, line 5), and read what it says.
 
@@ -155,6 +156,7 @@ def ask_groups(
         early: when to stop before all have answered; None for never.
         by_letter: whether the answer shows what a group wrote, so that copies say the same only to the letter.
         brief: whether reading short replies takes no time to speak of (`Ask.brief`).
+        read_ahead: is told all replies before they are read one by one.
 
     Returns:
         One reading per group.
@@ -165,6 +167,8 @@ def ask_groups(
     needed, read = quorum.needed(len(groups)), cache(read)
 
     def readings_of(replies: Sequence[Response]) -> list[Reading[Found]]:
+        if read_ahead is not None:
+            read_ahead(replies)
         return read_responses(counted_responses(groups, replies), read)
 
     if not prompts:

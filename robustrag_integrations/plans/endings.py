@@ -30,9 +30,11 @@ def with_late_findings(
     answer = yield from plan
     late = tuple(caveats())
     others = [warning for warning in answer.warnings if warning not in early]
-    known = capabilities()
+    known, warnings = capabilities(), tuple(dict.fromkeys((*late, *others)))
+    if not known and warnings == answer.warnings:
+        return answer
     settings = {**answer.settings, "capabilities": dict(known)} if known else answer.settings
-    return replace(answer, warnings=tuple(dict.fromkeys((*late, *others))), settings=settings)
+    return replace(answer, warnings=warnings, settings=settings)
 
 
 def with_report_of_failure(plan: Plan, query: str, defense: str, settings: Callable[[], Mapping[str, Any]]) -> Plan:
@@ -76,10 +78,10 @@ def with_determinism(
         acknowledged=accept_sampling,
         min_radius=min_radius,
     )
-    answer = replace(answer, determinism=found)
     if accept_sampling or not known.in_doubt:
-        return answer
-    return replace(answer, warnings=(*answer.warnings, f"{known.caveat}; what holds of this one is in determinism"))
+        return answer if answer.determinism == found else replace(answer, determinism=found)
+    doubt = f"{known.caveat}; what holds of this one is in determinism"
+    return replace(answer, determinism=found, warnings=(*answer.warnings, doubt))
 
 
 def too_few_groups(
@@ -123,7 +125,8 @@ def with_rules(plan: Plan, rules: VoteRules) -> Plan:
         TooFewVotesError: with `below="raise"`.
     """
     answer = yield from (_held_back(plan) if rules.min_radius else plan)
-    answer = replace(answer, settings={**answer.settings, **rules.as_dict()}, radius_unit=rules.unit)
+    if (told := rules.as_dict()) or rules.unit != answer.radius_unit:
+        answer = replace(answer, settings={**answer.settings, **told}, radius_unit=rules.unit)
     if not rules.min_radius:
         return answer
     if not answer.abstained and answer.radius < rules.min_radius:

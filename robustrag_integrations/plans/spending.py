@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.answer import GroupReport, RobustAnswer
 from robustrag_integrations.models.base import Distributions, Opening
 from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request, replied, responses_of
 from robustrag_integrations.usage import Spending, Usage, together, told
@@ -67,9 +67,13 @@ class _Book:
             shared.append(spent[-1])
             calls += spent
             made += self._session.calls
-        reports = tuple(replace(g, usage=groups.get(g.index, Usage())) for g in answer.groups)
+        reports = tuple([_with_usage(g, groups.get(g.index, Usage())) for g in answer.groups])
         spending = Spending(made, rounds, _silent(calls), together(calls), told(calls), together(shared))
         return replace(answer, groups=reports, spending=spending)
+
+
+def _with_usage(report: GroupReport, usage: Usage) -> GroupReport:
+    return report if report.usage == usage else replace(report, usage=usage)
 
 
 def _silent(calls: Sequence[Usage]) -> int:

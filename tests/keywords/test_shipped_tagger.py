@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 
@@ -25,6 +26,7 @@ from robustrag_integrations.keywords.murmur import four_keys, string_id
 from robustrag_integrations.keywords.pipelines import SHIPPED_FOLDER, LazyShippedTagger
 from robustrag_integrations.keywords.shipped_tagger import ShippedTagger
 from robustrag_integrations.keywords.spacy_words import NORMS, SYMBOLS, norm, shape
+from robustrag_integrations.keywords.tag_network import Floats
 from robustrag_integrations.keywords.token_rules import Token
 
 NLP = spacy.load(SHIPPED_FOLDER)
@@ -94,11 +96,35 @@ def test_stop_words_are_those_of_spacy(language: str) -> None:
 def test_neither_length_nor_distant_words_move_a_bit() -> None:
     network, rng = TAGGER._network, random.Random(1)
     start = [Token(word) for word in WORDS[:10]]
-    expected = [scores[:7] for scores in network.scores(start)]
+    expected = [scores[:7] for scores in network.scores([start])[0]]
     for length in range(40):
         longer = start + [Token(rng.choice(WORDS)) for _ in range(length)]
-        found = [scores[:7] for scores in network.scores(longer)]
+        found = [scores[:7] for scores in network.scores([longer])[0]]
         assert all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
+def test_lines_that_are_read_together_move_no_bit_of_each_other() -> None:
+    network, rng = TAGGER._network, random.Random(2)
+    for _ in range(20):
+        lines = [[Token(rng.choice(WORDS)) for _ in range(rng.randrange(40))] for _ in range(rng.randrange(1, 30))]
+        together = network.scores(lines)
+        assert len(together) == len(lines)
+        for line, found in zip(lines, together, strict=True):
+            alone = network.scores([line])[0]
+            assert all(np.array_equal(a, b) for a, b in zip(found, alone, strict=True))
+
+
+def test_replies_that_are_read_together_have_the_keywords_of_each_alone() -> None:
+    extract = SpacyKeywordExtractor()
+    replies = [
+        "Bo Ek",
+        "",
+        "Der Turm ist 30 Meter hoch.",
+        "It costs $5.\n- twenty-one days\n- `a_b()`",
+        "ボー・エク",
+        "Bo Ek",
+    ]
+    assert extract.of_each(replies) == [extract(reply) for reply in replies]
 
 
 def test_two_threads_are_inside_extraction_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,9 +133,9 @@ def test_two_threads_are_inside_extraction_at_once(monkeypatch: pytest.MonkeyPat
     met, network = threading.Barrier(2), LazyShippedTagger.loaded()._network
     inside = network._scores
 
-    def waiting(tokens: list[Token]) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+    def waiting(lines: Sequence[Sequence[Token]]) -> list[tuple[Floats, Floats]]:
         met.wait(timeout=10)  # raises where one thread waits for the other to come out
-        return inside(tokens)
+        return inside(lines)
 
     monkeypatch.setattr(network, "_scores", waiting)
     with ThreadPoolExecutor(2) as pool:
@@ -121,6 +147,6 @@ def test_what_is_kept_of_words_is_bounded() -> None:
     tagger = ShippedTagger(SHIPPED_FOLDER)
     for number in range(3):
         tagger.tag([" ".join(f"w{number}x{i}" for i in range(3000))])
-    for kept in (tagger._network._word, tagger._rules._tokens_of):
+    for kept in (tagger._network._word, tagger._rules._tokens_of, tagger._lemma_by):
         assert kept.cache_info().currsize <= 4096
     assert tagger.tag(["Paris lies in France."]) == TAGGER.tag(["Paris lies in France."])

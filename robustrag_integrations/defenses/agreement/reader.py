@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from robustrag_integrations.abstention import Abstention, is_abstention
@@ -20,6 +21,21 @@ from robustrag_integrations.prompts import ABSTENTION
 from robustrag_integrations.replies.reading import CutReplies, check_cut_replies
 from robustrag_integrations.reply_text import answer_text
 
+_SHORT = 2_000  # characters of a reply that is read together with others
+
+
+@dataclass
+class Known:
+    """What one question's reader has read ahead.
+
+    Attributes:
+        replies: texts that do not abstain, with their keywords.
+        asked: the keywords of the question; None before they were looked for.
+    """
+
+    replies: dict[str, frozenset[str]] = field(default_factory=dict)
+    asked: frozenset[str] | None = None
+
 
 @dataclass(frozen=True)
 class KeywordReader:
@@ -31,14 +47,16 @@ class KeywordReader:
             character never counts: NUL sets marks apart from keywords.
         abstention: whether a response abstains.
         cut_replies: what a reply that was cut does.
-        asked: the keywords of the question, which do not count (`for_question`).
+        question: the one whose keywords do not count (`for_question`).
+        known: what was read ahead of this question and its replies.
     """
 
     extractor: KeywordExtractor
     min_words: int = 1
     abstention: Callable[[str], bool] = is_abstention
     cut_replies: CutReplies = "abstain"
-    asked: frozenset[str] = frozenset()
+    question: str | None = None
+    known: Known = field(default_factory=Known, repr=False, compare=False)
 
     @classmethod
     def of(
@@ -71,12 +89,35 @@ class KeywordReader:
         """
         if not asks_for_something_else(query):
             return self
-        try:
-            found = self.extractor(query)
-            asked = frozenset(str.__str__(word) for word in found or () if isinstance(word, str))
-        except Exception:
-            return self
-        return replace(self, asked=asked)
+        reader = replace(self, question=query, known=Known())
+        if not self.is_brief:
+            reader.known.asked = reader.asked
+        return reader
+
+    @property
+    def asked(self) -> frozenset[str]:
+        """The keywords of the question."""
+        if self.known.asked is None:
+            self.known.asked = frozenset()
+            if self.question is not None:
+                with suppress(Exception):
+                    found = self.extractor(self.question)
+                    self.known.asked = frozenset(str.__str__(word) for word in found or () if isinstance(word, str))
+        return self.known.asked
+
+    def read_ahead(self, replies: Sequence[Response]) -> None:
+        """Read the question and short replies together where that is quicker than one by one; the same is found."""
+        extractor = self.extractor
+        if not self.is_brief or type(extractor) is not SpacyKeywordExtractor:
+            return
+        new = dict.fromkeys(r.text for r in replies if r.text and len(r.text) <= _SHORT)
+        with suppress(Exception):  # each is then read by itself, and costs its own group alone
+            texts = [text for text in new if text not in self.known.replies and not self.abstention(text)]
+            asked = [self.question] if self.question is not None and self.known.asked is None else []
+            found = extractor.of_each([*texts, *asked])
+            self.known.replies.update(zip(texts, found, strict=False))
+            if asked:
+                self.known.asked = found[-1]
 
     @property
     def is_brief(self) -> bool:
@@ -100,9 +141,11 @@ class KeywordReader:
         return read_response(response, self._keywords, self.cut_replies)
 
     def _keywords(self, text: str) -> frozenset[str] | None:
-        if self.abstention(text):
-            return None
-        found = self.extractor(text)
+        found: Collection[str] | None = self.known.replies.get(text)
+        if found is None:
+            if self.abstention(text):
+                return None
+            found = self.extractor(text)
         if found is None:
             return None
         given = () if isinstance(found, str) else tuple(found)  # a generator can be read but once

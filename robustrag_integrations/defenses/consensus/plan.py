@@ -64,7 +64,14 @@ def consensus_plan(
     early = Early.of(rules, radius_of)
     brief = reader.is_brief and are_short(prompts)
     readings = yield from ask_groups(
-        groups, prompts, settings.quorum, reader.keywords_of, early, by_letter=True, brief=brief
+        groups,
+        prompts,
+        settings.quorum,
+        reader.keywords_of,
+        early,
+        by_letter=True,
+        brief=brief,
+        read_ahead=reader.read_ahead,
     )
     responses = [reading.response for reading in readings]
     found = Consensus.of(readings, settings, votes_counted(groups, readings)[0])

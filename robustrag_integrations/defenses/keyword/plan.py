@@ -51,7 +51,15 @@ def keyword_plan(
     """Algorithm 1: ask every group alone, keep the keywords that enough of them share, ask again with those alone."""
     prompts, reader = settings.isolated_prompts(query, groups), settings.reader.for_question(query)
     brief = reader.is_brief and are_short(prompts)
-    readings = yield from ask_groups(groups, prompts, settings.quorum, reader.keywords_of, by_letter=True, brief=brief)
+    readings = yield from ask_groups(
+        groups,
+        prompts,
+        settings.quorum,
+        reader.keywords_of,
+        by_letter=True,
+        brief=brief,
+        read_ahead=reader.read_ahead,
+    )
     responses, keyword_sets = [r.response for r in readings], [r.found for r in readings]
     weights = [g.weight for g in groups]
     unit = "groups" if set(weights) <= {1} else "votes"
@@ -68,17 +76,18 @@ def keyword_plan(
         final = Response(ABSTENTION)
         yield Emit(ABSTENTION)
     text = final.text or ABSTENTION
+    abstained = reader.abstains(text)
     in_answer = _keywords_of_answer(text, reader, readings)
     standings = supports(text, in_answer, keyword_sets, tally, settings.task, [r.text for r in responses])
     return RobustAnswer(
         text=text,
         radius=max(0, min(radius, settings.quorum.radius(responses, weights))),
-        abstained=reader.abstains(text),
+        abstained=abstained,
         query=query,
         defense="keyword",
         groups=keyword_reports(groups, readings, standings),
         alternatives=()
-        if reader.abstains(text) or settings.task != "short_answer"
+        if abstained or settings.task != "short_answer"
         else alternatives(
             in_answer, keyword_sets, standings, [r.text for r in responses], weights, min(math.ceil(tally.mu), _RIVAL)
         ),
@@ -87,7 +96,7 @@ def keyword_plan(
             *grouping_warnings(groups, group_by),
             *_threshold_warnings(tally, len(groups), settings),
             *_agreement_warnings(keyword_sets, tally, settings, conflict, unit),
-            *_support_warnings(reader.abstains(text), standings),
+            *_support_warnings(abstained, standings),
             *truncation_warnings([r.truncated for r in responses]),
             *reply_warnings(responses),
             *filter(None, [final.note]),
