@@ -7,6 +7,7 @@ functions.
 from __future__ import annotations
 
 import asyncio
+import unicodedata
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeGuard, TypeVar
@@ -14,6 +15,7 @@ from typing import Any, Generic, TypeGuard, TypeVar
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import Response
+from robustrag_integrations.normalise import few_marks
 from robustrag_integrations.plans.performers import Performer
 from robustrag_integrations.plans.priming import abounded, bounded
 from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request, responses_of
@@ -26,7 +28,7 @@ RequestT = TypeVar("RequestT")
 ReplyT = TypeVar("ReplyT")
 Result = TypeVar("Result")
 
-_SHORT_REPLIES = 1_000  # characters of all replies together; hostile ones take some 15 ms
+_SHORT_REPLIES = 1_000  # characters of all replies together, as they are read; hostile ones take some 15 ms
 
 
 def run(
@@ -97,7 +99,13 @@ class _AsyncSteps(Generic[RequestT, Result]):
 def _is_short(request: object, reply: Any) -> bool:
     if not isinstance(request, Ask) or not request.brief:
         return False
-    return sum(len(r.text or "") + len(r.error or "") for r in responses_of(reply)) <= _SHORT_REPLIES
+    said = [text for r in responses_of(reply) for text in (r.text, r.error) if text]
+    return sum(map(len, said)) <= _SHORT_REPLIES and sum(map(_written_out, said)) <= _SHORT_REPLIES
+
+
+def _written_out(text: str) -> int:
+    """How many characters a text is read as: one may stand for a phrase of eighteen."""
+    return len(text) if text.isascii() else len(unicodedata.normalize("NFKC", few_marks(text)))
 
 
 def stream(plan: Plan, performer: Performer) -> Generator[str | RobustAnswer, None, None]:

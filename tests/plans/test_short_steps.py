@@ -45,6 +45,7 @@ def test_short_replies_are_read_in_the_event_loop(read_in: set[str]) -> None:
     ("reply", "settings"),
     [
         ("Bo Ek. " * 100, {}),
+        ("\ufdfa" * 150, {}),  # each is read as eighteen characters
         ("Bo Ek", {"extractor": lambda text: set(text.split())}),
         ("Bo Ek", {"abstention": lambda text: False}),
     ],
