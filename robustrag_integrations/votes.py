@@ -109,7 +109,7 @@ class VoteRules:
         return isolate(passages, self.group_size, by=self.by)
 
     def counted(self, groups: Sequence[PassageGroup]) -> tuple[tuple[PassageGroup, ...], tuple[str, ...]]:
-        """The groups with their votes, without those that have none, and what to say about it.
+        """The groups with their votes, without those that have none, and what to say about it; before copies.
 
         Raises:
             ValueError: a weight is not a whole number from 0 to 100.
@@ -118,15 +118,19 @@ class VoteRules:
         left = [g for g in weighed if g.weight]
         dropped = [", ".join(g.origins) or f"group {g.index + 1}" for g in weighed if not g.weight]
         kept = tuple([g if g.index == index else replace(g, index=index) for index, g in enumerate(left)])
-        if self.copies == "one_vote":
-            firsts = first_of_same([g.text for g in kept])
-            kept = tuple(
-                g if first == g.index else replace(g, copy_of=first) for g, first in zip(kept, firsts, strict=True)
-            )
         if not dropped:
             return kept, ()
         named = printable("; ".join(dropped[:5]), 200)
         return kept, (f"{len(dropped)} groups have no vote and were not asked: {named}",)
+
+    def with_copies(self, groups: tuple[PassageGroup, ...]) -> tuple[PassageGroup, ...]:
+        """The groups, each copy with the first one of its text; takes a second for five million characters."""
+        if self.copies != "one_vote":
+            return groups
+        firsts = first_of_same([g.text for g in groups])
+        return tuple(
+            g if first == g.index else replace(g, copy_of=first) for g, first in zip(groups, firsts, strict=True)
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """What differs from the defaults, JSON-safe, as answers name it."""

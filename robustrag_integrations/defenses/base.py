@@ -550,6 +550,8 @@ class Defense(ABC):
         if len(groups) < inputs.rules.min_groups:
             return too_few_groups(groups, inputs.rules, inputs.query, name, settings.as_dict(), inputs.caveats)
         plan = cls.plan_of(inputs, settings)
+        if inputs.rules.copies == "one_vote":
+            plan = cls._plan_with_copies(inputs, settings)
         plan = with_spending(primed(plan, inputs.prime) if inputs.prime else plan)
         plan = with_report_of_failure(plan, inputs.query, name, settings.as_dict)
         plan = with_late_findings(plan, inputs.late_caveats, inputs.capabilities)
@@ -562,6 +564,12 @@ class Defense(ABC):
         )
         plan = with_link_check(plan, inputs.groups)
         return with_markers(plan) if inputs.markers else plan
+
+    @classmethod
+    def _plan_with_copies(cls, inputs: PlanInput, settings: Any) -> Plan:
+        """`plan_of` whose first step compares the groups' texts; in an event loop that step runs in a thread."""
+        groups = inputs.rules.with_copies(inputs.groups)
+        return (yield from cls.plan_of(replace(inputs, groups=groups), settings))
 
     @staticmethod
     @abstractmethod

@@ -7,7 +7,8 @@ import threading
 
 import pytest
 
-from robustrag_integrations import CallableModel, KeywordAggregation, SpacyKeywordExtractor
+from robustrag_integrations import CallableModel, KeywordAggregation, SpacyKeywordExtractor, votes
+from robustrag_integrations.copies import first_of_same
 from robustrag_integrations.defenses.agreement.reader import KeywordReader
 
 PASSAGES = [f"Account {number}: the bridge was built by Bo Ek." for number in range(5)]
@@ -65,3 +66,16 @@ def test_much_to_compare_in_passages_holds_up_no_loop(read_in: set[str]) -> None
     passages = [f"{text} {'word ' * 1000}" for text in PASSAGES]
     asyncio.run(KeywordAggregation(CallableModel(async_fn=said)).aanswer("Who built it?", passages))
     assert threading.main_thread().name not in read_in
+
+
+def test_texts_are_compared_for_copies_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared_in = set()
+
+    def noted(texts: list[str]) -> list[int]:
+        compared_in.add(threading.current_thread().name)
+        return first_of_same(texts)
+
+    monkeypatch.setattr(votes, "first_of_same", noted)
+    answered("Bo Ek", copies="one_vote")
+    assert compared_in
+    assert threading.main_thread().name not in compared_in
