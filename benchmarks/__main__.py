@@ -23,6 +23,7 @@ from benchmarks import (
     remote,
     startup,
 )
+from benchmarks.arguments import count
 from benchmarks.dry_run import DerivedClock, small_network
 from benchmarks.history import (
     HISTORY,
@@ -43,6 +44,7 @@ from benchmarks.results import Ratio, as_table, draw
 from benchmarks.scaling import curves
 from benchmarks.timing import Clock
 from benchmarks.workload import Scene, random_llama, word_tokenizer
+from robustrag_integrations.cli.arguments import whole_number
 
 PARTS: dict[str, Callable[[Bench], list[Ratio]]] = {
     "inference": inference.ratios,
@@ -72,6 +74,8 @@ def main(arguments: list[str] | None = None) -> int:
     device = "cuda" if options.dry_run else _device() if options.device == "auto" else options.device
     try:
         history = None if options.check is None else read(options.check)
+        if options.record is not None and options.record.is_dir():
+            raise HistoryError(f"--record {options.record} is a folder; name a file, such as {HISTORY.name} in it")
     except HistoryError as error:
         parser.error(str(error))
     _threads(options.threads)
@@ -131,22 +135,27 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a small model, two rounds, no long answers")
     parser.add_argument("--dry-run", action="store_true", help="derive what the 7B shape would take on an H200")
-    parser.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
+    parser.add_argument(
+        "--device", default="auto", choices=("auto", "cpu", "cuda"), help="default: CUDA if it is there"
+    )
     parser.add_argument("--model", choices=("tiny", "125m", "7b"), help="default 125m on the CPU, 7b on CUDA")
-    parser.add_argument("--repeats", type=int, help="rounds; default 5, with --quick 2")
-    parser.add_argument("--threads", type=int, default=1, help="CPU threads (default 1)")
-    parser.add_argument("--long", type=int, help="T of the long answers; 0 leaves them out")
-    parser.add_argument("--only", nargs="+", help="parts to measure", choices=(*PARTS, SCALING, REFERENCE))
+    parser.add_argument("--repeats", type=count, help="rounds; default 5, with --quick 2")
+    parser.add_argument("--threads", type=count, default=1, help="CPU threads (default 1)")
+    parser.add_argument(
+        "--long", type=whole_number(0, 4096), metavar="T", help="tokens of long answers; 0 leaves them out"
+    )
+    parts = (*PARTS, SCALING, REFERENCE)
+    parser.add_argument("--only", nargs="+", choices=parts, metavar="PART", help=f"to measure: {', '.join(parts)}")
     parser.add_argument("--reference", type=Path, metavar="PATH", help="the paper's code, for the part reference")
-    parser.add_argument("--reference-parts", nargs="+", default=beside.PARTS, choices=beside.PARTS)
-    parser.add_argument("--questions", type=int, default=beside.QUESTIONS, help="of the part reference (default 30)")
+    parser.add_argument("--reference-parts", nargs="+", default=beside.PARTS, choices=beside.PARTS, help="of that part")
+    parser.add_argument("--questions", type=count, default=beside.QUESTIONS, help="of the part reference (default 30)")
     parser.add_argument(
         "--check",
         nargs="?",
         type=Path,
         const=HISTORY,
         metavar="FILE",
-        help=f"compare with a history, and exit with 1 if a figure became worse by over {TOLERANCE:.0%}",
+        help=f"compare with a history, and exit with 1 if a figure became worse by over {TOLERANCE:.0%}%",
     )
     parser.add_argument(
         "--record", nargs="?", type=Path, const=HISTORY, metavar="FILE", help="append the figures to a history"
@@ -157,8 +166,6 @@ def _parser() -> argparse.ArgumentParser:
 
 def _reference(parser: argparse.ArgumentParser, options: argparse.Namespace) -> PaperCode | None:
     """The paper's code, where a part needs it; checked before anything is measured."""
-    if options.questions < 1:
-        parser.error(f"--questions {options.questions} must be at least 1")
     if options.reference is not None:
         return paper_code(options.reference) if REFERENCE in (options.only or [REFERENCE]) else None
     if REFERENCE in (options.only or []):

@@ -6,10 +6,12 @@ are the same on every machine with the same tokenizer, but for answers that floa
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator, Sequence
 from statistics import mean
 from typing import Any
 
+from benchmarks.arguments import count
 from robustrag_integrations import LocalModel
 from robustrag_integrations.defenses.registry import METHODS, VANILLA, Method
 from robustrag_integrations.evaluation.data.datasets import load_dataset
@@ -53,5 +55,12 @@ def _row(name: str, spent: Sequence[Spending]) -> str:
     return f"| {name} | {means[0]:.1f} | {means[1]:.1f} | {means[2]:,.0f} | {means[3]:,.0f} |"
 
 
+def main(arguments: list[str] | None = None) -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.costs", description=__doc__.splitlines()[0])
+    parser.add_argument("--questions", type=count, default=QUESTIONS, help=f"of the demo (default {QUESTIONS})")
+    print(table(parser.parse_args(arguments).questions))
+
+
 if __name__ == "__main__":
-    print(table())
+    main()

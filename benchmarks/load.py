@@ -1,6 +1,6 @@
 """Load: many questions at a time against a server on loopback, next to clients that do nothing but send the requests.
 
-    python -m benchmarks.load --questions 400 --concurrency 64 --rounds 3 --out docs/load
+    python -m benchmarks.load --questions 256 --concurrency 64 --rounds 2 --out docs/load
 
 Every question is about a depot of its own, whose code ten documents give, so that an answer that belongs to another
 question shows. The server, a process of its own, waits a fixed time and keeps its own times to compare with.
@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks.arguments import count, spread_over
 from benchmarks.load_askers import ASKERS, STYLES, Asker, question
 
 
@@ -299,18 +300,28 @@ def picture(loads: list[Load], path: Path) -> None:
     pyplot.close(figure)
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Run all styles in turn, print the figures, and write them with the picture."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--questions", type=int, default=400)
-    parser.add_argument("--concurrency", type=int, default=64)
-    parser.add_argument("--documents", type=int, default=10, help="per question, a request each")
-    parser.add_argument("--wait", type=float, default=0.02, help="seconds that the server takes for an answer")
-    parser.add_argument("--styles", nargs="+", choices=STYLES, default=list(STYLES))
-    parser.add_argument("--rounds", type=int, default=1, help="how often each style runs, in turn with the others")
-    parser.add_argument("--processes", nargs="+", type=int, default=[], help="share the questions out among so many")
-    parser.add_argument("--out", type=Path, default=Path("load"))
-    args = parser.parse_args()
+    spread_over(parser, 400, 64, "seconds that the server takes for a request", 0.02)
+    parser.add_argument(
+        "--styles",
+        nargs="+",
+        choices=STYLES,
+        default=list(STYLES),
+        metavar="STYLE",
+        help=f"of {', '.join(STYLES)}; quoted",
+    )
+    parser.add_argument("--rounds", type=count, default=1, help="how often each style runs, in turn with the others")
+    parser.add_argument(
+        "--processes", nargs="+", type=count, default=[], help="share the questions out among so many, one run for each"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("load"), help="folder for the figures and the picture of memory"
+    )
+    args = parser.parse_args(arguments)
+    if (most := max(args.processes, default=1)) > args.questions:
+        parser.error(f"--processes {most}: there are only {args.questions} questions to share out")
     args.out.mkdir(parents=True, exist_ok=True)
     sizes = args.questions, args.concurrency, args.wait, args.documents
     if args.processes:

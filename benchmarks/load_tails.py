@@ -1,6 +1,6 @@
-"""Tails: how long answers take where one request in a hundred takes twenty times as long, and what haste saves.
+"""Tails: how long answers take where one request in a hundred takes twenty times as long, decided early or not.
 
-    python -m benchmarks.load_tails --questions 400 --out docs/load
+    python -m benchmarks.load_tails --questions 300 --concurrency 8 --wait 0.4 --out docs/load
 
 Few questions are in flight, so that the server's latency is what is waited for and not this process.
 """
@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.arguments import number, spread_over
 from benchmarks.load import fetched, load_server, measure
 from benchmarks.load_askers import core_asker
 
@@ -54,7 +55,7 @@ def measure_tail(
         **{name: found[name] for name in _KEPT},
         "p50 s": found["p50 s"],
         "p99 s": found["p99 s"],
-        "p99 / p50": round(found["p99 s"] / found["p50 s"], 2),
+        "p99 / p50": round(found["p99 s"] / found["p50 s"], 2) if found["p50 s"] else None,
         "model calls per answer": round(sum(load.calls) / len(load.calls), 2),
         "requests at the server per answer": round(counts["requests"] / (questions + _WARM), 2),
         "of them hung up on": round(counts["hung up"] / (questions + _WARM), 2),
@@ -62,18 +63,24 @@ def measure_tail(
     }
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Run all cases, print the figures and write them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--questions", type=int, default=400)
-    parser.add_argument("--concurrency", type=int, default=4)
-    parser.add_argument("--documents", type=int, default=10, help="per question, a request each")
-    parser.add_argument("--wait", type=float, default=0.1, help="the server's median, in seconds")
-    parser.add_argument("--spread", type=float, default=0.3, help="standard deviation of its logarithm")
-    parser.add_argument("--slow", type=float, default=0.01, help="share of requests that take twenty times as long")
-    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
-    parser.add_argument("--out", type=Path, default=Path("load"))
-    args = parser.parse_args()
+    spread_over(parser, 400, 4, "the server's median, in seconds", 0.1)
+    parser.add_argument(
+        "--spread", type=number(0, 5), default=0.3, help="standard deviation of its logarithm (default 0.3)"
+    )
+    parser.add_argument(
+        "--slow",
+        type=number(0, 1),
+        default=0.01,
+        help="share of requests that take twenty times as long (default 0.01)",
+    )
+    parser.add_argument(
+        "--cases", nargs="+", choices=CASES, default=list(CASES), metavar="CASE", help=f"of {'; '.join(CASES)}; quoted"
+    )
+    parser.add_argument("--out", type=Path, default=Path("load"), help="folder for tails.json")
+    args = parser.parse_args(arguments)
     args.out.mkdir(parents=True, exist_ok=True)
     sizes = args.questions, args.concurrency, args.documents, args.wait, args.spread, args.slow
     found = []

@@ -49,17 +49,23 @@ def main(arguments: list[str] | None = None) -> int:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     record = commands.add_parser("record", help="profile the package that is here, or another checkout of it")
-    record.add_argument("out", type=Path)
+    record.add_argument("out", type=Path, help="JSON: milliseconds per question of each part")
     record.add_argument("--package", type=Path, help="the checkout whose packages are profiled; default this one")
     drawn = commands.add_parser("draw", help="two recorded profiles beside each other, as a PNG")
-    drawn.add_argument("before", type=Path)
-    drawn.add_argument("after", type=Path)
-    drawn.add_argument("out", type=Path)
+    drawn.add_argument("before", type=Path, help="what `record` wrote")
+    drawn.add_argument("after", type=Path, help="the same, later")
+    drawn.add_argument("out", type=Path, help="the picture")
     options = parser.parse_args(arguments)
     if options.command == "draw":
-        draw(*(json.loads(path.read_text()) for path in (options.before, options.after)), options.out)
+        try:
+            records = [json.loads(path.read_text()) for path in (options.before, options.after)]
+        except (OSError, ValueError) as error:
+            parser.error(f"{error}; `python -m benchmarks.profile record FILE` writes what can be drawn")
+        draw(*records, options.out)
         return 0
     if options.package:
+        if not (options.package / "robustrag_integrations").is_dir():
+            parser.error(f"--package {options.package} is no checkout: there is no robustrag_integrations in it")
         sys.path.insert(0, str(options.package.resolve()))
     found = {name: recorded(question) for name, question in _questions()}
     options.out.write_text(json.dumps(found, indent=1) + "\n")

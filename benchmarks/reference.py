@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
+from benchmarks.arguments import count
 from benchmarks.paper_code import COMMIT, item_of, paper_code, reader
 from robustrag_integrations import DecodingAggregation
 from robustrag_integrations.attacks.canned import false_statement, inject, poisoning, prompt_injection
@@ -118,9 +119,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Compare, print the sums, and write every certificate."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.reference", description=__doc__)
     parser.add_argument("path", type=Path, help=f"a checkout of github.com/inspire-group/RobustRAG at {COMMIT[:7]}")
-    parser.add_argument("--limit", type=int, help="only the first N questions of the demo set")
-    parser.add_argument("--top-k", type=int, nargs="+", default=[3, 4, 5, 6, 8, 10], help="numbers of passages k")
-    parser.add_argument("--size", type=int, nargs="+", default=[1, 2, 3], help="numbers of injected passages k'")
+    parser.add_argument("--limit", type=count, help="only the first N questions of the demo set")
+    parser.add_argument("--top-k", type=count, nargs="+", default=[3, 4, 5, 6, 8, 10], help="numbers of passages k")
+    parser.add_argument("--size", type=count, nargs="+", default=[1, 2, 3], help="numbers of injected passages k'")
     parser.add_argument("--mend", action="store_true", help="let the paper's certificate evict k' passages")
     parser.add_argument("--out", type=Path, default=Path("reference.json"), help="where the certificates are written")
     options = parser.parse_args(arguments)

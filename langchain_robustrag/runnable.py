@@ -42,7 +42,7 @@ from robustrag_integrations.errors import QuorumError
 from robustrag_integrations.models.base import DecodingModel, repeats_of
 from robustrag_integrations.models.capabilities import Capabilities, described_together
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
-from robustrag_integrations.plans.performers import DecodingPerformer
+from robustrag_integrations.plans.performers import DecodingPerformer, warmed
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 from robustrag_integrations.prompts import PromptSet, PromptTemplate, agreed_context
@@ -109,9 +109,19 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         one_by_one = any(map(has_pipeline, models))  # transformers' tokenizers are not thread-safe
         self._limit = CallLimit(1 if one_by_one else self.max_concurrency)
 
-    def warm_up(self) -> None:
-        """Load the keyword tagger, patterns and tables that the first answer would load; no model is asked."""
-        method_of(self.aggregation).load().rehearse(self.settings)
+    def warm_up(self, passages: int = 10) -> None:
+        """Load the keyword tagger, patterns and tables that the first answer would load.
+
+        A model in this process that decoding aggregation reads is asked a made-up question; nothing else is asked one.
+
+        Args:
+            passages: how many groups there will be; the isolation probe is made for that number.
+
+        Raises:
+            ModelError: the model in this process failed, or the server that is decoded on cannot be reached.
+        """
+        local = self.llm if isinstance(self.llm, DecodingModel) else None
+        method_of(self.aggregation).load().rehearse(self.settings, passages, warmed(local))
 
     # --- calling
 

@@ -61,7 +61,7 @@ from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.models.base import DecodingModel, TextModel, repeats_of
 from robustrag_integrations.models.callable import TRANSIENT
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
-from robustrag_integrations.plans.performers import DecodingPerformer, Performer, TextPerformer
+from robustrag_integrations.plans.performers import DecodingPerformer, Performer, TextPerformer, warmed
 from robustrag_integrations.plans.priming import prime_from
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.plans.spending import with_spending
@@ -309,9 +309,18 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             changed._converse(conversation)
         return changed
 
-    def warm_up(self) -> None:
-        """Load the keyword tagger, patterns and tables that the first answer would load; no LLM is asked."""
-        self._method.load().rehearse(self._settings)
+    def warm_up(self, passages: int = 10) -> None:
+        """Load the keyword tagger, patterns and tables that the first answer would load.
+
+        A model in this process that decoding aggregation reads is asked a made-up question; nothing else is asked one.
+
+        Args:
+            passages: how many groups there will be; the isolation probe is made for that number.
+
+        Raises:
+            ModelError: the model in this process failed, or the server that is decoded on cannot be reached.
+        """
+        self._method.load().rehearse(self._settings_filled(), passages, warmed(self._local))
 
     def synthesize(
         self,
@@ -446,9 +455,12 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             prime=self._prime,
             markers=self._markers,
         )
-        settings = replace(self._settings, prompts=self._prompts(self._user)) if self._user.given else self._settings
-        plan: Plan = self._method.load().whole_plan(plan_input, settings)
+        plan: Plan = self._method.load().whole_plan(plan_input, self._settings_filled())
         return plan if self._aside is None else with_spending(with_aside(plan, self._aside))
+
+    def _settings_filled(self) -> Any:
+        """The settings, with the user's templates among the prompts."""
+        return replace(self._settings, prompts=self._prompts(self._user)) if self._user.given else self._settings
 
     def _performer(self) -> Performer:
         return TextPerformer(self._model) if self._local is None else DecodingPerformer(self._local)

@@ -110,3 +110,15 @@ class DecodingPerformer:
     def truncates(self, prompt: Prompt) -> bool:
         """The session's opening says which prompts were cut."""
         return False
+
+
+def warmed(model: DecodingModel | None) -> DecodingPerformer | None:
+    """What a framework's `warm_up` asks its made-up question, after the model's own; None where nothing is to be asked.
+
+    Raises:
+        ModelError: the model's server cannot be reached.
+    """
+    if model is None:
+        return None
+    model.warm_up()
+    return DecodingPerformer(model) if model.in_process else None

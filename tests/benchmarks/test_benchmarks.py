@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from benchmarks import exactness, keyword, remote
+from benchmarks import costs, exactness, keyword, load, load_tails, profile, remote
 from benchmarks.__main__ import main
 from benchmarks.inference import Bench, ratios
 from benchmarks.results import Ratio, as_table
@@ -85,3 +85,30 @@ def test_the_command_writes_json_and_a_picture(tmp_path, monkeypatch, capsys) ->
     assert report["machine"]["dtype"] == "torch.float32"
     assert (tmp_path / "benchmarks.png").read_bytes().startswith(b"\x89PNG")
     assert "one / two" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "said"),
+    [
+        (main, ["--repeats", "-1"], "--repeats: '-1' is not a whole number from 1"),
+        (main, ["--threads", "0"], "--threads: '0' is not a whole number from 1"),
+        (main, ["--only", "extraction", "--record", "."], "--record . is a folder"),
+        (profile.main, ["record", "out.json", "--package", "nowhere"], "no robustrag_integrations in it"),
+        (profile.main, ["draw", "no.json", "no.json", "out.png"], "No such file or directory: 'no.json'"),
+        (load.main, ["--wait", "nan"], "--wait: 'nan' is not a number from 0 to 60"),
+        (load.main, ["--questions", "1", "--processes", "2"], "only 1 questions to share out"),
+        (load_tails.main, ["--slow", "2"], "--slow: '2' is not a number from 0 to 1"),
+        (costs.main, ["--questions", "0"], "--questions: '0' is not a whole number from 1"),
+    ],
+)
+def test_wrong_arguments_are_named_before_anything_is_measured(command, arguments, said, capsys) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        command(arguments)
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [main, profile.main, load.main, load_tails.main, costs.main])
+def test_every_command_has_a_help_text(command, capsys) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        command(["--help"])
+    assert "usage:" in capsys.readouterr().out

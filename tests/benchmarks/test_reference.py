@@ -50,7 +50,7 @@ def test_the_part_reference_asks_for_the_checkout_before_anything_is_measured(ca
         main(["--only", "reference", "--reference", str(tmp_path / "nowhere")])
     with pytest.raises(SystemExit):
         main(["--questions", "0"])
-    assert "--questions 0 must be at least 1" in capsys.readouterr().err
+    assert "--questions: '0' is not a whole number from 1" in capsys.readouterr().err
 
 
 def test_the_source_is_patched_in_memory_and_stays_as_it_is(tmp_path: Path) -> None:

@@ -6,9 +6,10 @@ import logging
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -98,6 +99,39 @@ def test_a_local_models_first_question_costs_what_the_second_costs(kind: type[De
     first, second = taken[1] - taken[0], taken[2] - taken[1]
     assert first == second
     assert taken[0] > first  # the probe, the shared prefix and the measure of noise came before
+
+
+def _chain(model: Any) -> Any:
+    chain = pytest.importorskip("langchain_robustrag").create_robust_documents_chain(model, aggregation="decoding")
+    documents = pytest.importorskip("langchain_core.documents")
+    context = [documents.Document(text, metadata={"source": str(n)}) for n, text in enumerate(PASSAGES)]
+    return chain, lambda: chain.invoke({"input": QUESTION, "context": context})
+
+
+def _synthesizer(model: Any) -> Any:
+    llamaindex = pytest.importorskip("llamaindex_robustrag")
+    schema = pytest.importorskip("llama_index.core.schema")
+    llm = pytest.importorskip("llama_index.core.llms").MockLLM()
+    synthesizer = llamaindex.RobustRAGSynthesizer(llm, aggregation="decoding", local_model=model)
+    nodes = [schema.NodeWithScore(node=schema.TextNode(text=text, id_=str(n))) for n, text in enumerate(PASSAGES)]
+    return synthesizer, lambda: synthesizer.synthesize(QUESTION, nodes)
+
+
+@pytest.mark.parametrize("front_door", [_chain, _synthesizer])
+def test_frameworks_probe_the_local_model_that_they_decode_with(front_door: Callable[[Any], Any]) -> None:
+    pytest.importorskip("torch")
+    from robustrag_integrations import LocalModel
+    from tests.helpers.tiny_models import tiny_model, tiny_tokenizer
+
+    settings = {"max_context_tokens": 24, "max_new_tokens": 3, "chat": False, "stop": ()}
+    model = LocalModel(tiny_model("llama"), tiny_tokenizer(), **settings)
+    door, ask = front_door(model)
+    assert model.numerics["isolation"].startswith("not probed")
+    door.warm_up(len(PASSAGES))
+    found = model.numerics["isolation"]
+    assert not found.startswith("not probed")
+    ask()
+    assert model.numerics["isolation"] == found
 
 
 class _Models(BaseHTTPRequestHandler):

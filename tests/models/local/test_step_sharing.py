@@ -84,8 +84,7 @@ def test_a_question_has_the_same_bits_alone_and_in_company(architecture: str) ->
 def test_half_precision_has_the_same_bits_in_company() -> None:
     model = local(tiny_model("llama", dtype=torch.bfloat16))
     alone = [numbers(model, q) for q in QUESTIONS]
-    if model.why_steps_not_shared is not None:
-        pytest.skip(model.why_steps_not_shared)
+    # Where no shape is exact, nothing is shared, and the bits are the same for that reason.
     for rows, others in zip(alone, all_at_once(lambda q: numbers(model, q)), strict=True):
         assert all(map(np.array_equal, rows, others))
 
