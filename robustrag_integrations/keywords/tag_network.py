@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import srsly
@@ -27,6 +27,7 @@ Parameters: TypeAlias = Mapping[str, Any]  # of one layer: arrays by their names
 
 _ROWS = 4  # of one product: few enough that no library shares it out among threads
 _ROWS_TOGETHER = 512  # of several lines: bounds the memory
+_WORDS_TOGETHER = 128  # that are new
 _KEPT_WORDS = 4096
 _TINY = np.float32(1e-8)
 
@@ -105,7 +106,7 @@ class TagNetwork:
         self._heads = np.ascontiguousarray(np.concatenate(weights).T)
         self._head_bias = np.concatenate([np.asarray(head["b"], np.float32) for head in heads])
         self._part = lru_cache(_KEPT_WORDS)(self._read_part)
-        self._word = lru_cache(_KEPT_WORDS)(self._read_word)
+        self._kept: dict[Token, Floats] = {}
         self._uncut = UncutByForks()
 
     def scores(self, lines: Sequence[Sequence[Token]]) -> list[tuple[Floats, Floats]]:
@@ -135,10 +136,10 @@ class TagNetwork:
         for line in lines:
             places.append(rows + 2)
             rows += -(-(len(line) + 4) // _ROWS) * _ROWS
-        words = np.zeros((rows, 10 * width), np.float32)
+        words, read = np.zeros((rows, 10 * width), np.float32), self._words_of(lines)
         for place, line in zip(places, lines, strict=True):
             if line:
-                words[place : place + len(line)] = [self._word(token) for token in line]
+                words[place : place + len(line)] = [read[token] for token in line]
         sums = words[:, 4 * width : 7 * width] + self._first.bias
         sums[1:] += words[:-1, width : 4 * width]
         sums[:-1] += words[1:, 7 * width :]
@@ -155,14 +156,27 @@ class TagNetwork:
         spans = [slice(place, place + len(line)) for place, line in zip(places, lines, strict=True)]
         return [(tags[span], trees[span]) for span in spans]
 
-    def _read_word(self, token: Token) -> Floats:
-        """A word's vector, and its shares in the first convolution: float32 [10 * width]."""
-        word = token.text
-        features = (norm(word) if token.norm is None else token.norm, word[0], word[-3:], shape(word))
-        parts = [self._part(number, feature) for number, feature in enumerate(features)]
-        vector = self._embed.of_sums(_product(np.concatenate(parts)[None], self._embed.weights))
-        shares = _product(vector, self._by_place)
-        found: Floats = np.concatenate((vector, shares), axis=1)[0]
+    def _words_of(self, lines: Sequence[Sequence[Token]]) -> dict[Token, Floats]:
+        """Each word's vector, and its shares in the first convolution: float32 [10 * width]."""
+        kept = self._kept
+        found = {token: kept.get(token) for line in lines for token in line}
+        new = [token for token, word in found.items() if word is None]
+        for first in range(0, len(new), _WORDS_TOGETHER):
+            chunk = new[first : first + _WORDS_TOGETHER]
+            read = dict(zip(chunk, self._read_words(chunk), strict=True))
+            found |= read
+            if len(kept) + len(read) > _KEPT_WORDS:
+                kept = self._kept = {}
+            kept |= read
+        return cast("dict[Token, Floats]", found)
+
+    def _read_words(self, tokens: Sequence[Token]) -> Floats:
+        parts = [
+            np.concatenate([self._part(number, feature) for number, feature in enumerate(_features(token))])
+            for token in tokens
+        ]
+        vectors = self._embed.of_sums(_products(np.array(parts), self._embed.weights))
+        found: Floats = np.concatenate((vectors, _products(vectors, self._by_place)), axis=1)
         return found
 
     def _read_part(self, number: int, feature: str) -> Floats:
@@ -171,6 +185,11 @@ class TagNetwork:
         first, second, third, fourth = (key % len(table) for key in four_keys(string_id(feature), seed))
         found: Floats = table[first] + table[second] + table[third] + table[fourth]
         return found
+
+
+def _features(token: Token) -> tuple[str, str, str, str]:
+    word = token.text
+    return norm(word) if token.norm is None else token.norm, word[0], word[-3:], shape(word)
 
 
 def _layers(name: str, model: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -191,3 +210,11 @@ def _product(rows: Floats, weights: Floats) -> Floats:
         rows = np.concatenate((rows, np.zeros((blocks * _ROWS - count, rows.shape[1]), np.float32)))
     found: Floats = np.matmul(rows.reshape(blocks, _ROWS, -1), weights).reshape(blocks * _ROWS, -1)
     return found[:count]
+
+
+def _products(rows: Floats, weights: Floats) -> Floats:
+    """`_product` of each row alone."""
+    blocks = np.zeros((len(rows), _ROWS, rows.shape[1]), np.float32)
+    blocks[:, 0] = rows
+    found: Floats = np.matmul(blocks, weights)
+    return found[:, 0]

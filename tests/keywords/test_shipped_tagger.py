@@ -107,7 +107,9 @@ def test_lines_that_are_read_together_move_no_bit_of_each_other() -> None:
     network, rng = TAGGER._network, random.Random(2)
     for _ in range(20):
         lines = [[Token(rng.choice(WORDS)) for _ in range(rng.randrange(40))] for _ in range(rng.randrange(1, 30))]
+        network._kept = {}  # words are read together, too
         together = network.scores(lines)
+        network._kept = {}
         assert len(together) == len(lines)
         for line, found in zip(lines, together, strict=True):
             alone = network.scores([line])[0]
@@ -147,6 +149,7 @@ def test_what_is_kept_of_words_is_bounded() -> None:
     tagger = ShippedTagger(SHIPPED_FOLDER)
     for number in range(3):
         tagger.tag([" ".join(f"w{number}x{i}" for i in range(3000))])
-    for kept in (tagger._network._word, tagger._rules._tokens_of, tagger._lemma_by):
+    assert len(tagger._network._kept) <= 4096
+    for kept in (tagger._rules._tokens_of, tagger._lemma_by):
         assert kept.cache_info().currsize <= 4096
     assert tagger.tag(["Paris lies in France."]) == TAGGER.tag(["Paris lies in France."])

@@ -28,6 +28,7 @@ _NO_DENIAL = frozenset(
 )
 _WORD_BEFORE = re.compile(r"([^\W\d_]+)([ -])\Z")
 _WORD_AFTER = re.compile(r"([ -])([^\W\d_]+)")
+_RUNS = re.compile("[a-z']+").findall
 _POSSESSED = re.compile(r"['’]s\s+\w")
 _BEFORE_UNSPACED = re.compile(r"(?:不是|并非|並非|不|非)\Z")
 _AFTER_UNSPACED = re.compile(r"\s?(?:(?:では|じゃ|で)(?:な[いく]|ありませ)|[이가은는]?\s?(?:아니|아닙|아닌))")
@@ -36,8 +37,14 @@ _AFTER_UNSPACED = re.compile(r"\s?(?:(?:では|じゃ|で)(?:な[いく]|あり�
 def denies(reply: str, phrase: str) -> bool:
     """Whether every mention of the phrase in the reply is denied; not if there is none."""
     reply = reply[:_LONGEST_REPLY].replace("’", "'")
+    if len(reply) <= _WINDOW and reply.isascii() and not any(map(_may_deny, _RUNS(reply.lower()))):
+        return False
     spans = mentions(phrase, reply)
     return bool(spans) and all(_denied(reply, start, end) for start, end in spans)
+
+
+def _may_deny(word: str) -> bool:
+    return _negates(word) or word in _WRONG
 
 
 def names_longer(reply: str, name: str, known: Collection[str]) -> bool:

@@ -129,6 +129,8 @@ class KeywordReader:
         """Whether an answer abstains; a function that raises over it does not say so."""
         if text == ABSTENTION:
             return True
+        if text in self.known.replies:
+            return False
         try:
             return bool(self.abstention(text))
         except INTERRUPTS:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple, TypeAlias
 
 from robustrag_integrations.keywords.normalise import (
     MAX_CHARACTERS,
@@ -32,13 +32,15 @@ _LONGEST_ENDING = 4
 _SHORTEST_STEM = 4
 
 
-@dataclass(frozen=True)
-class _Word:
+class _Word(NamedTuple):
     """A word of the text: folded, and where it stands."""
 
     folded: str
     start: int
     end: int
+
+
+_Places: TypeAlias = tuple[list[int], dict[str, list[int]]]  # how long words are, and where each of them stands
 
 
 class WrittenReply:
@@ -73,7 +75,7 @@ class WrittenReply:
         return self._amounts.get(keyword) if any(map(str.isdigit, keyword)) else None
 
     @cached_property
-    def _starts(self) -> dict[str, list[int]]:
+    def _starts(self) -> _Places:
         return _places(self._words)
 
     @cached_property
@@ -81,13 +83,15 @@ class WrittenReply:
         return [_Word(without_accents(word.folded), word.start, word.end) for word in self._words]
 
     @cached_property
-    def _unaccented_starts(self) -> dict[str, list[int]]:
+    def _unaccented_starts(self) -> _Places:
         return _places(self._unaccented)
 
-    def _exact(self, letters: str, words: Sequence[_Word], starts: dict[str, list[int]]) -> Iterator[tuple[int, int]]:
+    def _exact(self, letters: str, words: Sequence[_Word], places: _Places) -> Iterator[tuple[int, int]]:
         """Where words of the text in a row have just these letters."""
-        tried = 0
-        for length in range(1, len(letters) + 1):
+        tried, (lengths, starts) = 0, places
+        for length in lengths:
+            if length > len(letters):
+                return
             for first in starts.get(letters[:length], ()):
                 tried += 1
                 if tried > _MOST:
@@ -116,6 +120,9 @@ class WrittenReply:
 
     def _shown(self, keyword: str, start: int, end: int) -> str | None:
         """The text between two places with the signs at the keyword's ends; None where it is not fit to be shown."""
+        inside = self._text[start:end]
+        if inside.isascii() and _is_plain_run(inside) and keyword == inside.lower():
+            return inside
         lead, trail = _signs_at_ends(keyword)
         start, end = start - len(lead), end + len(trail)
         if start < 0 or not (self._text.startswith(lead, start) and self._text.endswith(trail, 0, end)):
@@ -144,15 +151,20 @@ class WrittenReply:
         return found
 
 
+def _is_plain_run(text: str) -> bool:
+    """Whether it is letters and digits with single spaces between them, and nothing else."""
+    return len(text) <= MAX_KEYWORD_CHARACTERS and text.replace(" ", "").isalnum() and " ".join(text.split()) == text
+
+
 def _folded(word: str) -> str:
     return word.lower() if word.isascii() else unicodedata.normalize("NFKC", word).casefold()
 
 
-def _places(words: Sequence[_Word]) -> dict[str, list[int]]:
+def _places(words: Sequence[_Word]) -> _Places:
     found: dict[str, list[int]] = {}
     for place, word in enumerate(words):
         found.setdefault(word.folded, []).append(place)
-    return found
+    return sorted({len(word) for word in found if word}), found
 
 
 def _is_ending(stem: str, word: str) -> bool:
