@@ -88,7 +88,7 @@ class KeywordReader:
         London?" do count. An extractor that raises over the question finds none in it.
         """
         if not asks_for_something_else(query):
-            return self
+            return replace(self, known=Known())
         reader = replace(self, question=query, known=Known())
         if not self.is_brief:
             reader.known.asked = reader.asked

@@ -39,6 +39,17 @@ def test_one_question_knows_nothing_of_another_one() -> None:
     assert second.asked == SpacyKeywordExtractor()("Who painted it?")
 
 
+@pytest.mark.parametrize("query", ["Tell me about the bridge.", "Is it Paris or London?", "Who built it?"])
+def test_what_was_read_for_a_question_is_not_kept_after_it(query: str) -> None:
+    SpacyKeywordExtractor()("Bo Ek")
+    settings = KeywordReader.of(None, 1, None, "abstain")
+    one = settings.for_question(query)
+    one.read_ahead([Response("Bo Ek built it."), Response("Nobody built it.")])
+    assert len(one.known.replies) == 2
+    assert not settings.known.replies
+    assert not settings.for_question(query).known.replies
+
+
 def test_replies_are_read_one_by_one_where_reading_them_together_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(self: object, texts: object) -> None:
         raise RecursionError
