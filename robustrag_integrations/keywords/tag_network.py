@@ -127,15 +127,18 @@ class TagNetwork:
             return found + self._scores(together) if together else found
 
     def _scores(self, lines: Sequence[Sequence[Token]]) -> list[tuple[Floats, Floats]]:
-        """The scores of lines whose rows lie below one another, each line's in blocks of its own.
+        """The scores of lines whose rows lie below one another, with three empty rows between two lines.
 
-        Two empty rows stand at each end of a line: what its tokens can see. Rows next to them see another line's, too,
-        and are not used.
+        The middle one sees no word: so no line sees another one. Each line's rows have blocks of their own in products.
         """
-        width, places, rows = self._width, list[int](), 0
+        width, places, seen_by, tokens = self._width, list[int](), list[int](), list[int]()
+        starts, rows = list[int](), 2
         for line in lines:
-            places.append(rows + 2)
-            rows += -(-(len(line) + 4) // _ROWS) * _ROWS
+            places.append(rows)
+            starts.append(len(tokens))
+            tokens += _in_blocks(range(len(seen_by) + 1, len(seen_by) + 1 + len(line)))
+            seen_by += _in_blocks(range(rows - 1, rows + len(line) + 1))
+            rows += len(line) + 3
         words, read = np.zeros((rows, 10 * width), np.float32), self._words_of(lines)
         for place, line in zip(places, lines, strict=True):
             if line:
@@ -144,16 +147,15 @@ class TagNetwork:
         sums[1:] += words[:-1, width : 4 * width]
         sums[:-1] += words[1:, 7 * width :]
         seen = words[:, :width] + self._first.of_biased(sums)
-        for layer in self._others:
-            windows = np.zeros((rows, 3 * width), np.float32)
-            windows[1:, :width] = seen[:-1]
-            windows[:, width : 2 * width] = seen
-            windows[:-1, 2 * width :] = seen[1:]
-            seen += layer.of_sums(_product(windows, layer.weights))
+        for layer, at in zip(self._others, (np.array(seen_by), np.array(tokens)), strict=True):
+            if not len(at):
+                break
+            windows = np.concatenate((seen[at - 1], seen[at], seen[at + 1]), axis=1)
+            seen = seen[at] + layer.of_sums(_product(windows, layer.weights))
         scores = _product(seen, self._heads)
         scores += self._head_bias
         tags, trees = scores[:, : self._tags], scores[:, self._tags :]
-        spans = [slice(place, place + len(line)) for place, line in zip(places, lines, strict=True)]
+        spans = [slice(start, start + len(line)) for start, line in zip(starts, lines, strict=True)]
         return [(tags[span], trees[span]) for span in spans]
 
     def _words_of(self, lines: Sequence[Sequence[Token]]) -> dict[Token, Floats]:
@@ -190,6 +192,11 @@ class TagNetwork:
 def _features(token: Token) -> tuple[str, str, str, str]:
     word = token.text
     return norm(word) if token.norm is None else token.norm, word[0], word[-3:], shape(word)
+
+
+def _in_blocks(places: range) -> list[int]:
+    """The places of rows, filled up with the first empty row but one to whole blocks."""
+    return [*places, *[1] * (-len(places) % _ROWS)]
 
 
 def _layers(name: str, model: Mapping[str, Any]) -> list[dict[str, Any]]:
