@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,7 +103,7 @@ class Alone:
         """What a pass over several batches needs to append a token; then call one of the next two."""
         keys = torch.arange(self.tokens + 1, device=self._lm.device)[None]
         ids, places = torch.tensor([[*tokens]], device=self._lm.device), keys[:, self.tokens :]
-        return Step(ids, places, self._mask(places, keys, None), self.cache, nullcontext)
+        return Step(ids, places, self._mask(places, keys, None), self.cache)
 
     def stepped(self) -> None:
         """The token of `step` was appended."""

@@ -93,10 +93,9 @@ class CausalLM:
             [rows, keep, V] float32 logits.
         """
         optional = {"position_ids": positions, "logits_to_keep": keep}
-        slab = cache if isinstance(cache, Slab) else None
         columns = getattr(cache, "capacity", 0) or cache.get_seq_length() + ids.shape[1]
-        own = getattr(cache, "kernels", None)
-        kernels = own() if own else decoding_kernels(slab, ids.numel(), keep, self._large)
+        transposes = self._large and getattr(cache, "transposes", True)
+        kernels = decoding_kernels(ids.numel(), keep, transposes)
         with self.memory_explained(len(ids), columns), kernels:
             output = self.model(
                 input_ids=ids,
@@ -105,6 +104,8 @@ class CausalLM:
                 use_cache=True,
                 **{name: value for name, value in optional.items() if name in self.accepts},
             )
+        if isinstance(cache, Slab):
+            cache.check_all_was_read()
         logits: torch.Tensor = output.logits
         if "logits_to_keep" not in self.accepts:
             logits = logits[:, keep if isinstance(keep, torch.Tensor) else slice(-keep, None)]

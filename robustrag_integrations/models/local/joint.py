@@ -8,17 +8,16 @@ join and leave between two steps, and nothing is copied.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
 
 import torch
 from torch.nn import functional
-from torch.overrides import TorchFunctionMode
 from transformers.cache_utils import Cache
 
 from robustrag_integrations.models.local.causal_lm import CausalLM
+from robustrag_integrations.models.local.kernels import AttendedKeys
 
 KeysAndValues = tuple[torch.Tensor, torch.Tensor]
 Heard = Callable[[torch.Tensor, torch.Tensor], None]
@@ -33,14 +32,12 @@ class Step:
         places: [rows, 1] their positions.
         mask: as the model takes it.
         cache: the batch's keys and values.
-        kernels: those that the batch's own passes go through.
     """
 
     ids: torch.Tensor
     places: torch.Tensor
     mask: Any
     cache: Cache
-    kernels: Callable[[], AbstractContextManager[object]]
 
     @property
     def rows(self) -> int:
@@ -109,6 +106,8 @@ class JointCache(Cache):  # type: ignore[misc]  # untyped library
         heard: is given every layer's new keys and values.
     """
 
+    transposes = False  # products are torch's own: they are at their best with many rows
+
     def __init__(self, steps: Sequence[Step], kinds: Sequence[str], heard: Heard | None = None) -> None:
         super().__init__(layers=[])
         self.steps, self.kinds, self._heard = steps, kinds, heard
@@ -129,11 +128,7 @@ class JointCache(Cache):  # type: ignore[misc]  # untyped library
         self._layer, self.not_attended = layer_idx, True
         if self._heard is not None:
             self._heard(key_states, value_states)
-        return key_states, value_states
-
-    def kernels(self) -> TorchFunctionMode:
-        """Its attention. Products are torch's own: they are at their best with many rows."""
-        return _OwnAttention(self)
+        return AttendedKeys.of(key_states, self.attend), value_states
 
     def check_attended(self) -> None:
         """Raise a RuntimeError if a layer's attention was computed elsewhere."""
@@ -141,22 +136,30 @@ class JointCache(Cache):  # type: ignore[misc]  # untyped library
             raise RuntimeError("its attention is not computed by scaled_dot_product_attention")
 
     def attend(
-        self, query: torch.Tensor, value: torch.Tensor, scale: float | None, kernel: Callable[..., torch.Tensor]
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        *args: Any,
+        scale: float | None = None,
+        **settings: Any,
     ) -> torch.Tensor:
         """Every batch's attention to its own keys and values.
 
         Args:
             query: [rows, H, Q, width]; Q is 1 but where heads that share keys stand there.
-            value: [rows, G, 1, width], the new column.
+            key, value: [rows, G, 1, width], the new column.
+            args, settings: not used: each batch has its own mask.
             scale: of the scores.
-            kernel: torch's own attention.
         """
         self.not_attended = False
         parts = []
         for step, rows, pair in zip(self.steps, self._rows, self._own, strict=True):
             keys, values = (_for_heads(query, t) for t in pair)
-            with step.kernels():
-                parts.append(kernel(query[rows], keys, values, attn_mask=self._mask(step), scale=scale))
+            mask = self._mask(step)
+            parts.append(
+                functional.scaled_dot_product_attention(query[rows], keys, values, attn_mask=mask, scale=scale)
+            )
         filling = value[self._rows[-1].stop if self._rows else 0 :]
         parts.append(_for_heads(query, filling).expand(-1, -1, query.shape[2], -1))
         return torch.cat(parts)
@@ -177,25 +180,3 @@ def _for_heads(query: torch.Tensor, shared: torch.Tensor) -> torch.Tensor:
     """[rows, H, columns, width]: keys or values that several heads of a query share, for each of them."""
     heads = query.shape[1] // shared.shape[1]
     return shared if heads == 1 else shared.repeat_interleave(heads, dim=1)
-
-
-class _OwnAttention(TorchFunctionMode):  # type: ignore[misc]  # untyped library
-    """Within it, this thread's attention is that of a joint cache."""
-
-    def __init__(self, cache: JointCache) -> None:
-        super().__init__()
-        self._cache = cache
-
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        """One call of a function of torch."""
-        kwargs = kwargs or {}
-        if func is functional.scaled_dot_product_attention and self._cache.not_attended:
-            query, _, value = args[:3]
-            return self._cache.attend(query, value, kwargs.get("scale"), func)
-        return func(*args, **kwargs)

@@ -1,12 +1,16 @@
-"""Kernels for decoding steps: one token of each of several rows. The model itself is left as it is.
+"""Kernels for reading and for decoding steps. The model itself is left as it is.
 
-A step reads all weights and all keys for a handful of rows, and the libraries are at their worst there.
+A step reads all weights and all keys for a handful of rows, and the libraries are at their worst there. So they are
+where a long prompt behind columns that were read before needs an explicit mask.
 """
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,11 +18,98 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 if TYPE_CHECKING:
-    from robustrag_integrations.models.local.slab import Pair, Slab, Unread
+    from robustrag_integrations.models.local.slab import Pair, Unread
 
-_FEW = range(5, 33)  # rows of a matrix for which the transposed product is the faster one
+Attention = Callable[..., torch.Tensor]  # called as torch's `scaled_dot_product_attention`
+
+_BLOCK = 64  # tokens that attend together
+_FEW = range(5, 33)  # rows of a matrix for which the transposed product may be the faster one
 _LARGE = 2**19  # numbers of a weight from which on it is; smaller ones stay in the processor's cache
-_OURS = (functional.linear, functional.scaled_dot_product_attention)
+
+
+class AttendedKeys(torch.Tensor):  # type: ignore[misc]  # untyped library
+    """Keys that know how attention to them is computed; what is made of them alone knows it, too.
+
+    A cache gives them to the model that it serves. The model itself is left as it is, and so are others' calls.
+
+    Attributes:
+        attention: takes the place of torch's `scaled_dot_product_attention`; is given plain tensors.
+    """
+
+    attention: Attention
+
+    @classmethod
+    def of(cls, keys: torch.Tensor, attention: Attention) -> torch.Tensor:
+        """The same numbers, attended to in this way; plain keys while a model is compiled: it chooses for itself."""
+        if torch.compiler.is_compiling():
+            return keys
+        told: AttendedKeys = keys.as_subclass(cls)
+        told.attention = attention
+        return told
+
+    @classmethod
+    def __torch_function__(
+        cls,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """One call of a function of torch with such keys."""
+        given = [value for value in (*args, *(kwargs or {}).values()) if isinstance(value, torch.Tensor)]
+        keys = next((value for value in given if isinstance(value, cls)), None)
+        if func is functional.scaled_dot_product_attention and keys is not None:
+            args = [_plain(value) for value in args]
+            return keys.attention(*args, **{name: _plain(value) for name, value in (kwargs or {}).items()})
+        found = super().__torch_function__(func, types, args, kwargs or {})
+        if keys is None or len(given) > 1:
+            return _plain(found)
+        if isinstance(found, cls):
+            found.attention = keys.attention
+        return found
+
+
+def _plain(value: Any) -> Any:
+    if not isinstance(value, AttendedKeys):
+        return value
+    with torch._C.DisableTorchFunctionSubclass():
+        return value.as_subclass(torch.Tensor)
+
+
+def in_blocks(keys: torch.Tensor, new: int) -> torch.Tensor:
+    """Keys [1, heads, columns, width] for attention of the last `new` columns, in blocks where that is faster."""
+    return AttendedKeys.of(keys, attend_in_blocks) if new > _BLOCK and keys.device.type == "cpu" else keys
+
+
+def attend_in_blocks(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attn_mask: torch.Tensor | None = None, **settings: Any
+) -> torch.Tensor:
+    """Attention of tokens none of which sees a column behind its own: a block of them reads no column behind its last.
+
+    A mask has the library's kernels compute all scores, the hidden half included.
+
+    Args:
+        query: [rows, heads, Q, width], of the last Q columns.
+        key, value: [rows, heads, columns, width].
+        attn_mask: [rows, 1, Q, columns], added to the scores; None has the library's own kernel do it all.
+        settings: of `scaled_dot_product_attention`.
+    """
+    attention: Attention = functional.scaled_dot_product_attention
+    count, columns = query.shape[2], key.shape[2]
+    if attn_mask is None or attn_mask.shape[2:] != (count, columns):
+        return attention(query, key, value, attn_mask=attn_mask, **settings)
+    found = torch.empty_like(query)
+    for start in range(0, count, _BLOCK):
+        end = min(start + _BLOCK, count)
+        seen = columns - count + end
+        found[:, :, start:end] = attention(
+            query[:, :, start:end],
+            key[:, :, :seen],
+            value[:, :, :seen],
+            attn_mask=attn_mask[:, :, start:end, :seen],
+            **settings,
+        )
+    return found
 
 
 def is_large(weight: torch.Tensor) -> bool:
@@ -26,36 +117,30 @@ def is_large(weight: torch.Tensor) -> bool:
     return bool(weight.numel() >= _LARGE)
 
 
-def decoding_kernels(
-    slab: Slab | None, tokens: int, keep: int | torch.Tensor, large: bool
-) -> AbstractContextManager[object]:
-    """The kernels for a forward pass, where they have anything to do in it.
+def decoding_kernels(tokens: int, keep: int | torch.Tensor, large: bool) -> AbstractContextManager[object]:
+    """The products for a forward pass, where torch's own are not the fastest.
 
     Args:
-        slab: its cache, if it is a step of several rows.
         tokens: how many it reads.
         keep: of how many of them logits are wanted, or which.
         large: whether the model's weights are.
     """
     few = tokens in _FEW or (keep if isinstance(keep, int) else len(keep)) in _FEW
-    return DecodingKernels(slab) if slab is not None or (few and large) else nullcontext()
+    return TransposedProducts() if few and large and on_intel() else nullcontext()
 
 
-class DecodingKernels(TorchFunctionMode):  # type: ignore[misc]  # untyped library
-    """Within it, what this thread's models compute goes through these kernels wherever they apply.
+@cache
+def on_intel() -> bool:
+    """Whether the processor is Intel's; with MKL on AMD's the transposed product takes up to four times as long."""
+    try:
+        described = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        described = platform.processor()
+    return "GenuineIntel" in described
 
-    Args:
-        slab: the cache of the forward pass, if it is one whose rows may share columns.
-    """
 
-    def __init__(self, slab: Slab | None) -> None:
-        super().__init__()
-        self._slab = slab
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
-        super().__exit__(kind, error, trace)
-        if self._slab is not None and error is None:
-            self._slab.check_all_was_read()
+class TransposedProducts(TorchFunctionMode):  # type: ignore[misc]  # untyped library
+    """Within it, this thread's products of few rows with large weights are computed as weights times columns."""
 
     def __torch_function__(
         self,
@@ -66,15 +151,11 @@ class DecodingKernels(TorchFunctionMode):  # type: ignore[misc]  # untyped libra
     ) -> Any:
         """One call of a function of torch."""
         kwargs = kwargs or {}
-        if func not in _OURS or torch.compiler.is_compiling():  # whoever compiles a model chooses its kernels
+        if (
+            func is not functional.linear or torch.compiler.is_compiling()
+        ):  # whoever compiles a model chooses its kernels
             return func(*args, **kwargs)
-        if func is functional.linear and _transposing_pays(*args[:2]):
-            return _transposed_linear(*args, **kwargs)
-        if func is functional.scaled_dot_product_attention and self._slab is not None:
-            unread = self._slab.take_unread()
-            if unread is not None:
-                return attend(unread, *args, **kwargs)
-        return func(*args, **kwargs)
+        return _transposed_linear(*args, **kwargs) if _transposing_pays(*args[:2]) else func(*args, **kwargs)
 
 
 def _transposing_pays(inputs: Any, weight: Any = None) -> bool:
@@ -150,12 +231,11 @@ def _row_by_row(
     if shared is not None:
         found = _beside_shared(shared, rows, folded * scale, mask)
     else:
-        found = torch.zeros_like(folded)
-        for row, (keys, values) in enumerate(rows):
+        parts = []
+        for row, (queries, (keys, values)) in enumerate(zip(folded.split(1), rows, strict=False)):
             seen = None if mask is None else mask[row : row + 1, :, :, : keys.shape[2]]
-            found[row] = functional.scaled_dot_product_attention(
-                folded[row : row + 1], keys, values, attn_mask=seen, scale=scale
-            )[0]
+            parts.append(functional.scaled_dot_product_attention(queries, keys, values, attn_mask=seen, scale=scale))
+        found = torch.cat([*parts, torch.zeros_like(folded[len(rows) :])])
     return found.reshape(query.shape)
 
 

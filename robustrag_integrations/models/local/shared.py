@@ -13,7 +13,6 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import torch
@@ -22,7 +21,6 @@ from robustrag_integrations.models.local.alone import Alone, Row
 from robustrag_integrations.models.local.batch import Opened
 from robustrag_integrations.models.local.causal_lm import CausalLM
 from robustrag_integrations.models.local.joint import Step
-from robustrag_integrations.models.local.kernels import DecodingKernels
 from robustrag_integrations.models.local.masks import NOWHERE, MaskRules
 from robustrag_integrations.models.local.packing import Stem
 from robustrag_integrations.models.local.slab import KeyValues, Slab
@@ -125,8 +123,7 @@ class SharedBatch:
     def step(self, tokens: Sequence[int]) -> Step:
         """What a forward pass needs to append a token to each row; then call one of the next two."""
         ids = torch.tensor([*tokens, *[0] * (self.step_rows - self.rows)], device=self._lm.device)[:, None]
-        kernels = partial(DecodingKernels, self._slab)
-        return Step(ids, self._next[:, None], self._mask(), self._slab, kernels)
+        return Step(ids, self._next[:, None], self._mask(), self._slab)
 
     @torch.inference_mode()
     def stepped(self) -> None:

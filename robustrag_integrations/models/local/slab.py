@@ -13,7 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.nn import functional
 from transformers.cache_utils import Cache, CacheLayerMixin
+
+from robustrag_integrations.models.local.kernels import AttendedKeys, attend, in_blocks
 
 Pair = tuple[torch.Tensor, torch.Tensor]  # keys and values
 
@@ -133,7 +136,8 @@ class RowCache(Cache):  # type: ignore[misc]  # untyped library
         self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
     ) -> Pair:
         """Write a layer's next columns; gives all columns so far."""
-        return self._layer(layer_idx).update(key_states, value_states)
+        keys, values = self._layer(layer_idx).update(key_states, value_states)
+        return in_blocks(keys, key_states.shape[2]), values
 
     def forget_last(self, columns: int) -> None:
         """Forget the last columns."""
@@ -175,6 +179,22 @@ class _SlabLayer(_Layer):
     def __init__(self, rows: int, capacity: int, shared: Pair | None, *, zeros: bool) -> None:
         super().__init__(rows, capacity, zeros=zeros)
         self.shared = shared
+        self._rows: tuple[Pair, ...] = ()
+
+    def write(self, columns: torch.Tensor, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
+        """Write [rows, heads, 1, width] to these of all columns, [rows * heads]."""
+        for kept, new in ((self.keys, key_states), (self.values, value_states)):
+            width = kept.shape[-1]
+            kept.view(-1, width).index_copy_(0, columns, new.reshape(-1, width))
+
+    def rows_up_to(self, lengths: Sequence[int]) -> list[Pair]:
+        """Per row its keys and values [1, heads, columns, width], the column behind these lengths included."""
+        if not self._rows:
+            self._rows = tuple(zip(self.keys.split(1), self.values.split(1), strict=True))
+        return [
+            (keys.narrow(2, 0, length + 1), values.narrow(2, 0, length + 1))
+            for (keys, values), length in zip(self._rows, lengths, strict=False)
+        ]
 
     def twin(self) -> _SlabLayer:
         """A layer of the same size that holds the same."""
@@ -207,7 +227,7 @@ class Slab(Cache):  # type: ignore[misc]  # untyped library
         self.columns, self.row_by_row = columns, row_by_row
         self.lengths = [0] * rows
         self.prompts = 0
-        self._ends: tuple[torch.Tensor, torch.Tensor] | None = None
+        self._ends: dict[int, torch.Tensor] = {}
         self._unread: Unread | None = None
         super().__init__(layers=[])
 
@@ -234,25 +254,29 @@ class Slab(Cache):  # type: ignore[misc]  # untyped library
         layer = self._layer(layer_idx)
         if not layer.is_initialized:
             layer.lazy_initialization(key_states, value_states)
-        rows, ends = self._ends_of_rows(layer.keys.device)
-        layer.keys[rows, :, ends] = key_states[:, :, 0]
-        layer.values[rows, :, ends] = value_states[:, :, 0]
+        layer.write(self._ends_of_rows(layer.keys), key_states, value_states)
         if self.row_by_row:
-            own = [
-                (layer.keys[row : row + 1, :, : length + 1], layer.values[row : row + 1, :, : length + 1])
-                for row, length in enumerate(self.lengths[: self.prompts])
-            ]
-            self._unread = Unread(layer.shared, own)
-            return key_states, value_states
-        if layer.shared is not None:
-            self._unread = Unread(layer.shared, None)
-        return layer.keys[:, :, : self.width], layer.values[:, :, : self.width]
+            self._unread = Unread(layer.shared, layer.rows_up_to(self.lengths[: self.prompts]))
+            return AttendedKeys.of(key_states, self._attend), value_states
+        keys, values = layer.keys[:, :, : self.width], layer.values[:, :, : self.width]
+        if layer.shared is None:
+            return keys, values
+        self._unread = Unread(layer.shared, None)
+        return AttendedKeys.of(keys, self._attend), values
+
+    def _attend(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, **settings: Any) -> torch.Tensor:
+        """The attention of the layer just updated."""
+        unread = self.take_unread()
+        if unread is None:
+            found: torch.Tensor = functional.scaled_dot_product_attention(query, key, value, **settings)
+            return found
+        return attend(unread, query, key, value, **settings)
 
     def advance(self) -> None:
         """The columns that all layers wrote last are in use."""
         self.lengths = [length + 1 for length in self.lengths]
         self.columns += 1
-        self._ends = None
+        self._ends = {}
 
     @property
     def width(self) -> int:
@@ -301,10 +325,14 @@ class Slab(Cache):  # type: ignore[misc]  # untyped library
         twin.lengths, twin.prompts = list(self.lengths), self.prompts
         return twin
 
-    def _ends_of_rows(self, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-        if self._ends is None:
-            self._ends = torch.arange(self.rows, device=device), torch.tensor(self.lengths, device=device)
-        return self._ends
+    def _ends_of_rows(self, kept: torch.Tensor) -> torch.Tensor:
+        """[rows * heads] where the next column of every row's heads is, among all of [rows, heads, capacity, width]."""
+        heads = kept.shape[1]
+        if heads not in self._ends:
+            first = torch.arange(self.rows * heads, device=kept.device).view(self.rows, heads) * self.capacity
+            ends = torch.tensor(self.lengths, device=kept.device)[:, None]
+            self._ends[heads] = (first + ends).flatten()
+        return self._ends[heads]
 
     def _layer(self, index: int) -> _SlabLayer:
         while len(self.layers) <= index:

@@ -13,8 +13,8 @@ pytest.importorskip("transformers")
 from torch.nn import functional  # noqa: E402
 
 from robustrag_integrations import DecodingAggregation, LocalModel  # noqa: E402
-from robustrag_integrations.models.local import shared  # noqa: E402
-from robustrag_integrations.models.local.kernels import DecodingKernels  # noqa: E402
+from robustrag_integrations.models.local import kernels, shared  # noqa: E402
+from robustrag_integrations.models.local.kernels import TransposedProducts  # noqa: E402
 from robustrag_integrations.models.local.slab import KeyValues, RowCache, Slab  # noqa: E402
 from robustrag_integrations.prompts import prompts_for  # noqa: E402
 from tests.helpers.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
@@ -121,8 +121,8 @@ def test_attention_of_rows_of_several_lengths_is_that_of_each_by_itself(before: 
     mask = torch.cat([torch.zeros(5, before), own], dim=1)[:, None, None]
     keys, values = (t.repeat_interleave(3, dim=1) for t in (keys, values))
     wanted = _wanted(slab, query)
-    with DecodingKernels(slab):
-        got = functional.scaled_dot_product_attention(query, keys, values, attn_mask=mask)
+    got = functional.scaled_dot_product_attention(query, keys, values, attn_mask=mask)
+    assert type(got) is torch.Tensor
     assert got.shape == query.shape
     assert torch.allclose(got[:4], wanted, atol=1e-5)
 
@@ -138,10 +138,8 @@ def test_row_by_row_no_other_row_has_a_say_in_the_bits_of_an_attention() -> None
         slab.layers[0].keys[0, :, 5:] = slab.layers[0].values[0, :, 5:] = float("nan")
         query = torch.randn(1, 2, 1, 8).repeat(len(lengths) + 2, 1, 1, 1)
         keys, values = slab.update(query, query, 0)
-        with DecodingKernels(slab):
-            got = functional.scaled_dot_product_attention(
-                query, keys, values, attn_mask=torch.zeros(len(query), 1, 1, slab.width)
-            )
+        mask = torch.zeros(len(query), 1, 1, slab.width)
+        got = functional.scaled_dot_product_attention(query, keys, values, attn_mask=mask)
         return got[0]
 
     assert torch.equal(attended([3]), attended([200, 1, 7, 64]))
@@ -150,8 +148,12 @@ def test_row_by_row_no_other_row_has_a_say_in_the_bits_of_an_attention() -> None
 def test_columns_that_nobody_reads_are_an_error() -> None:
     new = torch.zeros(2, 2, 1, 8)
     for slab in (_slab([3], 4), _slab([3], 0, row_by_row=True)):
-        with pytest.raises(RuntimeError, match="does not read what rows share"), DecodingKernels(slab):
+        slab.update(new, new, 0)
+        with pytest.raises(RuntimeError, match="does not read what rows share"):
             slab.update(new, new, 0)
+        slab.update(new, new, 0)
+        with pytest.raises(RuntimeError, match="does not read what rows share"):
+            slab.check_all_was_read()
 
 
 @pytest.mark.parametrize("rows", [1, 4, 5, 11, 32, 33])
@@ -162,31 +164,52 @@ def test_products_are_those_of_torch_whatever_their_shape(rows: int, bias: bool)
     inputs = torch.randn(rows, 1, 48)
     with torch.inference_mode():
         wanted = layer(inputs)
-        with DecodingKernels(None):
+        with TransposedProducts():
             got = layer(inputs)
     assert got.shape == wanted.shape
     assert torch.allclose(got, wanted, atol=1e-5)
     assert got.is_contiguous()
 
 
-def test_only_this_thread_within_the_kernels_and_no_other_is_served_by_them() -> None:
-    """The model is the user's: whoever else calls it at the same time gets torch's own kernels."""
-    import threading
+def test_large_products_of_few_rows_are_transposed_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "_LARGE", 48 * 80)
+    seen: list[Any] = []
+    monkeypatch.setattr(kernels, "_transposed_linear", lambda *args: seen.append(args) or functional.linear(*args))
+    layers = torch.nn.Linear(48, 80), torch.nn.Linear(48, 79)
+    with torch.inference_mode(), TransposedProducts():
+        for layer in layers:
+            for rows in (4, 5, 32, 33):
+                layer(torch.randn(rows, 1, 48))
+    assert [len(inputs) for inputs, _, _ in seen] == [5, 32]
 
-    seen: list[torch.Tensor] = []
+
+@pytest.mark.parametrize("intel", [True, False])
+def test_products_are_transposed_on_processors_where_that_is_faster(
+    intel: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernels, "on_intel", lambda: intel)
+    used = kernels.decoding_kernels(5, 1, large=True)
+    assert isinstance(used, TransposedProducts) == intel
+    assert not isinstance(kernels.decoding_kernels(5, 1, large=False), TransposedProducts)
+
+
+def test_attention_to_other_keys_is_torchs_own() -> None:
+    """The model is the user's: whoever else calls it at the same time gets torch's own kernels."""
     slab = _slab([3], 3)
     query, key = torch.randn(2, 2, 1, 8), torch.randn(2, 2, 2, 8)
+    wanted = functional.scaled_dot_product_attention(query, key, key)
+    slab.update(query, query, 0)
+    assert torch.equal(functional.scaled_dot_product_attention(query, key, key), wanted)
+    assert slab.take_unread() is not None
 
-    def elsewhere() -> None:
-        seen.append(functional.scaled_dot_product_attention(query, key, key))
 
-    with DecodingKernels(slab):
-        slab.update(query, query, 0)
-        other = threading.Thread(target=elsewhere)
-        other.start()
-        other.join()
-        assert slab.take_unread() is not None
-    assert torch.equal(seen[0], functional.scaled_dot_product_attention(query, key, key))
+def test_what_a_model_makes_of_its_keys_is_attended_to_as_they_are() -> None:
+    slab = _slab([3, 5], 0, row_by_row=True)
+    new, query = torch.randn(3, 2, 1, 8), torch.randn(3, 4, 1, 8)
+    keys, values = slab.update(new, new, 0)
+    keys = keys[:, :, None].expand(3, 2, 2, 1, 8).reshape(3, 4, 1, 8).contiguous()
+    got = functional.scaled_dot_product_attention(query, key=keys, value=values)
+    assert torch.allclose(got[:2], _wanted(slab, query), atol=1e-5)
 
 
 def test_a_compiled_model_is_probed_and_answers_as_before() -> None:
@@ -196,3 +219,49 @@ def test_a_compiled_model_is_probed_and_answers_as_before() -> None:
     ours, theirs = (DecodingAggregation(m, max_new_tokens=2).answer(QUERY, PASSAGES) for m in models)
     assert all(m.numerics["isolation"].startswith("probed") for m in models)
     assert (ours.text, ours.radius) == (theirs.text, theirs.radius)
+
+
+@pytest.mark.parametrize(("count", "before", "branches"), [(65, 0, 0), (128, 7, 3), (200, 42, 0), (300, 42, 5)])
+def test_attention_in_blocks_is_that_of_the_mask(count: int, before: int, branches: int) -> None:
+    torch.manual_seed(0)
+    columns = before + count
+    query = torch.randn(1, count, 2, 8).transpose(1, 2)
+    cache = RowCache(columns + 9)
+    if before:
+        cache.update(torch.randn(1, 2, before, 8), torch.randn(1, 2, before, 8), 0)
+    keys, values = cache.update(torch.randn(1, 2, count, 8), torch.randn(1, 2, count, 8), 0)
+    hidden = torch.arange(columns) > torch.arange(before, columns)[:, None]
+    for branch in range(branches):  # siblings do not see each other
+        hidden[count - branch - 1, columns - branches : columns - branch - 1] = True
+    mask = torch.zeros(1, 1, count, columns).masked_fill_(hidden, torch.finfo(torch.float32).min)
+    got = functional.scaled_dot_product_attention(query, keys, values, attn_mask=mask)
+    plain = [kept.as_subclass(torch.Tensor) for kept in (keys, values)]
+    assert type(got) is torch.Tensor
+    assert torch.allclose(got, functional.scaled_dot_product_attention(query, *plain, attn_mask=mask), atol=1e-5)
+
+
+def test_attention_in_blocks_reads_no_score_that_is_hidden_from_a_whole_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    cache, new = RowCache(250), torch.randn(1, 2, 200, 8)
+    cache.update(new[:, :, :50], new[:, :, :50], 0)
+    keys, values = cache.update(new, new, 0)
+    seen: list[int] = []
+    torch_own = functional.scaled_dot_product_attention
+
+    def watched(query: Any, key: Any, value: Any, **settings: Any) -> Any:
+        seen.append(key.shape[2])
+        return torch_own(query, key, value, **settings)
+
+    monkeypatch.setattr(kernels.functional, "scaled_dot_product_attention", watched)
+    kernels.attend_in_blocks(new, keys.as_subclass(torch.Tensor), values, attn_mask=torch.zeros(1, 1, 200, 250))
+    assert seen == [114, 178, 242, 250]
+
+
+def test_what_models_make_of_their_keys_and_other_tensors_is_plain() -> None:
+    """An attention of the model's own, as with capped scores, goes on with torch's tensors."""
+    cache, new = RowCache(80), torch.randn(1, 2, 70, 8)
+    keys, values = cache.update(new, new, 0)
+    scores = new @ keys.transpose(2, 3)
+    assert type(scores) is torch.Tensor
+    assert type(torch.cat([keys, new])) is torch.Tensor
+    assert torch.equal(scores.softmax(-1) @ values, (new @ new.mT).softmax(-1) @ new)
