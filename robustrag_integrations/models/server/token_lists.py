@@ -201,9 +201,9 @@ def _probability(name: Any, logprob: Any) -> float:
 
 def _in_half_precision(logprobs: Sequence[float]) -> bool:
     """Whether these are all float16 numbers, or all bfloat16 numbers, which hardly happens to others."""
-    if len(logprobs) < 2:
+    exact = np.array([logprob for logprob in logprobs if logprob >= _LOWEST], np.float64)
+    if len(exact) < 2:
         return False
-    exact = np.array(logprobs, np.float64)
     single = exact.astype(np.float32)
     if not np.array_equal(single, exact):
         return False

@@ -253,3 +253,13 @@ def test_where_tokens_are_not_named_they_are_the_clear_leaders_that_spell_the_te
 def test_where_the_leaders_do_not_spell_the_text_the_reply_is_not_read() -> None:
     with pytest.raises(ModelError, match="text that it wrote"):
         continuation(completion([A, B, A], None, "abb", chat=True), 3, 3, SizedCodec(3), greedy=True)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("lowest", [-(10**400), -1e308, -math.inf], ids=["whole", "real", "infinite"])
+def test_log_probabilities_beyond_all_numbers_are_no_probability(lowest: float) -> None:
+    top = {"token_id:0": math.log(0.7), "token_id:1": math.log(0.3), "token_id:2": lowest}
+    reply = {"choices": [{"text": "a", "logprobs": {"tokens": ["token_id:0"], "top_logprobs": [top]}}]}
+    found = continuation(reply, 3, 2, SizedCodec(8), greedy=True).lists[0]
+    assert found.listed[2] == 0
+    assert found.unlisted < 1e-4
