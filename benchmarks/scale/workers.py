@@ -15,6 +15,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.arguments import count
 from benchmarks.scale.world import Scene
 from robustrag_integrations.evaluation.run.config import read_config
 from robustrag_integrations.evaluation.run.engines.ray import RayEngine
@@ -64,8 +65,8 @@ def measured(todo: Sequence[Job], workers: int) -> tuple[float, float]:
 def main(arguments: list[str] | None = None) -> int:
     """Print the table as Markdown."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale.workers", description=__doc__)
-    parser.add_argument("--questions", type=int, default=72, help="questions of each run")
-    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4], help="numbers of workers")
+    parser.add_argument("--questions", type=count, default=72, help="questions of each run")
+    parser.add_argument("--workers", type=count, nargs="+", default=[1, 2, 4], help="numbers of workers")
     options = parser.parse_args(arguments)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     print("| model | workers | questions a second | of ideal | first row after |\n|---|---:|---:|---:|---:|")
