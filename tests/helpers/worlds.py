@@ -163,7 +163,7 @@ class _QuickReader:
         return getattr(self._reader, name)
 
     def for_question(self, query: str) -> Any:
-        assert self._reader.for_question(query) is self._reader, "the question of a world has no keywords"
+        assert self._reader.for_question(query) == self._reader, "the question of a world has no keywords"
         return self
 
 
