@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from benchmarks.inference import Bench, ratio_of
 from benchmarks.results import Ratio
 from benchmarks.timing import Case, Work, summary
-from benchmarks.workload import local_model
 from robustrag_integrations import LocalModel
 from robustrag_integrations.models.base import DecodingSession
 
@@ -22,7 +21,7 @@ def ratios(bench: Bench) -> list[Ratio]:
     """Decoding steps alone: reading the prompts costs what it costs without company."""
     most = _ROWS * max(QUESTIONS)
     usual = bench.model()
-    sharing = local_model(bench.network, bench.tokenizer, bench.scene, tokens=bench.tokens, rows_at_once=most)
+    sharing = bench.model(rows_at_once=most)
     roots = [_session(bench, model) for model in (usual, sharing)]
     cases: dict[str, Case] = {}
     for count in QUESTIONS:

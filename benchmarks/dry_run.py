@@ -16,6 +16,7 @@ from robustrag_integrations.models.local.joint import JointCache
 
 BYTES_PER_SECOND = 4.3e12  # of an H200's memory, as read in practice
 FLOPS = 790e12  # of its products in bfloat16
+SINGLE_FLOPS = 67e12  # and in float32
 _GIB = 2**30
 
 
@@ -64,10 +65,10 @@ class Tally:
     seconds: float = 0.0
     most_kv_bytes: int = 0
 
-    def in_words(self) -> str:
-        """One line."""
+    def in_words(self, model: str) -> str:
+        """One line on passes of a model."""
         return (
-            f"derived for the 7B shape on an H200, not measured: {self.passes} forward passes, {self.tokens} tokens, "
+            f"derived for the {model} on an H200, not measured: {self.passes} forward passes, {self.tokens} tokens, "
             f"{self.flops / 1e12:.1f} TFLOP, {self.bytes / _GIB:.0f} GiB read, {self.seconds:.2f} s; "
             f"keys and values of one pass up to {self.most_kv_bytes / _GIB:.2f} GiB"
         )
@@ -80,10 +81,24 @@ class DerivedClock(Clock):
     Attributes:
         shape: of the model that they are derived for.
         tally: what they come to.
+        flops: that the device computes in a second.
+        model: the shape's name.
     """
 
     shape: Shape = field(default_factory=lambda: Shape.of(random_llama("7b", "meta")))
     tally: Tally = field(default_factory=Tally)
+    flops: float = FLOPS
+    model: str = "7B shape in bfloat16"
+
+    @classmethod
+    def in_single_precision(cls) -> DerivedClock:
+        """For what is done in float32 alone: the benchmarks' model of 125 million parameters."""
+        shape = Shape.of(random_llama("125m", "meta"))
+        return cls("cpu", shape, flops=SINGLE_FLOPS, model="125M shape in float32")
+
+    def in_words(self) -> str:
+        """One line on the passes so far."""
+        return self.tally.in_words(self.model)
 
     def read(self) -> float:
         """Seconds."""
@@ -105,7 +120,7 @@ class DerivedClock(Clock):
         tally.flops += flops
         tally.bytes += shape.bytes + held
         tally.most_kv_bytes = max(tally.most_kv_bytes, held)
-        tally.seconds += max((shape.bytes + held) / BYTES_PER_SECOND, flops / FLOPS)
+        tally.seconds += max((shape.bytes + held) / BYTES_PER_SECOND, flops / self.flops)
 
 
 def columns_held(cache: Any) -> int:
@@ -116,8 +131,10 @@ def columns_held(cache: Any) -> int:
     return int(width) - 1 if width is not None else 0 if cache is None else int(cache.get_seq_length())
 
 
-def small_network() -> Any:
-    """The model that runs in place of the large one."""
+def small_network(clock: DerivedClock, dtype: str) -> Any:
+    """The model that runs in place of the large one, in a precision; the clock charges its passes."""
     import torch
 
-    return random_llama("tiny", "cpu").to(torch.bfloat16)
+    network = random_llama("tiny", "cpu").to(getattr(torch, dtype))
+    clock.watch(network)
+    return network

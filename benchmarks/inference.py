@@ -27,6 +27,7 @@ class Bench:
         repeats: rounds per measurement.
         tokens: T, for the short decoding runs.
         long_tokens: T, for the long ones; 0 leaves them out.
+        fixed_shapes: whether to read in the shapes for accelerators; None where there is one.
     """
 
     network: Any
@@ -36,10 +37,22 @@ class Bench:
     repeats: int
     tokens: int = 10
     long_tokens: int = 200
+    fixed_shapes: bool | None = None
 
-    def model(self, *, tokens: int | None = None, share: bool = True) -> LocalModel:
-        """A `LocalModel` on the network."""
-        return local_model(self.network, self.tokenizer, self.scene, tokens=tokens or self.tokens, share=share)
+    def model(
+        self, *, tokens: int | None = None, share: bool = True, keep: bool = True, rows_at_once: int | None = None
+    ) -> LocalModel:
+        """A `LocalModel` on the network; one that keeps nothing from call to call is always cold."""
+        return local_model(
+            self.network,
+            self.tokenizer,
+            self.scene,
+            tokens=tokens or self.tokens,
+            share=share,
+            keep=keep,
+            rows_at_once=rows_at_once,
+            fixed_shapes=self.fixed_shapes,
+        )
 
     def time(self, cases: Mapping[str, Case]) -> dict[str, list[float]]:
         """Seconds per case and round."""
@@ -71,23 +84,22 @@ def vanilla(model: LocalModel, scene: Scene, prompts: PromptSet) -> Case:
     return Case(lambda: model.generate([prompt], "final"))
 
 
-def cold(case: Case, model: LocalModel) -> Case:
-    """The same without anything kept from before."""
-    return Case(case.work, model.forget_prefixes)
-
-
 def _prefill_tokens(bench: Bench) -> Ratio:
-    """Counted, not timed: what is fed to the model before the first token, padding included."""
+    """Counted, not timed: what a cold question feeds to the model before the first token, padding included.
+
+    What the isolation probe reads on a model's first question is not in it.
+    """
     counts = {}
     scene, prompts = bench.scene, bench.scene.prompts()
     for name, share in (("ours", True), ("naive", False)):
-        model, fed = bench.model(share=share), 0
+        model, fed = bench.model(share=share, keep=False), 0
 
         def count(module: Any, args: Any, kwargs: Any) -> None:
             nonlocal fed
             fed += kwargs["input_ids"].numel()
 
-        assert share is (model.why_not_shared is None)  # noqa: S101 - the check of the architecture is no prefill
+        assert share is (model.why_not_shared is None)  # noqa: S101
+        opening(model, scene, prompts, bench.tokens).work()
         hook = bench.network.register_forward_pre_hook(count, with_kwargs=True)
         opening(model, scene, prompts, bench.tokens).work()
         hook.remove()
@@ -99,14 +111,13 @@ def _prefill_tokens(bench: Bench) -> Ratio:
 def _prefill(bench: Bench) -> list[Ratio]:
     scene, prompts, first = bench.scene, bench.scene.prompts(), bench.scene.prompts(query_first=True)
     ours, plain, kept = bench.model(), bench.model(tokens=1, share=False), bench.model(tokens=1)
-    naive = bench.model(share=False)
-    case = opening(ours, scene, prompts, bench.tokens)
+    naive, cold = bench.model(share=False), bench.model(keep=False)
     seconds = bench.time(
         {
             "vanilla cold": vanilla(plain, scene, prompts),
             "vanilla warm": vanilla(kept, scene, prompts),
-            "ours cold": cold(case, ours),
-            "ours warm": case,
+            "ours cold": opening(cold, scene, prompts, bench.tokens),
+            "ours warm": opening(ours, scene, prompts, bench.tokens),
             "query first": opening(ours, scene, first, bench.tokens),
             "naive": opening(naive, scene, prompts, bench.tokens),
         }
@@ -124,13 +135,13 @@ def _prefill(bench: Bench) -> list[Ratio]:
 def _decoding(bench: Bench) -> list[Ratio]:
     scene, prompts, t = bench.scene, bench.scene.prompts(), bench.tokens
     ours, plain, kept, naive = bench.model(), bench.model(share=False), bench.model(), bench.model(share=False)
-    case = decoding(ours, scene, prompts, t)
+    cold = bench.model(keep=False)
     seconds = bench.time(
         {
             "vanilla cold": vanilla(plain, scene, prompts),
             "vanilla warm": vanilla(kept, scene, prompts),
-            "ours cold": cold(case, ours),
-            "ours warm": case,
+            "ours cold": decoding(cold, scene, prompts, t),
+            "ours warm": decoding(ours, scene, prompts, t),
             "naive": decoding(naive, scene, prompts, t),
         }
     )

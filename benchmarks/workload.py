@@ -105,9 +105,28 @@ def random_llama(size: str, device: str) -> Any:
 
 
 def local_model(
-    network: Any, tokenizer: Any, scene: Scene, *, tokens: int, share: bool = True, rows_at_once: int | None = None
+    network: Any,
+    tokenizer: Any,
+    scene: Scene,
+    *,
+    tokens: int,
+    share: bool = True,
+    keep: bool = True,
+    rows_at_once: int | None = None,
+    fixed_shapes: bool | None = None,
 ) -> LocalModel:
-    """A local model whose groups are as wide as the scene's passages."""
+    """A local model whose groups are as wide as the scene's passages.
+
+    Args:
+        network: its weights.
+        tokenizer: its tokenizer.
+        scene: the question.
+        tokens: of an answer.
+        share: whether prompts share what they have in common.
+        keep: whether that is kept from one call to the next.
+        rows_at_once: of steps that questions share.
+        fixed_shapes: whether it reads in the shapes for accelerators; None where it runs on one.
+    """
     return LocalModel(
         network,
         tokenizer,
@@ -115,6 +134,7 @@ def local_model(
         max_new_tokens=tokens,
         stop=(),
         share_prefixes=share,
-        prefix_cache_bytes=2**32,
+        prefix_cache_bytes=2**32 if keep else 0,
+        fixed_shapes=fixed_shapes,
         rows_at_once=rows_at_once,
     )

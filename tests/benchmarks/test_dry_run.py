@@ -40,4 +40,4 @@ def test_a_decoding_step_is_charged_for_the_weights_and_what_it_attends_to() -> 
     assert clock.tally.passes == passes + 1
     weights = clock.shape.bytes / BYTES_PER_SECOND
     assert weights < clock.read() - before < 1.02 * weights
-    assert "derived for the 7B shape on an H200, not measured" in clock.tally.in_words()
+    assert "derived for the 7B shape in bfloat16 on an H200, not measured" in clock.in_words()

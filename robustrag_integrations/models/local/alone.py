@@ -84,7 +84,7 @@ class Alone:
         trie = TokenTrie(string[:-1] for string in strings)
         logits = self.read(trie)
         self.forget_last(len(trie))
-        return Opened(logits[:, 0], _spelled(logits, strings, trie))
+        return Opened(logits[:, 0], spelled(logits, strings, trie))
 
     @torch.inference_mode()
     def read(self, trie: TokenTrie) -> torch.Tensor:
@@ -167,14 +167,14 @@ def read_prefix(
     return batch.key_values()
 
 
-def _spelled(logits: torch.Tensor, strings: Sequence[Sequence[int]], trie: TokenTrie) -> torch.Tensor:
-    """[1] float64 probability that one of the strings follows, every token of it."""
+def spelled(logits: torch.Tensor, strings: Sequence[Sequence[int]], trie: TokenTrie) -> torch.Tensor:
+    """[1] float64 probability that one of the strings follows, every token of it, from [1, 1 + nodes, V] logits."""
     found = torch.zeros(1, dtype=torch.float64, device=logits.device)
     probabilities = logits.softmax(-1) if strings else logits
     for string in strings:
         columns = [0, *(node + 1 for node in trie.path(string[:-1]))]
-        spelled = torch.ones_like(found)
+        probability = torch.ones_like(found)
         for column, token in zip(columns, string, strict=True):
-            spelled = spelled * probabilities[:, column, token].double()
-        found += spelled
+            probability = probability * probabilities[:, column, token].double()
+        found += probability
     return found

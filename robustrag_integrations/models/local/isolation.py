@@ -23,7 +23,7 @@ import torch
 from robustrag_integrations.models.noise import noise_bound
 
 _MULTIPLES = (1, 4, 8, 16, 32)  # kernels work on rows in blocks of such sizes
-_TARGET_TOKENS = 5
+SHORT = 5  # tokens of the target
 _DYNAMIC_QUANTISATION = ("torch.ao.nn.quantized.dynamic", "torch.ao.nn.intrinsic.quantized.dynamic")
 _EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
 
@@ -105,7 +105,14 @@ def in_words(found: Sequence[Isolation]) -> str:
 
 
 def probe(
-    trial: Trial, rows: int, *, longest: int, vocabulary: int, extreme: Sequence[int], coupled: str | None
+    trial: Trial,
+    rows: int,
+    *,
+    longest: int,
+    vocabulary: int,
+    extreme: Sequence[int],
+    coupled: str | None,
+    lengths: Sequence[int] = (SHORT,),
 ) -> Isolation:
     """Find a number of rows in which none has a say in another one's bits, the smallest.
 
@@ -116,12 +123,28 @@ def probe(
         vocabulary: token ids are below this.
         extreme: tokens with large embeddings.
         coupled: why rows are known to depend on each other's content, if they do; no padding is tried then.
+        lengths: of the target, in tokens: each is tried.
     """
-    layouts = _layouts(rows, longest, vocabulary, extreme)
+    tried = [_layouts(rows, longest, vocabulary, extreme, length) for length in lengths]
     for padded in () if coupled else _padded(rows):
-        if not _moves(trial, padded, layouts):
+        if not any(_moves(trial, padded, layouts) for layouts in tried):
             return Isolation(rows, padded)
+    layouts = tried[-1]
     return Isolation(rows, rows, False, *_movement(trial, rows, layouts), coupled, _repeats(trial, layouts))
+
+
+def is_exact(
+    trial: Trial, rows: int, *, longest: int, vocabulary: int, extreme: Sequence[int], coupled: str | None
+) -> bool:
+    """Whether no row of such a batch has a say in another one's bits, be the other short or as long as can be.
+
+    Args:
+        trial, rows, longest, vocabulary, extreme, coupled: as for `probe`.
+    """
+    lengths = () if coupled else (SHORT, longest)
+    return bool(lengths) and not any(
+        _moves(trial, rows, _layouts(rows, longest, vocabulary, extreme, length)) for length in lengths
+    )
 
 
 def why_coupled(model: torch.nn.Module) -> str | None:
@@ -161,9 +184,9 @@ class _Layout:
     targets: tuple[int, ...]
 
 
-def _layouts(rows: int, longest: int, vocabulary: int, extreme: Sequence[int]) -> list[_Layout]:
+def _layouts(rows: int, longest: int, vocabulary: int, extreme: Sequence[int], length: int = SHORT) -> list[_Layout]:
     """The target at all places, then at the even and at the odd ones between neighbours of all lengths."""
-    target = tuple((7 * i + 3) % vocabulary for i in range(min(_TARGET_TOKENS, longest)))
+    target = tuple((7 * i + 3) % vocabulary for i in range(min(length, longest)))
     mixed = tuple((7919 * i + 11) % vocabulary for i in range(longest))
     many = tuple(extreme[i % len(extreme)] for i in range(longest))
     neighbours = ((extreme[0],) * longest, mixed, (extreme[-1],), many[: -(-longest // 2)], many)

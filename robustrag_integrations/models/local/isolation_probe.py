@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any
 
 import torch
 
 from robustrag_integrations.models.local.batch import Batch, PlainBatch
 from robustrag_integrations.models.local.causal_lm import CausalLM
-from robustrag_integrations.models.local.isolation import Isolation, Kind, Trial, probe, why_coupled
+from robustrag_integrations.models.local.isolation import (
+    SHORT,
+    Isolation,
+    Kind,
+    Trial,
+    is_exact,
+    probe,
+    why_coupled,
+)
 from robustrag_integrations.models.local.remembered import Remembered
 
 _TILE = 16  # columns of a batch that is read the plain way are a multiple of this
@@ -19,6 +28,7 @@ _EXTREME = 8  # tokens with the largest embeddings: neighbours in a trial
 Strings = Sequence[Sequence[int]]
 Lay = Callable[[Sequence[tuple[int, ...]], int], Batch]
 """A batch of these rows, padded to so many."""
+Columns = tuple[int, int]
 
 
 class IsolationProbe:
@@ -32,6 +42,7 @@ class IsolationProbe:
     def __init__(self, lm: CausalLM, at_once: int) -> None:
         self._lm, self._at_once = lm, at_once
         self._found = Remembered[Isolation](lm)
+        self._passes = Remembered[bool](lm)
 
     @property
     def found(self) -> list[Isolation]:
@@ -41,15 +52,36 @@ class IsolationProbe:
     def forget(self) -> None:
         """Forget what was found."""
         self._found.clear()
+        self._passes.clear()
 
-    def shared(self, lay: Lay, rows: int) -> Isolation:
-        """For prompts that are read one by one and take decoding steps together: those are what is tried.
+    def shared(self, lay: Lay, rows: int, columns: Columns | None, longest: int) -> Isolation:
+        """For prompts that take decoding steps together: those are what is tried.
 
         Args:
             lay: makes a batch.
             rows: its prompts.
+            columns: that all rows attend to, shared ones and their own; None if each attends to those that it has.
+            longest: tokens of a prompt behind its prefix, at most.
         """
-        return self._find(_steps(lay), rows, _LONGEST, ())
+        if columns is None:
+            return self._find(_steps(lay), rows, _LONGEST, ())
+        return self._find(_steps(lay), rows, longest, columns, (SHORT, longest))
+
+    def passes(self, trial: Trial, rows: int, longest: int, shape: Hashable) -> bool:
+        """Whether several prompts can be read in a pass of this shape, so that none has a say in another one's bits.
+
+        Args:
+            trial: reads a pass.
+            rows: its prompts.
+            longest: tokens of a prompt at most.
+            shape: what the finding is remembered by.
+        """
+        return self._passes.get(shape, lambda: is_exact(trial, rows, longest=longest, **self._tokens()))
+
+    @property
+    def shapes(self) -> dict[bool, int]:
+        """How many shapes of passes were found exact, and how many not."""
+        return {exact: self._passes.values.count(exact) for exact in (True, False)}
 
     def plain(self, lm: CausalLM, rows: int, width: int, strings: Strings) -> Isolation:
         """For batches of this width that are read the plain way, and have strings scored behind their prompts."""
@@ -59,14 +91,19 @@ class IsolationProbe:
 
         return self._find(_all(lay, strings), rows, width - 1, (width, *map(tuple, strings)))
 
-    def _find(self, trial: Trial, rows: int, longest: int, shapes: Hashable) -> Isolation:
-        return self._found.get((rows, shapes), lambda: self._probe(trial, rows, longest))
+    def _find(
+        self, trial: Trial, rows: int, longest: int, shapes: Hashable, lengths: Sequence[int] = (SHORT,)
+    ) -> Isolation:
+        return self._found.get((rows, shapes), lambda: self._probe(trial, rows, longest, lengths))
 
-    def _probe(self, trial: Trial, rows: int, longest: int) -> Isolation:
+    def _probe(self, trial: Trial, rows: int, longest: int, lengths: Sequence[int]) -> Isolation:
+        return probe(trial, rows, longest=longest, lengths=lengths, **self._tokens())
+
+    def _tokens(self) -> dict[str, Any]:
+        """What a probe has to know of the model."""
         embeddings = self._lm.model.get_input_embeddings().weight.detach()
         extreme = embeddings.float().norm(dim=-1).topk(min(_EXTREME, len(embeddings))).indices.tolist()
-        coupled = why_coupled(self._lm.model)
-        return probe(trial, rows, longest=longest, vocabulary=len(embeddings), extreme=extreme, coupled=coupled)
+        return {"vocabulary": len(embeddings), "extreme": extreme, "coupled": why_coupled(self._lm.model)}
 
 
 def whole_tiles(columns: int) -> int:

@@ -1,7 +1,8 @@
 """Local transformers models: greedy text, and next-token probabilities for decoding aggregation.
 
 Numerics are part of the threat model: padding, batch size and kernels must not let one passage move another group's
-numbers. Every isolated prompt is therefore read in a batch of its own. Decoding steps are batched, in shapes that no
+numbers. Every isolated prompt is therefore read in a batch of its own, or on an accelerator in a shape that no other
+prompt decides. Decoding steps are batched, in shapes that no
 passage decides, and rows are never dropped. Whether that is enough is probed on the model itself (`isolation`).
 """
 
@@ -76,6 +77,9 @@ class LocalModel(TextModel, DecodingModel):
         apart: whether decoding aggregation reads every prompt in a batch of its own, so that no other group has a say
             in its numbers whatever the model does, at the price of a forward pass per group and token. None: where the
             isolation probe finds that the rows of a batch move each other by more than float noise.
+        fixed_shapes: whether short prompts are read several in a pass, on a fixed ladder of widths, and decoding steps
+            attend to as many columns as the settings say, as suits accelerators; or each row is read, and attends, at
+            its own length. None: on every device but the CPU.
         rows_at_once: have questions that are answered at the same time share their decoding steps, up to so many rows
             (groups and prompts of all of them) in a step. So many may be in flight, too: further questions wait. None:
             every question takes its own steps.
@@ -102,6 +106,7 @@ class LocalModel(TextModel, DecodingModel):
         prefix_cache_bytes: int = 2**28,
         prefill_tokens: int = 8192,
         apart: bool | None = None,
+        fixed_shapes: bool | None = None,
         rows_at_once: int | None = None,
     ) -> None:
         if not isinstance(model, torch.nn.Module) or not hasattr(model, "config"):
@@ -128,7 +133,11 @@ class LocalModel(TextModel, DecodingModel):
         self._encoder = PromptEncoder(tokenizer, chat=self._chat, template_options=template_options)
         self._lm = CausalLM(model)
         self._reader = PromptReader(
-            self._lm, share=share_prefixes, keep_bytes=prefix_cache_bytes, at_once=prefill_tokens
+            self._lm,
+            share=share_prefixes,
+            keep_bytes=prefix_cache_bytes,
+            at_once=prefill_tokens,
+            fixed_shapes=self._lm.device.type != "cpu" if fixed_shapes is None else fixed_shapes,
         )
         self._abstentions = self._encoder.abstentions()
         self._layout = PromptLayout(self._lm, self._encoder, max_context_tokens, self._abstentions)
@@ -232,6 +241,7 @@ class LocalModel(TextModel, DecodingModel):
             **self._template_options,
             "attention": str(getattr(self._model.config, "_attn_implementation", None)),
             "prefixes": f"not shared: {self.why_not_shared}" if self.why_not_shared else "shared",
+            "reading": self._reader.in_words(),
             "isolation": "every prompt in a batch of its own" if self._apart else in_words(self._reader.probe.found),
             **({"decoding_steps": self._sharing.in_words()} if self._sharing else {}),
         }

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
@@ -15,6 +16,7 @@ from robustrag_integrations.models.local.causal_lm import CausalLM
 from robustrag_integrations.models.local.encoding import Encoded
 from robustrag_integrations.models.local.isolation import Isolation
 from robustrag_integrations.models.local.isolation_probe import IsolationProbe, whole_tiles
+from robustrag_integrations.models.local.ladder import ENOUGH, Ladder
 from robustrag_integrations.models.local.masks import MaskRules, NoExplicitMasks
 from robustrag_integrations.models.local.packing import Stem
 from robustrag_integrations.models.local.prefixes import PrefixStore
@@ -32,12 +34,14 @@ class _Way:
 
     Attributes:
         rules: the model's attention masks.
-        once: whether decoding steps read a shared prefix once for all rows, and on a CPU each row's own columns by
-            themselves; or all columns of every row.
+        once: whether decoding steps read a shared prefix once for all rows; or every row has a copy.
+        row_by_row: whether they compute each row's attention by itself, over the columns that it has; or for all rows
+            over as many as the settings say.
     """
 
     rules: MaskRules
     once: bool
+    row_by_row: bool
 
 
 class PromptReader:
@@ -51,6 +55,7 @@ class PromptReader:
         share: whether to share prefixes at all.
         keep_bytes: bytes of prefixes kept from one call to the next.
         at_once: how many tokens are read in one forward pass.
+        fixed_shapes: whether prompts are read and decoded in the shapes for accelerators.
 
     Attributes:
         prefixes: kept keys and values.
@@ -58,8 +63,8 @@ class PromptReader:
         draft_noise: how far logits of drafts are from those of plain decoding.
     """
 
-    def __init__(self, lm: CausalLM, *, share: bool, keep_bytes: int, at_once: int) -> None:
-        self.lm, self.at_once = lm, at_once
+    def __init__(self, lm: CausalLM, *, share: bool, keep_bytes: int, at_once: int, fixed_shapes: bool) -> None:
+        self.lm, self.at_once, self.fixed_shapes = lm, at_once, fixed_shapes
         self.prefixes = PrefixStore(lm, keep_bytes)
         self._found: _Way | str | None = None if share else "switched off"
         self.probe = IsolationProbe(lm, at_once)
@@ -71,6 +76,18 @@ class PromptReader:
         """Why prefixes are not shared; None if they are."""
         found = self._way()
         return found if isinstance(found, str) else None
+
+    def in_words(self) -> str:
+        """In which shapes prompts are read, for certificates."""
+        if self.why_not_shared:
+            return "all in one batch of a fixed width"
+        if not self.fixed_shapes:
+            return "each by itself, at its own length"
+        found = self.probe.shapes
+        return (
+            f"short ones several in a pass of a fixed shape ({found[True]} probed and exact, {found[False]} not, whose "
+            "prompts are read by themselves)"
+        )
 
     def forget(self) -> None:
         """Drop kept prefixes, and everything that was measured."""
@@ -88,8 +105,7 @@ class PromptReader:
         way = self._way()
         if isinstance(way, str):
             return PlainBatch(self.lm, [prompt.ids], 1 + len(prompt.ids), self.at_once)
-        row = Row(self._prefix(way.rules, prompt, {}), prompt.ids[prompt.shared :])
-        return Alone(self.lm, way.rules, row, room=room, at_once=self.at_once)
+        return Alone(self.lm, way.rules, self._row(way.rules, prompt, {}, lone=True), room=room, at_once=self.at_once)
 
     def apart(self, prompts: Sequence[Encoded], room: int) -> Batch:
         """`together` as batches of one prompt each."""
@@ -118,18 +134,29 @@ class PromptReader:
             padding = isolation.padded - count
             return PlainBatch(self.lm, [p.ids for p in prompts], width, self.at_once, padding), isolation
         read: dict[tuple[int, ...], KeyValues] = {}
-        rows = [Row(self._prefix(way.rules, p, read), p.ids[p.shared :]) for p in prompts]
-        most = max(longest)
+        alike = Counter(p.ids[: p.shared] for p in prompts)
+        rows = [self._row(way.rules, p, read, lone=alike[p.ids[: p.shared]] == 1) for p in prompts]
+        laid = self._shared(way, rows, longest, room)
 
         def lay(texts: Sequence[tuple[int, ...]], step_rows: int) -> Batch:
             """The probe's batch: in the shapes of the one asked for, with its prefix and some tokens."""
             trial = [Row(rows[0].prefix, text) for text in texts]
-            return self._shared(way, trial, max(most, *(row.tokens for row in trial)), room, step_rows)
+            alike = replace(way, once=laid.before > 0)
+            return self._shared(alike, trial, [max(laid.longest, row.tokens) for row in trial], room, step_rows)
 
-        isolation = self.probe.shared(lay, count)
-        return self._shared(way, rows, most, room, isolation.padded), isolation
+        isolation = self.probe.shared(lay, count, laid.step_shape, laid.longest - rows[0].shared)
+        ladder = Ladder(self.lm, way.rules, self.at_once, self.probe) if self.fixed_shapes else None
+        return self._shared(way, rows, longest, room, isolation.padded, ladder), isolation
 
-    def _shared(self, way: _Way, rows: Sequence[Row], longest: int, room: int, step_rows: int) -> SharedBatch:
+    def _shared(
+        self,
+        way: _Way,
+        rows: Sequence[Row],
+        longest: Sequence[int],
+        room: int,
+        step_rows: int | None = None,
+        ladder: Ladder | None = None,
+    ) -> SharedBatch:
         return SharedBatch(
             self.lm,
             way.rules,
@@ -138,13 +165,25 @@ class PromptReader:
             room=room,
             at_once=self.at_once,
             once=way.once,
+            row_by_row=way.row_by_row,
             step_rows=step_rows,
+            ladder=ladder,
         )
 
     def stem(self) -> Stem | None:
         """A row that has read nothing, for trees of tokens to grow on; None where prefixes are not shared either."""
         way = self._way()
         return None if isinstance(way, str) else Stem.nothing(self.lm, way.rules)
+
+    def _row(self, rules: MaskRules, prompt: Encoded, read: dict[tuple[int, ...], KeyValues], *, lone: bool) -> Row:
+        """A prompt and its prefix.
+
+        Where a pass over few tokens costs what one over many does, a short prompt that shares its prefix with none of
+        this call is read from its first token on.
+        """
+        if lone and self.fixed_shapes and len(prompt.ids) <= ENOUGH:
+            return Row(None, prompt.ids)
+        return Row(self._prefix(rules, prompt, read), prompt.ids[prompt.shared :])
 
     def _prefix(self, rules: MaskRules, prompt: Encoded, read: dict[tuple[int, ...], KeyValues]) -> KeyValues | None:
         """The keys and values of how a prompt begins: what all questions share, then what this question's groups do.
@@ -163,30 +202,29 @@ class PromptReader:
     def _way(self) -> _Way | str:
         with self._lock:
             if self._found is None:
-                self._found = _examine(self.lm)
+                self._found = _examine(self.lm, self.fixed_shapes)
             return self._found
 
 
-def _examine(lm: CausalLM) -> _Way | str:
+def _examine(lm: CausalLM, fixed: bool) -> _Way | str:
     """The best way of sharing prefixes that gives what plain reading gives; else why there is none."""
     try:
         rules = MaskRules.of(lm)
     except NoExplicitMasks as reason:
         return str(reason)
-    if _attends_in_our_kernels(lm) and _what_is_wrong(lm, _Way(rules, once=True)) is None:
-        return _Way(rules, once=True)
-    way = _Way(rules, once=False)
-    return _what_is_wrong(lm, way) or way
+    own = getattr(lm.config, "_attn_implementation", None) == "sdpa"  # which we can have read more, and row by row
+    single = lm.dtype == torch.float32  # scores are kept in its dtype
+    ways = [_Way(rules, own and single, own and not fixed), _Way(rules, once=False, row_by_row=False)]
+    for way in ways:
+        wrong = _what_is_wrong(lm, way, fixed)
+        if wrong is None:
+            return way
+    return str(wrong)
 
 
-def _attends_in_our_kernels(lm: CausalLM) -> bool:
-    """Whether a prefix may be read once for all rows: only in single precision, as scores are kept in its dtype."""
-    return lm.dtype == torch.float32 and getattr(lm.config, "_attn_implementation", None) == "sdpa"
-
-
-def _what_is_wrong(lm: CausalLM, way: _Way) -> str | None:
+def _what_is_wrong(lm: CausalLM, way: _Way, fixed: bool) -> str | None:
     try:
-        gap, spread = _disagreement(lm, way)
+        gap, spread = _disagreement(lm, way, fixed)
     except (AttributeError, IndexError, KeyError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
         return f"it cannot read with explicit masks: {type(error).__name__}: {error}"[:300]
     if not gap <= tolerance(lm.dtype) * spread:
@@ -200,14 +238,24 @@ def tolerance(dtype: torch.dtype) -> float:
 
 
 @torch.inference_mode()
-def _disagreement(lm: CausalLM, way: _Way) -> tuple[float, float]:
+def _disagreement(lm: CausalLM, way: _Way, fixed: bool) -> tuple[float, float]:
     """How far logits differ between reading two short prompts with a shared prefix and plainly, and their spread."""
     vocabulary = lm.model.get_input_embeddings().weight.shape[0]
     tokens = [(7 * i + 3) % vocabulary for i in range(16)]
     prompts = [tokens[:9], [*tokens[:6], *tokens[10:16]]]
     prefix = read_prefix(lm, way.rules, tokens[:6], read_prefix(lm, way.rules, tokens[:4], None, 8), 8)
     rows = [Row(prefix, tuple(p[6:])) for p in prompts]
-    shared = SharedBatch(lm, way.rules, rows, longest=12, room=2, at_once=6, once=way.once)
+    shared = SharedBatch(
+        lm,
+        way.rules,
+        rows,
+        longest=[12, 12],
+        room=2,
+        at_once=6,
+        once=way.once,
+        row_by_row=way.row_by_row,
+        ladder=Ladder(lm, way.rules, 1000, IsolationProbe(lm, 1000)) if fixed else None,
+    )
     got = [shared.open([tokens[:2]]).logits, shared.append([tokens[5]] * 2)]
     plain = PlainBatch(lm, prompts, 14, 1000)
     wanted = [plain.open().logits, plain.append([tokens[5]] * 2)]

@@ -1,11 +1,11 @@
 """Several prompts, each read by itself and at its own length, that take decoding steps together.
 
 A row's shape may depend on its own passage, and on nothing of another row's: each prompt is read in a batch of its
-own. The shapes of decoding steps follow from the settings and the number of rows. On a CPU each row's attention is
-computed by itself, over the columns that it has; elsewhere over as many columns as the settings say, with an explicit
-mask. What rows still have in common are the products with the model's weights and with a prefix that they share; in
-which number of rows these are exact is for the isolation probe to find, and rows of padding, which hold nothing, may
-make up that number.
+own, or on a fixed ladder of widths. The shapes of decoding steps follow from the settings and the number of rows. Each
+row's attention is computed by itself, over the columns that it has; for accelerators over as many columns as the
+settings say, with an explicit mask. What rows still have in common are the products with the model's weights and with a
+prefix that they share; in which number of rows these are exact is for the isolation probe to find, and rows of padding,
+which hold nothing, may make up that number.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ from robustrag_integrations.models.local.alone import Alone, Row
 from robustrag_integrations.models.local.batch import Opened
 from robustrag_integrations.models.local.causal_lm import CausalLM
 from robustrag_integrations.models.local.joint import Step
+from robustrag_integrations.models.local.ladder import Ladder, Read
 from robustrag_integrations.models.local.masks import NOWHERE, MaskRules
 from robustrag_integrations.models.local.packing import Stem
-from robustrag_integrations.models.local.slab import KeyValues, Slab
+from robustrag_integrations.models.local.slab import KeyValues, Pair, Slab
 
+_TILE = 64  # where all rows attend to as many columns, that is a multiple of this, so that there are few shapes
 WORTH_KEEPING_ONCE = 128  # tokens of a prefix from which on reading it once pays for joining two parts of an attention
 
 
@@ -35,11 +37,17 @@ class SharedBatch:
         lm: the model.
         rules: its attention masks.
         rows: the prompts.
-        longest: how many tokens any of them could have, whatever its passage.
+        longest: per prompt, how many tokens it could have, whatever its passage.
         room: columns for what comes after the prompts.
         at_once: how many tokens are read in one forward pass.
         once: whether a long prefix that several rows have can be kept and read once, or has to be in every row.
+        row_by_row: whether a decoding step computes each row's attention by itself.
         step_rows: rows of a decoding step, those of padding included; None for the prompts alone.
+        ladder: reads several prompts in a pass; None: each is read by itself.
+
+    Attributes:
+        before: tokens of the prefix that is kept once.
+        longest: tokens of a prompt behind that prefix at most, and of the prefix.
     """
 
     def __init__(
@@ -48,21 +56,31 @@ class SharedBatch:
         rules: MaskRules,
         rows: Sequence[Row],
         *,
-        longest: int,
+        longest: Sequence[int],
         room: int,
         at_once: int,
         once: bool,
+        row_by_row: bool,
         step_rows: int | None = None,
+        ladder: Ladder | None = None,
     ) -> None:
         self._lm, self._rules, self._rows, self._at_once = lm, rules, rows, at_once
+        self._ladder = ladder
         self.rows, self.step_rows = len(rows), step_rows or len(rows)
         common = _most_common([row.prefix for row in rows]) if once else None
         shared = common if common is not None and common.tokens >= WORTH_KEEPING_ONCE else None
-        self._before = shared.tokens if shared else 0
-        own = longest - (self._before if all(row.prefix is shared for row in rows) else 0)
-        self._slab = Slab(self.step_rows, own + room, shared, columns=own, row_by_row=once and lm.device.type == "cpu")
-        self._keys = torch.full((self.step_rows, self._before + own + room), NOWHERE, device=lm.device)
+        self.before = shared.tokens if shared else 0
+        own = max(most - (self.before if row.prefix is shared else 0) for row, most in zip(rows, longest, strict=True))
+        self.longest = self.before + own
+        capacity = own + room if row_by_row else -(-(own + room) // _TILE) * _TILE
+        self._slab = Slab(self.step_rows, capacity, shared, row_by_row=row_by_row)
+        self._keys = torch.full((self.step_rows, self.before + capacity), NOWHERE, device=lm.device)
         self._next = torch.zeros(self.step_rows, dtype=torch.long, device=lm.device)
+
+    @property
+    def step_shape(self) -> tuple[int, int] | None:
+        """Columns that a step of any row attends to, shared ones and its own; None if each attends to what it has."""
+        return None if self._slab.row_by_row else (self.before, self._slab.capacity)
 
     def fork(self) -> SharedBatch:
         """A copy that can be advanced on its own, with the same numbers to the bit."""
@@ -84,32 +102,38 @@ class SharedBatch:
 
     @torch.inference_mode()
     def open(self, strings: Sequence[Sequence[int]] = ()) -> Opened:
-        """Read the prompts one by one and score the strings behind them. Prompts that are the same are read once."""
-        read: dict[tuple[int, tuple[int, ...]], tuple[Alone, Opened]] = {}
-        opened: list[Opened] = []
+        """Read the prompts and score the strings behind them."""
         with self._lm.memory_explained(self.step_rows, self._keys.shape[1]):
-            for at, row in enumerate(self._rows):
-                known = (id(row.prefix), row.rest)
-                if known not in read:
-                    alone = Alone(self._lm, self._rules, row, room=sum(map(len, strings)), at_once=self._at_once)
-                    read[known] = alone, alone.open(strings)
-                self._put(at, row, read[known][0])
-                opened.append(read[known][1])
+            read = self._one_by_one(strings) if self._ladder is None else self._ladder.read(self._rows, strings)
+            for at, (row, (pairs, _)) in enumerate(zip(self._rows, read, strict=True)):
+                self._put(at, row, pairs)
+        opened = [what for _, what in read]
         return Opened(torch.cat([o.logits for o in opened]), torch.cat([o.spelled for o in opened]))
 
-    def _put(self, at: int, row: Row, read: Alone) -> None:
-        before = self._before if row.prefix is not None and row.prefix is self._slab.shared else 0
-        self._slab.put(at, read.cache, before)
-        self._keys[at, self._before - before : self._before + row.tokens - before] = torch.arange(row.tokens)
+    def _one_by_one(self, strings: Sequence[Sequence[int]]) -> list[Read]:
+        """Read each prompt at its own length. Prompts that are the same are read once."""
+        read: dict[tuple[int, tuple[int, ...]], Read] = {}
+        for row in self._rows:
+            known = (id(row.prefix), row.rest)
+            if known not in read:
+                alone = Alone(self._lm, self._rules, row, room=sum(map(len, strings)), at_once=self._at_once)
+                opened = alone.open(strings)
+                read[known] = alone.cache.pairs(), opened
+        return [read[id(row.prefix), row.rest] for row in self._rows]
+
+    def _put(self, at: int, row: Row, read: Sequence[Pair]) -> None:
+        before = self.before if row.prefix is not None and row.prefix is self._slab.shared else 0
+        self._slab.put(at, read, before)
+        self._keys[at, self.before - before : self.before + row.tokens - before] = torch.arange(row.tokens)
         self._next[at] = row.tokens
 
     def _mask(self) -> Any:
         """The mask of the next step, whose tokens see all that their rows have; None where nothing has to be hidden."""
         rows = torch.arange(self.step_rows, device=self._lm.device)
-        self._keys[rows, self._before + torch.tensor(self._slab.lengths, device=self._lm.device)] = self._next
+        self._keys[rows, self.before + torch.tensor(self._slab.lengths, device=self._lm.device)] = self._next
         if self._slab.row_by_row and self._slab.shared is None and self._rules.plain:
             return None
-        return self._rules.mask(self._next[:, None], self._keys[:, : self._before + self._slab.width])
+        return self._rules.mask(self._next[:, None], self._keys[:, : self.before + self._slab.width])
 
     @torch.inference_mode()
     def append(self, tokens: Sequence[int]) -> torch.Tensor:

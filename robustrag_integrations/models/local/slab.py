@@ -212,28 +212,25 @@ class Slab(Cache):  # type: ignore[misc]  # untyped library
         rows: how many rows, those of padding included.
         capacity: own columns of each; no row decides it.
         shared: a prefix that is kept once, in front of the rows' own columns.
-        columns: how many of them prompts can take; no row decides it either.
-        row_by_row: whether each row's attention is computed by itself, over the columns that it has.
+        row_by_row: whether each row's attention is computed by itself, over the columns that it has; or over all
+            columns in every step, so that steps have one shape.
 
     Attributes:
         lengths: per row, its own columns in use.
-        columns: how many own columns are in use by any row, where rows are not read by themselves: the settings say it.
     """
 
-    def __init__(
-        self, rows: int, capacity: int, shared: KeyValues | None = None, *, columns: int = 0, row_by_row: bool = False
-    ) -> None:
+    def __init__(self, rows: int, capacity: int, shared: KeyValues | None = None, *, row_by_row: bool = False) -> None:
         self.rows, self.capacity, self.shared = rows, capacity, shared
-        self.columns, self.row_by_row = columns, row_by_row
+        self.row_by_row = row_by_row
         self.lengths = [0] * rows
         self.prompts = 0
         self._ends: dict[int, torch.Tensor] = {}
         self._unread: Unread | None = None
         super().__init__(layers=[])
 
-    def put(self, row: int, read: RowCache, first: int) -> None:
+    def put(self, row: int, read: Sequence[Pair], first: int) -> None:
         """Copy the columns of a row that was read, from `first` on; rows come in order, those of padding never."""
-        for index, (keys, values) in enumerate(read.pairs()):
+        for index, (keys, values) in enumerate(read):
             layer = self._layer(index)
             if not layer.is_initialized:
                 layer.lazy_initialization(keys, values)
@@ -275,13 +272,12 @@ class Slab(Cache):  # type: ignore[misc]  # untyped library
     def advance(self) -> None:
         """The columns that all layers wrote last are in use."""
         self.lengths = [length + 1 for length in self.lengths]
-        self.columns += 1
         self._ends = {}
 
     @property
     def width(self) -> int:
         """Own columns that the next step reads of a row at most."""
-        return 1 + (max(self.lengths) if self.row_by_row else self.columns)
+        return 1 + max(self.lengths) if self.row_by_row else self.capacity
 
     def take_unread(self) -> Unread | None:
         """What the attention of the layer just updated has to read besides what it is given."""
@@ -320,7 +316,7 @@ class Slab(Cache):  # type: ignore[misc]  # untyped library
 
     def copy(self) -> Slab:
         """A slab of the same size that holds the same."""
-        twin = Slab(self.rows, self.capacity, self.shared, columns=self.columns, row_by_row=self.row_by_row)
+        twin = Slab(self.rows, self.capacity, self.shared, row_by_row=self.row_by_row)
         twin.layers = [layer.twin() for layer in self.layers]
         twin.lengths, twin.prompts = list(self.lengths), self.prompts
         return twin

@@ -59,7 +59,9 @@ def test_a_long_prefix_is_kept_once_for_all_rows_where_attention_can_be_told(
 def test_in_half_precision_every_row_has_its_prefix() -> None:
     model = local(tiny_model("llama", dtype=torch.bfloat16))
     assert model.why_not_shared is None
-    assert not session(model)._batch._slab.row_by_row
+    slab = session(model)._batch._slab
+    assert slab.shared is None
+    assert slab.row_by_row  # on a CPU
 
 
 def test_an_attention_that_cannot_be_told_reads_the_prefix_in_every_row(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,11 +91,11 @@ def _slab(lengths: list[int], before: int, **settings: Any) -> Slab:
     """Rows of these lengths behind shared columns, of one layer with two heads of width 8, filled at random."""
     pair = [torch.randn(1, 2, before, 8) for _ in range(2)]
     common = KeyValues(((pair[0], pair[1]),), before) if before else None
-    slab = Slab(len(lengths) + 1, max(lengths) + 2, common, columns=max(lengths), **settings)
+    slab = Slab(len(lengths) + 1, max(lengths) + 2, common, **settings)
     for row, length in enumerate(lengths):
         read = RowCache(before + length, common)
         read.update(torch.randn(1, 2, length, 8), torch.randn(1, 2, length, 8), 0)
-        slab.put(row, read, before)
+        slab.put(row, read.pairs(), before)
     return slab
 
 
