@@ -15,9 +15,10 @@ import torch
 from robustrag_integrations.models.local.batch import Opened, column_parts
 from robustrag_integrations.models.local.causal_lm import CausalLM
 from robustrag_integrations.models.local.joint import Step
+from robustrag_integrations.models.local.key_values import KeyValues
 from robustrag_integrations.models.local.masks import MaskRules
 from robustrag_integrations.models.local.packing import Stem
-from robustrag_integrations.models.local.slab import KeyValues, RowCache
+from robustrag_integrations.models.local.slab import RowCache
 from robustrag_integrations.models.local.trie import TokenTrie
 
 

@@ -18,7 +18,7 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 if TYPE_CHECKING:
-    from robustrag_integrations.models.local.slab import Pair, Unread
+    from robustrag_integrations.models.local.key_values import Pair, Unread
 
 Attention = Callable[..., torch.Tensor]  # called as torch's `scaled_dot_product_attention`
 

@@ -24,8 +24,8 @@ from robustrag_integrations.models.local.batch import Opened
 from robustrag_integrations.models.local.causal_lm import CausalLM
 from robustrag_integrations.models.local.isolation import Kind, Trial
 from robustrag_integrations.models.local.isolation_probe import IsolationProbe
+from robustrag_integrations.models.local.key_values import KeyValues, Pair
 from robustrag_integrations.models.local.masks import NOWHERE, MaskRules
-from robustrag_integrations.models.local.slab import KeyValues, Pair
 from robustrag_integrations.models.local.trie import TokenTrie
 
 ENOUGH = 256  # tokens with which a pass computes for longer than it reads the weights

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from robustrag_integrations.forks import lock_held_over_forks
 from robustrag_integrations.models.local.causal_lm import CausalLM
-from robustrag_integrations.models.local.slab import KeyValues
+from robustrag_integrations.models.local.key_values import KeyValues
 
 
 class PrefixStore:

@@ -16,13 +16,13 @@ from robustrag_integrations.models.local.causal_lm import CausalLM
 from robustrag_integrations.models.local.encoding import Encoded
 from robustrag_integrations.models.local.isolation import Isolation
 from robustrag_integrations.models.local.isolation_probe import IsolationProbe, whole_tiles
+from robustrag_integrations.models.local.key_values import KeyValues
 from robustrag_integrations.models.local.ladder import ENOUGH, Ladder
 from robustrag_integrations.models.local.masks import MaskRules, NoExplicitMasks
 from robustrag_integrations.models.local.packing import Stem
 from robustrag_integrations.models.local.prefixes import PrefixStore
 from robustrag_integrations.models.local.remembered import Remembered
 from robustrag_integrations.models.local.shared import SharedBatch
-from robustrag_integrations.models.local.slab import KeyValues
 
 _TOLERANCE = {torch.float64: 1e-3, torch.float32: 1e-3}  # of the spread of the logits; half precision below
 _HALF_TOLERANCE = 0.1

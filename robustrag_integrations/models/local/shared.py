@@ -21,10 +21,11 @@ from robustrag_integrations.models.local.alone import Alone, Row
 from robustrag_integrations.models.local.batch import Opened
 from robustrag_integrations.models.local.causal_lm import CausalLM
 from robustrag_integrations.models.local.joint import Step
+from robustrag_integrations.models.local.key_values import KeyValues, Pair
 from robustrag_integrations.models.local.ladder import Ladder, Read
 from robustrag_integrations.models.local.masks import NOWHERE, MaskRules
 from robustrag_integrations.models.local.packing import Stem
-from robustrag_integrations.models.local.slab import KeyValues, Pair, Slab
+from robustrag_integrations.models.local.slab import Slab
 
 _TILE = 64  # where all rows attend to as many columns, that is a multiple of this, so that there are few shapes
 WORTH_KEEPING_ONCE = 128  # tokens of a prefix from which on reading it once pays for joining two parts of an attention

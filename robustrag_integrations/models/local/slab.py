@@ -9,7 +9,6 @@ share stand in front of every row's own, and are kept once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,35 +16,7 @@ from torch.nn import functional
 from transformers.cache_utils import Cache, CacheLayerMixin
 
 from robustrag_integrations.models.local.kernels import AttendedKeys, attend, in_blocks
-
-Pair = tuple[torch.Tensor, torch.Tensor]  # keys and values
-
-
-@dataclass(frozen=True)
-class KeyValues:
-    """Keys and values of some tokens of one row: per layer a pair of [1, heads, tokens, width]."""
-
-    layers: tuple[Pair, ...]
-    tokens: int
-
-    @property
-    def nbytes(self) -> int:
-        """Size in bytes."""
-        return sum(t.nbytes for pair in self.layers for t in pair)
-
-
-@dataclass(frozen=True)
-class Unread:
-    """What the attention of a layer has to read besides the keys and values that it is given.
-
-    Attributes:
-        shared: keys and values [1, heads, columns, width] that all rows share; None if they share none.
-        rows: per prompt, its own keys and values [1, heads, columns, width], to be read in place of those given; None:
-            those given are each row's own.
-    """
-
-    shared: Pair | None
-    rows: Sequence[Pair] | None
+from robustrag_integrations.models.local.key_values import KeyValues, Pair, Unread
 
 
 class _Layer(CacheLayerMixin):  # type: ignore[misc]  # untyped library

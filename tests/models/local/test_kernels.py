@@ -15,7 +15,8 @@ from torch.nn import functional  # noqa: E402
 from robustrag_integrations import DecodingAggregation, LocalModel  # noqa: E402
 from robustrag_integrations.models.local import kernels, shared  # noqa: E402
 from robustrag_integrations.models.local.kernels import TransposedProducts  # noqa: E402
-from robustrag_integrations.models.local.slab import KeyValues, RowCache, Slab  # noqa: E402
+from robustrag_integrations.models.local.key_values import KeyValues  # noqa: E402
+from robustrag_integrations.models.local.slab import RowCache, Slab  # noqa: E402
 from robustrag_integrations.prompts import prompts_for  # noqa: E402
 from tests.helpers.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
 
