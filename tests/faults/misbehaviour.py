@@ -43,7 +43,8 @@ def _completion(content: str) -> bytes:
 
 
 def _head(handler: Any, length: int) -> None:
-    handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n")
+    """As this server hangs up behind every such reply, it says so: no other fault comes along with this one."""
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n")
     handler.wfile.write(f"Content-Length: {length}\r\n\r\n".encode())
     handler.wfile.flush()
 
