@@ -37,6 +37,13 @@ class Crew:
         helper.task = task
         helper.called.release()
 
+    def dismiss(self) -> None:
+        """End the threads that wait for something to do, at once."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for helper in idle:
+            helper.called.release()
+
     def _work(self, task: Callable[[], None] | None) -> None:
         helper = _Helper()
         while task is not None:

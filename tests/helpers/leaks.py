@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from robustrag_integrations.models.crew import CREW
+
 _PATIENCE = 20  # seconds, on a machine with better things to do
 
 
@@ -35,6 +37,7 @@ def nothing_left() -> Iterator[None]:
     yield
     deadline = time.monotonic() + _PATIENCE
     while True:
+        CREW.dismiss()  # they wait for the next question, and would end by themselves
         more_threads = [t.name for t in threading.enumerate() if t not in threads]
         more_files = open_files() - files
         if not more_threads and not more_files:
