@@ -83,18 +83,20 @@ class DerivedClock(Clock):
         tally: what they come to.
         flops: that the device computes in a second.
         model: the shape's name.
+        kept_once: bytes that are read of a number that all rows share, over those of one in a row.
     """
 
     shape: Shape = field(default_factory=lambda: Shape.of(random_llama("7b", "meta")))
     tally: Tally = field(default_factory=Tally)
     flops: float = FLOPS
     model: str = "7B shape in bfloat16"
+    kept_once: int = 2  # single precision
 
     @classmethod
     def in_single_precision(cls) -> DerivedClock:
         """For what is done in float32 alone: the benchmarks' model of 125 million parameters."""
         shape = Shape.of(random_llama("125m", "meta"))
-        return cls("cpu", shape, flops=SINGLE_FLOPS, model="125M shape in float32")
+        return cls("cpu", shape, flops=SINGLE_FLOPS, model="125M shape in float32", kept_once=1)
 
     def in_words(self) -> str:
         """One line on the passes so far."""
@@ -111,10 +113,10 @@ class DerivedClock(Clock):
     def _charge(self, module: Any, args: Any, kwargs: Any) -> None:
         rows, tokens = kwargs["input_ids"].shape
         keep = kwargs.get("logits_to_keep", 1)
-        before = columns_held(kwargs.get("past_key_values"))
-        shape, tally = self.shape, self.tally
-        flops = shape.flops(rows, tokens, before + tokens, keep if isinstance(keep, int) else len(keep))
-        held = rows * (before + tokens) * shape.kv_bytes
+        cache, shape, tally = kwargs.get("past_key_values"), self.shape, self.tally
+        before, once = columns_held(cache), columns_kept_once(cache)
+        flops = shape.flops(rows, tokens, once + before + tokens, keep if isinstance(keep, int) else len(keep))
+        held = (rows * (before + tokens) + once * self.kept_once) * shape.kv_bytes
         tally.passes += 1
         tally.tokens += rows * tokens
         tally.flops += flops
@@ -129,6 +131,14 @@ def columns_held(cache: Any) -> int:
         return max((columns_held(step.cache) for step in cache.steps), default=0)
     width = getattr(cache, "width", None)  # of a slab: the row's own, with the one that is read now
     return int(width) - 1 if width is not None else 0 if cache is None else int(cache.get_seq_length())
+
+
+def columns_kept_once(cache: Any) -> int:
+    """Columns that the rows of a pass share and read once."""
+    if isinstance(cache, JointCache):
+        return sum(columns_kept_once(step.cache) for step in cache.steps)
+    shared = getattr(cache, "shared", None)
+    return int(shared.tokens) if shared is not None else 0
 
 
 def small_network(clock: DerivedClock, dtype: str) -> Any:

@@ -191,6 +191,8 @@ def attend(
 ) -> torch.Tensor:
     """Attention to columns that all rows share, read once for all rows, and to each row's own.
 
+    Scores, weights and sums are in single precision at least, and rounded once at the end.
+
     Args:
         unread: keys and values that are not among those given, of G heads.
         query: [R, H, Q, width]; H * Q is a multiple of G.
@@ -207,12 +209,18 @@ def attend(
     if unread.rows is not None:
         return _row_by_row(unread.shared, unread.rows, query, attn_mask, scale)
     assert unread.shared is not None  # noqa: S101 - there is nothing else to read
-    shared_keys, shared_values = (t[0] for t in unread.shared)
-    query = query * scale
-    scores = torch.cat([_times(query, shared_keys.mT), query @ key.mT], dim=-1)
+    precise = at_least_single(query.dtype)
+    shared_keys, shared_values = (t[0].to(precise) for t in unread.shared)
+    scaled = query.to(precise) * scale
+    scores = torch.cat([_times(scaled, shared_keys.mT), scaled @ key.to(precise).mT], dim=-1)
     weights = (scores if attn_mask is None else scores + attn_mask).softmax(-1)
     before, own = weights.split([shared_keys.shape[1], key.shape[2]], dim=-1)
-    return _times(before, shared_values) + own @ value
+    return (_times(before, shared_values) + own @ value.to(precise)).to(query.dtype)
+
+
+def at_least_single(dtype: torch.dtype) -> torch.dtype:
+    """The precision of scores and sums: half would round each score, and its kernels are slow for one query."""
+    return torch.promote_types(dtype, torch.float32)
 
 
 def _row_by_row(
@@ -227,28 +235,33 @@ def _row_by_row(
         mask: [R, 1, Q, columns], added to the scores; what a row does not have stands at the end.
         scale: of the scores.
     """
-    folded = query.reshape(len(query), rows[0][0].shape[1], -1, query.shape[-1])
+    precise = at_least_single(query.dtype)
+    folded = query.reshape(len(query), rows[0][0].shape[1], -1, query.shape[-1]).to(precise)
+    wanted = None if mask is None else mask.to(precise)
     if shared is not None:
-        found = _beside_shared(shared, rows, folded * scale, mask)
+        found = _beside_shared(shared, rows, folded * scale, wanted)
     else:
         parts = []
-        for row, (queries, (keys, values)) in enumerate(zip(folded.split(1), rows, strict=False)):
-            seen = None if mask is None else mask[row : row + 1, :, :, : keys.shape[2]]
+        for row, (queries, pair) in enumerate(zip(folded.split(1), rows, strict=False)):
+            keys, values = (t.to(precise) for t in pair)
+            seen = None if wanted is None else wanted[row : row + 1, :, :, : keys.shape[2]]
             parts.append(functional.scaled_dot_product_attention(queries, keys, values, attn_mask=seen, scale=scale))
         found = torch.cat([*parts, torch.zeros_like(folded[len(rows) :])])
-    return found.reshape(query.shape)
+    return found.reshape(query.shape).to(query.dtype)
 
 
 def _beside_shared(shared: Pair, rows: Sequence[Pair], folded: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
     """`_row_by_row` where rows share columns; `folded` has the queries [R, G, H * Q / G, width], scaled."""
-    mine, scores = torch.zeros_like(folded), _times(folded, shared[0][0].mT)
+    shared_keys, shared_values = (t[0].to(folded.dtype) for t in shared)
+    mine, scores = torch.zeros_like(folded), _times(folded, shared_keys.mT)
     common = torch.zeros_like(scores)
-    for row, (keys, values) in enumerate(rows):
-        own = torch.cat([scores[row], folded[row] @ keys[0].mT], dim=-1)
+    for row, pair in enumerate(rows):
+        keys, values = (t[0].to(folded.dtype) for t in pair)
+        own = torch.cat([scores[row], folded[row] @ keys.mT], dim=-1)
         weights = (own if mask is None else own + mask[row, :, :, : own.shape[-1]]).softmax(-1)
         common[row] = weights[..., : common.shape[-1]]
-        mine[row] = weights[..., common.shape[-1] :] @ values[0]
-    return mine + _times(common, shared[1][0])
+        mine[row] = weights[..., common.shape[-1] :] @ values
+    return mine + _times(common, shared_values)
 
 
 def _times(rows: torch.Tensor, shared: torch.Tensor) -> torch.Tensor:

@@ -213,8 +213,7 @@ def _examine(lm: CausalLM, fixed: bool) -> _Way | str:
     except NoExplicitMasks as reason:
         return str(reason)
     own = getattr(lm.config, "_attn_implementation", None) == "sdpa"  # which we can have read more, and row by row
-    single = lm.dtype == torch.float32  # scores are kept in its dtype
-    ways = [_Way(rules, own and single, own and not fixed), _Way(rules, once=False, row_by_row=False)]
+    ways = [_Way(rules, own, own and not fixed), _Way(rules, once=False, row_by_row=False)]
     for way in ways:
         wrong = _what_is_wrong(lm, way, fixed)
         if wrong is None:

@@ -15,7 +15,7 @@ import torch
 from torch.nn import functional
 from transformers.cache_utils import Cache, CacheLayerMixin
 
-from robustrag_integrations.models.local.kernels import AttendedKeys, attend, in_blocks
+from robustrag_integrations.models.local.kernels import AttendedKeys, at_least_single, attend, in_blocks
 from robustrag_integrations.models.local.key_values import KeyValues, Pair, Unread
 
 
@@ -143,13 +143,13 @@ class _SlabLayer(_Layer):
     Args:
         rows: how many rows.
         capacity: own columns of each.
-        shared: keys and values [1, heads, columns, width], or None.
+        shared: keys and values [1, heads, columns, width], or None; kept in the precision that attention has.
         zeros: whether what was not written must hold zeros.
     """
 
     def __init__(self, rows: int, capacity: int, shared: Pair | None, *, zeros: bool) -> None:
         super().__init__(rows, capacity, zeros=zeros)
-        self.shared = shared
+        self.shared = None if shared is None else _precise(shared)
         self._rows: tuple[Pair, ...] = ()
 
     def write(self, columns: torch.Tensor, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
@@ -172,6 +172,11 @@ class _SlabLayer(_Layer):
         new = _SlabLayer(self.rows, self.capacity, self.shared, zeros=self._zeros)
         self._copy_to(new)
         return new
+
+
+def _precise(pair: Pair) -> Pair:
+    keys, values = (t.to(at_least_single(t.dtype)) for t in pair)
+    return keys, values
 
 
 class Slab(Cache):  # type: ignore[misc]  # untyped library
@@ -279,7 +284,7 @@ class Slab(Cache):  # type: ignore[misc]  # untyped library
                 values[row, :, length:] = 0
             if layer.shared is not None:
                 keys, values = (
-                    torch.cat([s.expand(count, -1, -1, -1), own], dim=2)
+                    torch.cat([s.to(own.dtype).expand(count, -1, -1, -1), own], dim=2)
                     for s, own in zip(layer.shared, (keys, values), strict=True)
                 )
             found.append((keys, values))

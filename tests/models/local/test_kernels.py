@@ -57,12 +57,22 @@ def test_a_long_prefix_is_kept_once_for_all_rows_where_attention_can_be_told(
         assert np.abs(ours - plain).max() < 1e-5
 
 
-def test_in_half_precision_every_row_has_its_prefix() -> None:
-    model = local(tiny_model("llama", dtype=torch.bfloat16))
-    assert model.why_not_shared is None
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("fixed_shapes", [False, True])
+def test_in_half_precision_a_long_prefix_is_kept_once_too(
+    dtype: Any, fixed_shapes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = tiny_model("llama", dtype=dtype)
+    copied = steps(local(network, fixed_shapes=fixed_shapes))
+    monkeypatch.setattr(shared, "WORTH_KEEPING_ONCE", 8)
+    model = local(network, fixed_shapes=fixed_shapes)
     slab = session(model)._batch._slab
-    assert slab.shared is None
-    assert slab.row_by_row  # on a CPU
+    assert slab.shared is not None
+    assert slab.row_by_row == (not fixed_shapes)
+    precise = steps(local(tiny_model("llama").to(torch.float64)))
+    rounded = steps(local(network, share_prefixes=False))
+    for ours, copy, plain, wanted in zip(steps(model), copied, rounded, precise, strict=True):
+        assert np.abs(ours - wanted).max() <= 2 * max(np.abs(plain - wanted).max(), np.abs(copy - wanted).max())
 
 
 def test_an_attention_that_cannot_be_told_reads_the_prefix_in_every_row(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,26 +98,26 @@ def test_an_attention_that_cannot_be_told_reads_the_prefix_in_every_row(monkeypa
     assert DecodingAggregation(model, max_new_tokens=3).answer(QUERY, PASSAGES).text
 
 
-def _slab(lengths: list[int], before: int, **settings: Any) -> Slab:
+def _slab(lengths: list[int], before: int, dtype: Any = torch.float32, **settings: Any) -> Slab:
     """Rows of these lengths behind shared columns, of one layer with two heads of width 8, filled at random."""
-    pair = [torch.randn(1, 2, before, 8) for _ in range(2)]
+    pair = [torch.randn(1, 2, before, 8).to(dtype) for _ in range(2)]
     common = KeyValues(((pair[0], pair[1]),), before) if before else None
     slab = Slab(len(lengths) + 1, max(lengths) + 2, common, **settings)
     for row, length in enumerate(lengths):
         read = RowCache(before + length, common)
-        read.update(torch.randn(1, 2, length, 8), torch.randn(1, 2, length, 8), 0)
+        read.update(*(torch.randn(1, 2, length, 8).to(dtype) for _ in range(2)), 0)
         slab.put(row, read.pairs(), before)
     return slab
 
 
-def _wanted(slab: Slab, query: Any) -> Any:
+def _wanted(slab: Slab, query: Any, dtype: Any = torch.float32) -> Any:
     """The attention of each row by itself, over what is shared and its own columns."""
     layer, found = slab.layers[0], []
     for row in range(slab.prompts):
         pair = [kept[row : row + 1, :, : slab.lengths[row] + 1] for kept in (layer.keys, layer.values)]
         if layer.shared is not None:
             pair = [torch.cat(parts, dim=2) for parts in zip(layer.shared, pair, strict=True)]
-        keys, values = (t.repeat_interleave(query.shape[1] // 2, dim=1) for t in pair)
+        keys, values = (t.to(dtype).repeat_interleave(query.shape[1] // 2, dim=1) for t in pair)
         found.append(functional.scaled_dot_product_attention(query[row : row + 1], keys, values))
     return torch.cat(found)
 
@@ -128,6 +138,26 @@ def test_attention_of_rows_of_several_lengths_is_that_of_each_by_itself(before: 
     assert type(got) is torch.Tensor
     assert got.shape == query.shape
     assert torch.allclose(got[:4], wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize(("before", "row_by_row"), [(300, True), (0, True), (300, False)])
+def test_attention_of_a_step_in_half_precision_is_no_less_accurate_than_torchs_own(
+    dtype: Any, before: int, row_by_row: bool
+) -> None:
+    """Of keys, values and queries in half precision; the reference has twice as many digits as single precision."""
+    torch.manual_seed(0)
+    lengths = [40, 90, 3, 61]
+    slab = _slab(lengths, before, dtype=dtype, row_by_row=row_by_row)
+    query = (3 * torch.randn(5, 2, 1, 8)).to(dtype)
+    keys, values = slab.update(*(torch.randn(5, 2, 1, 8).to(dtype) for _ in range(2)), 0)
+    columns = torch.arange(slab.width)
+    own = torch.where(columns <= torch.tensor([*lengths, 0])[:, None], 0.0, torch.finfo(dtype).min)
+    mask = torch.cat([torch.zeros(5, before), own], dim=1)[:, None, None].to(dtype)
+    got = functional.scaled_dot_product_attention(query, keys, values, attn_mask=mask)
+    assert got.dtype == dtype
+    exact, usual = _wanted(slab, query.double(), torch.float64), _wanted(slab, query, dtype)
+    assert (got[:4] - exact).abs().mean() <= (usual - exact).abs().mean()
 
 
 def test_row_by_row_no_other_row_has_a_say_in_the_bits_of_an_attention() -> None:
