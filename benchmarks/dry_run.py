@@ -7,6 +7,7 @@ values, or the time to compute, whichever is longer. The rest (kernel launches, 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,10 +49,28 @@ class Shape:
             heads_width=config.num_attention_heads * width,
         )
 
-    def flops(self, rows: int, tokens: int, columns: int, logits: int) -> float:
-        """Of a pass over `tokens` of each row that attend to `columns`, with that many logits per row."""
-        attention = 4 * self.layers * self.heads_width * rows * tokens * columns
-        return 2.0 * rows * (tokens * self.products + logits * self.head) + attention
+    def flops(self, parts: Sequence[Part], logits: int) -> float:
+        """Of a pass over these parts, with that many logits in all."""
+        pairs = sum(p.rows * p.tokens * (p.columns + p.shared) for p in parts)
+        attention = 4 * self.layers * self.heads_width * pairs
+        return 2.0 * (sum(p.rows * p.tokens for p in parts) * self.products + logits * self.head) + attention
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of a pass that attend to as many columns.
+
+    Attributes:
+        rows: how many.
+        tokens: that each reads.
+        columns: of its own that it attends to.
+        shared: columns that they have in common and attend to as well.
+    """
+
+    rows: int
+    tokens: int
+    columns: int
+    shared: int = 0
 
 
 @dataclass
@@ -111,34 +130,36 @@ class DerivedClock(Clock):
         network.register_forward_pre_hook(self._charge, with_kwargs=True)
 
     def _charge(self, module: Any, args: Any, kwargs: Any) -> None:
-        rows, tokens = kwargs["input_ids"].shape
-        keep = kwargs.get("logits_to_keep", 1)
-        cache, shape, tally = kwargs.get("past_key_values"), self.shape, self.tally
-        before, once = columns_held(cache), columns_kept_once(cache)
-        flops = shape.flops(rows, tokens, once + before + tokens, keep if isinstance(keep, int) else len(keep))
-        held = (rows * (before + tokens) + once * self.kept_once) * shape.kv_bytes
+        ids, keep = kwargs["input_ids"], kwargs.get("logits_to_keep", 1)
+        parts = list(parts_of(kwargs.get("past_key_values"), *ids.shape))
+        shape, tally = self.shape, self.tally
+        flops = shape.flops(parts, len(ids) * (keep if isinstance(keep, int) else len(keep)))
+        held = shape.kv_bytes * sum(p.rows * p.columns + p.shared * self.kept_once for p in parts)
         tally.passes += 1
-        tally.tokens += rows * tokens
+        tally.tokens += ids.numel()
         tally.flops += flops
         tally.bytes += shape.bytes + held
         tally.most_kv_bytes = max(tally.most_kv_bytes, held)
         tally.seconds += max((shape.bytes + held) / BYTES_PER_SECOND, flops / self.flops)
 
 
+def parts_of(cache: Any, rows: int, tokens: int) -> Iterator[Part]:
+    """What attends to what in a pass of so many rows and tokens of each; padding attends to itself."""
+    if not isinstance(cache, JointCache):
+        shared = getattr(cache, "shared", None)
+        yield Part(rows, tokens, columns_held(cache) + tokens, shared.tokens if shared else 0)
+        return
+    filling = rows * tokens
+    for step in cache.steps:
+        yield from parts_of(step.cache, *step.ids.shape)
+        filling -= step.ids.numel()
+    yield Part(1, filling, 1)
+
+
 def columns_held(cache: Any) -> int:
-    """Columns of each row that a pass finds in its cache."""
-    if isinstance(cache, JointCache):
-        return max((columns_held(step.cache) for step in cache.steps), default=0)
+    """Columns of its own that a pass finds of each row in its cache."""
     width = getattr(cache, "width", None)  # of a slab: the row's own, with the one that is read now
     return int(width) - 1 if width is not None else 0 if cache is None else int(cache.get_seq_length())
-
-
-def columns_kept_once(cache: Any) -> int:
-    """Columns that the rows of a pass share and read once."""
-    if isinstance(cache, JointCache):
-        return sum(columns_kept_once(step.cache) for step in cache.steps)
-    shared = getattr(cache, "shared", None)
-    return int(shared.tokens) if shared is not None else 0
 
 
 def small_network(clock: DerivedClock, dtype: str) -> Any:

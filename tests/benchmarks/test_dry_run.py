@@ -9,7 +9,7 @@ pytest.importorskip("transformers")
 
 from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
-from benchmarks.dry_run import BYTES_PER_SECOND, DerivedClock, Shape  # noqa: E402
+from benchmarks.dry_run import BYTES_PER_SECOND, DerivedClock, Part, Shape  # noqa: E402
 from benchmarks.workload import Scene, local_model, random_llama, word_tokenizer  # noqa: E402
 
 
@@ -19,7 +19,7 @@ def test_the_flops_of_a_pass_are_those_that_torch_counts_on_meta() -> None:
     mask = torch.zeros((3, 1, 64, 64), dtype=torch.bfloat16, device="meta")
     with FlopCounterMode(display=False) as counted, torch.no_grad():
         network(input_ids=ids, attention_mask=mask, position_ids=ids, use_cache=False, logits_to_keep=1)
-    assert Shape.of(network).flops(3, 64, 64, 1) == pytest.approx(counted.get_total_flops(), rel=0.01)
+    assert Shape.of(network).flops([Part(3, 64, 64)], 3) == pytest.approx(counted.get_total_flops(), rel=0.01)
 
 
 def test_the_sizes_are_those_of_mistral_7b() -> None:

@@ -15,11 +15,14 @@ import torch
 from robustrag_integrations.models.local.batch import Opened, column_parts
 from robustrag_integrations.models.local.causal_lm import CausalLM
 from robustrag_integrations.models.local.joint import Step
-from robustrag_integrations.models.local.key_values import KeyValues
+from robustrag_integrations.models.local.key_values import KeyValues, Pair
 from robustrag_integrations.models.local.masks import MaskRules
 from robustrag_integrations.models.local.packing import Stem
 from robustrag_integrations.models.local.slab import RowCache
 from robustrag_integrations.models.local.trie import TokenTrie
+
+Read = tuple[Sequence[Pair], Opened]
+"""Per layer a prompt's keys and values [1, heads, tokens, width], and what follows it."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,17 @@ class Alone:
         return Opened(logits[:, 0], spelled(logits, strings, trie))
 
     @torch.inference_mode()
+    def reading(self, trie: TokenTrie) -> Step:
+        """What a pass over several prompts needs to `open` this one; then call the next with what it gave."""
+        return self._step(self._rest, trie)
+
+    def was_read(self, logits: torch.Tensor, strings: Sequence[Sequence[int]], trie: TokenTrie) -> Opened:
+        """The tokens of `reading` were read, with these [1, 1 + nodes, V] logits at the end."""
+        self.tokens += len(self._rest)
+        self.cache.forget_last(len(trie))
+        return Opened(logits[:, 0], spelled(logits, strings, trie))
+
+    @torch.inference_mode()
     def read(self, trie: TokenTrie) -> torch.Tensor:
         """Read the rest of the prompt and a trie of tokens behind it, which stays.
 
@@ -102,9 +116,7 @@ class Alone:
     @torch.inference_mode()
     def step(self, tokens: Sequence[int]) -> Step:
         """What a pass over several batches needs to append a token; then call one of the next two."""
-        keys = torch.arange(self.tokens + 1, device=self._lm.device)[None]
-        ids, places = torch.tensor([[*tokens]], device=self._lm.device), keys[:, self.tokens :]
-        return Step(ids, places, self._mask(places, keys, None), self.cache)
+        return self._step(tokens)
 
     def stepped(self) -> None:
         """The token of `step` was appended."""
@@ -130,16 +142,21 @@ class Alone:
 
     def _extend(self, tokens: Sequence[int], trie: TokenTrie | None = None, *, keep: int = 1) -> torch.Tensor:
         """Read the next tokens and a trie behind them; [1, keep, V] float32 logits of the last columns."""
-        device, first, end = self._lm.device, self.tokens, self.tokens + len(tokens)
+        step = self._step(tokens, trie)
+        logits = self._lm(step.ids, step.mask, step.places, self.cache, keep=keep)
+        self.tokens += step.ids.shape[1]
+        return logits
+
+    def _step(self, tokens: Sequence[int], trie: TokenTrie | None = None) -> Step:
+        """What a forward pass needs to read the next tokens and a trie behind them."""
+        device, end = self._lm.device, self.tokens + len(tokens)
         nodes = trie.tokens if trie else []
-        ids = torch.tensor([[*tokens, *nodes]], device=device)
         keys = torch.arange(end + len(nodes), device=device)[None]
         if trie:
             keys[0, end:] = torch.tensor(trie.depths, device=device) + end
-        places = keys[:, first:]
-        logits = self._lm(ids, self._mask(places, keys, trie), places, self.cache, keep=keep)
-        self.tokens = end + len(nodes)
-        return logits
+        places = keys[:, self.tokens :]
+        ids = torch.tensor([[*tokens, *nodes]], device=device)
+        return Step(ids, places, self._mask(places, keys, trie), self.cache)
 
     def _mask(self, places: torch.Tensor, keys: torch.Tensor, trie: TokenTrie | None) -> Any:
         """None where each token sees all before it, from the first on: kernels know that without a mask."""
@@ -166,6 +183,13 @@ def read_prefix(
     batch = Alone(lm, rules, Row(known, rest), room=0, at_once=at_once)
     batch.open()
     return batch.key_values()
+
+
+def read_alone(lm: CausalLM, rules: MaskRules, row: Row, strings: Sequence[Sequence[int]], at_once: int) -> Read:
+    """Read a prompt by itself, and score strings that may follow it, given as tokens."""
+    batch = Alone(lm, rules, row, room=sum(map(len, strings)), at_once=at_once)
+    opened = batch.open(strings)
+    return batch.cache.pairs(), opened
 
 
 def spelled(logits: torch.Tensor, strings: Sequence[Sequence[int]], trie: TokenTrie) -> torch.Tensor:

@@ -16,6 +16,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from itertools import product
 from typing import Any
 
 import torch
@@ -127,23 +128,24 @@ def probe(
     """
     tried = [_layouts(rows, longest, vocabulary, extreme, length) for length in lengths]
     for padded in () if coupled else _padded(rows):
-        if not any(_moves(trial, padded, layouts) for layouts in tried):
+        if not any(_moves([trial], padded, layouts) for layouts in tried):
             return Isolation(rows, padded)
     layouts = tried[-1]
     return Isolation(rows, rows, False, *_movement(trial, rows, layouts), coupled, _repeats(trial, layouts))
 
 
 def is_exact(
-    trial: Trial, rows: int, *, longest: int, vocabulary: int, extreme: Sequence[int], coupled: str | None
+    trials: Sequence[Trial], rows: int, *, longest: int, vocabulary: int, extreme: Sequence[int], coupled: str | None
 ) -> bool:
     """Whether no row of such a batch has a say in another one's bits, be the other short or as long as can be.
 
     Args:
-        trial, rows, longest, vocabulary, extreme, coupled: as for `probe`.
+        trials: run the model, each in its own way; a row has the same bits in all of them.
+        rows, longest, vocabulary, extreme, coupled: as for `probe`.
     """
     lengths = () if coupled else (SHORT, longest)
     return bool(lengths) and not any(
-        _moves(trial, rows, _layouts(rows, longest, vocabulary, extreme, length)) for length in lengths
+        _moves(trials, rows, _layouts(rows, longest, vocabulary, extreme, length)) for length in lengths
     )
 
 
@@ -198,10 +200,10 @@ def _layouts(rows: int, longest: int, vocabulary: int, extreme: Sequence[int], l
     return layouts
 
 
-def _moves(trial: Trial, padded: int, layouts: Sequence[_Layout]) -> bool:
+def _moves(trials: Sequence[Trial], padded: int, layouts: Sequence[_Layout]) -> bool:
     """Whether the target's bits are not the same everywhere."""
     expected: list[torch.Tensor] = []
-    for layout in layouts:
+    for layout, trial in product(layouts, trials):
         for at, (_, numbers) in enumerate(trial(layout.rows, padded)):
             bits = _bits(numbers[list(layout.targets)])
             if at == len(expected):

@@ -67,16 +67,16 @@ class IsolationProbe:
             return self._find(_steps(lay), rows, _LONGEST, ())
         return self._find(_steps(lay), rows, longest, columns, (SHORT, longest))
 
-    def passes(self, trial: Trial, rows: int, longest: int, shape: Hashable) -> bool:
+    def passes(self, trials: Sequence[Trial], rows: int, longest: int, shape: Hashable) -> bool:
         """Whether several prompts can be read in a pass of this shape, so that none has a say in another one's bits.
 
         Args:
-            trial: reads a pass.
-            rows: its prompts.
+            trials: read prompts, in this shape and in others in which they have to have the same bits.
+            rows: the prompts.
             longest: tokens of a prompt at most.
             shape: what the finding is remembered by.
         """
-        return self._passes.get(shape, lambda: is_exact(trial, rows, longest=longest, **self._tokens()))
+        return self._passes.get(shape, lambda: is_exact(trials, rows, longest=longest, **self._tokens()))
 
     @property
     def shapes(self) -> dict[bool, int]:

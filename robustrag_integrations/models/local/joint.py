@@ -1,8 +1,9 @@
-"""One decoding step for several batches at once: products with the weights are shared, attention is each batch's own.
+"""One forward pass for several batches at once: products with the weights are shared, attention is each batch's own.
 
-A step of a few rows reads all weights for little work; the rows of other questions cost next to nothing more. Every
-batch keeps its cache and its prefix, and attends to them in the shapes of a step that it takes by itself. So batches
-join and leave between two steps, and nothing is copied.
+A decoding step of a few rows reads all weights for little work; the rows of other questions cost next to nothing more.
+Every batch keeps its cache and its prefix, and attends to them in the shapes of a step that it takes by itself. So
+batches join and leave between two steps, and nothing is copied. In the same way short prompts are read together: the
+batches stand below each other in a step, behind each other in a pass that reads.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ Heard = Callable[[torch.Tensor, torch.Tensor], None]
 
 @dataclass(frozen=True)
 class Step:
-    """What a forward pass needs to append a token to each row of a batch.
+    """What a forward pass needs to append tokens to each row of a batch: one, but where a prompt is read.
 
     Attributes:
-        ids: [rows, 1] the tokens.
-        places: [rows, 1] their positions.
+        ids: [rows, columns] the tokens.
+        places: [rows, columns] their positions.
         mask: as the model takes it.
         cache: the batch's keys and values.
     """
@@ -62,8 +63,33 @@ def step_together(lm: CausalLM, steps: Sequence[Step], rows: int) -> list[torch.
         torch.cat([*tensors, tensors[0].new_zeros((filling, 1))])
         for tensors in ([step.ids for step in steps], [step.places for step in steps])
     )
-    logits = _pass(lm, ids, places, JointCache(steps, layer_kinds(lm)))
-    return [logits[rows] for rows in _slices(steps)]
+    logits = _pass(lm, ids, places, JointCache(steps, layer_kinds(lm)))[:, -1]
+    return [logits[rows] for rows in _slices([step.rows for step in steps])]
+
+
+@torch.inference_mode()
+def read_together(lm: CausalLM, steps: Sequence[Step], tokens: int, logits: int, each: int) -> list[torch.Tensor]:
+    """Read several prompts in one forward pass, behind each other.
+
+    Args:
+        lm: the model.
+        steps: of different batches, of one row each.
+        tokens: of the pass, no less than the prompts have; the others are padding.
+        logits: that are computed, no fewer than are wanted.
+        each: of how many of its last tokens each prompt's are wanted.
+
+    Returns:
+        Per prompt [1, each, V] float32 logits.
+    """
+    filling = tokens - sum(step.ids.shape[1] for step in steps)
+    ids, places = (
+        torch.cat([*tensors, tensors[0].new_zeros((1, filling))], dim=1)
+        for tensors in ([step.ids for step in steps], [step.places for step in steps])
+    )
+    cache = JointCache(steps, layer_kinds(lm), behind=True)
+    wanted = [column for own in cache.parts for column in range(own.stop - each, own.stop)]
+    keep = torch.tensor([*wanted, *[0] * (logits - len(wanted))], device=lm.device)
+    return list(_pass(lm, ids, places, cache, keep)[:, : len(wanted)].split(each, dim=1))
 
 
 @torch.inference_mode()
@@ -76,15 +102,17 @@ def first_tokens(lm: CausalLM, ids: Sequence[int], heard: Heard) -> torch.Tensor
         heard: is given the new keys and values [rows, heads, 1, width] of every layer.
     """
     column = torch.tensor(ids, device=lm.device)[:, None]
-    return _pass(lm, column, torch.zeros_like(column), JointCache((), layer_kinds(lm), heard))
+    return _pass(lm, column, torch.zeros_like(column), JointCache((), layer_kinds(lm), heard))[:, -1]
 
 
-def _pass(lm: CausalLM, ids: torch.Tensor, places: torch.Tensor, cache: JointCache) -> torch.Tensor:
+def _pass(
+    lm: CausalLM, ids: torch.Tensor, places: torch.Tensor, cache: JointCache, keep: int | torch.Tensor = 1
+) -> torch.Tensor:
     kinds = sorted(set(cache.kinds)) or [""]
     masks = {kind: torch.zeros((len(ids), 1, 1, 1), dtype=lm.dtype, device=lm.device) for kind in kinds}
-    logits = lm(ids, masks if len(masks) > 1 else masks[kinds[0]], places, cache)
+    logits = lm(ids, masks if len(masks) > 1 else masks[kinds[0]], places, cache, keep=keep)
     cache.check_attended()
-    return logits[:, -1]
+    return logits
 
 
 def layer_kinds(lm: CausalLM) -> tuple[str, ...]:
@@ -92,8 +120,8 @@ def layer_kinds(lm: CausalLM) -> tuple[str, ...]:
     return tuple(getattr(lm.config, "layer_types", None) or ())
 
 
-def _slices(steps: Sequence[Step]) -> list[slice]:
-    ends = [0, *accumulate(step.rows for step in steps)]
+def _slices(counts: Sequence[int]) -> list[slice]:
+    ends = [0, *accumulate(counts)]
     return [slice(start, end) for start, end in pairwise(ends)]
 
 
@@ -101,17 +129,26 @@ class JointCache(Cache):  # type: ignore[misc]  # untyped library
     """The caches of several batches as one. What the model attends to is left to `attend`.
 
     Args:
-        steps: the batches' steps; rows behind theirs attend to themselves.
+        steps: the batches' steps; what is behind them attends to itself.
         kinds: the kind of attention of each layer; empty where all are of one kind.
         heard: is given every layer's new keys and values.
+        behind: whether the batches' tokens stand behind each other in one row; or below each other, in rows.
+
+    Attributes:
+        steps: the batches' steps.
+        kinds: as above.
+        parts: per batch, its rows of the pass, or its columns.
     """
 
     transposes = False  # products are torch's own: they are at their best with many rows
 
-    def __init__(self, steps: Sequence[Step], kinds: Sequence[str], heard: Heard | None = None) -> None:
+    def __init__(
+        self, steps: Sequence[Step], kinds: Sequence[str], heard: Heard | None = None, *, behind: bool = False
+    ) -> None:
         super().__init__(layers=[])
         self.steps, self.kinds, self._heard = steps, kinds, heard
-        self._rows = _slices(steps)
+        self._axis = 2 if behind else 0
+        self.parts = _slices([step.ids.shape[int(behind)] for step in steps])
         self._layer = 0
         self._own: list[KeysAndValues] = []
         self.not_attended = False
@@ -119,11 +156,11 @@ class JointCache(Cache):  # type: ignore[misc]  # untyped library
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
     ) -> KeysAndValues:
-        """Write each batch's column into its cache; gives the columns themselves, and `attend` looks up the rest."""
+        """Write each batch's columns into its cache; gives the columns themselves, and `attend` looks up the rest."""
         self.check_attended()
         self._own = [
-            step.cache.update(key_states[rows], value_states[rows], layer_idx)
-            for step, rows in zip(self.steps, self._rows, strict=True)
+            step.cache.update(self._of(part, key_states), self._of(part, value_states), layer_idx)
+            for step, part in zip(self.steps, self.parts, strict=True)
         ]
         self._layer, self.not_attended = layer_idx, True
         if self._heard is not None:
@@ -147,22 +184,30 @@ class JointCache(Cache):  # type: ignore[misc]  # untyped library
         """Every batch's attention to its own keys and values.
 
         Args:
-            query: [rows, H, Q, width]; Q is 1 but where heads that share keys stand there.
-            key, value: [rows, G, 1, width], the new column.
+            query: [rows, H, Q, width]; in a step Q is 1 but where heads that share keys stand there.
+            key, value: [rows, G, columns, width], the new columns.
             args, settings: not used: each batch has its own mask.
             scale: of the scores.
         """
         self.not_attended = False
-        parts = []
-        for step, rows, pair in zip(self.steps, self._rows, self._own, strict=True):
+        found = []
+        for step, part, pair in zip(self.steps, self.parts, self._own, strict=True):
             keys, values = (_for_heads(query, t) for t in pair)
-            mask = self._mask(step)
-            parts.append(
-                functional.scaled_dot_product_attention(query[rows], keys, values, attn_mask=mask, scale=scale)
+            mask, own = self._mask(step), self._of(part, query)
+            causal = mask is None and step.ids.shape[1] > 1
+            found.append(
+                functional.scaled_dot_product_attention(
+                    own, keys, values, attn_mask=mask, is_causal=causal, scale=scale
+                )
             )
-        filling = value[self._rows[-1].stop if self._rows else 0 :]
-        parts.append(_for_heads(query, filling).expand(-1, -1, query.shape[2], -1))
-        return torch.cat(parts)
+        filling = self._of(slice(self.parts[-1].stop if self.parts else 0, None), value)
+        filled = _for_heads(query, filling)
+        found.append(filled if self._axis else filled.expand(-1, -1, query.shape[2], -1))
+        return torch.cat(found, dim=self._axis)
+
+    def _of(self, part: slice, states: torch.Tensor) -> torch.Tensor:
+        """A batch's part of what all have."""
+        return states[:, :, part] if self._axis else states[part]
 
     def _mask(self, step: Step) -> Any:
         return step.mask[self.kinds[self._layer]] if isinstance(step.mask, Mapping) else step.mask

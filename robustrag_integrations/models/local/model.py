@@ -77,9 +77,9 @@ class LocalModel(TextModel, DecodingModel):
         apart: whether decoding aggregation reads every prompt in a batch of its own, so that no other group has a say
             in its numbers whatever the model does, at the price of a forward pass per group and token. None: where the
             isolation probe finds that the rows of a batch move each other by more than float noise.
-        fixed_shapes: whether short prompts are read several in a pass, on a fixed ladder of widths, and decoding steps
-            attend to as many columns as the settings say, as suits accelerators; or each row is read, and attends, at
-            its own length. None: on every device but the CPU.
+        fixed_shapes: whether short prompts are read several in a pass, and decoding steps attend to as many columns as
+            the settings say, as suits accelerators; or each row is read, and attends, by itself and at its own length.
+            None: on every device but the CPU.
         rows_at_once: have questions that are answered at the same time share their decoding steps, up to so many rows
             (groups and prompts of all of them) in a step. So many may be in flight, too: further questions wait. None:
             every question takes its own steps.

@@ -16,8 +16,8 @@ from robustrag_integrations.models.local.causal_lm import CausalLM
 from robustrag_integrations.models.local.encoding import Encoded
 from robustrag_integrations.models.local.isolation import Isolation
 from robustrag_integrations.models.local.isolation_probe import IsolationProbe, whole_tiles
+from robustrag_integrations.models.local.joint_reading import ENOUGH, JointReading
 from robustrag_integrations.models.local.key_values import KeyValues
-from robustrag_integrations.models.local.ladder import ENOUGH, Ladder
 from robustrag_integrations.models.local.masks import MaskRules, NoExplicitMasks
 from robustrag_integrations.models.local.packing import Stem
 from robustrag_integrations.models.local.prefixes import PrefixStore
@@ -37,11 +37,13 @@ class _Way:
         once: whether decoding steps read a shared prefix once for all rows; or every row has a copy.
         row_by_row: whether they compute each row's attention by itself, over the columns that it has; or for all rows
             over as many as the settings say.
+        together: whether several short prompts are read in a pass.
     """
 
     rules: MaskRules
     once: bool
     row_by_row: bool
+    together: bool
 
 
 class PromptReader:
@@ -81,13 +83,11 @@ class PromptReader:
         """In which shapes prompts are read, for certificates."""
         if self.why_not_shared:
             return "all in one batch of a fixed width"
-        if not self.fixed_shapes:
+        way = self._way()
+        if isinstance(way, str) or not way.together:
             return "each by itself, at its own length"
         found = self.probe.shapes
-        return (
-            f"short ones several in a pass of a fixed shape ({found[True]} probed and exact, {found[False]} not, whose "
-            "prompts are read by themselves)"
-        )
+        return f"short ones several in a pass, whose shapes are probed ({found[True]} exact, {found[False]} not used)"
 
     def forget(self) -> None:
         """Drop kept prefixes, and everything that was measured."""
@@ -145,8 +145,8 @@ class PromptReader:
             return self._shared(alike, trial, [max(laid.longest, row.tokens) for row in trial], room, step_rows)
 
         isolation = self.probe.shared(lay, count, laid.step_shape, laid.longest - rows[0].shared)
-        ladder = Ladder(self.lm, way.rules, self.at_once, self.probe) if self.fixed_shapes else None
-        return self._shared(way, rows, longest, room, isolation.padded, ladder), isolation
+        joint = JointReading(self.lm, way.rules, self.at_once, self.probe) if way.together else None
+        return self._shared(way, rows, longest, room, isolation.padded, joint), isolation
 
     def _shared(
         self,
@@ -155,7 +155,7 @@ class PromptReader:
         longest: Sequence[int],
         room: int,
         step_rows: int | None = None,
-        ladder: Ladder | None = None,
+        together: JointReading | None = None,
     ) -> SharedBatch:
         return SharedBatch(
             self.lm,
@@ -167,7 +167,7 @@ class PromptReader:
             once=way.once,
             row_by_row=way.row_by_row,
             step_rows=step_rows,
-            ladder=ladder,
+            together=together,
         )
 
     def stem(self) -> Stem | None:
@@ -213,17 +213,18 @@ def _examine(lm: CausalLM, fixed: bool) -> _Way | str:
     except NoExplicitMasks as reason:
         return str(reason)
     own = getattr(lm.config, "_attn_implementation", None) == "sdpa"  # which we can have read more, and row by row
-    ways = [_Way(rules, own, own and not fixed), _Way(rules, once=False, row_by_row=False)]
+    plainest = _Way(rules, once=False, row_by_row=False, together=False)
+    ways = [_Way(rules, own, own and not fixed, own and fixed), plainest]
     for way in ways:
-        wrong = _what_is_wrong(lm, way, fixed)
+        wrong = _what_is_wrong(lm, way)
         if wrong is None:
             return way
     return str(wrong)
 
 
-def _what_is_wrong(lm: CausalLM, way: _Way, fixed: bool) -> str | None:
+def _what_is_wrong(lm: CausalLM, way: _Way) -> str | None:
     try:
-        gap, spread = _disagreement(lm, way, fixed)
+        gap, spread = _disagreement(lm, way)
     except (AttributeError, IndexError, KeyError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
         return f"it cannot read with explicit masks: {type(error).__name__}: {error}"[:300]
     if not gap <= tolerance(lm.dtype) * spread:
@@ -237,7 +238,7 @@ def tolerance(dtype: torch.dtype) -> float:
 
 
 @torch.inference_mode()
-def _disagreement(lm: CausalLM, way: _Way, fixed: bool) -> tuple[float, float]:
+def _disagreement(lm: CausalLM, way: _Way) -> tuple[float, float]:
     """How far logits differ between reading two short prompts with a shared prefix and plainly, and their spread."""
     vocabulary = lm.model.get_input_embeddings().weight.shape[0]
     tokens = [(7 * i + 3) % vocabulary for i in range(16)]
@@ -253,7 +254,7 @@ def _disagreement(lm: CausalLM, way: _Way, fixed: bool) -> tuple[float, float]:
         at_once=6,
         once=way.once,
         row_by_row=way.row_by_row,
-        ladder=Ladder(lm, way.rules, 1000, IsolationProbe(lm, 1000)) if fixed else None,
+        together=JointReading(lm, way.rules, 1000, IsolationProbe(lm, 1000)) if way.together else None,
     )
     got = [shared.open([tokens[:2]]).logits, shared.append([tokens[5]] * 2)]
     plain = PlainBatch(lm, prompts, 14, 1000)

@@ -1,11 +1,11 @@
 """Several prompts, each read by itself and at its own length, that take decoding steps together.
 
 A row's shape may depend on its own passage, and on nothing of another row's: each prompt is read in a batch of its
-own, or on a fixed ladder of widths. The shapes of decoding steps follow from the settings and the number of rows. Each
-row's attention is computed by itself, over the columns that it has; for accelerators over as many columns as the
-settings say, with an explicit mask. What rows still have in common are the products with the model's weights and with a
-prefix that they share; in which number of rows these are exact is for the isolation probe to find, and rows of padding,
-which hold nothing, may make up that number.
+own, or in a pass with others that gives it the same bits whatever they are. The shapes of decoding steps follow from
+the settings and the number of rows. Each row's attention is computed by itself, over the columns that it has; for
+accelerators over as many columns as the settings say, with an explicit mask. What rows still have in common are the
+products with the model's weights and with a prefix that they share; in which number of rows these are exact is for the
+isolation probe to find, and rows of padding, which hold nothing, may make up that number.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any
 
 import torch
 
-from robustrag_integrations.models.local.alone import Alone, Row
+from robustrag_integrations.models.local.alone import Read, Row, read_alone
 from robustrag_integrations.models.local.batch import Opened
 from robustrag_integrations.models.local.causal_lm import CausalLM
 from robustrag_integrations.models.local.joint import Step
+from robustrag_integrations.models.local.joint_reading import JointReading
 from robustrag_integrations.models.local.key_values import KeyValues, Pair
-from robustrag_integrations.models.local.ladder import Ladder, Read
 from robustrag_integrations.models.local.masks import NOWHERE, MaskRules
 from robustrag_integrations.models.local.packing import Stem
 from robustrag_integrations.models.local.slab import Slab
@@ -44,7 +44,7 @@ class SharedBatch:
         once: whether a long prefix that several rows have can be kept and read once, or has to be in every row.
         row_by_row: whether a decoding step computes each row's attention by itself.
         step_rows: rows of a decoding step, those of padding included; None for the prompts alone.
-        ladder: reads several prompts in a pass; None: each is read by itself.
+        together: reads several prompts in a pass; None: each is read by itself.
 
     Attributes:
         before: tokens of the prefix that is kept once.
@@ -63,10 +63,10 @@ class SharedBatch:
         once: bool,
         row_by_row: bool,
         step_rows: int | None = None,
-        ladder: Ladder | None = None,
+        together: JointReading | None = None,
     ) -> None:
         self._lm, self._rules, self._rows, self._at_once = lm, rules, rows, at_once
-        self._ladder = ladder
+        self._together = together
         self.rows, self.step_rows = len(rows), step_rows or len(rows)
         common = _most_common([row.prefix for row in rows]) if once else None
         shared = common if common is not None and common.tokens >= WORTH_KEEPING_ONCE else None
@@ -105,22 +105,22 @@ class SharedBatch:
     def open(self, strings: Sequence[Sequence[int]] = ()) -> Opened:
         """Read the prompts and score the strings behind them."""
         with self._lm.memory_explained(self.step_rows, self._keys.shape[1]):
-            read = self._one_by_one(strings) if self._ladder is None else self._ladder.read(self._rows, strings)
+            read = self._read(strings)
             for at, (row, (pairs, _)) in enumerate(zip(self._rows, read, strict=True)):
                 self._put(at, row, pairs)
         opened = [what for _, what in read]
         return Opened(torch.cat([o.logits for o in opened]), torch.cat([o.spelled for o in opened]))
 
-    def _one_by_one(self, strings: Sequence[Sequence[int]]) -> list[Read]:
-        """Read each prompt at its own length. Prompts that are the same are read once."""
-        read: dict[tuple[int, tuple[int, ...]], Read] = {}
-        for row in self._rows:
-            known = (id(row.prefix), row.rest)
-            if known not in read:
-                alone = Alone(self._lm, self._rules, row, room=sum(map(len, strings)), at_once=self._at_once)
-                opened = alone.open(strings)
-                read[known] = alone.cache.pairs(), opened
-        return [read[id(row.prefix), row.rest] for row in self._rows]
+    def _read(self, strings: Sequence[Sequence[int]]) -> list[Read]:
+        """Read each prompt, and score the strings behind it. Prompts that are the same are read once."""
+        keys = [(id(row.prefix), row.rest) for row in self._rows]
+        rows = dict(zip(keys, self._rows, strict=True))
+        if self._together is not None:
+            read = self._together.read(list(rows.values()), strings)
+        else:
+            read = [read_alone(self._lm, self._rules, row, strings, self._at_once) for row in rows.values()]
+        found = dict(zip(rows, read, strict=True))
+        return [found[key] for key in keys]
 
     def _put(self, at: int, row: Row, read: Sequence[Pair]) -> None:
         before = self.before if row.prefix is not None and row.prefix is self._slab.shared else 0

@@ -1,4 +1,4 @@
-"""Several prompts in a pass, on a fixed ladder of widths: what accelerators do, here on the CPU."""
+"""Several prompts behind each other in a pass: what accelerators do, here on the CPU."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ pytest.importorskip("transformers")
 
 from robustrag_integrations import DecodingAggregation, LocalModel  # noqa: E402
 from robustrag_integrations.models.local import isolation_probe  # noqa: E402
-from robustrag_integrations.models.local.alone import Row  # noqa: E402
-from robustrag_integrations.models.local.ladder import ENOUGH, PassShape  # noqa: E402
+from robustrag_integrations.models.local.joint_reading import ENOUGH, PassShape  # noqa: E402
 from robustrag_integrations.prompts import prompts_for  # noqa: E402
 from tests.helpers.tiny_models import tiny_model  # noqa: E402
 from tests.models.local.moving import PROMPTS, QUERY, local, moved, numbers  # noqa: E402
@@ -70,39 +69,68 @@ def test_the_numbers_are_those_of_reading_each_prompt_by_itself(architecture: st
         assert np.abs(ours - theirs).max() < 1e-5
 
 
-def test_other_prompts_decide_no_shape() -> None:
-    """A row's pass has the rows and the width that its own length asks for, however many others are as long."""
+def test_all_short_prompts_stand_in_one_pass_of_a_few_sizes_the_one_without_passages_among_them() -> None:
     model = local(tiny_model("llama"), fixed_shapes=True, max_context_tokens=200)
-    shapes = set()
     for texts in (FIVE, [*FIVE[:4], "word " * 60], [FIVE[0], *["word " * 40] * 4], [*FIVE[:4], ""]):
         opened(model, texts)  # what the probe does
         with shapes_read(model) as found:
             opened(model, texts)
-        several = [shape for shape in found if shape[0] > 1]
-        assert several
-        assert all(width % 16 == 0 and rows * width <= 2 * ENOUGH for rows, width in several)
-        by_width = {width: rows for rows, width in several}
-        assert len(set(several)) == len(by_width)
-        shapes |= set(several)
-    assert len(shapes) == len({width for _, width in shapes})
+        [(rows, tokens)] = found
+        assert rows == 1
+        assert PassShape.of(tokens, 1).tokens == tokens >= ENOUGH
 
 
-def test_long_prompts_and_lone_ones_are_read_by_themselves_at_their_own_length() -> None:
-    assert PassShape.of(Row(None, (1,) * 236), 2, 10, 8192) == PassShape(2, 238, 2, 0)
-    assert PassShape.of(Row(None, (1,) * ENOUGH), 0, 10, 8192) is None
-    assert PassShape.of(Row(None, (1,) * 100), 0, 1, 8192) is None
-    assert PassShape.of(Row(None, (1,) * 100), 0, 10, 150) is None  # two do not fit into a pass
+def test_a_pass_is_at_most_an_eighth_longer_than_its_prompts() -> None:
+    assert PassShape.of(1, 1) == PassShape(ENOUGH, 32)
+    for tokens in (ENOUGH, 257, 300, 1490, 8000, 8192):
+        assert tokens <= PassShape.of(tokens, 33).tokens <= tokens * 9 / 8
+    assert PassShape.of(1490, 33) == PassShape(1536, 64)
+    assert len({PassShape.of(tokens, 1) for tokens in range(8193)}) == 41
 
 
-@pytest.mark.parametrize(
-    ("tokens", "alike", "rows"), [(140, 10, 2), (100, 10, 5), (60, 10, 5), (10, 10, 10), (60, 3, 3)]
-)
-def test_how_many_rows_a_pass_has(tokens: int, alike: int, rows: int) -> None:
-    shape = PassShape.of(Row(None, (1,) * tokens), 2, alike, 8192)
-    assert shape is not None
-    assert shape.rows == rows
-    assert (shape.columns + shape.nodes) % 16 == 0
-    assert 0 <= shape.columns - tokens < 16
+def test_long_prompts_are_read_by_themselves_at_their_own_length() -> None:
+    model = local(tiny_model("llama"), fixed_shapes=True, max_context_tokens=500)
+    texts = [*FIVE, "word " * 290]
+    opened(model, texts)
+    with shapes_read(model) as found:
+        opened(model, texts)
+    lengths = [tokens for _, tokens in found]
+    assert len(found) == 2
+    assert max(lengths) > 290
+    assert min(lengths) >= ENOUGH
+    assert max(lengths) not in {PassShape.of(tokens, 1).tokens for tokens in lengths}
+
+
+def test_no_pass_has_more_tokens_than_are_read_at_once() -> None:
+    several = local(tiny_model("llama"), fixed_shapes=True, prefill_tokens=300)
+    few = local(tiny_model("llama"), fixed_shapes=True, prefill_tokens=ENOUGH - 1)
+    texts = [f"{i} {'word ' * 40}" for i in range(6)]
+    wanted = numbers(local(tiny_model("llama")), texts)[0]
+    for model, passes in ((several, 3), (few, 7)):
+        assert np.abs(numbers(model, texts)[0] - wanted).max() < 1e-5
+        with shapes_read(model) as found:
+            opened(model, texts)
+        assert len(found) == passes
+        assert all(tokens <= 300 for _, tokens in found)
+
+
+def test_a_row_has_the_same_bits_in_passes_of_all_sizes() -> None:
+    """However many others are read with it; on the processor that this runs on, where it finds such sizes."""
+    model = local(tiny_model("llama"), fixed_shapes=True)
+    same = [opened(model, [*FIVE[:2], *(f"{i} " + "word " * 50 for i in range(more))]) for more in (1, 9)]
+    ours, theirs = (session.opening.distributions for session in same)
+    assert np.array_equal(ours.groups[:2], theirs.groups[:2])
+    assert np.array_equal(ours.no_retrieval, theirs.no_retrieval)
+
+
+def test_models_whose_attention_is_not_torchs_own_read_each_prompt_by_itself() -> None:
+    network = tiny_model("llama")
+    network.set_attn_implementation("eager")
+    model = local(network, fixed_shapes=True)
+    with shapes_read(model) as found:
+        opened(model, FIVE)
+    assert max(tokens for _, tokens in found) < ENOUGH
+    assert model.numerics["reading"] == "each by itself, at its own length"
 
 
 def test_shapes_that_are_not_exact_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,8 +141,8 @@ def test_shapes_that_are_not_exact_are_not_used(monkeypatch: pytest.MonkeyPatch)
     opened(model, FIVE)
     with shapes_read(model) as found:
         opened(model, FIVE)
-    assert {rows for rows, _ in found} == {1}
-    assert "0 probed and exact" in model.numerics["reading"]
+    assert len(found) == len(FIVE) + 1
+    assert "(0 exact, 1 not used)" in model.numerics["reading"]
     assert np.abs(numbers(model, FIVE)[0] - wanted).max() < 1e-5
 
 
@@ -131,7 +159,7 @@ class _Leaking(torch.nn.Module):
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         found = self.layer(inputs)
-        return found + 1e-6 * inputs.sum() if len(inputs) > 1 and inputs.shape[1] > 1 else found
+        return found + 1e-6 * inputs.sum() if inputs.shape[1] >= ENOUGH else found
 
 
 def test_the_probe_finds_a_leak_between_the_rows_of_a_pass() -> None:
@@ -140,7 +168,7 @@ def test_the_probe_finds_a_leak_between_the_rows_of_a_pass() -> None:
     attention.v_proj = _Leaking(attention.v_proj)
     model = local(network, fixed_shapes=True)
     assert moved(model, 6) == (0.0, 0.0)
-    assert "0 probed and exact" in model.numerics["reading"]
+    assert "(0 exact, 1 not used)" in model.numerics["reading"]
 
 
 def test_decoding_steps_attend_to_columns_that_the_settings_say_behind_a_prefix_that_is_read_once() -> None:
@@ -164,7 +192,7 @@ def test_answers_and_certificates_come_from_the_same_shapes() -> None:
         == DecodingAggregation(local(tiny_model("llama")), max_new_tokens=4, stop=()).answer(QUERY, FIVE).text
     )
     certificate = defense.certify(QUERY, FIVE, answer.text or "x", corruption_size=1)
-    assert "several in a pass of a fixed shape" in certificate.numerics["reading"]
+    assert "several in a pass" in certificate.numerics["reading"]
 
 
 def test_replies_are_those_of_reading_each_prompt_by_itself() -> None:
