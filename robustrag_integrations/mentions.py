@@ -15,6 +15,7 @@ _SHORTEST_GROUPED = 4  # digits
 _LONGEST_GROUPED = 30
 _LONGEST_ENDING = 4
 _ENDING = re.compile(rf"\w{{1,{_LONGEST_ENDING + 1}}}")
+_GROUPED = re.compile("[0-9][^0-9A-Za-z][0-9]")  # in ASCII characters: as a number with separators has it
 _SIGNS = re.compile(r"[\W_]{1,8}(?![\W_])")
 
 
@@ -25,7 +26,8 @@ def mentions(phrase: str, text: str) -> list[tuple[int, int]]:
     between them; then the last one with another ending. Words count only as wholes, but in scripts without spaces.
     Takes time linear in the length of the text.
     """
-    if text.isascii() and (words := _plain_words(phrase)) is not None:
+    words = _plain_words(phrase) if text.isascii() else None
+    if words is not None and (_GROUPED.search(text) is None or not any(map(_may_be_grouped, words))):
         return _plain_mentions(words, text.lower())
     for pattern in _patterns(phrase):
         if found := [match.span() for match in islice(pattern.finditer(text), _MOST)]:
@@ -34,11 +36,13 @@ def mentions(phrase: str, text: str) -> list[tuple[int, int]]:
 
 
 def _plain_words(phrase: str) -> list[str] | None:
-    """The words of a phrase that can be looked for without a pattern; compiling one takes longer than most searches."""
+    """The words of a phrase that can be looked for without a pattern; compiling one takes longer than most searches.
+
+    That is so where no number among them is written with separators.
+    """
     if not (phrase.isascii() and phrase[:1].isalnum() and phrase[-1:].isalnum()):
         return None
-    words = plain_words(phrase).split()
-    return None if any(_word(word) != word for word in words) else words
+    return plain_words(phrase).split()
 
 
 def _plain_mentions(words: Sequence[str], text: str) -> list[tuple[int, int]]:
@@ -94,9 +98,14 @@ def _patterns(phrase: str) -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(pattern, re.IGNORECASE) for pattern in found)
 
 
+def _may_be_grouped(word: str) -> bool:
+    """Whether it is a whole number that may be written with separators between its thousands."""
+    return word.isdecimal() and _SHORTEST_GROUPED <= len(word) <= _LONGEST_GROUPED
+
+
 def _word(word: str) -> str:
     """A word as it may be written: a whole number with or without separators between its thousands."""
-    if not (word.isdecimal() and _SHORTEST_GROUPED <= len(word) <= _LONGEST_GROUPED):
+    if not _may_be_grouped(word):
         return re.escape(word)
     first = len(word) % 3 or 3
     groups = [word[:first], *(word[i : i + 3] for i in range(first, len(word), 3))]

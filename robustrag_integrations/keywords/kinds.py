@@ -47,7 +47,7 @@ class Kind:
         forms: a match as its keywords; none where it is not of this kind after all.
         stays: whether the words in it count as words too.
         holds: what every match holds; a text without it is not searched.
-        needs: what is found in every match; quicker to look for than the match.
+        needs: the name of what is found in every match (`_SIGNS`); quicker to look for than the match.
     """
 
     name: str
@@ -55,11 +55,7 @@ class Kind:
     forms: Callable[[re.Match[str]], list[str]]
     stays: bool = False
     holds: str = ""
-    needs: re.Pattern[str] | None = None
-
-    def may_stand_in(self, text: str) -> bool:
-        """Whether it is worth looking for."""
-        return self.holds in text and (self.needs is None or self.needs.search(text) is not None)
+    needs: str = ""
 
 
 def _bare(match: re.Match[str]) -> list[str]:
@@ -136,30 +132,39 @@ def _with_flags(match: re.Match[str]) -> list[str]:
 _ELEMENT = "(?:H|He|Li|Be|B|C|N|O|F|Ne|Na|Mg|Al|Si|P|S|Cl|Ar|K|Ca|Ti|V|Cr|Mn|Fe|Co|Ni|Cu|Zn|As|Br|Ag|Cd|Sn|I|Ba|W|Pt|Au|Hg|Pb|U)"
 _COUNT = "[0-9₀-₉]{0,3}"
 
-_A_DIGIT = re.compile(r"[\d₀-₉]")
-_AN_OPERATOR = re.compile("[<>=~^]")
-_A_HUMP = re.compile("[a-z0-9][A-Z]")
+_A_HUMP = re.compile("[a-z0-9][A-Z]").search
+_SIGNS = {
+    "": re.compile("").search,
+    "argument": re.compile(r"[^\sA-Za-z,;.!?()]").search,
+    "digit": re.compile(r"[\d₀-₉]").search,
+    "decimal": re.compile(r"\d\.\d").search,
+    "half": re.compile(r"\d\s?[ap]\.?m", re.I).search,
+    "clock": re.compile(r"\d[:.h]\d", re.I).search,
+    "operator": re.compile("[<>=~^]").search,
+    "hump": _A_HUMP,
+}
+_PROSE = re.compile("[A-Za-z ,;.!?\n]*").fullmatch
 
 KINDS = (
-    Kind("command", re.compile(rf"(?<![\w/.-])(?:(?:sudo )?(?:{_TOOLS})) (?:{_SUBCOMMAND} ){{0,2}}{_OPTION}(?: {_OPTION}){{0,9}}(?=[\s.,;:!?*`)]|$)"), _bare),
+    Kind("command", re.compile(rf"(?<![\w/.-])(?:(?:sudo )?(?:{_TOOLS})) (?:{_SUBCOMMAND} ){{0,2}}{_OPTION}(?: {_OPTION}){{0,9}}(?=[\s.,;:!?*`)]|$)"), _bare, needs="argument"),
     Kind("command", re.compile(rf"(?<![\w/.-])(?:[a-z][\w.-]{{1,30}} ){{1,4}}{_FLAG}(?: {_FLAG}){{0,9}}"), _with_flags, holds=" -"),
     Kind("url", re.compile(r"\b(?:https?|ftps?|sftp|ssh|git|s3|gs|file|wss?|jdbc:\w+|postgres(?:ql)?|redis|mongodb)://[^\s<>\"`|\\^]{1,500}"), _bare, holds="://"),
     Kind("e-mail", re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}"), _bare, holds="@"),
-    Kind("address", re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?::\d{1,5})?(?:/\d{1,2})?(?![\w]|\.\d)"), _as_written, holds=".", needs=_A_DIGIT),
+    Kind("address", re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?::\d{1,5})?(?:/\d{1,2})?(?![\w]|\.\d)"), _as_written, holds=".", needs="decimal"),
     Kind("address", re.compile(r"(?<![\w.:])(?:\[[0-9a-fA-F:]{2,40}\]:\d{1,5}|(?:[0-9a-fA-F]{1,4}:){4,7}[0-9a-fA-F]{1,4}|localhost:\d{2,5})(?!\w)"), _as_written, holds=":"),
-    Kind("version", re.compile(rf"(?<![<>=!~])(?:(?<!\w)|(?=[<>!=~]=\s?\d{{1,6}}\.\d)){_OPERATOR}\s?{_RELEASE}(?:{_JOINED}{_OPERATOR}\s?{_RELEASE}){{0,4}}(?!\w)"), _constraint, needs=_AN_OPERATOR),
+    Kind("version", re.compile(rf"(?<![<>=!~])(?:(?<!\w)|(?=[<>!=~]=\s?\d{{1,6}}\.\d)){_OPERATOR}\s?{_RELEASE}(?:{_JOINED}{_OPERATOR}\s?{_RELEASE}){{0,4}}(?!\w)"), _constraint, needs="operator"),
     Kind("path", re.compile(r"(?<![\w%\\])(?:%\w{1,40}%|[A-Za-z]:|\\\\[\w.-]{1,60}|\$env:\w{1,40})(?:\\[\w.@+ -]{1,80}?(?=[\\.\s*\"'`,;)]|$))+(?:\.\w{1,10})?"), _path, holds="\\"),
     Kind("path", re.compile(r"(?<![\w/:.)])(?:~|\.{1,2}|\$\{?\w{1,40}\}?)?/[\w.@+%-]{1,80}(?:/[\w.@+%*-]{1,80})+/?|(?<![\w/:.])(?:~|\.{1,2})/[\w.@+%-]{1,80}"), _path, holds="/"),
-    Kind("hours", re.compile(r"(?<![\w.:])(?P<opens>(?:0?[1-9]|1[0-2])(?::[0-5]\d)?\s?[ap]\.?m\.?)\s?(?:[-–—]|to|until|till|through)\s?(?P<closes>(?:0?[1-9]|1[0-2])(?::[0-5]\d)?\s?[ap]\.?m)(?!\w)", re.I), _twelve_hours, needs=_A_DIGIT),
-    Kind("hours", re.compile(r"(?<![\w.:])(?P<opens>(?:[01]?\d|2[0-4])[:.h][0-5]\d)\s?(?:h|uhr|pm|am)?\s?(?:[-–—~〜～]|to|until|till|and|bis|à|a|alle|às|do|до|et|hasta|から)\s?(?P<closes>(?:[01]?\d|2[0-4])[:.h][0-5]\d)(?!\d|[.:]\d)", re.I), _hours, needs=_A_DIGIT),
-    Kind("ratio", re.compile(r"(?<![\w.:,])\d{1,3}\s?:\s?(?:\d|\d{3}|[6-9]\d)(?:\s?:\s?\d{1,3})?(?![\w:]|\.\d)"), _ratio, holds=":", needs=_A_DIGIT),
-    Kind("version", re.compile(r"(?<![\w.,/-])(?:v\d{1,6}(?:\.\d{1,6}){1,5}|(?!\d{1,2}\.\d{1,2}\.\d{4}(?!\d)|\d{1,3}(?:\.\d{3})+(?![\w.-]|\.\d))\d{1,6}(?:\.\d{1,6}){2,5})(?:-[0-9A-Za-z]{1,20}(?:\.[0-9A-Za-z]{1,20}){0,4}|(?:rc|a|b|alpha|beta|dev|post)\d{1,4})?(?:\+[\w.]{1,40})?(?!\w)"), _release, holds=".", needs=_A_DIGIT),
+    Kind("hours", re.compile(r"(?<![\w.:])(?P<opens>(?:0?[1-9]|1[0-2])(?::[0-5]\d)?\s?[ap]\.?m\.?)\s?(?:[-–—]|to|until|till|through)\s?(?P<closes>(?:0?[1-9]|1[0-2])(?::[0-5]\d)?\s?[ap]\.?m)(?!\w)", re.I), _twelve_hours, needs="half"),
+    Kind("hours", re.compile(r"(?<![\w.:])(?P<opens>(?:[01]?\d|2[0-4])[:.h][0-5]\d)\s?(?:h|uhr|pm|am)?\s?(?:[-–—~〜～]|to|until|till|and|bis|à|a|alle|às|do|до|et|hasta|から)\s?(?P<closes>(?:[01]?\d|2[0-4])[:.h][0-5]\d)(?!\d|[.:]\d)", re.I), _hours, needs="clock"),
+    Kind("ratio", re.compile(r"(?<![\w.:,])\d{1,3}\s?:\s?(?:\d|\d{3}|[6-9]\d)(?:\s?:\s?\d{1,3})?(?![\w:]|\.\d)"), _ratio, holds=":", needs="digit"),
+    Kind("version", re.compile(r"(?<![\w.,/-])(?:v\d{1,6}(?:\.\d{1,6}){1,5}|(?!\d{1,2}\.\d{1,2}\.\d{4}(?!\d)|\d{1,3}(?:\.\d{3})+(?![\w.-]|\.\d))\d{1,6}(?:\.\d{1,6}){2,5})(?:-[0-9A-Za-z]{1,20}(?:\.[0-9A-Za-z]{1,20}){0,4}|(?:rc|a|b|alpha|beta|dev|post)\d{1,4})?(?:\+[\w.]{1,40})?(?!\w)"), _release, holds=".", needs="decimal"),
     Kind("identifier", re.compile(r"(?<![\w@/.-])[A-Za-z]\w{0,80}_\w{1,80}(?:\(\))?(?![\w@])"), _without_call, holds="_"),
     Kind("identifier", re.compile(r"(?<![\w@/.-])[A-Za-z_]\w{0,60}(?:(?:\.|::)[A-Za-z_]\w{0,60}){0,5}\(\)"), _without_call, holds="()"),
     Kind("identifier", re.compile(r"(?<![\w@/.-])--[a-z][\w-]{1,40}(?:=[^\s`*,;]{1,80})?(?!\w)"), _bare, holds="--"),
-    Kind("identifier", re.compile(r"(?<![\w@/.-])[a-z]{2,40}(?:[A-Z][a-z0-9]{0,40}){1,8}(?!\w)"), _as_written, stays=True, needs=_A_HUMP),
-    Kind("identifier", re.compile(r"(?<![\w@/.-])(?:[A-Z][a-z0-9]{1,40}){2,8}(?!\w)"), _as_written, stays=True, needs=_A_HUMP),
-    Kind("formula", re.compile(rf"(?<![\w(])(?:{_ELEMENT}{_COUNT}|\((?:{_ELEMENT}{_COUNT}){{1,5}}\){_COUNT}){{2,12}}(?:[·⋅∙]\d{{0,2}}(?:{_ELEMENT}{_COUNT}){{1,6}})?(?![\w])"), _formula, stays=True, needs=_A_DIGIT),
+    Kind("identifier", re.compile(r"(?<![\w@/.-])[a-z]{2,40}(?:[A-Z][a-z0-9]{0,40}){1,8}(?!\w)"), _as_written, stays=True, needs="hump"),
+    Kind("identifier", re.compile(r"(?<![\w@/.-])(?:[A-Z][a-z0-9]{1,40}){2,8}(?!\w)"), _as_written, stays=True, needs="hump"),
+    Kind("formula", re.compile(rf"(?<![\w(])(?:{_ELEMENT}{_COUNT}|\((?:{_ELEMENT}{_COUNT}){{1,5}}\){_COUNT}){{2,12}}(?:[·⋅∙]\d{{0,2}}(?:{_ELEMENT}{_COUNT}){{1,6}})?(?![\w])"), _formula, stays=True, needs="digit"),
 )  # fmt: skip
 
 _FENCE = re.compile(r"^[ \t]*```[\w+-]{0,20}[ \t]*\n(.{0,4000}?)(?:\n[ \t]*```|\Z)", re.M | re.S)
@@ -174,12 +179,15 @@ _GAP = " \u2022 "  # what stands in the text where something was taken out: the 
 def take_exact(text: str) -> tuple[set[str], str]:
     """Return the keywords that count to the letter, and the text that is left for words."""
     found: set[str] = set()
+    if _PROSE(text) and not _A_HUMP(text):
+        return found, text
     if not any(mark in text for mark in "`/:@_=<\\.()-[") and not any(map(str.isdigit, text)) and text == text.lower():
         return found, text
     text = _FENCE.sub(lambda match: _code(match[1], found), text)
     text = _SPAN.sub(lambda match: _code(match[1] or match[2], found), text)
+    signs = {name for name, search in _SIGNS.items() if search(text)}
     for kind in KINDS:
-        if kind.may_stand_in(text):
+        if kind.needs in signs and kind.holds in text:
             text = kind.pattern.sub(partial(_taken, kind, found), text)
     return {keyword for code in found if (keyword := _harmless(code))}, text
 

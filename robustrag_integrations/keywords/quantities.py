@@ -9,7 +9,7 @@ and decimals are part of the number, so "$15" never meets "$1.5", nor "-5" "5". 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -62,6 +62,8 @@ _SPELLED_WORD = re.compile(rf"\b{_SPELLED}", re.I)
 _SPELLED_WORDS = frozenset((*_SMALL, *_TENS))
 _LETTERS = re.compile("[a-z]+").findall
 _A_DIGIT = re.compile("[0-9]").search
+_LONGEST_LEAD = 20  # characters of a match before its first digit: "a quarter past 9", "negative us$ -.5"
+_MONTH_WORDS = frozenset((*MONTHS, *(month[:3] for month in MONTHS), "sept", "sepember"))  # what `_MONTH` matches
 _START = r"(?<![\w.,/\-])"
 _DATE = re.compile(
     rf"""{_START}(?:
@@ -118,15 +120,23 @@ def find_quantities(line: str) -> list[Quantity]:
         return []
     found: list[Quantity] = []
     taken = bytearray(len(line))
+    words = frozenset(_LETTERS(line.lower()))
+    begin = _begin(line, words)
     for pattern, forms_of, sign in _READERS:
-        if line.isascii() and not sign(line):
+        if line.isascii() and not sign(line, words):
             continue
-        for match in pattern.finditer(line):
+        for match in pattern.finditer(line, begin):
             start, end = match.span()
             if not any(taken[start:end]) and (forms := forms_of(match)):
                 taken[start:end] = b"\x01" * (end - start)
                 found.append(Quantity(start, end, tuple(dict.fromkeys(forms))))
     return sorted(found, key=lambda quantity: quantity.start)
+
+
+def _begin(line: str, words: Collection[str]) -> int:
+    """No match begins before this place; `words` are those of the line."""
+    digit = _A_DIGIT(line) if line.isascii() and _SPELLED_WORDS.isdisjoint(words) else None
+    return max(0, digit.start() - _LONGEST_LEAD) if digit else 0
 
 
 def _may_hold_number(line: str) -> bool:
@@ -256,13 +266,18 @@ def _plain(number: Decimal) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-# With what every match holds in a line of ASCII characters; quicker to look for than the match.
-_READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], list[str]], Callable[[str], object]], ...] = (
-    (_DATE, _date_forms, re.compile(rf"[0-9]{{4}}-|{_MONTH}", re.I).search),
-    (_TIME, _time_forms, re.compile(r"[0-9]:|[0-9][ ]?[ap]\.?m", re.I).search),
-    (_SPOKEN_TIME, _spoken_time_forms, re.compile("(?:half|quarter) ", re.I).search),
-    (_DECADE, _decade_forms, re.compile("0'?s", re.I).search),
-    (_ORDINAL, _ordinal_forms, re.compile("[0-9](?:st|nd|rd|th)|-", re.I).search),
-    (_AS_WRITTEN, _forms_as_written, re.compile("[/^]").search),
-    (_AMOUNT, _amount_forms, _may_hold_number),
+_CLOCK = re.compile(r"[0-9]:|[0-9][ ]?[ap]\.?m", re.I).search
+_TH = re.compile("[0-9](?:st|nd|rd|th)", re.I).search
+
+# With a test of a line of ASCII characters and its words, which every line with a match passes; quicker than the match.
+_READERS: tuple[
+    tuple[re.Pattern[str], Callable[[re.Match[str]], list[str]], Callable[[str, Collection[str]], object]], ...
+] = (
+    (_DATE, _date_forms, lambda line, words: "-" in line or not _MONTH_WORDS.isdisjoint(words)),
+    (_TIME, _time_forms, lambda line, _: _CLOCK(line)),
+    (_SPOKEN_TIME, _spoken_time_forms, lambda _, words: "half" in words or "quarter" in words),
+    (_DECADE, _decade_forms, lambda line, _: "0s" in line or "0'" in line or "0S" in line),
+    (_ORDINAL, _ordinal_forms, lambda line, _: "-" in line or _TH(line)),
+    (_AS_WRITTEN, _forms_as_written, lambda line, _: "/" in line or "^" in line),
+    (_AMOUNT, _amount_forms, lambda *_: True),
 )

@@ -34,10 +34,12 @@ _QUOTED = re.compile(r"\"([^\"]{1,120})\"|(?<!\w)'([^']{1,120})'(?!\w)")
 _NEGATIONS = {"not": "not", "n't": "not", "n’t": "not", "never": "never", "cannot": "not"}
 _BETWEEN = frozenset(listed("a an the be been being to at all very really yet so have had in any"))
 _NO_NEGATION = frozenset(listed("only just because merely simply until least"))
+_WITHIN_TITLES = listed("a an the and but or nor for in on at to with without from of by as is")
 _TITLE = re.compile(
-    r"\b[A-Z][\w'-]{0,40}(?:(?: (?:a|an|the|and|but|or|nor|for|in|on|at|to|with|without|from|of|by|as|is)){0,3}"
+    rf"\b[A-Z][\w'-]{{0,40}}(?:(?: (?:{'|'.join(_WITHIN_TITLES)})){{0,3}}"
     r" [A-Z][\w'-]{0,40}){1,7}"
 )
+_MAY_HOLD_A_TITLE = frozenset(_WITHIN_TITLES)  # a line without any of these as a word holds none
 _FIRST_WORD = re.compile(r"[^\W\d_](?:[^\W\d_]|[\u0900-\u0963])*")
 _CLAUSE_ENDS = frozenset(",;:.!?()-")
 _HYPHEN = re.compile(r"(?<=[^\W\d_])-(?=\w)")
@@ -59,9 +61,11 @@ def keywords_of(lines: Sequence[str], tagged: Sequence[Sequence[TaggedWord]]) ->
     found.update(whole, _verdict(items))
     if len(items) > 1 or not whole:
         found.update(_clauses(items))
-    counted = {as_keyword(keyword) for keyword in found}
-    counted |= {as_keyword(variant) for keyword in counted for variant in _variants(keyword)}
-    return frozenset(counted - {""})
+    counted = set(map(as_keyword, found))
+    odd = [keyword for keyword in counted if "-" in keyword or "'" in keyword or not keyword.isascii()]
+    counted.update(as_keyword(variant) for keyword in odd for variant in _variants(keyword))
+    counted.discard("")
+    return frozenset(counted)
 
 
 def keywords_in(lines: Sequence[str], language: str) -> frozenset[str]:
@@ -79,20 +83,27 @@ def keywords_in(lines: Sequence[str], language: str) -> frozenset[str]:
 
 def _of_line(row: Sequence[Item], line: str) -> Iterator[str]:
     items = _negated(row)
-    for informative, group in groupby(items, key=lambda item: item.informative):
-        if informative:
-            run = list(group)
-            for item in run:
-                yield from item.alone
+    run: list[Item] = []
+    for item in items:
+        if item.informative:
+            yield from item.alone
+            run.append(item)
+        elif run:
             yield from _phrases(run)
-    yield from _linked_names(items)
-    yield from _titles(line)
-    yield from _quoted_titles(row, line)
+            run = []
+    yield from _phrases(run)
+    written = [item.written for item in items]
+    if not NAME_LINKS.isdisjoint(written):
+        yield from _linked_names(items)
+    if not _MAY_HOLD_A_TITLE.isdisjoint(line.split()):
+        yield from _titles(line)
+    if '"' in line or "'" in line:
+        yield from _quoted_titles(row, line)
 
 
 def _negated(items: Sequence[Item]) -> Sequence[Item]:
     """Join a negation and the word that it negates to one item: "not effective" is another phrase than "effective"."""
-    if not any(item.written.casefold() in _NEGATIONS for item in items):
+    if _NEGATIONS.keys().isdisjoint([item.written.casefold() for item in items]):
         return items
     joined: list[Item] = []
     negation: Item | None = None
@@ -146,7 +157,7 @@ def _titles(line: str) -> Iterator[str]:
 def _quoted_titles(items: Sequence[Item], line: str) -> Iterator[str]:
     """Yield what stands in quotes, if it is no longer than a phrase."""
     starts = [item.start for item in items]
-    for match in _QUOTED.finditer(line) if '"' in line or "'" in line else ():
+    for match in _QUOTED.finditer(line):
         inside = items[bisect_left(starts, match.start() + 1) : bisect_left(starts, match.end() - 1)]
         words = [item.written for item in _rejoined(inside)]
         if len(words) <= MAX_PHRASE_WORDS:
@@ -188,6 +199,8 @@ def _clauses(items: Sequence[Sequence[Item]]) -> Iterator[str]:
 
 def _rejoined(row: Sequence[Item]) -> list[Item]:
     """Return the words of a line with contractions and possessives put back together."""
+    if not any("'" in item.written for item in row):
+        return [item for item in row if item.wordlike]
     joined: list[Item] = []
     for item in row:
         if joined and item.start == joined[-1].end and "'" in item.written:
@@ -205,8 +218,6 @@ def _without_article(words: Sequence[str]) -> Sequence[str]:
 
 def _variants(keyword: str) -> set[str]:
     """Return the other ways in which the same thing is often written."""
-    if keyword.isascii() and "-" not in keyword and "'" not in keyword:
-        return set()
     plain = without_accents(keyword)
     unhyphenated = _HYPHEN.sub(" ", _PREFIX.sub(r"\1", keyword))
     unquoted = _APOSTROPHE.sub("", keyword)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from robustrag_integrations.keywords.closed_classes import EMPTY_WORDS, FUNCTION_WORDS
@@ -19,6 +20,7 @@ INFORMATIVE = frozenset({"ADJ", "ADV", "NOUN", "NUM", "PROPN", "SYM", "X"})
 _JOINERS = frozenset("-/&+'")
 _ENDINGS = frozenset({"#", "+", "++"})  # C#, A+, C++
 _NO_PLURAL = ("est", "er", "ed", "ing", "ly")
+_KEPT_WORDS = 4096
 _DOTTED = re.compile(r"(?:[^\W\d_]{1,2}\.){2,}(?:[^\W\d_]{1,2})?|[^\W\d_]{1,4}\.")
 
 
@@ -68,16 +70,21 @@ def items_of(words: Sequence[TaggedWord], line: str) -> list[Item]:
     items: list[Item] = []
     position = 0
     while position < len(words):
-        word = words[position]
-        if upcoming and word.end > upcoming.start:
+        text, lemma, pos, start = words[position]
+        end = start + len(text)
+        if upcoming and end > upcoming.start:
             items.append(_quantity_item(upcoming))
             while position < len(words) and words[position].start < upcoming.end:
                 position += 1
             upcoming = next(quantities, None)
             continue
-        limit = upcoming.start if upcoming else len(line)
-        length = _compound_length(words, position, limit)
-        items.append(_item(words[position : position + length], names[position : position + length], line))
+        length = 1
+        if position + 1 < len(words) and words[position + 1].start == end:
+            length = _compound_length(words, position, upcoming.start if upcoming else len(line))
+        if length == 1:
+            items.append(Item(*_word_parts(text, lemma, pos, names[position]), start, end))
+        else:
+            items.append(_compound(words[position : position + length], names[position : position + length], line))
         position += length
     return items
 
@@ -108,35 +115,35 @@ def _compound_length(words: Sequence[TaggedWord], position: int, limit: int) -> 
     return end - position
 
 
-def _item(words: Sequence[TaggedWord], informative: Sequence[bool], line: str) -> Item:
+def _compound(words: Sequence[TaggedWord], informative: Sequence[bool], line: str) -> Item:
     start, end = words[0].start, words[-1].end
-    if len(words) == 1:
-        return _word_item(words[0], informative[0])
     written = line[start:end]
     parts = [
         keyword
         for word, counts in zip(words, informative, strict=True)
         if counts and len(word.text) > 1 and not word.text.isdecimal()
-        for keyword in _word_item(word, True).alone
+        for keyword in _word_parts(word.text, word.lemma, word.pos, True)[2]
     ]
     return Item(written, written, (written, *parts) if any(informative) else (), any(informative), start, end)
 
 
-def _word_item(word: TaggedWord, informative: bool) -> Item:
-    written = undotted(word.text)
-    lemma = undotted(word.lemma) if any(map(str.isalnum, word.lemma)) else written
-    empty = written.casefold() in EMPTY_WORDS and not word.text[:1].isupper()
+@lru_cache(_KEPT_WORDS)
+def _word_parts(text: str, lemma: str, pos: str, informative: bool) -> tuple[str, str, tuple[str, ...], bool]:
+    """The first four parts of the item of a word; a line's words have at most `MAX_WORD_CHARACTERS`."""
+    written = undotted(text)
+    lemma = undotted(lemma) if any(map(str.isalnum, lemma)) else written
+    empty = written.casefold() in EMPTY_WORDS and not text[:1].isupper()
     counts = informative and not empty
-    if word.pos == "NOUN" and written.casefold().endswith(_NO_PLURAL):
+    if pos == "NOUN" and written.casefold().endswith(_NO_PLURAL):
         lemma = written  # "everest", if tagged as a noun, is not the superlative of "ever"
-    shown = lemma if word.pos == "NOUN" else written
+    shown = lemma if pos == "NOUN" else written
     if not counts or not any(map(str.isalnum, written)):
         alone: tuple[str, ...] = ()
-    elif word.pos == "PROPN":
+    elif pos == "PROPN":
         alone = (written, lemma)
     else:
-        alone = (lemma,) if word.pos in ("NOUN", "ADJ", "ADV") else (written,)
-    return Item(written, shown, alone, counts, word.start, word.end)
+        alone = (lemma,) if pos in ("NOUN", "ADJ", "ADV") else (written,)
+    return written, shown, alone, counts
 
 
 def undotted(text: str) -> str:
@@ -150,9 +157,15 @@ def _informative_flags(words: Sequence[TaggedWord], line: str) -> list[bool]:
 
 def _each_informative(words: Sequence[TaggedWord], *, shouting: bool) -> Iterator[bool]:
     for position, word in enumerate(words):
-        before = words[position - 1] if position else None
-        after = words[position + 1] if position + 1 < len(words) else None
-        yield word.pos in INFORMATIVE or _of_its_looks(word) or _a_name(word, before, after, shouting)
+        text = word.text
+        if word.pos in INFORMATIVE:
+            yield True
+        elif text.islower() and text.isascii() and text.isalpha():
+            yield False
+        else:
+            before = words[position - 1] if position else None
+            after = words[position + 1] if position + 1 < len(words) else None
+            yield _of_its_looks(word) or _a_name(word, before, after, shouting)
 
 
 def _of_its_looks(word: TaggedWord) -> bool:

@@ -87,7 +87,7 @@ def the_no_retrieval_token_is_forgotten(monkeypatch) -> None:
 
 
 def forms_are_never_contested(monkeypatch) -> None:
-    monkeypatch.setattr(keyword, "with_marks", lambda readings, counted: [None] * len(readings))
+    monkeypatch.setattr(keyword, "with_marks", lambda readings, *_: [None] * len(readings))
 
 
 @pytest.mark.parametrize(

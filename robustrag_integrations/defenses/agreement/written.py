@@ -22,6 +22,7 @@ from robustrag_integrations.keywords.quantities import find_quantities
 from robustrag_integrations.normalise import plain_words
 
 _WORD = re.compile(r"(?:[^\W_][\u0300-\u036f]{0,3})+")
+_PLAIN_WORD = re.compile("[a-z0-9]+")
 _GAP = re.compile(r"[ \u00a0\u202f]{1,2}|[-\u2010-\u2013'\u2019./&+_·]|[.] | [-\u2010-\u2013&/+] |,(?=\d)|")
 _SENTENCE_END = re.compile(r"(?:[.!?:;\n\u3002\uff01\uff1f]|^)[\s\"'\u201c\u2018\u201e\u00ab(\[{*_#>-]*\Z")
 _THOUSANDS = re.compile(r"(?<=\d)[,.'\u2019 \u00a0\u202f](?=\d{3}(?!\d))")
@@ -52,7 +53,10 @@ class WrittenReply:
 
     def __init__(self, text: str) -> None:
         self._text = text[:MAX_CHARACTERS]
-        self._words = [_Word(_folded(m[0]), *m.span()) for m in _WORD.finditer(self._text)]
+        if self._text.isascii():
+            self._words = [_Word(m[0], *m.span()) for m in _PLAIN_WORD.finditer(self._text.lower())]
+        else:
+            self._words = [_Word(_folded(m[0]), *m.span()) for m in _WORD.finditer(self._text)]
 
     def form_of(self, keyword: str) -> str | None:
         """The keyword as the reply writes it first; None where it does not stand in it, or too oddly to be shown.
@@ -70,6 +74,8 @@ class WrittenReply:
             places = list(self._exact(letters, self._unaccented, self._unaccented_starts))
         places = places or list(self._with_endings(words))
         forms = [(at, form) for at in places if (form := self._shown(keyword, *at)) is not None]
+        if len(forms) == 1:
+            return forms[0][1]
         if forms:
             return min(forms, key=lambda found: (self._starts_sentence(found[0][0]), len(found[1]), found[0]))[1]
         return self._amounts.get(keyword) if any(map(str.isdigit, keyword)) else None
@@ -157,7 +163,7 @@ def _is_plain_run(text: str) -> bool:
 
 
 def _folded(word: str) -> str:
-    return word.lower() if word.isascii() else unicodedata.normalize("NFKC", word).casefold()
+    return unicodedata.normalize("NFKC", word).casefold()
 
 
 def _places(words: Sequence[_Word]) -> _Places:

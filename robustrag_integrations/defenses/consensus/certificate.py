@@ -20,7 +20,7 @@ from robustrag_integrations.certification.requests import Asking
 from robustrag_integrations.defenses.consensus.counting import ConsensusRule, Wording, counts_of, list_text
 from robustrag_integrations.defenses.consensus.plan import Consensus
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
-from robustrag_integrations.defenses.consensus.wording import phrases_of, wording_of
+from robustrag_integrations.defenses.consensus.wording import phrases_of, wordings_of
 from robustrag_integrations.plans.asking import Reading
 from robustrag_integrations.prompts import ABSTENTION
 
@@ -109,7 +109,7 @@ def possible_texts(
         together = counts_of([said for said in sets if said is not None and core in said])
         for added in range(max(0, max(untouched, rule.min_support) - counts[core]), corrupted + 1):
             for agreed in _agreed_sets(core, together, added, rule):
-                worded = [wording_of(reading.response.text, reading.found, agreed) for reading in readings]
+                worded = wordings_of([(r.response.text, r.found) for r in readings], agreed)
                 texts |= _texts(phrases_of(agreed), worded, added, corrupted, counts[core] + added)
                 if len(texts) > _MOST_TEXTS:
                     raise _TooMany

@@ -19,7 +19,7 @@ from robustrag_integrations.defenses.consensus.counting import (
     shown_text,
 )
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
-from robustrag_integrations.defenses.consensus.wording import phrases_of, wording_of
+from robustrag_integrations.defenses.consensus.wording import phrases_of, wordings_of
 from robustrag_integrations.display import printable
 from robustrag_integrations.group_warnings import grouping_warnings
 from robustrag_integrations.passages import PassageGroup
@@ -56,9 +56,11 @@ def consensus_plan(
     """Ask every group alone; the answer is what most of the strongest support says, in words that most share."""
 
     def radius_of(readings: Sequence[Reading[frozenset[str]]]) -> int:
-        votes, pending = votes_counted(groups, readings)
-        proved = Consensus.of(readings, settings, votes).radius().radius(pending)
-        return min(proved, settings.quorum.radius([r.response for r in readings], [g.weight for g in groups]))
+        return proved(Consensus.of(readings, settings, votes_counted(groups, readings)[0]), readings)
+
+    def proved(found: Consensus, readings: Sequence[Reading[frozenset[str]]]) -> int:
+        stays = found.radius().radius(votes_counted(groups, readings)[1])
+        return min(stays, settings.quorum.radius([r.response for r in readings], [g.weight for g in groups]))
 
     prompts, reader = settings.isolated_prompts(query, groups), settings.reader.for_question(query)
     early = Early.of(rules, radius_of)
@@ -82,7 +84,7 @@ def consensus_plan(
     standings = supports(text, found.agreed, keyword_sets, found.tally, replies=replies)
     return RobustAnswer(
         text=text,
-        radius=max(0, radius_of(readings)),
+        radius=max(0, proved(found, readings)),
         abstained=not found.text,
         query=query,
         defense="consensus",
@@ -141,7 +143,7 @@ class Consensus:
         votes = [i for i, weight in enumerate(weighed) for _ in range(weight)]
         sets = tuple(readings[i].found for i in votes)
         agreed = agreed_keywords(sets, settings.rule)
-        worded = [wording_of(reading.response.text, reading.found, agreed) for reading in readings]
+        worded = wordings_of([(r.response.text, r.found) for r in readings], agreed)
         wordings = tuple(worded[i] for i in votes)
         return cls(
             sets, dict(counts_of(sets)), agreed, phrases_of(agreed), wordings, settings, tuple(filter(None, weighed))

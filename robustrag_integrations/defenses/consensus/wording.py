@@ -17,20 +17,26 @@ def phrases_of(agreed: Collection[str]) -> tuple[str, ...]:
     return tuple(sorted(longest(agreed))[:_MOST_PHRASES])
 
 
-def wording_of(text: str | None, keywords: Collection[str] | None, agreed: Collection[str]) -> Wording:
-    """One group's wording.
+def wordings_of(said: Sequence[tuple[str | None, frozenset[str] | None]], agreed: Collection[str]) -> list[Wording]:
+    """Each group's wording, a function of what it says; of groups that say the same it is looked for once.
 
     Args:
-        text: its response; None if it failed.
-        keywords: its keywords; None if it abstained.
+        said: per group its response, None if it failed, and its keywords, None if it abstained.
         agreed: what was agreed on.
     """
+    phrases = phrases_of(agreed)
+    worded = {each: _wording(*each, agreed, phrases) for each in dict.fromkeys(said)}
+    return [worded[each] for each in said]
+
+
+def _wording(
+    text: str | None, keywords: frozenset[str] | None, agreed: Collection[str], phrases: Sequence[str]
+) -> Wording:
     if text is None or keywords is None:
         return Wording()
-    phrases = phrases_of(agreed)
     found = {p: places for p in phrases if p in keywords and (places := mentions(p, text))}
     forms = {phrase: _written(text, *places[0]) for phrase, places in found.items()}
-    says_all = bool(found) and frozenset(agreed) <= frozenset(keywords)
+    says_all = bool(found) and keywords.issuperset(agreed)
     return Wording(_window(text, list(found.values())) if says_all else None, forms)
 
 

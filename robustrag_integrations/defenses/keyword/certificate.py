@@ -22,7 +22,7 @@ from robustrag_integrations.certification.result import Estimate
 from robustrag_integrations.defenses.keyword.counting import KeywordRule, tally_keywords
 from robustrag_integrations.defenses.keyword.lists import ListSpan, PossibleList
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
-from robustrag_integrations.defenses.keyword.shown import with_marks
+from robustrag_integrations.defenses.keyword.shown import shadowed, with_marks
 from robustrag_integrations.defenses.keyword.spans import KeywordSpan
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import Response
@@ -152,7 +152,8 @@ def _list_span(
     readings: Sequence[Reading[frozenset[str]]], span: KeywordSpan, corrupted: int, rule: KeywordRule
 ) -> ListSpan:
     """What can be shown next to corrupted groups: the span over keywords and the marks of those that can be kept."""
-    marks = with_marks(readings, (*span.always, *span.contested))
+    counted = (*span.always, *span.contested)
+    marks = with_marks(readings, counted, shadowed(counted))
     marked = [None if r.found is None else r.found | (m or frozenset()) for r, m in zip(readings, marks, strict=True)]
     return ListSpan(keyword_span(marked, corrupted, rule))
 

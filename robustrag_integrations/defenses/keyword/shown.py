@@ -26,7 +26,7 @@ from robustrag_integrations.keywords.normalise import as_keyword
 from robustrag_integrations.plans.asking import Reading
 
 _FORM, _ALONE = "\0written ", "\0alone"
-_FAR = Fraction(1 << 62)
+_FAR = 1 << 62
 
 
 def form_mark(keyword: str, form: str) -> str:
@@ -39,16 +39,17 @@ def alone_mark(keyword: str) -> str:
     return keyword + _ALONE
 
 
-def marks_of(text: str, keywords: Collection[str], counted: Collection[str]) -> frozenset[str]:
+def marks_of(text: str, keywords: Collection[str], counted: Collection[str], hidden: Collection[str]) -> frozenset[str]:
     """One group's marks, a function of its reply alone for each keyword.
 
     Args:
         text: its reply.
         keywords: its keywords.
         counted: the keywords whose marks are asked for: no others can decide anything.
+        hidden: those of them that are `shadowed` by others.
     """
     said = frozenset(keywords).intersection(counted)
-    own = alone(said.intersection(shadowed(counted)), keywords)
+    own = alone(said.intersection(hidden), keywords)
     written = WrittenReply(text)
     found = {alone_mark(word) for word in own}
     for word in said:
@@ -57,8 +58,10 @@ def marks_of(text: str, keywords: Collection[str], counted: Collection[str]) -> 
     return frozenset(found)
 
 
-def with_marks(readings: Sequence[Reading[frozenset[str]]], counted: Collection[str]) -> list[frozenset[str] | None]:
-    """The marks of each group; None for one that abstains. Equal replies are looked at once."""
+def with_marks(
+    readings: Sequence[Reading[frozenset[str]]], counted: Collection[str], hidden: Collection[str]
+) -> list[frozenset[str] | None]:
+    """The marks of each group (`marks_of`); None for one that abstains. Equal replies are looked at once."""
     found: dict[tuple[str, frozenset[str]], frozenset[str]] = {}
     marks: list[frozenset[str] | None] = []
     for reading in readings:
@@ -67,7 +70,7 @@ def with_marks(readings: Sequence[Reading[frozenset[str]]], counted: Collection[
             continue
         reply = (reading.response.text or "", reading.found)
         if reply not in found:
-            found[reply] = marks_of(*reply, counted)
+            found[reply] = marks_of(*reply, counted, hidden)
         marks.append(found[reply])
     return marks
 
@@ -89,19 +92,28 @@ class KeywordList:
 
 def list_of(readings: Sequence[Reading[frozenset[str]]], tally: KeywordTally, weights: Sequence[int]) -> KeywordList:
     """The list of what these groups said, given the count of their keywords."""
-    marks = with_marks(readings, tally.retained)
-    counts: Counter[str] = Counter()
+    hidden = shadowed(tally.retained)
+    marks = with_marks(readings, tally.retained, hidden)
+    alike: Counter[frozenset[str]] = Counter()
     for given, weight in zip(marks, weights, strict=True):
-        counts.update(dict.fromkeys(given or (), weight))
+        alike[given or frozenset()] += weight
+    counts: Counter[str] = Counter()
+    for given, votes in alike.items():
+        for mark in given:
+            counts[mark] += votes
     needed = math.ceil(tally.mu)
-    retained = frozenset((*tally.retained, *(mark for mark, count in counts.items() if count >= needed)))
-    decisive = deciding(retained, counts, tally.mu)
-    counted = [
-        None if given is None else (reading.found or frozenset()) | (given & decisive)
-        for reading, given in zip(readings, marks, strict=True)
-    ]
-    kept = tuple(sorted((*tally.retained, *(decisive & retained))))
-    return KeywordList(shown_keywords(retained), counted, kept)
+    kept = frozenset(mark for mark, count in counts.items() if count >= needed)
+    listed = _listed(tally.retained, hidden, kept)
+    decisive = _deciding(listed, hidden, kept, counts, tally.mu)
+    said = [None if given is None else (reading.found, given) for reading, given in zip(readings, marks, strict=True)]
+    counted = {
+        each: (each[0] or frozenset()) | (each[1] & decisive) for each in dict.fromkeys(said) if each is not None
+    }
+    return KeywordList(
+        _shown(listed, kept),
+        [None if each is None else counted[each] for each in said],
+        tuple(sorted((*tally.retained, *(decisive & kept)))),
+    )
 
 
 def shadowed(keywords: Collection[str]) -> frozenset[str]:
@@ -118,11 +130,18 @@ def shown_keywords(retained: Collection[str]) -> tuple[str, ...]:
     Args:
         retained: keywords and marks.
     """
-    forms = _forms(retained)
-    return tuple(dict.fromkeys(min(forms.get(w, [w]), key=_rank) for w in _listed(retained)))
+    keywords = [w for w in retained if not is_mark(w)]
+    return _shown(_listed(keywords, shadowed(keywords), retained), retained)
 
 
-def deciding(retained: Collection[str], counts: Mapping[str, int], mu: Fraction) -> frozenset[str]:
+def _shown(listed: Sequence[str], marks: Collection[str]) -> tuple[str, ...]:
+    forms = _forms(marks)
+    return tuple(dict.fromkeys(min(forms.get(w, [w]), key=_rank) for w in listed))
+
+
+def _deciding(
+    listed: Sequence[str], hidden: Collection[str], kept: Collection[str], counts: Mapping[str, int], mu: Fraction
+) -> frozenset[str]:
     """Marks of which the list depends: while they stay, and the retained keywords, the list stays.
 
     These are the alone marks of retained parts, and of each listed keyword the form that is shown and those that would
@@ -130,19 +149,25 @@ def deciding(retained: Collection[str], counts: Mapping[str, int], mu: Fraction)
     the one is taken that is further from the threshold: each is enough.
 
     Args:
-        retained: keywords and marks.
+        listed: the keywords that the list shows.
+        hidden: the retained keywords that are a part of another one.
+        kept: the retained marks.
         counts: how many votes each mark has.
         mu: the threshold.
     """
     forms = _forms(counts)
-    found = {alone_mark(word) for word in shadowed([w for w in retained if not is_mark(w)])}
-    for word in _listed(retained):
+    found = set(map(alone_mark, hidden))
+    unit, middle = 2 * mu.denominator, 2 * mu.numerator - mu.denominator  # mu - 1/2, in whole numbers
+    for word in listed:
         ranked = sorted(forms.get(word, ()), key=_rank)
-        kept = [form for form in ranked if form_mark(word, form) in retained]
-        ways = [ranked[: ranked.index(kept[0]) + 1]] if kept else []
-        if set(kept) <= {word}:
+        if len(ranked) <= 1:  # it is the only one that may be shown in the place of the keyword as it is counted
+            found |= {form_mark(word, form) for form in ranked if form != word}
+            continue
+        shown = [form for form in ranked if form_mark(word, form) in kept]
+        ways = [ranked[: ranked.index(shown[0]) + 1]] if shown else []
+        if set(shown) <= {word}:
             ways.append([form for form in ranked if form != word])
-        slack = [[abs(counts[form_mark(word, form)] - mu + Fraction(1, 2)) for form in way] for way in ways]
+        slack = [[abs(unit * counts[form_mark(word, form)] - middle) for form in way] for way in ways]
         best = max(range(len(ways)), key=lambda i: min(slack[i], default=_FAR))
         found |= {form_mark(word, form) for form in ways[best]}
     return frozenset(found).intersection(counts)
@@ -184,10 +209,9 @@ def settled(keywords: Collection[str], always: Collection[str], marks: Collectio
     return frozenset(w for w in unseen if hidden.issuperset(parts_of(w).intersection(keywords)))
 
 
-def _listed(retained: Collection[str]) -> Sequence[str]:
-    keywords = [w for w in retained if not is_mark(w)]
-    hidden = shadowed(keywords)
-    return sorted(w for w in keywords if w not in hidden or alone_mark(w) in retained)
+def _listed(keywords: Collection[str], hidden: Collection[str], marks: Collection[str]) -> Sequence[str]:
+    """The keywords that a list shows, in its order: all but those that are hidden and have no alone mark."""
+    return sorted(w for w in keywords if w not in hidden or alone_mark(w) in marks)
 
 
 def is_mark(text: str) -> bool:

@@ -17,7 +17,7 @@ from robustrag_integrations.defenses.consensus.counting import (
     strongest_keyword,
 )
 from robustrag_integrations.defenses.consensus.radius import ConsensusRadius
-from robustrag_integrations.defenses.consensus.wording import phrases_of, wording_of
+from robustrag_integrations.defenses.consensus.wording import phrases_of, wordings_of
 from tests.helpers.radii import attack
 
 HALF = ConsensusRule(Fraction(1, 2), 2)
@@ -80,12 +80,13 @@ def test_a_list_leaves_out_what_stands_in_another_part() -> None:
 )
 def test_the_shortest_window_with_all_phrases_is_found(response: str, window: str | None) -> None:
     keywords = frozenset(w for w in ("dawes", "hartley") if w in response.casefold())
-    assert wording_of(response, keywords, {"dawes", "hartley"}).window == window
+    assert wordings_of([(response, keywords)], {"dawes", "hartley"})[0].window == window
 
 
 def test_a_long_window_is_none() -> None:
     response = "Dawes " + "and so on " * 40 + "Hartley"
-    assert wording_of(response, frozenset({"dawes", "hartley"}), {"dawes", "hartley"}).window is None
+    [worded] = wordings_of([(response, frozenset({"dawes", "hartley"}))], {"dawes", "hartley"})
+    assert worded.window is None
 
 
 def test_phrases_within_phrases_are_left_out_in_any_script() -> None:
@@ -96,7 +97,7 @@ def test_phrases_within_phrases_are_left_out_in_any_script() -> None:
 def proof(said: list[str | None]) -> ConsensusRadius:
     keyword_sets = sets(*said)
     agreed = agreed_keywords(keyword_sets, HALF)
-    worded = [wording_of(text, keywords, agreed) for text, keywords in zip(said, keyword_sets, strict=True)]
+    worded = wordings_of(list(zip(said, keyword_sets, strict=True)), agreed)
     return ConsensusRadius(keyword_sets, agreed, phrases_of(agreed), worded, HALF)
 
 
