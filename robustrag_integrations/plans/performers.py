@@ -96,7 +96,7 @@ class DecodingPerformer:
         return None
 
     async def aperform(self, request: Request) -> Reply:
-        """Perform one request in a thread; cancelling takes effect between two tokens."""
+        """Perform one request in a thread; cancelling takes effect between two prompts, or two tokens."""
         return None if isinstance(request, Emit) else await self._model.in_thread(self, request)
 
     def stream_final(self, prompt: Prompt) -> Iterator[Piece]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
@@ -91,8 +90,8 @@ class DecodingCertifier(Scorer):
         raise TypeError(f"a decoding model cannot perform {type(request).__name__}")
 
     async def aperform(self, request: object) -> CertificationReply:
-        """Perform one request in a thread; cancelling takes effect between two requests."""
-        return await asyncio.to_thread(self, request)
+        """Perform one request in a thread; cancelling takes effect between two prompts, or two tokens."""
+        return await self._model.in_thread(self, request)
 
     def profile(self) -> dict[str, Any]:
         """How the prefixes were scored; JSON-safe."""

@@ -14,6 +14,7 @@ import torch
 
 from robustrag_integrations.models.local.batch import Opened, column_parts
 from robustrag_integrations.models.local.causal_lm import CausalLM
+from robustrag_integrations.models.local.giving_up import stop_if_given_up
 from robustrag_integrations.models.local.joint import Step
 from robustrag_integrations.models.local.key_values import KeyValues, Pair
 from robustrag_integrations.models.local.masks import MaskRules
@@ -110,7 +111,9 @@ class Alone:
         """
         *before, last = column_parts(len(self._rest), 1, self._at_once)
         for part in before:
+            stop_if_given_up()
             self._extend(self._rest[part])
+        stop_if_given_up()
         return self._extend(self._rest[last], trie, keep=1 + len(trie))
 
     @torch.inference_mode()

@@ -11,6 +11,7 @@ import torch
 from transformers import DynamicCache
 
 from robustrag_integrations.models.local.causal_lm import CausalLM
+from robustrag_integrations.models.local.giving_up import stop_if_given_up
 from robustrag_integrations.models.local.packing import Stem
 
 _CONSTANT = (0,)  # the tokens of a row of padding
@@ -148,6 +149,7 @@ class PlainBatch:
         """Read the prompts, and score strings that may follow, given as tokens."""
         positions = (self._mask.cumsum(1) - 1).clamp(min=0)
         for part in column_parts(self._ids.shape[1], len(self._ids), self._at_once):
+            stop_if_given_up()
             logits = self._lm(self._ids[:, part], self._mask[:, : part.stop], positions[:, part], self._cache)
         first = logits[:, -1]
         spelled = torch.zeros(len(first), dtype=torch.float64, device=first.device)

@@ -11,7 +11,6 @@ than noise is measured. The responses are those of inference.
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ import torch
 from robustrag_integrations.models.base import FinalAnswers, Response, TokenCodec
 from robustrag_integrations.models.detokenizer import IncrementalDetokenizer
 from robustrag_integrations.models.local.encoding import Encoded
+from robustrag_integrations.models.local.giving_up import given_up_with_the_caller, stop_if_given_up
 from robustrag_integrations.models.local.pack import Pack
 from robustrag_integrations.models.local.packing import Stem, TokenTree
 from robustrag_integrations.models.noise import noise_bound
@@ -38,9 +38,7 @@ _LONGEST = 4096  # tokens of a prompt; longer ones are asked alone
 class AskAlone(Protocol):
     """Inference itself: the response to one prompt. `watch` sees the [1, V] logits of every step."""
 
-    def __call__(
-        self, prompt: Prompt, cancelled: threading.Event, watch: Callable[[torch.Tensor], None], /
-    ) -> Response:
+    def __call__(self, prompt: Prompt, watch: Callable[[torch.Tensor], None], /) -> Response:
         """Ask."""
         ...
 
@@ -109,31 +107,24 @@ class PackedFinals(FinalAnswers):
 
     def answer(self, prompts: Sequence[Prompt]) -> list[Response]:
         """One response per prompt, those of asking each alone."""
-        return self._answer(prompts, threading.Event())
-
-    async def aanswer(self, prompts: Sequence[Prompt]) -> list[Response]:
-        """`answer` in a thread; cancelling it stops the decoding at the next token."""
-        cancelled = threading.Event()
-        try:
-            return await asyncio.to_thread(self._answer, prompts, cancelled)
-        finally:
-            cancelled.set()
-
-    def _answer(self, prompts: Sequence[Prompt], cancelled: threading.Event) -> list[Response]:
         responses: list[Response | None] = [None] * len(prompts)
         if self._anchor is None and prompts:
-            responses[0] = self._alone(prompts[0], cancelled)
+            responses[0] = self._alone(prompts[0])
         encoded = {i: self._encode(p) for i, p in enumerate(prompts) if responses[i] is None}
         left = {i: e for i, e in encoded.items() if len(e.ids) <= _LONGEST}
         for part in _parts(left, self._rules.max_new_tokens):
             if self._trusted:
-                for i, response in zip(part, self._pack([left[i] for i in part], cancelled), strict=True):
+                for i, response in zip(part, self._pack([left[i] for i in part]), strict=True):
                     responses[i] = response
-        return [r if r is not None else self._alone(p, cancelled) for r, p in zip(responses, prompts, strict=True)]
+        return [r if r is not None else self._alone(p) for r, p in zip(responses, prompts, strict=True)]
 
-    def _alone(self, prompt: Prompt, cancelled: threading.Event) -> Response:
+    async def aanswer(self, prompts: Sequence[Prompt]) -> list[Response]:
+        """`answer` in a thread; cancelling it stops it at the next prompt or token."""
+        return await given_up_with_the_caller(asyncio.to_thread, self.answer, prompts)
+
+    def _alone(self, prompt: Prompt) -> Response:
         steps: list[torch.Tensor] = []
-        response = self._ask_alone(Prompt(prompt.text, prompt.context, prompt.fixed), cancelled, steps.append)
+        response = self._ask_alone(Prompt(prompt.text, prompt.context, prompt.fixed), steps.append)
         logits = torch.cat(steps)
         answer = tuple(map(int, logits.argmax(-1)))
         self._drafts[answer] += 1
@@ -143,7 +134,7 @@ class PackedFinals(FinalAnswers):
             self._trusted = len(self._anchor.ids) <= _LONGEST
         return response
 
-    def _pack(self, encoded: Sequence[Encoded], cancelled: threading.Event) -> list[Response | None]:
+    def _pack(self, encoded: Sequence[Encoded]) -> list[Response | None]:
         """Responses in the order of the prompts; None where one has to be asked alone."""
         rules, anchor = self._rules, self._anchor
         assert anchor is not None  # noqa: S101 - one is asked first
@@ -162,7 +153,8 @@ class PackedFinals(FinalAnswers):
         self._measured = max(self._measured, pack.noise(checked, anchor.logits))
         noise = noise_bound(self._measured)
         self._trusted = noise is not None
-        while self._trusted and not cancelled.is_set() and any(not leaf.finished for leaf in leaves):
+        while self._trusted and any(not leaf.finished for leaf in leaves):
+            stop_if_given_up()
             for leaf in leaves:
                 self._advance(pack, leaf, 2 * (noise or 1.0))
             for leaf in leaves:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -23,6 +22,7 @@ from robustrag_integrations.models.local.drafts import (
     measured_noise,
 )
 from robustrag_integrations.models.local.encoding import Encoded
+from robustrag_integrations.models.local.giving_up import stop_if_given_up
 from robustrag_integrations.models.local.packing import known_noise
 from robustrag_integrations.models.local.reading import PromptReader
 from robustrag_integrations.models.local.step_sharing import StepSharing, room_for
@@ -52,21 +52,18 @@ class GreedyWriter:
     max_new_tokens: int
     sharing: StepSharing | None = None
 
-    def together(
-        self, prompts: Sequence[Encoded], longest: Sequence[int], cancelled: threading.Event, watch: Watch | None = None
-    ) -> list[Written]:
+    def together(self, prompts: Sequence[Encoded], longest: Sequence[int], watch: Watch | None = None) -> list[Written]:
         """Answer all prompts as one batch, until the last answer is complete; a complete one stays in the batch.
 
         Args:
             prompts: what to answer.
             longest: per prompt, how many tokens it could have had, whatever its passage.
-            cancelled: stops the writing at the next token.
             watch: sees the logits of every step.
 
         Returns:
             Per prompt its answer, and why it is over.
         """
-        return self._written(*self._batch(prompts, longest), prompts, longest, cancelled, watch)
+        return self._written(*self._batch(prompts, longest), prompts, longest, watch)
 
     def _written(
         self,
@@ -74,7 +71,6 @@ class GreedyWriter:
         doubt: float,
         prompts: Sequence[Encoded],
         longest: Sequence[int],
-        cancelled: threading.Event,
         watch: Watch | None = None,
     ) -> list[Written]:
         """`together` in this batch, whose logits may be off by `doubt`, as a share of the largest."""
@@ -90,20 +86,21 @@ class GreedyWriter:
                 if not done[row]:
                     clear[row] = clear[row] and leads[row]
                     done[row] = not clear[row] or self._add(texts[row], token)
-            if all(done) or cancelled.is_set() or step == self.max_new_tokens - 1:
+            if all(done) or step == self.max_new_tokens - 1:
                 break
+            stop_if_given_up()
             logits = batch.append(tokens)
         for text in texts:
             text.finish()
         return [
-            (text.shown, text.finish_reason) if sure else self._again(prompt, most, cancelled)
+            (text.shown, text.finish_reason) if sure else self._again(prompt, most)
             for text, sure, prompt, most in zip(texts, clear, prompts, longest, strict=True)
         ]
 
-    def _again(self, prompt: Encoded, most: int, cancelled: threading.Event) -> Written:
+    def _again(self, prompt: Encoded, most: int) -> Written:
         """The answer to one prompt in steps of its own, whatever else is going on."""
         batch = self.reader.alone(prompt, self.max_new_tokens)
-        return self._written(batch, 0.0, [prompt], [most], cancelled)[0]
+        return self._written(batch, 0.0, [prompt], [most])[0]
 
     def _add(self, text: IncrementalDetokenizer, token: int) -> bool:
         """Add a token to an answer; gives whether the answer is complete by that."""
@@ -126,15 +123,12 @@ class GreedyWriter:
                 return join(batch) if isolation.exact else batch, max(least, isolation.logit_noise)
         return self.reader.apart(prompts, self.max_new_tokens), 0.0
 
-    def pieces(
-        self, prompt: Encoded, drafts: Sequence[Sequence[int]], cancelled: threading.Event | None = None
-    ) -> Iterator[Piece]:
+    def pieces(self, prompt: Encoded, drafts: Sequence[Sequence[int]]) -> Iterator[Piece]:
         """The answer to one prompt in pieces, each given before the token after it is computed; then how it ended.
 
         Args:
             prompt: what to answer.
             drafts: tokens of answers that may come.
-            cancelled: stops the writing at the next token.
         """
         text = IncrementalDetokenizer(self.codec, self.stop)
         for token in islice(self._tokens(prompt, drafts), self.max_new_tokens):
@@ -143,8 +137,9 @@ class GreedyWriter:
                 break
             if piece := text.add(token):
                 yield piece
-            if text.stopped or (cancelled is not None and cancelled.is_set()):
+            if text.stopped:
                 break
+            stop_if_given_up()
         if piece := text.finish():
             yield piece
         yield Ending(finish=text.finish_reason)

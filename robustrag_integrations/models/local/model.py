@@ -9,7 +9,6 @@ passage decides, and rows are never dropped. Whether that is enough is probed on
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -39,6 +38,7 @@ try:
     from robustrag_integrations.models.local.causal_lm import CausalLM
     from robustrag_integrations.models.local.codec import ModelCodec
     from robustrag_integrations.models.local.finals import FinalRules, PackedFinals
+    from robustrag_integrations.models.local.giving_up import given_up_with_the_caller
     from robustrag_integrations.models.local.greedy import GreedyWriter, Watch
     from robustrag_integrations.models.local.isolation import adapts_as_it_runs, in_words
     from robustrag_integrations.models.local.layout import PromptLayout
@@ -277,19 +277,19 @@ class LocalModel(TextModel, DecodingModel):
 
     def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
         """Answer all prompts in one batch, greedily."""
-        return self._generate(prompts, role, threading.Event())
+        return self._generate(prompts, role)
 
     async def agenerate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
-        """`generate` in a thread; cancelling it stops the decoding at the next token."""
-        cancelled = threading.Event()
-        try:
-            return await self.in_thread(self._generate, prompts, role, cancelled)
-        finally:
-            cancelled.set()
+        """`generate` in a thread; cancelling it stops it at the next prompt that is read, or the next token."""
+        return await self.in_thread(self._generate, prompts, role)
 
     async def in_thread(self, call: Callable[..., Result], *args: Any) -> Result:
-        """A blocking call off the event loop; where questions wait for shared steps, in a thread of its own."""
-        return await (asyncio.to_thread if self._sharing is None else in_own_thread)(call, *args)
+        """A blocking call off the event loop; where questions wait for shared steps, in a thread of its own.
+
+        When the caller is cancelled, the call stops at the next prompt that is read, or the next token.
+        """
+        in_thread = asyncio.to_thread if self._sharing is None else in_own_thread
+        return await given_up_with_the_caller(in_thread, call, *args)
 
     def stream(self, prompt: Prompt) -> Iterator[Piece]:
         """The greedy answer to one prompt, token by token, then its tokens and whether it was cut."""
@@ -348,15 +348,14 @@ class LocalModel(TextModel, DecodingModel):
         [encoded] = self._encoder.encode_all([prompt], self._layout.budget([prompt], "final", self._max_new_tokens))
         return encoded
 
-    def _ask_alone(self, prompt: Prompt, cancelled: threading.Event, watch: Watch) -> Response:
-        [response] = self._generate([prompt], "final", cancelled, watch)
+    def _ask_alone(self, prompt: Prompt, watch: Watch) -> Response:
+        [response] = self._generate([prompt], "final", watch)
         return response
 
     def _generate(
         self,
         prompts: Sequence[Prompt],
         role: Role,
-        cancelled: threading.Event,
         watch: Watch | None = None,
     ) -> list[Response]:
         """Answer all prompts in one batch; `watch` sees the [rows, V] logits of every step."""
@@ -364,11 +363,11 @@ class LocalModel(TextModel, DecodingModel):
             return []
         encoded, longest = self._layout.encode(prompts, role, self._max_new_tokens)
         if len(prompts) == 1 and (drafts := self._drafts(prompts[0])):
-            *pieces, ending = self._writer.pieces(encoded[0], drafts, cancelled)
+            *pieces, ending = self._writer.pieces(encoded[0], drafts)
             assert isinstance(ending, Ending)  # noqa: S101 - the last piece
             texts = [("".join(p for p in pieces if isinstance(p, str)), ending.finish)]
         else:
-            texts = self._writer.together(encoded, longest, cancelled, watch)
+            texts = self._writer.together(encoded, longest, watch)
         return [
             Response(self._encoder.opened + text, truncated=e.truncated, finish=finish, usage=self._usage(e, text))
             for (text, finish), e in zip(texts, encoded, strict=True)

@@ -14,6 +14,7 @@ from robustrag_integrations.models.local.alone import Alone, Row, read_prefix
 from robustrag_integrations.models.local.batch import Apart, Batch, PlainBatch
 from robustrag_integrations.models.local.causal_lm import CausalLM
 from robustrag_integrations.models.local.encoding import Encoded
+from robustrag_integrations.models.local.giving_up import carried_through
 from robustrag_integrations.models.local.isolation import Isolation
 from robustrag_integrations.models.local.isolation_probe import IsolationProbe, whole_tiles
 from robustrag_integrations.models.local.joint_reading import ENOUGH, JointReading
@@ -202,7 +203,8 @@ class PromptReader:
     def _way(self) -> _Way | str:
         with self._lock:
             if self._found is None:
-                self._found = _examine(self.lm, self.fixed_shapes)
+                with carried_through():
+                    self._found = _examine(self.lm, self.fixed_shapes)
             return self._found
 
 

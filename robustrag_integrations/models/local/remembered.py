@@ -9,6 +9,7 @@ import torch
 
 from robustrag_integrations.forks import lock_held_over_forks
 from robustrag_integrations.models.local.causal_lm import CausalLM
+from robustrag_integrations.models.local.giving_up import carried_through
 
 T = TypeVar("T")
 
@@ -40,7 +41,8 @@ class Remembered(Generic[T]):
                 self._values.clear()
                 self._weights = weights
             if whole not in self._values:
-                self._values[whole] = measure()
+                with carried_through():
+                    self._values[whole] = measure()
             return self._values[whole]
 
     def clear(self) -> None:

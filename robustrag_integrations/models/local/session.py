@@ -11,6 +11,7 @@ import torch
 from robustrag_integrations.models.base import DecodingSession, DecodingTree, Distributions, Opening
 from robustrag_integrations.models.local.batch import Batch
 from robustrag_integrations.models.local.branching import LocalTree
+from robustrag_integrations.models.local.giving_up import stop_if_given_up
 from robustrag_integrations.models.local.packing import known_noise
 from robustrag_integrations.usage import Usage
 
@@ -45,6 +46,7 @@ class LocalSession(DecodingSession):
 
     def append(self, token: int) -> Distributions:
         """Append the token to every row."""
+        stop_if_given_up()
         return self._distributions(self._batch.append([token] * self._batch.rows))
 
     def _distributions(self, logits: torch.Tensor) -> Distributions:

@@ -205,6 +205,8 @@ class StepSharing:
         with self._changed:
             place.at_work -= 1
             place.used = time.monotonic()
+            if self._state.queue:
+                self._changed.notify_all()  # it will rest soon
 
     @contextmanager
     def at_work(self, place: _Place) -> Iterator[None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -69,7 +68,7 @@ def test_the_text_is_that_of_plain_decoding_whatever_the_drafts_say(architecture
 def test_a_draft_that_holds_saves_the_forward_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     model, steps = measured(), []
     with tokens_read(model) as slow:
-        plain = model._ask_alone(FINAL, threading.Event(), steps.append)
+        plain = model._ask_alone(FINAL, steps.append)
     said = [int(logits.argmax()) for logits in steps]
     monkeypatch.setattr(model._encoder, "answers", lambda texts, end="": [(9, 9), tuple(said)])
     with tokens_read(model) as fast:

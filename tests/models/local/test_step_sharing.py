@@ -136,6 +136,30 @@ def test_cancelling_a_question_frees_its_rows_and_leaves_the_others_alone() -> N
     assert not model._sharing._state.places
 
 
+def test_a_question_that_came_while_another_one_read_does_not_wait_for_its_session_to_go() -> None:
+    model = local(rows_at_once=4)
+    numbers(model, QUESTIONS[1])  # what is probed once
+    reading, go_on = threading.Event(), threading.Event()
+
+    def hold(module: Any, args: Any) -> None:
+        reading.set()
+        go_on.wait(30)
+
+    with ThreadPoolExecutor(2) as threads:
+        hook = model._model.register_forward_pre_hook(hold)
+        first = threads.submit(model.open_session, isolated(QUESTIONS[0]), isolated(QUESTIONS[0])[0], 6)
+        assert reading.wait(30)
+        second = threads.submit(model.generate, isolated(QUESTIONS[1]), "isolated")
+        time.sleep(0.1)  # it waits for room by now
+        hook.remove()
+        go_on.set()
+        held = first.result(30)
+        try:
+            assert len(second.result(10)) == len(PASSAGES)
+        finally:
+            del held, first  # so that the other thread ends in any case
+
+
 def test_a_step_that_breaks_off_is_repeated_question_by_question(monkeypatch: pytest.MonkeyPatch) -> None:
     model = local()
     expected = [numbers(model, q) for q in QUESTIONS]
