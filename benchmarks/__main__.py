@@ -210,7 +210,7 @@ def _dry_bench(options: argparse.Namespace, part: str) -> Bench:
     """What a part runs on; certificates, which want single precision for trees and packs, have a model of their own."""
     single = part == "certification"
     clock = DerivedClock.in_single_precision() if single else DerivedClock("cpu")
-    network = small_network(clock, "float32" if single else "bfloat16")
+    network = small_network(clock, "float32" if single else "bfloat16", options.model or "tiny")
     long_tokens = options.long if options.long is not None else (0 if options.quick else 200)
     rounds = options.repeats or 1
     return Bench(network, word_tokenizer(), Scene(), clock, rounds, long_tokens=long_tokens, fixed_shapes=True)

@@ -162,10 +162,10 @@ def columns_held(cache: Any) -> int:
     return int(width) - 1 if width is not None else 0 if cache is None else int(cache.get_seq_length())
 
 
-def small_network(clock: DerivedClock, dtype: str) -> Any:
+def small_network(clock: DerivedClock, dtype: str, size: str = "tiny") -> Any:
     """The model that runs in place of the large one, in a precision; the clock charges its passes."""
     import torch
 
-    network = random_llama("tiny", "cpu").to(getattr(torch, dtype))
+    network = random_llama(size, "cpu").to(getattr(torch, dtype))
     clock.watch(network)
     return network

@@ -4,8 +4,8 @@ Keyword certification asks the same final question with many sets of keywords. T
 and most of their answers. A trie holds their tokens once; known answers are drafts behind each prompt; and one forward
 pass tells how every prompt is answered. Greedy decoding goes on from there, one token of every unfinished answer per
 pass. A token stands only where its lead is far beyond the float noise that this brings, as measured in every tree on a
-prompt that was asked alone; a prompt with a single token in doubt is asked alone as well. So are all prompts where more
-than noise is measured. The responses are those of inference.
+prompt that was asked alone. A prompt with a token in doubt is asked alone as well, up to that token; with a second one,
+as a whole. So are all prompts where more than noise is measured. The responses are those of inference.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Protocol
@@ -33,6 +34,10 @@ _AHEAD = 16  # tokens of a known answer that are tried at once
 _LEAVES = 32  # prompts in one tree, at most
 _NODES = 3072  # tokens in one tree that the prompts do not share, about; masks grow with the square
 _LONGEST = 4096  # tokens of a prompt; longer ones are asked alone
+
+
+class _Enough(Exception):
+    """A prompt that is asked alone has said what was wanted of it."""
 
 
 class AskAlone(Protocol):
@@ -65,12 +70,14 @@ class _Anchor:
 class _Leaf:
     """An answer in the making."""
 
+    prompt: Prompt
     encoded: Encoded
     text: IncrementalDetokenizer
     node: int = -1  # the node whose logits decide the next token
     taken: list[int] = field(default_factory=list)  # every token chosen, one that ends the text included
     finished: bool = False
-    in_doubt: bool = False
+    settled: bool = False  # whether inference itself said one of them
+    in_doubt: bool = False  # whether the whole prompt has to be asked alone
 
 
 class PackedFinals(FinalAnswers):
@@ -101,6 +108,7 @@ class PackedFinals(FinalAnswers):
         return {
             "finals_packed": self._counts["packed"],
             "finals_alone": self._counts["alone"],
+            "finals_settled": self._counts["settled"],
             "noise_measured": self._measured,
             "noise_bound": noise_bound(self._measured),
         }
@@ -114,7 +122,8 @@ class PackedFinals(FinalAnswers):
         left = {i: e for i, e in encoded.items() if len(e.ids) <= _LONGEST}
         for part in _parts(left, self._rules.max_new_tokens):
             if self._trusted:
-                for i, response in zip(part, self._pack([left[i] for i in part]), strict=True):
+                packed = self._pack([(prompts[i], left[i]) for i in part])
+                for i, response in zip(part, packed, strict=True):
                     responses[i] = response
         return [r if r is not None else self._alone(p) for r, p in zip(responses, prompts, strict=True)]
 
@@ -124,7 +133,7 @@ class PackedFinals(FinalAnswers):
 
     def _alone(self, prompt: Prompt) -> Response:
         steps: list[torch.Tensor] = []
-        response = self._ask_alone(Prompt(prompt.text, prompt.context, prompt.fixed), steps.append)
+        response = self._ask_alone(_without_drafts(prompt), steps.append)
         logits = torch.cat(steps)
         answer = tuple(map(int, logits.argmax(-1)))
         self._drafts[answer] += 1
@@ -134,15 +143,14 @@ class PackedFinals(FinalAnswers):
             self._trusted = len(self._anchor.ids) <= _LONGEST
         return response
 
-    def _pack(self, encoded: Sequence[Encoded]) -> list[Response | None]:
+    def _pack(self, asked: Sequence[tuple[Prompt, Encoded]]) -> list[Response | None]:
         """Responses in the order of the prompts; None where one has to be asked alone."""
         rules, anchor = self._rules, self._anchor
         assert anchor is not None  # noqa: S101 - one is asked first
-        prompts = [e.ids for e in encoded]
-        trunk = _shared([ids[:-1] for ids in (*prompts, anchor.ids)])
+        trunk = _shared([ids[:-1] for ids in (*(e.ids for _, e in asked), anchor.ids)])
         self._tree.cut(len(_shared([trunk, self._trunk])))
         pack = Pack(self._tree, trunk)
-        leaves = [_Leaf(e, IncrementalDetokenizer(rules.codec, rules.stop), pack.path(e.ids)) for e in encoded]
+        leaves = [_Leaf(p, e, IncrementalDetokenizer(rules.codec, rules.stop), pack.path(e.ids)) for p, e in asked]
         answers = [answer for answer, _ in self._drafts.most_common()]
         for leaf in leaves:
             for draft in _drafts_after(answers, ()):
@@ -162,15 +170,18 @@ class PackedFinals(FinalAnswers):
                     leaf.node = _go_on(pack, leaf, answers)
             pack.read()
         self._tree.cut(len(self._trunk))
-        return [self._response(leaf) for leaf in leaves]
+        return [self._response(leaf) if self._trusted else None for leaf in leaves]
 
     def _advance(self, pack: Pack, leaf: _Leaf, enough: float) -> None:
-        """Take the tokens that are known and whose lead is enough."""
+        """Take the tokens that are known and whose lead is enough; the first one that is in doubt, from inference."""
         while not leaf.finished:
             token, lead = pack.next[leaf.node]
             if not lead >= enough:  # not a number is not enough either
-                leaf.finished = leaf.in_doubt = True
-                return
+                said = self._said(leaf)
+                if said is None:
+                    leaf.finished = leaf.in_doubt = True
+                    return
+                token, leaf.settled = said, True
             leaf.taken.append(token)
             ended = self._rules.codec.is_end(token)
             if not ended:
@@ -182,6 +193,26 @@ class PackedFinals(FinalAnswers):
                 return
             leaf.node = following
 
+    def _said(self, leaf: _Leaf) -> int | None:
+        """The next token as inference says it, in its own steps; None where the whole prompt is to be asked alone."""
+        self._counts["doubted again"] += leaf.settled
+        if leaf.settled or 2 * self._counts["doubted again"] > self._counts["settled"]:
+            return None
+        said: list[int] = []
+
+        def watch(logits: torch.Tensor) -> None:
+            said.append(int(logits.argmax(-1)))
+            if len(said) > len(leaf.taken):
+                raise _Enough
+
+        with suppress(_Enough):
+            self._ask_alone(_without_drafts(leaf.prompt), watch)
+        self._counts["settled"] += 1
+        if said[:-1] != leaf.taken:  # more than noise is at work
+            self._trusted = False
+            return None
+        return said[-1]
+
     def _response(self, leaf: _Leaf) -> Response | None:
         if leaf.in_doubt or not leaf.finished:
             return None
@@ -189,6 +220,10 @@ class PackedFinals(FinalAnswers):
         self._counts["packed"] += 1
         leaf.text.finish()
         return Response(leaf.text.shown, truncated=leaf.encoded.truncated, finish=leaf.text.finish_reason)
+
+
+def _without_drafts(prompt: Prompt) -> Prompt:
+    return Prompt(prompt.text, prompt.context, prompt.fixed)
 
 
 def _drafts_after(answers: Sequence[tuple[int, ...]], taken: Sequence[int]) -> list[tuple[int, ...]]:

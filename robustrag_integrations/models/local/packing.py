@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from transformers import DynamicCache
 
 from robustrag_integrations.models.local.causal_lm import CausalLM
+from robustrag_integrations.models.local.key_values import Pair
 from robustrag_integrations.models.local.masks import MaskRules
+from robustrag_integrations.models.local.tree_cache import TreeCache
 from robustrag_integrations.models.noise import LOGIT_NOISE
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Stem:
 
     lm: CausalLM
     rules: MaskRules
-    cache: Any
+    cache: TreeCache
     places: torch.Tensor
     next_positions: torch.Tensor
 
@@ -56,24 +57,19 @@ class Stem:
     def nothing(cls, lm: CausalLM, rules: MaskRules) -> Stem:
         """One row that has read nothing."""
         places = torch.zeros((1, 0), dtype=torch.long, device=lm.device)
-        return cls(lm, rules, DynamicCache(), places, places.new_zeros(1))
+        return cls(lm, rules, TreeCache(), places, places.new_zeros(1))
 
     @classmethod
     def after(
         cls,
         lm: CausalLM,
         rules: MaskRules,
-        layers: Sequence[tuple[torch.Tensor, torch.Tensor]],
+        layers: Sequence[Pair],
         places: torch.Tensor,
         next_positions: torch.Tensor,
     ) -> Stem:
-        """Rows that have been read: per layer their keys and values [rows, heads, L, width]. They are left as they are,
-        and must stay so.
-        """
-        cache = DynamicCache()
-        for index, (keys, values) in enumerate(layers):
-            cache.update(keys, values, index)
-        return cls(lm, rules, cache, places, next_positions)
+        """Rows that have been read: per layer their keys and values [rows, heads, L, width], which are copied."""
+        return cls(lm, rules, TreeCache(layers), places, next_positions)
 
 
 class TokenTree:

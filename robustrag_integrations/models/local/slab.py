@@ -19,7 +19,7 @@ from robustrag_integrations.models.local.kernels import AttendedKeys, at_least_s
 from robustrag_integrations.models.local.key_values import KeyValues, Pair, Unread
 
 
-class _Layer(CacheLayerMixin):  # type: ignore[misc]  # untyped library
+class CacheLayer(CacheLayerMixin):  # type: ignore[misc]  # untyped library
     """One layer's keys and values [rows, heads, capacity, width].
 
     Args:
@@ -54,6 +54,13 @@ class _Layer(CacheLayerMixin):  # type: ignore[misc]  # untyped library
         self.used = end
         return self.pair()
 
+    def grow_to(self, capacity: int) -> None:
+        """Make room for so many columns."""
+        old, self.capacity = self.pair() if self.is_initialized else None, capacity
+        if old is not None:
+            self.lazy_initialization(*old)
+            self.keys[:, :, : self.used], self.values[:, :, : self.used] = old
+
     def pair(self) -> Pair:
         """Keys and values [rows, heads, columns, width] of the columns in use."""
         return self.keys[:, :, : self.used], self.values[:, :, : self.used]
@@ -62,13 +69,13 @@ class _Layer(CacheLayerMixin):  # type: ignore[misc]  # untyped library
         """Forget the last columns; their number is negative, as the library has it."""
         self.used -= abs(tokens_to_remove)
 
-    def twin(self) -> _Layer:
+    def twin(self) -> CacheLayer:
         """A layer of the same size that holds the same."""
-        new = _Layer(self.rows, self.capacity, zeros=self._zeros)
+        new = CacheLayer(self.rows, self.capacity, zeros=self._zeros)
         self._copy_to(new)
         return new
 
-    def _copy_to(self, new: _Layer) -> None:
+    def _copy_to(self, new: CacheLayer) -> None:
         new.lazy_initialization(self.keys, self.values)
         new.keys.copy_(self.keys)
         new.values.copy_(self.values)
@@ -130,14 +137,14 @@ class RowCache(Cache):  # type: ignore[misc]  # untyped library
         twin.layers = [layer.twin() for layer in self.layers]
         return twin
 
-    def _layer(self, index: int) -> _Layer:
+    def _layer(self, index: int) -> CacheLayer:
         while len(self.layers) <= index:
-            self.layers.append(_Layer(1, self.capacity))
-        layer: _Layer = self.layers[index]
+            self.layers.append(CacheLayer(1, self.capacity))
+        layer: CacheLayer = self.layers[index]
         return layer
 
 
-class _SlabLayer(_Layer):
+class _SlabLayer(CacheLayer):
     """A layer of rows that may share columns.
 
     Args:

@@ -12,7 +12,7 @@ pytest.importorskip("transformers")
 
 from robustrag_integrations import DecodingAggregation, KeywordAggregation, LocalModel  # noqa: E402
 from robustrag_integrations.models.base import AskedAlone, Response  # noqa: E402
-from robustrag_integrations.models.local import session  # noqa: E402
+from robustrag_integrations.models.local import finals, session  # noqa: E402
 from robustrag_integrations.models.local.masks import MaskRules  # noqa: E402
 from robustrag_integrations.prompts import Prompt, PromptTemplate, prompts_for  # noqa: E402
 from tests.helpers.scripted import split  # noqa: E402
@@ -76,6 +76,29 @@ def test_tokens_in_doubt_are_asked_alone() -> None:
     with torch.no_grad():  # every token has a twin: no lead is ever clear
         weights[1::2] = weights[::2]
     assert agree(model, final_prompts(PLAIN)) == {}
+
+
+def test_inference_says_a_token_in_doubt_and_the_rest_of_its_answer_stays_in_the_pack(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first token of every answer is in doubt, and nothing else."""
+    model, prompts = tiny("llama"), final_prompts(PLAIN)
+    wanted, asked = AskedAlone(model).answer(prompts), []
+    advance, ask = finals.PackedFinals._advance, LocalModel._ask_alone
+
+    def doubting(self, pack, leaf, enough) -> None:
+        if not leaf.taken:
+            pack.next[leaf.node] = (pack.next[leaf.node][0] + 1, 0.0)  # not what inference says
+        advance(self, pack, leaf, enough)
+
+    monkeypatch.setattr(finals.PackedFinals, "_advance", doubting)
+    monkeypatch.setattr(LocalModel, "_ask_alone", lambda self, *a: asked.append(a) or ask(self, *a))
+    packs = model.finals()
+    told = [*packs.answer(prompts[:2]), *packs.answer(prompts[2:20]), *packs.answer(prompts[20:])]
+    assert told == wanted
+    assert packs.profile["finals_settled"] > 20
+    assert packs.profile["finals_packed"] > 20
+    assert packs.profile["finals_alone"] < 10
 
 
 def test_packs_that_stray_from_inference_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:

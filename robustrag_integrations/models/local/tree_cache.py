@@ -1,0 +1,49 @@
+"""The keys and values that a tree of tokens grows behind: written in place, so that a pass copies nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from transformers.cache_utils import Cache
+
+from robustrag_integrations.models.local.kernels import in_blocks
+from robustrag_integrations.models.local.key_values import Pair
+from robustrag_integrations.models.local.slab import CacheLayer
+
+_ROOM = 256  # columns that are added at least when there is no more room
+
+
+class TreeCache(Cache):  # type: ignore[misc]  # untyped library
+    """A cache of rows that grows; columns stand in the order in which they were read.
+
+    Args:
+        read: per layer what the rows have read, [rows, heads, columns, width]; it is copied once.
+    """
+
+    def __init__(self, read: Sequence[Pair] = ()) -> None:
+        super().__init__(layers=[])
+        for index, (keys, values) in enumerate(read):
+            self.update(keys, values, index)
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
+    ) -> Pair:
+        """Write a layer's next columns; gives all columns so far."""
+        layer, new = self._layer(layer_idx, len(key_states)), key_states.shape[2]
+        if layer.used + new > layer.capacity:
+            layer.grow_to(layer.used + new + max(_ROOM, layer.used // 2))
+        keys, values = layer.update(key_states, value_states)
+        return in_blocks(keys, new), values
+
+    def crop(self, columns: int) -> None:
+        """Forget the last columns; their number is negative, as the library has it."""
+        for layer in self.layers:
+            layer.crop(columns)
+
+    def _layer(self, index: int, rows: int) -> CacheLayer:
+        while len(self.layers) <= index:
+            self.layers.append(CacheLayer(rows, 0))
+        layer: CacheLayer = self.layers[index]
+        return layer
