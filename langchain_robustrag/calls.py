@@ -13,7 +13,7 @@ import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, BaseCallbackHandler, CallbackManagerForChainRun
@@ -22,13 +22,15 @@ from langchain_core.runnables.config import patch_config
 
 from langchain_robustrag.cache_marks import marked, wants_marks
 from langchain_robustrag.configured import parameters_sent, without_parameters
-from langchain_robustrag.language_models import is_synchronous, repeats_of_runnable, retries_itself
+from langchain_robustrag.language_models import has_listeners, is_synchronous, repeats_of_runnable, retries_itself
 from langchain_robustrag.limits import CallLimit
 from langchain_robustrag.open_runs import OpenRuns
 from langchain_robustrag.prompts import FilledPrompt
 from langchain_robustrag.quiet import quieted
 from langchain_robustrag.replies import Seen, Streamed, response_of
+from langchain_robustrag.reports import has_handlers
 from langchain_robustrag.structured import Structured
+from langchain_robustrag.unheard import Unheard, is_plain
 from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.models.base import Response
@@ -92,8 +94,8 @@ class ModelCalls:
         """When a call that has failed is made again."""
         return retry_policy(is_busy, 1 if retries_itself(self.llm) else self.attempts)
 
-    def asking(self, prompt: Prompt, refused: Refused) -> tuple[Runnable[Any, Any], Any]:
-        """What to invoke, and with which input: prompt, model. It streams."""
+    def asking(self, prompt: Prompt, refused: Refused, *, heard: bool = True) -> tuple[Runnable[Any, Any], Any]:
+        """What to invoke, and with which input: prompt, model. It streams, if it is `heard`: handlers learn of it."""
         llm = without_parameters(self.llm, refused)
         if self.structured is not None:
             llm = self.structured.around(llm)
@@ -101,7 +103,8 @@ class ModelCalls:
         if shared and shared >= self.marks_from and wants_marks(self.llm):
             llm = RunnableLambda(lambda asked: marked(asked, shared), name="cache_marks") | llm
         if isinstance(prompt, FilledPrompt):
-            return prompt.template | llm, dict(prompt.values)
+            quick = not heard and is_plain(prompt.template)
+            return Unheard(prompt.template, llm) if quick else prompt.template | llm, dict(prompt.values)
         return RunnablePassthrough() | llm, prompt.text
 
     @property
@@ -208,6 +211,11 @@ class CallPerformer:
         """What performs the final call, where another model does."""
         return replace(self, calls=self.final_calls or self.calls, final_calls=None)
 
+    @cached_property
+    def _heard(self) -> bool:
+        """Whether anybody learns of the calls' runs."""
+        return has_handlers(self.config) or has_listeners(self.calls.llm)
+
     def truncates(self, prompt: Prompt) -> bool:
         """What LangChain's models cut is not known."""
         return False
@@ -299,7 +307,7 @@ class CallPerformer:
         given_up: concurrent.futures.Future[None] | None = None,
     ) -> Response:
         seen = Seen()
-        asking, value = self.calls.asking(prompt, refused)
+        asking, value = self.calls.asking(prompt, refused, heard=self._heard)
         said = self._threads.call(self.calls.timeout, asking.invoke, value, child(seen), given_up=given_up)
         return without_secrets(response_of(said, seen.ending), self.calls.llm)
 
@@ -319,7 +327,7 @@ class CallPerformer:
 
     async def _aask(self, prompt: Prompt, child: ChildRun, refused: Refused) -> Response:
         runs = OpenRuns()
-        asking, value = self.calls.asking(prompt, refused)
+        asking, value = self.calls.asking(prompt, refused, heard=self._heard)
         said = await self._ainvoked(asking, value, child(runs), runs)
         return without_secrets(response_of(said, runs.ending), self.calls.llm)
 

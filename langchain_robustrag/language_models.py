@@ -89,6 +89,16 @@ def is_synchronous(runnable: Any) -> bool:
     )
 
 
+def has_listeners(runnable: Any) -> bool:
+    """Whether something inside may learn of runs, besides who is named in a call's config; False only for known kinds.
+
+    These are models without callbacks of their own, also with arguments bound to them or tried again.
+    """
+    while isinstance(runnable, RunnableBindingBase) and not runnable.config and not runnable.config_factories:
+        runnable = runnable.bound
+    return not isinstance(runnable, BaseLanguageModel) or bool(runnable.callbacks) or runnable.verbose
+
+
 def retries_itself(runnable: Any) -> bool:
     """Whether a model inside, or what is around it, tries again by itself (`max_retries`, `with_retry`)."""
     return (

@@ -15,15 +15,20 @@ from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 REPORT_EVENT = "robustrag_report"
 
 
+def has_handlers(config: RunnableConfig) -> bool:
+    """Whether anybody learns of what runs with this config: handlers in it, in the context or of the environment."""
+    return bool(get_callback_manager_for_config(config).handlers)
+
+
 def send_report(answer: RobustAnswer, config: RunnableConfig) -> None:
     """Tell whoever listens to the run of an answer; writing a report that nobody reads would take as long as a call."""
-    if get_callback_manager_for_config(config).handlers:
+    if has_handlers(config):
         dispatch_custom_event(REPORT_EVENT, answer.to_dict(), config=config)
 
 
 async def asend_report(answer: RobustAnswer, config: RunnableConfig) -> None:
     """`send_report` in an event loop."""
-    if get_callback_manager_for_config(config).handlers:
+    if has_handlers(config):
         await adispatch_custom_event(REPORT_EVENT, answer.to_dict(), config=config)
 
 

@@ -32,7 +32,7 @@ from langchain_robustrag.language_models import has_pipeline
 from langchain_robustrag.limits import CallLimit
 from langchain_robustrag.prompts import FilledTemplate, FormattedTemplate, check_inputs
 from langchain_robustrag.questions import Question, find_question
-from langchain_robustrag.reports import arest_of, asend_report, attach, reported, rest_of, send_report
+from langchain_robustrag.reports import arest_of, asend_report, attach, has_handlers, reported, rest_of, send_report
 from langchain_robustrag.structured import Structured
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.defenses.base import PlanInput
@@ -189,6 +189,8 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         with reported(answer):
             if self.structured is not None:
                 parsed = self.structured.loaded(answer)
+            elif type(self.output_parser) is StrOutputParser and not has_handlers(config):
+                parsed = self.output_parser.parse(self._shown(answer))  # `ainvoke` takes a thread for it
             else:
                 parser_config = child_config(config, run_manager, "parse")
                 parsed = await self.output_parser.ainvoke(self._shown(answer), parser_config)

@@ -20,6 +20,7 @@ from robustrag_integrations.determinism import Promise, Repeats
 from robustrag_integrations.metrics import Metric, contains_answer, metric_name, references_of
 from robustrag_integrations.models.base import TextModel, TokenCodec, repeats_of
 from robustrag_integrations.passages import GroupBy, Passage, PassageGroup, as_passages
+from robustrag_integrations.plans.asking import are_short
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
 from robustrag_integrations.plans.endings import (
     too_few_groups,
@@ -33,7 +34,7 @@ from robustrag_integrations.plans.endings import (
 from robustrag_integrations.plans.keeping import Asked, Kept, keeping
 from robustrag_integrations.plans.performers import Performer, TextPerformer
 from robustrag_integrations.plans.priming import prime_from, primed
-from robustrag_integrations.plans.requests import Plan
+from robustrag_integrations.plans.requests import Brief, Plan
 from robustrag_integrations.plans.spending import with_spending
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 from robustrag_integrations.prompts import PromptSet
@@ -137,12 +138,14 @@ class Defense(ABC):
     Attributes:
         promise: what the method's radius fixes in a run whose model draws at random; None promises nothing then.
         takes_weights: whether groups may have more votes than one.
+        begins_at_once: whether it writes the groups' prompts and asks, with nothing before that.
         decides_early: whether it can prove an answer before all groups have said something.
         rules: what one vote is, and how many are enough.
     """
 
     settings_type: ClassVar[type[MethodSettings]]
     promise: ClassVar[Promise | None] = None
+    begins_at_once: ClassVar[bool] = False
     takes_weights: ClassVar[bool] = False
     decides_early: ClassVar[bool] = False
     settings: Any  # of `settings_type`
@@ -563,7 +566,8 @@ class Defense(ABC):
             min_radius=inputs.rules.min_radius,
         )
         plan = with_link_check(plan, inputs.groups)
-        return with_markers(plan) if inputs.markers else plan
+        plan = with_markers(plan) if inputs.markers else plan
+        return Brief(plan) if cls.begins_at_once and _is_short(inputs, settings) else plan
 
     @classmethod
     def _plan_with_copies(cls, inputs: PlanInput, settings: Any) -> Plan:
@@ -583,6 +587,13 @@ class Defense(ABC):
 
     @abstractmethod
     def _performer(self) -> Performer: ...
+
+
+def _is_short(inputs: PlanInput, settings: Any) -> bool:
+    """Whether a plan that begins at once does so here: over short passages, with nothing of the user's to be called."""
+    reader = getattr(settings, "reader", None)
+    compares = inputs.rules.copies == "one_vote" or inputs.prime
+    return not compares and (reader is None or reader.is_brief) and are_short(inputs.groups)
 
 
 def _is_one(corruption_size: object) -> bool:

@@ -112,6 +112,7 @@ class VanillaRAG(TextDefense):
             (`"count"`).
     """
 
+    begins_at_once = True
     settings_type = VanillaSettings
     settings: VanillaSettings
 

@@ -196,9 +196,9 @@ def ask_groups(
     return _one_vote_each(groups, readings, by_letter)
 
 
-def are_short(prompts: Sequence[Prompt]) -> bool:
-    """Whether the passages in these prompts take no time to speak of when they are compared."""
-    return sum(len(prompt.text) for prompt in prompts) <= _SHORT_PROMPTS
+def are_short(texts: Sequence[Prompt | PassageGroup]) -> bool:
+    """Whether these take no time to speak of when they are written or the passages in them are compared."""
+    return sum(len(text.text) for text in texts) <= _SHORT_PROMPTS
 
 
 def _one_vote_each(

@@ -18,7 +18,7 @@ from robustrag_integrations.models.base import Response
 from robustrag_integrations.normalise import few_marks
 from robustrag_integrations.plans.performers import Performer
 from robustrag_integrations.plans.priming import abounded, bounded
-from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request, responses_of
+from robustrag_integrations.plans.requests import Ask, Brief, Emit, Plan, Reply, Request, responses_of
 from robustrag_integrations.plans.streams import atrimmed, trimmed
 from robustrag_integrations.plans.watch import Watch
 from robustrag_integrations.replies.reply import Ending
@@ -75,7 +75,7 @@ def _step(plan: Generator[RequestT, Any, Result], reply: Any, watch: Watch) -> R
 
 
 class _AsyncSteps(Generic[RequestT, Result]):
-    """The steps of a plan in an event loop: at once where they are short (`Ask.brief`), else in a thread.
+    """The steps of a plan in an event loop: at once where they are short (`Brief`, `Ask.brief`), else in a thread.
 
     The loop is held up by what replies of `_SHORT_REPLIES` characters take, whatever stands in them.
     """
@@ -83,11 +83,11 @@ class _AsyncSteps(Generic[RequestT, Result]):
     def __init__(self, plan: Generator[RequestT, Any, Result], watch: Watch) -> None:
         self._plan, self._watch = plan, watch
         self._asked: RequestT | _Done[Result] | None = None
-        self._at_once = False
+        self._at_once = isinstance(plan, Brief)
 
     async def take(self, reply: Any) -> RequestT | _Done[Result]:
         """Send the reply to the last request, and return the next one."""
-        if not isinstance(self._asked, Emit):  # what was said of a piece of the answer is nothing
+        if not (self._asked is None or isinstance(self._asked, Emit)):  # an answer in pieces is replied nothing
             self._at_once = _is_short(self._asked, reply)
         if self._at_once:
             self._asked = _step(self._plan, reply, self._watch)

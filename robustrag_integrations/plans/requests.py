@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.errors import ModelError
@@ -68,6 +68,21 @@ class Emit:
 Request: TypeAlias = Ask | OpenSession | Append | Sharpen | Emit
 Reply: TypeAlias = Sequence[Response] | Opening | Distributions | None
 Plan: TypeAlias = Generator[Request, Reply, RobustAnswer]
+
+
+class Brief(Generator[Request, Reply, RobustAnswer]):
+    """A plan whose first step takes no time to speak of, so that an event loop need not have it run in a thread."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+
+    def send(self, reply: Reply, /) -> Request:
+        """The next request."""
+        return self._plan.send(reply)
+
+    def throw(self, *error: Any) -> Request:
+        """The next request, after something was raised where the plan stands."""
+        return self._plan.throw(*error)
 
 
 def replied(plan: Plan, request: Request) -> Generator[Request, Reply, Reply]:

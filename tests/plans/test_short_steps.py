@@ -79,3 +79,32 @@ def test_texts_are_compared_for_copies_in_a_thread(monkeypatch: pytest.MonkeyPat
     answered("Bo Ek", copies="one_vote")
     assert compared_in
     assert threading.main_thread().name not in compared_in
+
+
+@pytest.mark.parametrize(
+    ("filler", "settings", "threads"),
+    [
+        ("", {}, 0),
+        ("word " * 1000, {}, 3),
+        ("", {"extractor": lambda text: set(text.split())}, 3),
+        ("", {"copies": "one_vote"}, 1),
+        ("", {"prime": 1}, 2),  # what is behind the priming call, too
+    ],
+)
+def test_prompts_are_written_in_the_event_loop_where_they_are_short(
+    monkeypatch: pytest.MonkeyPatch, filler: str, settings, threads: int
+) -> None:
+    SpacyKeywordExtractor()("Bo Ek")
+    taken, to_thread = [], asyncio.to_thread
+
+    async def noted(*args):
+        taken.append(args)
+        return await to_thread(*args)
+
+    async def said(prompt: str) -> str:
+        return "Bo Ek"
+
+    monkeypatch.setattr(asyncio, "to_thread", noted)
+    defense = KeywordAggregation(CallableModel(async_fn=said), **settings)
+    asyncio.run(defense.aanswer("Who built it?", [text + filler for text in PASSAGES]))
+    assert len(taken) == threads

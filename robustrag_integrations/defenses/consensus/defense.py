@@ -64,6 +64,7 @@ class ConsensusAggregation(TextDefense):
         >>> answer.text, answer.radius
     """
 
+    begins_at_once = True
     takes_weights = True
     decides_early = True
     settings_type = ConsensusSettings

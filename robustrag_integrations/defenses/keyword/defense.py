@@ -74,6 +74,7 @@ class KeywordAggregation(TextDefense):
         >>> answer.text, answer.radius
     """
 
+    begins_at_once = True
     takes_weights = True
     settings_type = KeywordSettings
     settings: KeywordSettings

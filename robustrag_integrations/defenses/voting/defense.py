@@ -55,6 +55,7 @@ class MajorityVoting(TextDefense):
         >>> answer.text, answer.choice, answer.radius
     """
 
+    begins_at_once = True
     takes_weights = True
     decides_early = True
     settings_type = VotingSettings
