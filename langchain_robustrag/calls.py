@@ -214,7 +214,8 @@ class CallPerformer:
     @cached_property
     def _heard(self) -> bool:
         """Whether anybody learns of the calls' runs."""
-        return has_handlers(self.config) or has_listeners(self.calls.llm)
+        config: RunnableConfig = {**self.config, "callbacks": self.run_manager.get_child()}
+        return has_handlers(config) or has_listeners(self.calls.llm)
 
     def truncates(self, prompt: Prompt) -> bool:
         """What LangChain's models cut is not known."""
