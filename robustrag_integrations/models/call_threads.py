@@ -9,6 +9,7 @@ such threads there may be is bounded.
 from __future__ import annotations
 
 import asyncio
+import gc
 import queue
 import socket
 import sys
@@ -18,6 +19,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from contextlib import suppress
 from contextvars import copy_context
+from types import FrameType
 from typing import Any, TypeVar
 
 from robustrag_integrations.forks import lock_held_over_forks
@@ -30,6 +32,7 @@ MOST_LEFT = 32  # threads of calls that were given up, unless more calls may be 
 _AHEAD = 256  # pieces of a stream that wait for a reader who takes his time
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.5  # seconds between two attempts to hang up
 _DEEPEST = 200  # frames of a thread that are looked at
+_LOOKING = lock_held_over_forks()  # by whoever looks where threads are, and has the collector off meanwhile
 
 
 class CallThreads:
@@ -241,7 +244,7 @@ def hang_up(thread: threading.Thread) -> None:
     The socket is found in the thread's frames: in what reads from it (`socket`, `ssl`, `http.client`, httpcore), or in
     the connection around that. While this function looks, the thread can do nothing else.
     """
-    frame = sys._current_frames().get(thread.ident or 0)
+    frame = _frame_of(thread)
     found: socket.socket | None = None
     for _ in range(_DEEPEST):
         if frame is None:
@@ -254,6 +257,22 @@ def hang_up(thread: threading.Thread) -> None:
     if found is not None:
         with suppress(OSError):  # it was closed by now
             socket.socket.shutdown(found, socket.SHUT_RDWR)
+
+
+def _frame_of(thread: threading.Thread) -> FrameType | None:
+    """Where a thread is.
+
+    Before Python 3.12 the collector may run in the middle of `sys._current_frames` and wait for a lock that is held
+    there, for ever and with all other threads. So it is off for that moment.
+    """
+    with _LOOKING:
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            return sys._current_frames().get(thread.ident or 0)
+        finally:
+            if collecting:
+                gc.enable()
 
 
 def _socket_of(owner: Any) -> socket.socket | None:

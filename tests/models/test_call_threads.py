@@ -7,6 +7,8 @@ import http.client
 import itertools
 import resource
 import socket
+import subprocess
+import sys
 import threading
 import time
 import urllib.request
@@ -170,6 +172,36 @@ async def test_cancelling_hangs_up_on_a_synchronous_call() -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
         assert await asyncio.to_thread(until, lambda: not threads.left)
+
+
+COLLECTED = """
+import gc, threading
+from robustrag_integrations.models.call_threads import hang_up
+
+class Held: pass
+
+done, threads = threading.Event(), []
+for number in range(300):
+    threads.append(threading.Thread(target=done.wait, daemon=True))
+    threads[-1].start()
+    gc.disable()
+    held = Held()
+    held.itself, held.local = held, threading.local()
+    held.local.number = number
+    del held
+    gc.set_threshold(gc.get_count()[0] + number % 12 + 1)  # a collection a few objects later
+    gc.enable()
+    hang_up(threads[-1])
+    assert gc.isenabled()
+gc.disable()
+hang_up(threads[0])
+assert not gc.isenabled()
+"""
+
+
+def test_looking_for_a_threads_connection_ends_though_the_collector_is_due() -> None:
+    """A collection at the wrong moment would stop the whole process for ever, before Python 3.12."""
+    subprocess.run([sys.executable, "-c", COLLECTED], check=True, timeout=120)
 
 
 def test_nobody_hangs_up_on_a_connection_that_other_calls_share() -> None:
