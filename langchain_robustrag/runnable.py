@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -122,6 +123,10 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         """
         local = self.llm if isinstance(self.llm, DecodingModel) else None
         method_of(self.aggregation).load().rehearse(self.settings, passages, warmed(local))
+
+    async def awarm_up(self, passages: int = 10) -> None:
+        """`warm_up` without blocking the event loop."""
+        await asyncio.to_thread(self.warm_up, passages)
 
     # --- calling
 

@@ -15,6 +15,7 @@ from llama_index.core.llms import LLM
 from llamaindex_robustrag.caveats import llm_caveats
 from llamaindex_robustrag.fitting import Fitter
 from llamaindex_robustrag.llm_calls import PlainCalls, StructuredCalls
+from llamaindex_robustrag.local import TextModelLLM
 from llamaindex_robustrag.parameters import retries_itself
 from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.models.base import Response, Role, TextModel, Until
@@ -113,6 +114,7 @@ class LlamaIndexModel(TextModel):
             written = policy.plain(writer, prefix)
             self._final = policy.callable_model(written, writer)
         self._calls = (calls,) if writer is llm else (calls, written)
+        self._llms = (llm,) if writer is llm else (llm, writer)
         self._fitter = Fitter(helper, llm, calls.frame())
         self._warnings = tuple(dict.fromkeys((*llm_caveats(llm), *llm_caveats(writer))))
 
@@ -137,6 +139,17 @@ class LlamaIndexModel(TextModel):
         """The LLM's name, and that of the one that writes the final answer."""
         names = dict.fromkeys((self._isolated.description, self._final.description))
         return ", final answer by ".join(names)
+
+    def warm_up(self) -> None:
+        """Warm the core's models inside of LLMs, and load what tries calls again; other LLMs are not called.
+
+        Raises:
+            ModelError: a model in this process failed, or a server cannot be reached.
+        """
+        for llm in self._llms:
+            if isinstance(llm, TextModelLLM):
+                llm.warm_up()
+        self._isolated.warm_up()
 
     def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
         """Answer all prompts, `num_workers` at a time, in threads that keep spans and contexts."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import logging
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
@@ -312,15 +313,22 @@ class RobustRAGSynthesizer(BaseSynthesizer):
     def warm_up(self, passages: int = 10) -> None:
         """Load the keyword tagger, patterns and tables that the first answer would load.
 
-        A model in this process that decoding aggregation reads is asked a made-up question; nothing else is asked one.
+        A model of the core (`TextModelLLM`) is warmed too: one in this process is asked a made-up question, as is one
+        that decoding aggregation reads; to a server a connection is opened. Other LLMs are not called.
 
         Args:
             passages: how many groups there will be; the isolation probe is made for that number.
 
         Raises:
-            ModelError: the model in this process failed, or the server that is decoded on cannot be reached.
+            ModelError: the model in this process failed, or the server cannot be reached.
         """
         self._method.load().rehearse(self._settings_filled(), passages, warmed(self._local))
+        if self._local is None:
+            self._model.warm_up()
+
+    async def awarm_up(self, passages: int = 10) -> None:
+        """`warm_up` without blocking the event loop."""
+        await asyncio.to_thread(self.warm_up, passages)
 
     def synthesize(
         self,

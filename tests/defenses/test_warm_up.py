@@ -134,6 +134,36 @@ def test_frameworks_probe_the_local_model_that_they_decode_with(front_door: Call
     assert model.numerics["isolation"] == found
 
 
+@pytest.mark.parametrize("style", ["sync", "async"])
+async def test_a_synthesizer_warms_models_of_the_core_and_calls_no_other_llm(style: str) -> None:
+    llamaindex = pytest.importorskip("llamaindex_robustrag")
+    mock = pytest.importorskip("llama_index.core.llms").MockLLM
+    pytest.importorskip("torch")
+    from llama_index.core.callbacks import CallbackManager, LlamaDebugHandler
+
+    from robustrag_integrations import LocalModel
+    from tests.helpers.tiny_models import tiny_model, tiny_tokenizer
+
+    class Refusing(mock):
+        def complete(self, *args: Any, **kwargs: Any) -> Any:
+            raise AssertionError("an LLM was called")
+
+    network, passes = tiny_model("llama"), []
+    network.register_forward_pre_hook(lambda *_: passes.append(None))
+    model = LocalModel(network, tiny_tokenizer(), max_context_tokens=24, max_new_tokens=3, chat=False, stop=())
+    heard = LlamaDebugHandler(print_trace_on_end=False)
+    own = llamaindex.TextModelLLM(model, callback_manager=CallbackManager([heard]))
+    for llm, final_llm, asked in ((own, None, True), (Refusing(), own, True), (Refusing(), None, False)):
+        passes.clear()
+        synthesizer = llamaindex.RobustRAGSynthesizer(llm, final_llm=final_llm)
+        if style == "sync":
+            synthesizer.warm_up()
+        else:
+            await synthesizer.awarm_up()
+        assert bool(passes) is asked
+    assert heard.get_event_pairs() == []
+
+
 class _Models(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     asked: ClassVar[list[str]] = []
@@ -194,6 +224,29 @@ async def test_connections_are_opened_in_the_event_loop_that_asks(server: str) -
     await defense.aanswer(QUESTION, PASSAGES)
     assert len(_Models.connected) == 1
     await model.aclose()
+
+
+def test_a_synthesizer_opens_the_connection_of_a_model_of_the_core(server: str) -> None:
+    pytest.importorskip("openai")
+    llamaindex = pytest.importorskip("llamaindex_robustrag")
+    from robustrag_integrations import OpenAIModel
+
+    model = OpenAIModel("m", server, max_concurrency=1)
+    synthesizer = llamaindex.RobustRAGSynthesizer(llamaindex.TextModelLLM(model))
+    synthesizer.warm_up()
+    assert set(_Models.asked) == {"GET /v1/models"}
+    assert str(synthesizer.get_response(QUESTION, PASSAGES)) == "Anna Lind"
+    assert len(_Models.connected) == 1
+    model.close()
+
+
+async def test_a_chain_is_warmed_in_an_event_loop_without_asking_its_model() -> None:
+    langchain = pytest.importorskip("langchain_robustrag")
+
+    def refused(prompt: Any) -> str:
+        raise AssertionError("the model was asked")
+
+    await langchain.create_robust_documents_chain(refused).awarm_up(2)
 
 
 def test_a_server_that_cannot_be_reached_is_an_error_without_a_retry() -> None:
