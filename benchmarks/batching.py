@@ -1,10 +1,13 @@
-"""Tokens per second of several questions that share their decoding steps, next to one question after another."""
+"""Steps that are shared: tokens per second of several questions, and the levels of a certificate in half precision."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+import torch
+
+from benchmarks import certification
 from benchmarks.inference import Bench, ratio_of
 from benchmarks.results import Ratio
 from benchmarks.timing import Case, Work, summary
@@ -37,6 +40,8 @@ def ratios(bench: Bench) -> list[Ratio]:
         note = f"{speeds[0]:.1f} against {speeds[1]:.1f} tokens of answers per second; {steps}"
         name = f"decoding steps: {count} question{'s' * (count > 1)} in turn / at once"
         found.append(ratio_of(seconds, name, f"{count} {_WAYS[1]}", f"{count} {_WAYS[0]}", note=note))
+    if next(bench.network.parameters()).dtype != torch.float32:  # in which certificates need no shared steps
+        found += certification.tree(bench, sharing, " in half precision")
     return found
 
 

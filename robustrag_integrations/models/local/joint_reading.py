@@ -19,6 +19,7 @@ from torch.nn.functional import pad
 
 from robustrag_integrations.models.local.alone import Alone, Read, Row, read_alone
 from robustrag_integrations.models.local.causal_lm import CausalLM
+from robustrag_integrations.models.local.giving_up import stop_if_given_up
 from robustrag_integrations.models.local.isolation import Kind, Trial
 from robustrag_integrations.models.local.isolation_probe import IsolationProbe
 from robustrag_integrations.models.local.joint import read_together
@@ -102,6 +103,7 @@ class JointReading:
         self, rows: Sequence[Row], shape: PassShape, strings: Sequence[Sequence[int]], trie: TokenTrie
     ) -> Iterator[Read]:
         batches = [Alone(self.lm, self.rules, row, room=len(trie), at_once=self.at_once) for row in rows]
+        stop_if_given_up()
         steps = [batch.reading(trie) for batch in batches]
         logits = read_together(self.lm, steps, shape.tokens, shape.logits, 1 + len(trie))
         for batch, mine in zip(batches, logits, strict=True):

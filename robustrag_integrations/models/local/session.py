@@ -10,9 +10,10 @@ import torch
 
 from robustrag_integrations.models.base import DecodingSession, DecodingTree, Distributions, Opening
 from robustrag_integrations.models.local.batch import Batch
-from robustrag_integrations.models.local.branching import LocalTree
+from robustrag_integrations.models.local.branching import LocalTree, SteppedTree
 from robustrag_integrations.models.local.giving_up import stop_if_given_up
 from robustrag_integrations.models.local.packing import known_noise
+from robustrag_integrations.models.local.step_sharing import Joined
 from robustrag_integrations.usage import Usage
 
 if TYPE_CHECKING:
@@ -62,9 +63,13 @@ class LocalSession(DecodingSession):
         return twin
 
     def tree(self) -> DecodingTree | None:
-        """Many continuations per forward pass, where the noise that this brings is known and the only one."""
+        """Many continuations per forward pass, where the noise that this brings is known and the only one; else per
+        step that they share, where questions share steps.
+        """
         stem = None if self._noise else self._batch.stem()
-        return LocalTree(stem) if stem is not None and known_noise(stem.lm) else None
+        if stem is not None and known_noise(stem.lm):
+            return LocalTree(stem)
+        return SteppedTree(self._batch) if isinstance(self._batch, Joined) else None
 
 
 def _probabilities(logits: torch.Tensor) -> NDArray[np.floating]:

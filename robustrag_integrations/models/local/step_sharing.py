@@ -217,33 +217,44 @@ class StepSharing:
         finally:
             self._end(place)
 
-    def step(self, batch: Steppable, tokens: Sequence[int], place: _Place) -> torch.Tensor:
-        """Append a token to each row of a batch; [rows, V] float32 logits of the one after it."""
-        shapes = self._shapes_for(batch, tokens)
-        if shapes.of(batch.step_rows) is None:
-            return batch.append(tokens)
-        request, state = _Request(batch, tokens, place), self._state
+    def steps(self, wanted: Sequence[tuple[Steppable, Sequence[int]]], place: _Place) -> list[torch.Tensor]:
+        """Append a token to each row of some batches.
+
+        Args:
+            wanted: different batches of one question, each with a token per row.
+            place: the question's.
+
+        Returns:
+            Per batch [rows, V] float32 logits of the token after it.
+        """
+        shapes = self._shapes_for(*wanted[0])
+        if any(shapes.of(batch.step_rows) is None for batch, _ in wanted):
+            return [batch.append(tokens) for batch, tokens in wanted]
+        requests, state = [_Request(batch, tokens, place) for batch, tokens in wanted], self._state
+
+        def done() -> bool:
+            return all(request.done for request in requests)
+
         try:
             with self._changed:
-                state.waiting.append(request)
+                state.waiting.extend(requests)
                 self._changed.notify_all()
-            while not request.done:
+            while not done():
                 with self._changed:
-                    self._changed.wait_for(lambda: request.done or not state.stepping)
-                    if request.done:
+                    self._changed.wait_for(lambda: done() or not state.stepping)
+                    if done():
                         break
                     state.stepping = True
-                self._lead(request, shapes)
+                self._lead(requests, shapes)
         finally:
             with self._changed:
-                if request in state.waiting:
-                    state.waiting.remove(request)
-        if request.error is not None:
-            raise request.error
-        assert request.logits is not None  # noqa: S101 - it is done
-        return request.logits
+                state.waiting = [request for request in state.waiting if request not in requests]
+        for request in requests:
+            if request.error is not None:
+                raise request.error
+        return [request.logits for request in requests if request.logits is not None]
 
-    def _lead(self, mine: _Request, shapes: StepShapes) -> None:
+    def _lead(self, mine: Sequence[_Request], shapes: StepShapes) -> None:
         """Take the next step for all that wait, once those of the last one are here, or a moment has passed."""
         state, taken, began = self._state, list[_Request](), time.monotonic()
         try:
@@ -255,7 +266,7 @@ class StepSharing:
             self._take(taken, shapes)
         finally:
             with self._changed:
-                left = [r for r in taken if not r.done and r is not mine]  # this thread was interrupted
+                left = [r for r in taken if not r.done and r not in mine]  # this thread was interrupted
                 state.waiting = [*left, *state.waiting]
                 state.stepping, state.seconds = False, time.monotonic() - began
                 state.last = {request.place for request in taken} & state.places
@@ -341,7 +352,14 @@ class Joined:
     def append(self, tokens: Sequence[int]) -> torch.Tensor:
         """Append a token to each row; [rows, V] float32 logits of the one after it."""
         with self._sharing.at_work(self._place):
-            return self._sharing.step(self._batch, tokens, self._place)
+            [logits] = self._sharing.steps([(self._batch, tokens)], self._place)
+        return logits
+
+    def append_to_forks(self, forks: Sequence[Joined], tokens: Sequence[int]) -> list[torch.Tensor]:
+        """Append a token to each of these copies, in as few steps as can be, with the bits of `append`."""
+        wanted = [(fork._batch, [token] * fork.rows) for fork, token in zip(forks, tokens, strict=True)]
+        with self._sharing.at_work(self._place):
+            return self._sharing.steps(wanted, self._place)
 
     def fork(self) -> Joined:
         """A copy that can be advanced on its own, with the same numbers to the bit."""

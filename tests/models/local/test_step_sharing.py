@@ -17,11 +17,12 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from robustrag_integrations import DecodingAggregation, LocalModel  # noqa: E402
-from robustrag_integrations.models.local import step_shapes, step_sharing  # noqa: E402
+from robustrag_integrations.models.local import branching, session, step_shapes, step_sharing  # noqa: E402
 from robustrag_integrations.models.local.causal_lm import CausalLM  # noqa: E402
 from robustrag_integrations.models.local.step_shapes import find_step_shapes  # noqa: E402
 from robustrag_integrations.prompts import Prompt, prompts_for  # noqa: E402
 from tests.helpers.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
+from tests.helpers.worlds import graded  # noqa: E402
 
 PROMPTS = prompts_for("short_answer")
 TOKENIZER = tiny_tokenizer()
@@ -330,3 +331,47 @@ def test_rows_of_an_attacker_in_another_question_move_nothing() -> None:
 def test_rows_at_once_is_a_number_of_rows(rows: Any) -> None:
     with pytest.raises(ValueError, match="rows_at_once"):
         local(rows_at_once=rows)
+
+
+@pytest.mark.parametrize("architecture", ["llama", "gpt2"])
+def test_half_precision_certifies_a_level_in_one_step_with_the_bits_of_one_prefix_at_a_time(
+    architecture: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = tiny_model(architecture, dtype=torch.bfloat16)
+    passages, passes = [f"Fact {i}: paris" for i in range(6)], list[int]()
+    network.register_forward_pre_hook(
+        lambda module, args, kwargs: passes.append(len(kwargs["input_ids"])), with_kwargs=True
+    )
+    defense = DecodingAggregation(local(network), max_new_tokens=5, stop=["zzz"])
+    asked = {"etas": [1.0, 2.0, 3.0], "corruption_size": [1, 2], "metric": graded, "max_model_calls": 120}
+    told, counts = [], []
+    for tree in (session.LocalSession.tree, lambda self: None):
+        monkeypatch.setattr(session.LocalSession, "tree", tree)
+        defense.certify_etas("Where?", passages, "paris", **asked)  # what is tried out
+        passes.clear()
+        told.append(defense.certify_etas("Where?", passages, "paris", **asked))
+        counts.append(len(passes))
+    for eta in asked["etas"]:
+        for one, other in zip(told[0][eta], told[1][eta], strict=True):
+            assert one.responses == other.responses
+            assert (one.tau, one.certified, one.model_calls) == (other.tau, other.certified, other.model_calls)
+    numerics = told[0][1.0][0].numerics
+    assert numerics["prefixes_packed"] >= 4
+    assert numerics["noise_measured"] == 0.0
+    assert counts[0] < counts[1]
+
+
+def test_copies_of_a_session_take_their_steps_together() -> None:
+    model = local()
+    opened = model.open_session(isolated(QUESTIONS[0]), PROMPTS.no_retrieval.render(query=QUESTIONS[0]), 6)
+    tree = branching.SteppedTree(opened._batch)
+    first = tree.grow([(40,), (41,), (42,)])
+    second = tree.grow([(40, 7), (42, 7), (42, 8), *((41, token) for token in range(50, 60))])
+    assert model._sharing is not None
+    assert max(model._sharing.taken) > 3
+    for prefix, found in (((41,), first[1]), ((42, 8), second[2]), ((41, 59), second[-1])):
+        one = opened.fork()
+        for token in prefix:
+            wanted = one.append(token)
+        assert np.array_equal(found.groups, wanted.groups)
+        assert np.array_equal(found.no_retrieval, wanted.no_retrieval)
