@@ -90,5 +90,5 @@ def tiny_model(architecture: str, *, dtype: torch.dtype = torch.float32, window:
         "lfm2": (Lfm2ForCausalLM, Lfm2Config, {**llama, "layer_types": ["conv", "full_attention"]}),
     }
     model_class, config_class, settings = recipes[architecture]
-    model = model_class(config_class(**common, **settings, **others))
+    model = model_class(config_class(**{**common, **settings, **others}))
     return model.to(dtype).eval()

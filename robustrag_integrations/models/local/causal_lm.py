@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import inspect
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import torch
 
-from robustrag_integrations.models.local.kernels import decoding_kernels, is_large
+from robustrag_integrations.models.local import llama
 from robustrag_integrations.models.local.memory import memory_explained
+from robustrag_integrations.models.local.products import linear, products
 from robustrag_integrations.models.local.slab import Slab
 
 _ROPE_WITHOUT_SWITCH = ("default", "linear", "yarn", "llama3", "proportional")
@@ -22,6 +24,7 @@ class CausalLM:
     def __init__(self, model: Any) -> None:
         self.model = model
         self.accepts = frozenset(inspect.signature(model.forward).parameters)
+        self._llama_agrees: bool | None = None
 
     @property
     def config(self) -> Any:
@@ -40,10 +43,6 @@ class CausalLM:
         """Precision of the weights."""
         dtype: torch.dtype = self.model.get_input_embeddings().weight.dtype
         return dtype
-
-    @property
-    def _large(self) -> bool:
-        return is_large(self.model.get_input_embeddings().weight)
 
     @property
     def window(self) -> int:
@@ -92,24 +91,44 @@ class CausalLM:
         Returns:
             [rows, keep, V] float32 logits.
         """
-        optional = {"position_ids": positions, "logits_to_keep": keep}
         columns = getattr(cache, "capacity", 0) or cache.get_seq_length() + ids.shape[1]
-        transposes = self._large and getattr(cache, "transposes", True)
-        kernels = decoding_kernels(ids.numel(), keep, transposes)
-        with self.memory_explained(len(ids), columns), kernels:
-            output = self.model(
-                input_ids=ids,
-                attention_mask=mask,
-                past_key_values=cache,
-                use_cache=True,
-                **{name: value for name, value in optional.items() if name in self.accepts},
-            )
+        as_for: int | None = getattr(cache, "as_for", None)
+        product = partial(linear, as_for=as_for)
+        with self.memory_explained(len(ids), columns):
+            if self._is_llama(mask):
+                logits = llama.forward(self.model, product, ids, mask, positions, cache, keep)
+            else:
+                with products(product, as_for or ids.numel(), keep, self.model.get_input_embeddings().weight):
+                    logits = self._by_its_own_code(ids, mask, positions, cache, keep)
         if isinstance(cache, Slab):
             cache.check_all_was_read()
+        return logits.float()
+
+    def _is_llama(self, mask: Any) -> bool:
+        """Whether `llama.forward` takes the place of the model's own code."""
+        if mask is not None and not (isinstance(mask, torch.Tensor) and mask.dim() == 4):
+            return False
+        if not llama.is_untouched(self.model):
+            return False
+        if self._llama_agrees is None:
+            self._llama_agrees = llama.agrees_with_its_own(self.model)
+        return self._llama_agrees
+
+    def _by_its_own_code(
+        self, ids: torch.Tensor, mask: Any, positions: torch.Tensor, cache: Any, keep: int | torch.Tensor
+    ) -> torch.Tensor:
+        optional = {"position_ids": positions, "logits_to_keep": keep}
+        output = self.model(
+            input_ids=ids,
+            attention_mask=mask,
+            past_key_values=cache,
+            use_cache=True,
+            **{name: value for name, value in optional.items() if name in self.accepts},
+        )
         logits: torch.Tensor = output.logits
         if "logits_to_keep" not in self.accepts:
             logits = logits[:, keep if isinstance(keep, torch.Tensor) else slice(-keep, None)]
-        return logits.float()
+        return logits
 
 
 def _rope_parameters(config: Any) -> list[dict[str, Any]]:

@@ -140,7 +140,7 @@ class JointCache(Cache):  # type: ignore[misc]  # untyped library
         parts: per batch, its rows of the pass, or its columns.
     """
 
-    transposes = False  # products are torch's own: they are at their best with many rows
+    as_for = 2**30  # rows to choose the kernels of products for: the same, however many there are
 
     def __init__(
         self, steps: Sequence[Step], kinds: Sequence[str], heard: Heard | None = None, *, behind: bool = False

@@ -1,21 +1,16 @@
-"""Kernels for reading and for decoding steps. The model itself is left as it is.
+"""Attention for reading and for decoding steps. The model itself is left as it is.
 
-A step reads all weights and all keys for a handful of rows, and the libraries are at their worst there. So they are
-where a long prompt behind columns that were read before needs an explicit mask.
+A step reads all keys for a handful of rows, and the libraries are at their worst there. So they are where a long prompt
+behind columns that were read before needs an explicit mask.
 """
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.nn import functional
-from torch.overrides import TorchFunctionMode
 
 if TYPE_CHECKING:
     from robustrag_integrations.models.local.key_values import Pair, Unread
@@ -23,8 +18,7 @@ if TYPE_CHECKING:
 Attention = Callable[..., torch.Tensor]  # called as torch's `scaled_dot_product_attention`
 
 _BLOCK = 64  # tokens that attend together
-_FEW = range(5, 33)  # rows of a matrix for which the transposed product may be the faster one
-_LARGE = 2**19  # numbers of a weight from which on it is; smaller ones stay in the processor's cache
+_IN_BLOCKS = 129  # tokens from which on blocks pay: one mask has so few of them hidden that two calls cost more
 
 
 class AttendedKeys(torch.Tensor):  # type: ignore[misc]  # untyped library
@@ -78,7 +72,7 @@ def _plain(value: Any) -> Any:
 
 def in_blocks(keys: torch.Tensor, new: int) -> torch.Tensor:
     """Keys [1, heads, columns, width] for attention of the last `new` columns, in blocks where that is faster."""
-    return AttendedKeys.of(keys, attend_in_blocks) if new > _BLOCK and keys.device.type == "cpu" else keys
+    return AttendedKeys.of(keys, attend_in_blocks) if new >= _IN_BLOCKS and keys.device.type == "cpu" else keys
 
 
 def attend_in_blocks(
@@ -110,72 +104,6 @@ def attend_in_blocks(
             **settings,
         )
     return found
-
-
-def is_large(weight: torch.Tensor) -> bool:
-    """Whether a weight is so large that its products with few rows are worth a kernel of their own."""
-    return bool(weight.numel() >= _LARGE)
-
-
-def decoding_kernels(tokens: int, keep: int | torch.Tensor, large: bool) -> AbstractContextManager[object]:
-    """The products for a forward pass, where torch's own are not the fastest.
-
-    Args:
-        tokens: how many it reads.
-        keep: of how many of them logits are wanted, or which.
-        large: whether the model's weights are.
-    """
-    few = tokens in _FEW or (keep if isinstance(keep, int) else len(keep)) in _FEW
-    return TransposedProducts() if few and large and on_intel() else nullcontext()
-
-
-@cache
-def on_intel() -> bool:
-    """Whether the processor is Intel's; with MKL on AMD's the transposed product takes up to four times as long."""
-    try:
-        described = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        described = platform.processor()
-    return "GenuineIntel" in described
-
-
-class TransposedProducts(TorchFunctionMode):  # type: ignore[misc]  # untyped library
-    """Within it, this thread's products of few rows with large weights are computed as weights times columns."""
-
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        """One call of a function of torch."""
-        kwargs = kwargs or {}
-        if (
-            func is not functional.linear or torch.compiler.is_compiling()
-        ):  # whoever compiles a model chooses its kernels
-            return func(*args, **kwargs)
-        return _transposed_linear(*args, **kwargs) if _transposing_pays(*args[:2]) else func(*args, **kwargs)
-
-
-def _transposing_pays(inputs: Any, weight: Any = None) -> bool:
-    """Whether this is a product in single precision, on a CPU, of as few rows as a decoding step has."""
-    return (
-        isinstance(weight, torch.Tensor)
-        and weight.device.type == "cpu"
-        and weight.dtype == inputs.dtype == torch.float32
-        and weight.dim() == 2
-        and is_large(weight)
-        and inputs.numel() // max(1, inputs.shape[-1]) in _FEW
-        and torch.backends.mkl.is_available()
-    )
-
-
-def _transposed_linear(inputs: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
-    """`linear` as weight times columns: for so few rows the other order takes up to twice the time."""
-    columns = inputs.reshape(-1, inputs.shape[-1]).t().contiguous()
-    rows = torch.mm(weight, columns).t().contiguous().reshape(*inputs.shape[:-1], -1)
-    return rows if bias is None else rows + bias
 
 
 def attend(

@@ -14,7 +14,6 @@ from torch.nn import functional  # noqa: E402
 
 from robustrag_integrations import DecodingAggregation, LocalModel  # noqa: E402
 from robustrag_integrations.models.local import kernels, shared  # noqa: E402
-from robustrag_integrations.models.local.kernels import TransposedProducts  # noqa: E402
 from robustrag_integrations.models.local.key_values import KeyValues  # noqa: E402
 from robustrag_integrations.models.local.slab import RowCache, Slab  # noqa: E402
 from robustrag_integrations.prompts import prompts_for  # noqa: E402
@@ -187,43 +186,6 @@ def test_columns_that_nobody_reads_are_an_error() -> None:
         slab.update(new, new, 0)
         with pytest.raises(RuntimeError, match="does not read what rows share"):
             slab.check_all_was_read()
-
-
-@pytest.mark.parametrize("rows", [1, 4, 5, 11, 32, 33])
-@pytest.mark.parametrize("bias", [True, False])
-def test_products_are_those_of_torch_whatever_their_shape(rows: int, bias: bool) -> None:
-    torch.manual_seed(0)
-    layer = torch.nn.Linear(48, 80, bias=bias)
-    inputs = torch.randn(rows, 1, 48)
-    with torch.inference_mode():
-        wanted = layer(inputs)
-        with TransposedProducts():
-            got = layer(inputs)
-    assert got.shape == wanted.shape
-    assert torch.allclose(got, wanted, atol=1e-5)
-    assert got.is_contiguous()
-
-
-def test_large_products_of_few_rows_are_transposed_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "_LARGE", 48 * 80)
-    seen: list[Any] = []
-    monkeypatch.setattr(kernels, "_transposed_linear", lambda *args: seen.append(args) or functional.linear(*args))
-    layers = torch.nn.Linear(48, 80), torch.nn.Linear(48, 79)
-    with torch.inference_mode(), TransposedProducts():
-        for layer in layers:
-            for rows in (4, 5, 32, 33):
-                layer(torch.randn(rows, 1, 48))
-    assert [len(inputs) for inputs, _, _ in seen] == [5, 32]
-
-
-@pytest.mark.parametrize("intel", [True, False])
-def test_products_are_transposed_on_processors_where_that_is_faster(
-    intel: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(kernels, "on_intel", lambda: intel)
-    used = kernels.decoding_kernels(5, 1, large=True)
-    assert isinstance(used, TransposedProducts) == intel
-    assert not isinstance(kernels.decoding_kernels(5, 1, large=False), TransposedProducts)
 
 
 def test_attention_to_other_keys_is_torchs_own() -> None:

@@ -1,0 +1,152 @@
+"""Products with a model's weights, by the kernel that is the fastest for them on this processor.
+
+Torch leaves those in single precision to MKL. On processors of AMD it takes twice as long as oneDNN, which torch brings
+along, too. On processors of Intel it takes up to twice as long for the few rows of a decoding step as for the same
+product the other way round.
+
+Which kernel is taken follows from the shapes alone.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+
+Linear = Callable[..., torch.Tensor]  # called as torch's `linear`, with a weight in single precision on a CPU
+
+_FEW = range(5, 33)  # rows of a matrix for which the transposed product may be the faster one
+_LARGE = 2**19  # numbers of a weight from which on it is; smaller ones stay in the processor's cache
+_FEWEST = 3  # rows from which on oneDNN is the faster one
+_WORK = 2**20  # multiplications of a product from which on it is; it takes a few microseconds to be called
+_MODE_PAYS = 2**21  # tokens times the square of a layer's width, from which on looking at every call of torch pays
+
+
+def linear(
+    inputs: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, *, as_for: int | None = None
+) -> torch.Tensor:
+    """As torch's `linear`.
+
+    Args:
+        inputs: [..., I], single precision on a CPU.
+        weight: [O, I], the same.
+        bias: [O], the same, or None.
+        as_for: the number of rows to choose the kernel for, where passes with other numbers must give the same bits;
+            None for those of `inputs`.
+
+    Returns:
+        [..., O]
+    """
+    rows = as_for or inputs.numel() // max(1, inputs.shape[-1])
+    if rows >= _FEWEST and rows * weight.numel() >= _WORK and _onednn_is_faster():
+        return _onednn(inputs, weight, bias)
+    if rows in _FEW and weight.numel() >= _LARGE and _mkl_likes_columns():
+        return _transposed(inputs, weight, bias)
+    return functional.linear(inputs, weight, bias)
+
+
+def products(
+    way: Linear, tokens: int, keep: int | torch.Tensor, embeddings: torch.Tensor
+) -> AbstractContextManager[object]:
+    """Have a model's own code compute its products in a way of ours during a forward pass, where that pays.
+
+    Args:
+        way: `linear`, with what it is to know.
+        tokens: how many are read, or the number that kernels are chosen for.
+        keep: of how many of them logits are wanted, or which.
+        embeddings: [V, width] of its tokens, whose size says how large its products are.
+    """
+    if _onednn_is_faster():
+        pays = tokens >= _FEWEST and tokens * embeddings.shape[-1] ** 2 >= _MODE_PAYS
+    else:
+        few = tokens in _FEW or (keep if isinstance(keep, int) else len(keep)) in _FEW
+        pays = few and embeddings.numel() >= _LARGE and _mkl_likes_columns()
+    return Products(way) if pays else nullcontext()
+
+
+class Products(TorchFunctionMode):  # type: ignore[misc]  # untyped library
+    """Within it, this thread's products with weights in single precision on a CPU are computed in a way of one's own.
+
+    Args:
+        way: called in place of torch's `linear`.
+    """
+
+    def __init__(self, way: Linear) -> None:
+        super().__init__()
+        self._way = way
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """One call of a function of torch."""
+        ours = func is functional.linear and _is_single(*args[:2]) and not torch.compiler.is_compiling()
+        return (self._way if ours else func)(*args, **(kwargs or {}))  # whoever compiles a model chooses its kernels
+
+
+def _is_single(inputs: Any, weight: Any = None) -> bool:
+    """Whether this is a product in single precision on a CPU of what torch itself keeps: no quantised weights."""
+    return (
+        isinstance(weight, torch.Tensor)
+        and type(weight) in (torch.Tensor, torch.nn.Parameter)
+        and weight.device.type == "cpu"
+        and weight.dtype == inputs.dtype == torch.float32
+        and weight.dim() == 2
+        and not torch.is_autocast_enabled("cpu")
+    )
+
+
+def _onednn(inputs: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+    """`linear` by oneDNN."""
+    found: torch.Tensor = torch.ops.mkldnn._linear_pointwise.default(inputs, weight, bias, "none", [], "")
+    return found
+
+
+def _transposed(inputs: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+    """`linear` as weight times columns."""
+    columns = inputs.reshape(-1, inputs.shape[-1]).t().contiguous()
+    rows = torch.mm(weight, columns).t().contiguous().reshape(*inputs.shape[:-1], -1)
+    return rows if bias is None else rows + bias
+
+
+def _mkl_likes_columns() -> bool:
+    """Whether few rows are faster as columns; with MKL on AMD's processors they take up to four times as long."""
+    return processor() == "intel" and torch.backends.mkl.is_available()
+
+
+def _onednn_is_faster() -> bool:
+    """Whether many rows are faster with oneDNN, which must not have been switched off."""
+    return processor() == "amd" and torch.backends.mkldnn.enabled and _has_onednn()
+
+
+@cache
+def _has_onednn() -> bool:
+    """Whether this build of torch has it, and gives access to it."""
+    if not torch.backends.mkldnn.is_available():
+        return False
+    try:
+        _onednn(torch.zeros(4, 8), torch.zeros(8, 8))
+    except (AttributeError, RuntimeError, TypeError):
+        return False
+    return True
+
+
+@cache
+def processor() -> str:
+    """Who made it: "amd", "intel" or ""."""
+    try:
+        described = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        described = platform.processor()
+    makers = {"AuthenticAMD": "amd", "GenuineIntel": "intel"}
+    return next((short for name, short in makers.items() if name in described), "")

@@ -1,0 +1,176 @@
+"""The forward pass of untouched Llama models: the numbers of the model's own code, and only where nobody changed it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from transformers import DynamicCache  # noqa: E402
+
+from robustrag_integrations.models.local import llama  # noqa: E402
+from robustrag_integrations.models.local.causal_lm import CausalLM  # noqa: E402
+from robustrag_integrations.models.local.masks import MaskRules  # noqa: E402
+from tests.helpers.tiny_models import tiny_model  # noqa: E402
+
+SCALED = {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 256}
+
+
+def model(**settings: Any) -> Any:
+    return tiny_model("llama", **settings).eval()
+
+
+def own_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(llama, "is_untouched", lambda model: False)
+
+
+def logits_of(network: Any, *, long: int = 40) -> list[Any]:
+    """A prompt, its continuation behind what was read, and a step, with and without masks."""
+    lm = CausalLM(network)
+    rules, cache = MaskRules.of(lm), DynamicCache()
+    ids = torch.arange(3, 3 + 2 * long).view(2, long) % 400
+    found = []
+    for start, end, masked in ((0, long - 9, False), (long - 9, long - 1, True), (long - 1, long, False)):
+        keys = torch.arange(end)[None].expand(2, -1)
+        places = keys[:, start:]
+        mask = rules.mask(places, keys) if masked else None
+        found.append(lm(ids[:, start:end], mask, places, cache, keep=3 if end > start + 2 else 1))
+    return [*found, *(t for layer in cache.layers for t in (layer.keys, layer.values))]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"num_key_value_heads": 4},
+        {"attention_bias": True, "mlp_bias": True},
+        {"tie_word_embeddings": True},
+        {"rope_parameters": SCALED},
+        {"head_dim": 24},
+    ],
+    ids=["shared heads", "own heads", "biases", "tied", "scaled positions", "wide heads"],
+)
+def test_the_numbers_are_those_of_the_models_own_code(
+    settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = model(**settings)
+    assert llama.is_untouched(network)
+    ours = logits_of(network)
+    own_code(monkeypatch)
+    for got, wanted in zip(ours, logits_of(network), strict=True):
+        assert got.shape == wanted.shape
+        assert (got - wanted).abs().max() <= 2e-5 * max(1.0, float(wanted.abs().max()))
+
+
+def test_logits_can_be_asked_of_some_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    network, ids = model(), torch.arange(12)[None]
+    columns = torch.tensor([2, 7])
+    lm = CausalLM(network)
+    ours = lm(ids, None, ids, DynamicCache(), keep=columns)
+    own_code(monkeypatch)
+    assert torch.allclose(ours, lm(ids, None, ids, DynamicCache(), keep=columns), atol=1e-5)
+
+
+def hook(network: Any) -> None:
+    network.model.layers[1].mlp.register_forward_hook(lambda module, args, output: output * 2)
+
+
+def hook_before(network: Any) -> None:
+    network.model.norm.register_forward_pre_hook(lambda module, args: (args[0] * 2,))
+
+
+def other_forward(network: Any) -> None:
+    layer = network.model.layers[0].self_attn.o_proj
+    layer.forward = lambda hidden: torch.nn.functional.linear(hidden, layer.weight) * 2
+
+
+def other_layer(network: Any) -> None:
+    class Doubled(torch.nn.Linear):  # type: ignore[misc]  # untyped library
+        def forward(self, hidden: Any) -> Any:
+            return super().forward(hidden) * 2
+
+    old = network.model.layers[0].mlp.up_proj
+    network.model.layers[0].mlp.up_proj = new = Doubled(old.in_features, old.out_features, bias=False)
+    new.weight = old.weight
+
+
+def parametrized(network: Any) -> None:
+    class Twice(torch.nn.Module):  # type: ignore[misc]  # untyped library
+        def forward(self, weight: Any) -> Any:
+            return weight * 2
+
+    torch.nn.utils.parametrize.register_parametrization(network.model.layers[0].mlp.up_proj, "weight", Twice())
+
+
+def other_activation(network: Any) -> None:
+    network.model.layers[0].mlp.act_fn = torch.nn.ReLU()
+
+
+def own_attention(network: Any) -> None:
+    network.set_attn_implementation("eager")
+
+
+def half(network: Any) -> None:
+    network.model.layers[1].to(torch.bfloat16)
+
+
+def compiled(network: Any) -> None:
+    network.model.layers[0].compile(backend="eager")
+
+
+CHANGES = [hook, hook_before, other_forward, other_layer, parametrized, other_activation, own_attention, half, compiled]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+def test_a_model_that_somebody_changed_runs_its_own_code(change: Callable[[Any], None]) -> None:
+    network = model()
+    assert llama.is_untouched(network)
+    change(network)
+    assert not llama.is_untouched(network)
+
+
+def test_a_change_between_two_calls_counts() -> None:
+    network = model()
+    lm, ids = CausalLM(network), torch.arange(12)[None]
+    before = lm(ids, None, ids, DynamicCache())
+    handle = network.lm_head.register_forward_hook(lambda module, args, output: output * 2)
+    assert torch.allclose(lm(ids, None, ids, DynamicCache()), 2 * before, atol=1e-4)
+    handle.remove()
+    assert torch.equal(lm(ids, None, ids, DynamicCache()), before)
+
+
+def test_hooks_of_every_module_are_kept() -> None:
+    handle = torch.nn.modules.module.register_module_forward_hook(lambda *args: None)
+    try:
+        assert not llama.is_untouched(model())
+    finally:
+        handle.remove()
+
+
+def test_a_subclass_of_the_users_runs_its_own_code() -> None:
+    from transformers import LlamaForCausalLM
+
+    mine = type("LlamaForCausalLM", (LlamaForCausalLM,), {"__module__": "mine"})
+    network = model()
+    network.__class__ = mine
+    assert not llama.is_untouched(network)
+
+
+def test_other_architectures_run_their_own_code() -> None:
+    for architecture in ("mistral", "qwen3", "gpt2"):
+        assert not llama.is_untouched(tiny_model(architecture))
+
+
+def test_a_release_of_transformers_that_computes_something_else_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    from transformers.models.llama.modeling_llama import LlamaMLP
+
+    network, ids = model(), torch.arange(12)[None]
+    assert llama.agrees_with_its_own(network)
+    monkeypatch.setattr(LlamaMLP, "forward", lambda self, x: self.down_proj(self.act_fn(self.gate_proj(x))))
+    wanted = network(input_ids=ids).logits[:, -1:]
+    assert not llama.agrees_with_its_own(network)
+    assert torch.allclose(CausalLM(network)(ids, None, ids, DynamicCache()), wanted, atol=1e-5)

@@ -1,0 +1,108 @@
+"""Products with weights: what torch's own give, by the kernel that is the fastest on a processor."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch.nn import functional  # noqa: E402
+
+from robustrag_integrations.models.local import products  # noqa: E402
+
+PROCESSORS = ["amd", "intel", ""]
+
+
+@pytest.fixture(params=PROCESSORS)
+def maker(request: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(products, "processor", lambda: request.param)
+    monkeypatch.setattr(products, "_LARGE", 48 * 80)
+    monkeypatch.setattr(products, "_WORK", 6 * 48 * 80)
+    return str(request.param)
+
+
+def kernels_used(monkeypatch: pytest.MonkeyPatch, *, rows: int, **choice: Any) -> str:
+    """Which kernel computes a product of so many rows."""
+    used = ["torch"]
+    monkeypatch.setattr(products, "_transposed", lambda *args: used.append("columns") or functional.linear(*args))
+    monkeypatch.setattr(products, "_onednn", lambda *args: used.append("onednn") or functional.linear(*args))
+    products.linear(torch.randn(rows, 48), torch.randn(80, 48), **choice)
+    return used[-1]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 11, 32, 33, 100])
+@pytest.mark.parametrize("bias", [True, False])
+def test_products_are_those_of_torch_whatever_their_shape(maker: str, rows: int, bias: bool) -> None:
+    torch.manual_seed(0)
+    layer = torch.nn.Linear(48, 80, bias=bias)
+    inputs = torch.randn(rows, 1, 48)
+    with torch.inference_mode():
+        wanted = layer(inputs)
+        with products.Products(products.linear):
+            got = layer(inputs)
+    assert got.shape == wanted.shape
+    assert torch.allclose(got, wanted, atol=1e-5)
+    assert got.is_contiguous()
+
+
+@pytest.mark.skipif(not products._has_onednn(), reason="this build of torch has no oneDNN")
+def test_on_amd_products_that_are_worth_it_are_onednns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "processor", lambda: "amd")
+    monkeypatch.setattr(products, "_WORK", 6 * 48 * 80)
+    assert [kernels_used(monkeypatch, rows=rows) for rows in (2, 5, 6, 100)] == ["torch", "torch", "onednn", "onednn"]
+    monkeypatch.setattr(products, "_WORK", 1)
+    assert [kernels_used(monkeypatch, rows=rows) for rows in (1, 2, 3)] == ["torch", "torch", "onednn"]
+    with torch.backends.mkldnn.flags(enabled=False):
+        assert kernels_used(monkeypatch, rows=100) == "torch"
+
+
+def test_on_intel_large_products_of_few_rows_are_weights_times_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "_mkl_likes_columns", lambda: True)
+    monkeypatch.setattr(products, "_onednn_is_faster", lambda: False)
+    assert kernels_used(monkeypatch, rows=5) == "torch"  # so small a weight stays in the processor's cache
+    monkeypatch.setattr(products, "_LARGE", 48 * 80)
+    found = [kernels_used(monkeypatch, rows=rows) for rows in (4, 5, 32, 33)]
+    assert found == ["torch", "columns", "columns", "torch"]
+
+
+def test_passes_of_different_numbers_of_rows_can_have_one_kernel(maker: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps that questions share must have the same bits however many take part."""
+    found = {kernels_used(monkeypatch, rows=rows, as_for=2**30) for rows in (1, 4, 8, 32, 192)}
+    assert found == ({"onednn"} if maker == "amd" and products._has_onednn() else {"torch"})
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        lambda: (torch.zeros(8, 48, dtype=torch.bfloat16), torch.zeros(80, 48, dtype=torch.bfloat16)),
+        lambda: (torch.zeros(8, 48, device="meta"), torch.zeros(80, 48, device="meta")),
+    ],
+    ids=["half precision", "another device"],
+)
+def test_other_products_stay_torchs_own(others: Any) -> None:
+    def way(*args: Any) -> Any:
+        raise AssertionError("not a product in single precision on a CPU")
+
+    inputs, weight = others()
+    with products.Products(way):
+        assert functional.linear(inputs, weight).shape == (8, 80)
+
+
+def test_mixed_precision_of_the_user_stays() -> None:
+    with products.Products(products.linear), torch.autocast("cpu", dtype=torch.bfloat16):
+        assert functional.linear(torch.zeros(8, 48), torch.zeros(80, 48)).dtype == torch.bfloat16
+
+
+def test_looking_at_every_call_is_left_out_where_it_does_not_pay(monkeypatch: pytest.MonkeyPatch) -> None:
+    way = partial(products.linear)
+    small, large = torch.zeros(400, 64), torch.zeros(4000, 1024)
+    monkeypatch.setattr(products, "_onednn_is_faster", lambda: True)
+    looks = [isinstance(products.products(way, n, 1, e), products.Products) for e in (small, large) for n in (2, 100)]
+    assert looks == [False, False, False, True]
+    monkeypatch.setattr(products, "_onednn_is_faster", lambda: False)
+    monkeypatch.setattr(products, "_mkl_likes_columns", lambda: True)
+    looks = [isinstance(products.products(way, n, 1, e), products.Products) for e in (small, large) for n in (5, 100)]
+    assert looks == [False, False, True, False]
