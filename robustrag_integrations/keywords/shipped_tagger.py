@@ -55,15 +55,19 @@ class ShippedTagger:
         return [self._words(row, *found) for row, found in zip(tokens, scores, strict=True)]
 
     def _words(self, tokens: Sequence[tuple[Token, int]], tags: Floats, trees: Floats) -> list[TaggedWord]:
-        chosen = zip(tokens, tags.argmax(axis=1).tolist(), trees.argmax(axis=1).tolist(), trees, strict=True)
+        chosen = zip(tokens, tags.argmax(axis=1).tolist(), trees.argmax(axis=1).tolist(), strict=True)
         return [
-            TaggedWord(token.text, self._lemma(token.text, tree, scores), self._parts_of_speech[tag], start)
-            for (token, start), tag, tree, scores in chosen
-            if not token.text.isspace()
+            TaggedWord(text, self._lemma(text, tree, trees, row), self._parts_of_speech[tag], start)
+            for row, (((text, _), start), tag, tree) in enumerate(chosen)
+            if not text.isspace()
         ]
 
-    def _lemma(self, text: str, best: int, scores: Floats) -> str:
+    def _lemma(self, text: str, best: int, trees: Floats, row: int) -> str:
         """The lemma by the best tree that fits the word; the word itself if none of the first few does."""
+        lemma = self._lemma_by(self._labels[best], text)
+        if lemma is not None:
+            return lemma
+        scores = trees[row]
         for _ in range(self._tries):
             lemma = self._lemma_by(self._labels[best], text)
             if lemma is not None:

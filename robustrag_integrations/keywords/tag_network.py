@@ -2,15 +2,16 @@
 
 What spaCy and thinc compute, without their machinery, which costs ten times as much as the arithmetic for a line of ten
 words. The weights are never written to, so that any number of threads may use them at a time. What a line gives is a
-function of that line alone: its rows stand in blocks of its own, words are read by themselves, and all products have
-one shape.
+function of that line alone: its rows are multiplied in blocks of its own, whose shapes its length decides, and words
+are read by themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate, chain
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -25,7 +26,9 @@ from robustrag_integrations.keywords.token_rules import Token
 Floats: TypeAlias = NDArray[np.float32]
 Parameters: TypeAlias = Mapping[str, Any]  # of one layer: arrays by their names
 
-_ROWS = 4  # of one product: few enough that no library shares it out among threads
+_BLOCKS = (12, 8, 4)  # rows of one product
+_PARTS = 3  # of its columns: with so few of both no library shares a product out among threads
+_EMPTY = 1  # the row that fills blocks up
 _ROWS_TOGETHER = 512  # of several lines: bounds the memory
 _WORDS_TOGETHER = 128  # that are new
 _KEPT_WORDS = 4096
@@ -78,6 +81,48 @@ class _Maxout:
         return best
 
 
+@dataclass(frozen=True)
+class _Order:
+    """The order in which rows are multiplied: those of one line in blocks of its own, which its length decides.
+
+    Attributes:
+        rows: the row at each place: int [places], by the size of the blocks.
+        places: how many places there are in blocks of each size of `_BLOCKS`.
+        at: the place of each row: int [all rows]; of no meaning for rows that have none.
+    """
+
+    rows: NDArray[np.intp]
+    places: tuple[int, ...]
+    at: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, spans: Iterable[range], rows: int) -> _Order:
+        """Of the rows of these lines, among so many."""
+        blocks: dict[int, list[int]] = {size: [] for size in _BLOCKS}
+        for span in spans:
+            for first in range(0, len(span), _BLOCKS[0]):
+                part = span[first : first + _BLOCKS[0]]
+                size = -(-len(part) // _BLOCKS[-1]) * _BLOCKS[-1]
+                blocks[size] += [*part, *[_EMPTY] * (size - len(part))]
+        order = np.array(list(chain.from_iterable(blocks.values())), np.intp)
+        at = np.zeros(rows, np.intp)
+        at[order] = np.arange(len(order))
+        return cls(order, tuple(map(len, blocks.values())), at)
+
+    def product(self, rows: Floats, weights: Floats) -> Floats:
+        """rows @ weights: the rows of a block with a third of the columns at a time."""
+        inputs, outputs = weights.shape
+        thirds = weights.reshape(inputs, _PARTS, -1).transpose(1, 0, 2)
+        found = np.empty((len(rows), outputs), np.float32)
+        end = 0
+        for size, places in zip(_BLOCKS, self.places, strict=True):
+            begin, end = end, end + places
+            if places:
+                out = found[begin:end].reshape(-1, size, _PARTS, outputs // _PARTS).transpose(0, 2, 1, 3)
+                np.matmul(rows[begin:end].reshape(-1, 1, size, inputs), thirds, out=out)
+        return found
+
+
 class TagNetwork:
     """Reads lines of tokens into scores.
 
@@ -88,18 +133,21 @@ class TagNetwork:
     """
 
     def __init__(self, embedder: Mapping[str, Any], *readers: Mapping[str, Any]) -> None:
-        tables = sorted(_layers("hashembed", embedder), key=lambda layer: _attribute(layer, "column"))
-        self._tables = [
-            (np.asarray(layer["params"]["E"], np.float32).copy(), _attribute(layer, "seed")) for layer in tables
-        ]
         embed, first, *self._others = [
             _Maxout.of(maxout["params"], scaled["params"])
             for maxout, scaled in zip(_layers("maxout", embedder), _layers("layernorm", embedder), strict=True)
         ]
         self._embed, self._first = embed, first
         self._width = len(embed.gain)
+        # What each row of the hashed tables adds to the sums of the first layer: a new word takes no product with them.
+        tables = sorted(_layers("hashembed", embedder), key=lambda layer: _attribute(layer, "column"))
+        shares = zip(tables, np.split(embed.weights, len(tables)), strict=True)
+        self._tables = [
+            (np.asarray(layer["params"]["E"], np.float32) @ weights, _attribute(layer, "seed"))
+            for layer, weights in shares
+        ]
         # The first convolution's share of each word, by where it stands: left of a token, at it, right of it.
-        self._by_place = np.ascontiguousarray(np.hstack(np.split(first.weights, 3)))
+        self._by_place = np.stack(np.split(np.hstack(np.split(first.weights, 3)), 6, axis=1))
         heads = [head["params"] for reader in readers for head in _layers("softmax", reader)]
         weights = [np.asarray(head["W"], np.float32) for head in heads]
         self._tags = len(weights[0])
@@ -131,32 +179,30 @@ class TagNetwork:
 
         The middle one sees no word: so no line sees another one. Each line's rows have blocks of their own in products.
         """
-        width, places, seen_by, tokens = self._width, list[int](), list[int](), list[int]()
-        starts, rows = list[int](), 2
+        width, places, rows = self._width, list[int](), _EMPTY + 2
         for line in lines:
             places.append(rows)
-            starts.append(len(tokens))
-            tokens += _in_blocks(range(len(seen_by) + 1, len(seen_by) + 1 + len(line)))
-            seen_by += _in_blocks(range(rows - 1, rows + len(line) + 1))
             rows += len(line) + 3
+        spans = [range(place, place + len(line)) for place, line in zip(places, lines, strict=True)]
         words, read = np.zeros((rows, 10 * width), np.float32), self._words_of(lines)
-        for place, line in zip(places, lines, strict=True):
+        for span, line in zip(spans, lines, strict=True):
             if line:
-                words[place : place + len(line)] = [read[token] for token in line]
+                words[span.start : span.stop] = [read[token] for token in line]
         sums = words[:, 4 * width : 7 * width] + self._first.bias
         sums[1:] += words[:-1, width : 4 * width]
         sums[:-1] += words[1:, 7 * width :]
-        seen = words[:, :width] + self._first.of_biased(sums)
-        for layer, at in zip(self._others, (np.array(seen_by), np.array(tokens)), strict=True):
-            if not len(at):
-                break
-            windows = np.concatenate((seen[at - 1], seen[at], seen[at + 1]), axis=1)
-            seen = seen[at] + layer.of_sums(_product(windows, layer.weights))
-        scores = _product(seen, self._heads)
+        seen, at = words[:, :width] + self._first.of_biased(sums), np.arange(rows)
+        for layer, reach in zip(self._others, (1, 0), strict=True):
+            order = _Order.of([range(span.start - reach, span.stop + reach) for span in spans if span], rows)
+            windows = np.concatenate([seen[at[order.rows + step]] for step in (-1, 0, 1)], axis=1)
+            seen = windows[:, width : 2 * width] + layer.of_sums(order.product(windows, layer.weights))
+            at = order.at
+        scores = order.product(seen, self._heads)
         scores += self._head_bias
-        tags, trees = scores[:, : self._tags], scores[:, self._tags :]
-        spans = [slice(start, start + len(line)) for start, line in zip(starts, lines, strict=True)]
-        return [(tags[span], trees[span]) for span in spans]
+        scores = scores[at[[row for span in spans for row in span]]]
+        ends = list(accumulate(map(len, lines)))
+        found = [scores[end - len(line) : end] for line, end in zip(lines, ends, strict=True)]
+        return [(row[:, : self._tags], row[:, self._tags :]) for row in found]
 
     def _words_of(self, lines: Sequence[Sequence[Token]]) -> dict[Token, Floats]:
         """Each word's vector, and its shares in the first convolution: float32 [10 * width]."""
@@ -173,16 +219,15 @@ class TagNetwork:
         return cast("dict[Token, Floats]", found)
 
     def _read_words(self, tokens: Sequence[Token]) -> Floats:
-        parts = [
-            np.concatenate([self._part(number, feature) for number, feature in enumerate(_features(token))])
-            for token in tokens
-        ]
-        vectors = self._embed.of_sums(_products(np.array(parts), self._embed.weights))
-        found: Floats = np.concatenate((vectors, _products(vectors, self._by_place)), axis=1)
+        parts = np.array([[self._part(*feature) for feature in enumerate(_features(token))] for token in tokens])
+        vectors = self._embed.of_sums(np.add.reduce(parts, axis=1))
+        # Each word's row is multiplied by itself, so that the words beside it move no bit of it.
+        shares = np.matmul(vectors[:, None, None], self._by_place).reshape(len(vectors), -1)
+        found: Floats = np.concatenate((vectors, shares), axis=1)
         return found
 
     def _read_part(self, number: int, feature: str) -> Floats:
-        """What a feature of a word adds to its vector before the first layer: float32 [width]."""
+        """What a feature of a word adds to the sums of the first layer: float32 [3 * width]."""
         table, seed = self._tables[number]
         first, second, third, fourth = (key % len(table) for key in four_keys(string_id(feature), seed))
         found: Floats = table[first] + table[second] + table[third] + table[fourth]
@@ -194,11 +239,6 @@ def _features(token: Token) -> tuple[str, str, str, str]:
     return norm(word) if token.norm is None else token.norm, word[0], word[-3:], shape(word)
 
 
-def _in_blocks(places: range) -> list[int]:
-    """The places of rows, filled up with the first empty row but one to whole blocks."""
-    return [*places, *[1] * (-len(places) % _ROWS)]
-
-
 def _layers(name: str, model: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The layers of this name, in the order of the model."""
     kept = zip(model["nodes"], model["params"], model["attrs"], strict=True)
@@ -208,20 +248,3 @@ def _layers(name: str, model: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _attribute(layer: Mapping[str, Any], name: str) -> int:
     value: int = srsly.msgpack_loads(layer["attributes"][name])
     return value
-
-
-def _product(rows: Floats, weights: Floats) -> Floats:
-    """rows @ weights, in blocks of one shape, so that how many rows there are moves no bit of any."""
-    count, blocks = len(rows), -(-len(rows) // _ROWS)
-    if count != blocks * _ROWS:
-        rows = np.concatenate((rows, np.zeros((blocks * _ROWS - count, rows.shape[1]), np.float32)))
-    found: Floats = np.matmul(rows.reshape(blocks, _ROWS, -1), weights).reshape(blocks * _ROWS, -1)
-    return found[:count]
-
-
-def _products(rows: Floats, weights: Floats) -> Floats:
-    """`_product` of each row alone."""
-    blocks = np.zeros((len(rows), _ROWS, rows.shape[1]), np.float32)
-    blocks[:, 0] = rows
-    found: Floats = np.matmul(blocks, weights)
-    return found[:, 0]

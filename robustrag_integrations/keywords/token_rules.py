@@ -49,19 +49,12 @@ class TokenRules:
         """Return the tokens of a line and where each begins, spaces among them as spaCy has them."""
         found: list[tuple[Token, int]] = []
         may_hold_a_phrase = False
-        for match in _SPANS.finditer(line):
-            start, span = match.start(), match[0]
-            if span[0].isspace() and start:
-                # One blank stands between two tokens and is none itself.
-                if span[0] == " ":
-                    span, start = span[1:], start + 1
-                if not span:
-                    continue
+        for span, start in _spans(line):
             tokens = self._tokens_of(span) if len(span) <= _LONGEST_KEPT else self._split(span)
             for token in tokens:
                 found.append((token, start))
-                start += len(token.text)
-                may_hold_a_phrase = may_hold_a_phrase or token.text in self._phrases
+                start += len(token[0])
+                may_hold_a_phrase = may_hold_a_phrase or token[0] in self._phrases
         return self._with_phrases(found, line) if may_hold_a_phrase else found
 
     def _split(self, span: str, special_cases: bool = True) -> tuple[Token, ...]:
@@ -157,6 +150,23 @@ class TokenRules:
                 out.append((token, at))
                 at += len(token.text)
         return out
+
+
+def _spans(line: str) -> Iterator[tuple[str, int]]:
+    """The stretches with and without blanks, and where each begins; one blank between two tokens is left out."""
+    words = line.split()
+    if " ".join(words) == line:
+        start = 0
+        for word in words:
+            yield word, start
+            start += len(word) + 1
+        return
+    for match in _SPANS.finditer(line):
+        start, span = match.start(), match[0]
+        if span[0] == " " and start:
+            span, start = span[1:], start + 1
+        if span:
+            yield span, start
 
 
 def _length_found(pattern: str) -> Callable[[str], int]:

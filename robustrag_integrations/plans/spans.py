@@ -41,7 +41,7 @@ class Spans:
 
     def answered(self, root: Span | None, answer: RobustAnswer) -> None:
         """Describe an answer on its span, and count it."""
-        if root is not None:
+        if root is not None and root.is_recording():
             root.set_attributes(attributes_of(answer))
         by = {"robustrag.defense": answer.defense}
         failed, outvoted = tally(answer)
@@ -69,6 +69,9 @@ class Spans:
     @contextmanager
     def child(self, root: Span | None, name: str) -> Iterator[Span]:
         """A part of the answer; current while it lasts, so that spans of model clients become its children."""
+        if root is not None and not root.get_span_context().is_valid:  # no SDK is set up, and no span is current
+            yield root
+            return
         with self._tracer.start_as_current_span(
             f"robustrag.{name}", _below(root), record_exception=False, set_status_on_exception=False
         ) as span:

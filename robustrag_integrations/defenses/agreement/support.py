@@ -115,10 +115,10 @@ class _Answer:
         """Whether a reply denies what it shares with the answer, or names or counts something else by it."""
         if any(denies(reply, word) and not denies(self.text, word) for word in words):
             return True
-        known = self.words | _words(*tally.retained)
         if any(self._counts_otherwise(word, said, tally) for word in words if _has_digit(word)):
             return True
         names = [word for word in words if word in self.keys and word.isalpha()]
+        known = self.words | _words(*tally.retained) if names else frozenset[str]()
         return any(names_longer(reply, name, known) for name in names)
 
     def _counts_otherwise(self, number: str, said: frozenset[str], tally: KeywordTally) -> bool:
@@ -129,20 +129,22 @@ class _Answer:
 
     def _in_keywords(self, said: frozenset[str], reply: str, tally: KeywordTally) -> Support | None:
         """The same, by keywords alone."""
+        stated = self.keys & said
+        if stated != self.keys:
+            every = f" {_undotted(' '.join(w for w in said if ' ' in w))} "  # what is not in it need not be looked for
+            stated |= frozenset(
+                key
+                for key in self.keys - stated
+                if simplified(key) in said
+                or (f" {_undotted(key)} " in every and _within_a_phrase(key, said))
+                or _by_initials(key, reply)
+            )
+        if stated and (self.one_is_enough or stated == self.keys):
+            return Support("supports", tuple(sorted(stated)))
         own, shared = self._own(said, reply), said & self.shown
-        every = f" {_undotted(' '.join(w for w in said if ' ' in w))} "  # what is not in it need not be looked for
-        stated = frozenset(
-            key
-            for key in self.keys
-            if key in said
-            or simplified(key) in said
-            or (f" {_undotted(key)} " in every and _within_a_phrase(key, said))
-            or _by_initials(key, reply)
-        )
         parts = frozenset(w for w in shared if any(_runs_in(w, key) for key in self.keys))
         words = tuple(sorted(stated or _longest(parts)))
-        enough = bool(stated) if self.one_is_enough else bool(stated) and stated == self.keys
-        if enough or (parts and own <= frozenset(tally.retained)):
+        if parts and own <= frozenset(tally.retained):
             return Support("supports", words)
         if stated or (shared and not own) or len(_words(*parts)) > 1:
             return Support("partial", words)
@@ -245,7 +247,10 @@ def _longest(keywords: Collection[str]) -> frozenset[str]:
 
 
 def _runs_in(keyword: str, phrase: str) -> bool:
-    return f" {keyword} " in f" {phrase} " or f" {_undotted(keyword)} " in f" {_undotted(phrase)} "
+    if f" {keyword} " in f" {phrase} ":
+        return True
+    one, other = _undotted(keyword), _undotted(phrase)
+    return (one != keyword or other != phrase) and f" {one} " in f" {other} "
 
 
 @lru_cache(maxsize=1 << 14)
