@@ -70,6 +70,7 @@ NEEDS = {
     "TREEBANK": Need(lambda: (DATA / "ewt-test.conllu.gz").is_file(), f"UD English-EWT is not here ({DATA})"),
     "FORK": Need(lambda: hasattr(os, "fork"), "this system does not fork"),
     "POSIX": Need(lambda: os.name == "posix", "permissions and signals are those of POSIX"),
+    "PROC": Need(lambda: Path("/proc/self/stat").exists(), "no /proc that lists the children of a process"),
     "MEMORY_LIMITS": Need(
         lambda: hasattr(os, "fork") and sys.platform != "darwin", "this system does not limit memory"
     ),

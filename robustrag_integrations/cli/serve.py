@@ -5,24 +5,29 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import socket
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.cli.arguments import add_command, add_model, add_prices, existing, some_text, whole_number
 from robustrag_integrations.cli.defending import built_defense, check_rules
 from robustrag_integrations.cli.documents import add_documents, add_retrieval, per_source, read_index
 from robustrag_integrations.cli.exits import EXIT_ANSWERED, UsageError
-from robustrag_integrations.cli.models import load_model, note_probe
+from robustrag_integrations.cli.models import load_model, named_model, note_probe
 from robustrag_integrations.cli.output import Progress, complain
 from robustrag_integrations.cli.settings import add_settings
 from robustrag_integrations.cli.thresholds import add_thresholds, check_probabilities, check_thresholds
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, VANILLA, entry_of
-from robustrag_integrations.errors import ModelError
+from robustrag_integrations.errors import ModelError, RobustRAGError
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.usage import prices_of
 
 if TYPE_CHECKING:
     from robustrag_integrations.serve.limits import Limits
     from robustrag_integrations.serve.service import Served, Service
+    from robustrag_integrations.serve.workers import Ready
 
 KEY = "ROBUSTRAG_API_KEY"
 
@@ -45,6 +50,7 @@ examples:
   robustrag serve --docs notes/
   robustrag serve --docs news.jsonl --defense consensus --model openai:my-model --base-url http://localhost:8000/v1
   {KEY}=... robustrag serve --docs notes/ --host 0.0.0.0 --port 8400
+  robustrag serve --docs notes/ --model openai:my-model --base-url http://localhost:8000/v1 --workers 4
 
 exit codes: 2 wrong usage, 1 failure, 130 interrupted
 """
@@ -72,6 +78,7 @@ def add(commands: Any) -> None:
     )
     add_prices(parser)
     _add_address(parser)
+    _add_processes(parser)
     _add_limits(parser)
 
 
@@ -104,6 +111,17 @@ def _add_address(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_processes(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--workers",
+        type=whole_number(1, 256),
+        default=1,
+        metavar="N",
+        help="processes that answer behind the one address (default 1), for more cores and a model on a server; each "
+        "reads the documents, loads the model, and has the limits below to itself",
+    )
+
+
 def _add_limits(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("limits")
     for name, most, default, meaning in (
@@ -131,9 +149,8 @@ def run(args: argparse.Namespace) -> int:
     check_probabilities(args.model, args.defense)
     key = _key()
     try:
-        from robustrag_integrations.serve.app import LOOPBACK_HOSTS, create_app
-        from robustrag_integrations.serve.listening import address_of, bound, is_loopback
-        from robustrag_integrations.serve.listening import run as listen
+        from robustrag_integrations.serve.app import LOOPBACK_HOSTS
+        from robustrag_integrations.serve.listening import bound, is_loopback
     except ImportError as error:
         raise ImportError("serving needs fastapi and uvicorn: pip install 'robustrag-integrations[serve]'") from error
     try:
@@ -141,19 +158,93 @@ def run(args: argparse.Namespace) -> int:
     except (OSError, UnicodeError) as error:
         raise UsageError(f"cannot listen on --host {args.host} --port {args.port}: {error}") from error
     with listening:
-        service = _service(args)
         hosts = None
         if key is None:
-            hosts = {*LOOPBACK_HOSTS, args.host, *args.allowed_hosts} if is_loopback(args.host) else None
+            hosts = frozenset({*LOOPBACK_HOSTS, args.host, *args.allowed_hosts}) if is_loopback(args.host) else None
             if hosts is None:
                 complain(f"warning: anybody who reaches {args.host} may ask, and read what documents say: set {KEY}")
+        typed = {name: value for name, value in vars(args).items() if name != "parser"}  # which cannot be pickled
+        server = _Server(argparse.Namespace(**typed), listening, key, hosts)
+        if args.workers == 1:
+            server.serve(lambda: complain(server.said))
+        else:
+            _serve_in_processes(server)
+    return EXIT_ANSWERED
+
+
+@dataclass(frozen=True)
+class _Server:
+    """What one process does; can be pickled.
+
+    Attributes:
+        args: the command's.
+        listening: the socket.
+        key: what clients must send.
+        hosts: the names by which they may call it; None for any.
+    """
+
+    args: argparse.Namespace
+    listening: socket.socket
+    key: str | None
+    hosts: frozenset[str] | None
+
+    @property
+    def said(self) -> str:
+        """Where it listens, and what is served."""
+        from robustrag_integrations.serve.listening import address_of
+
+        processes = f"; {self.args.workers} processes" if self.args.workers > 1 else ""
+        return f"listening on {address_of(self.listening)} (models: {', '.join(_names(self.args))}{processes})"
+
+    def serve(self, serving: Callable[[], Any]) -> None:
+        """Load everything, say so, and serve until told to stop."""
+        from robustrag_integrations.serve.app import create_app
+        from robustrag_integrations.serve.listening import run as listen
+
+        service = _service(self.args)
         _warm_up(service)
-        app = create_app(service, key=key, hosts=hosts, origins=args.cors_origins)
+        app = create_app(service, key=self.key, hosts=self.hosts, origins=self.args.cors_origins)
         logging.basicConfig(format="%(asctime)s %(name)s: %(message)s")
         logging.getLogger("robustrag_integrations").setLevel(logging.INFO)
-        complain(f"listening on {address_of(listening)} (models: {', '.join(service.models)})")
-        listen(app, listening)
-    return EXIT_ANSWERED
+        serving()
+        listen(app, self.listening)
+
+    def __call__(self, ready: Ready) -> None:
+        """`serve` in a process of its own."""
+        warnings.simplefilter("ignore")  # as for all commands
+        try:
+            self.serve(ready.serving)
+        except UsageError as error:
+            ready.failed(("usage", str(error)))
+        except (RobustRAGError, ImportError) as error:
+            ready.failed(("failure", str(error)))
+
+
+def _serve_in_processes(server: _Server) -> None:
+    """Serve in several processes.
+
+    Raises:
+        UsageError: a process cannot do what was typed.
+        ModelError: a process cannot load the model.
+    """
+    from robustrag_integrations.serve.workers import WorkerError, run_workers
+
+    count, model = server.args.workers, server.args.model
+    if named_model(model, server.args.base_url).local:
+        complain(
+            f"warning: --workers {count} holds {count} copies of the weights of {model!r} in memory, on one GPU too, "
+            "and they compete for the same cores; behind a server (openai:NAME) all processes share one model"
+        )
+    try:
+        run_workers(
+            server,
+            count,
+            serving=lambda: complain(server.said),
+            replaced=lambda code: complain(f"warning: a process ended with code {code}; another one takes its place"),
+        )
+    except WorkerError as error:
+        kind, message = error.args
+        raise (UsageError if kind == "usage" else ModelError)(message) from error
 
 
 def _warm_up(service: Service) -> None:
@@ -187,10 +278,7 @@ def _service(args: argparse.Namespace) -> Service:
     progress.step(f"loading the model {args.model}")
     model = load_model(args.model, args.base_url)
     note_probe(model, args.probe)
-    prefix = "robustrag-" if args.defense in METHODS else ""  # a baseline of others goes by its own name
-    models = {f"{prefix}{args.defense}": _served(args, args.defense, model)}
-    if not args.no_vanilla:
-        models["vanilla"] = _served(args, VANILLA.name, model)
+    models = {name: _served(args, defense, model) for name, defense in _names(args).items()}
     return Service(
         library=Library(index, args.top_k, per_source(args), args.group_by),
         models=models,
@@ -198,6 +286,12 @@ def _service(args: argparse.Namespace) -> Service:
         documents_allowed=args.allow_documents,
         prices=None if args.prices is None else prices_of(args.prices),
     )
+
+
+def _names(args: argparse.Namespace) -> dict[str, str]:
+    """The defences that are served, by the names that clients ask for."""
+    prefix = "robustrag-" if args.defense in METHODS else ""  # a baseline of others goes by its own name
+    return {f"{prefix}{args.defense}": args.defense, **({} if args.no_vanilla else {"vanilla": VANILLA.name})}
 
 
 def _served(args: argparse.Namespace, name: str, model: TextModel) -> Served:
