@@ -30,7 +30,7 @@ class Opened:
     spelled: torch.Tensor
 
 
-class Batch(Protocol):
+class Steps(Protocol):
     """Rows of prompts that advance together.
 
     Attributes:
@@ -46,6 +46,10 @@ class Batch(Protocol):
     def append(self, tokens: Sequence[int]) -> torch.Tensor:
         """Append a token to each row; [rows, V] float32 logits of the one after it."""
         ...
+
+
+class Batch(Steps, Protocol):
+    """Rows of prompts that advance together, and what was read can be used elsewhere."""
 
     def fork(self) -> Batch:
         """A copy that can be advanced on its own, with the same numbers to the bit."""

@@ -1,9 +1,13 @@
-"""Answers verified from drafts: one forward pass instead of one per token, where a draft is what the model would say.
+"""Answers verified from drafts: a pass or two instead of one per token, where a draft is what the model would say.
 
-A draft's tokens are read in the same pass as the prompt. A token stands only where the model's lead for it is far
-beyond the noise that other shapes make, as measured on this model's first final prompt; `InDoubt` is raised elsewhere,
-and the answer is then decoded plainly. So the tokens are those of plain greedy decoding whatever the drafts are, and
-drafts may come from anyone.
+In half precision, where steps of several rows give each the bits of a plain step, the prompt is read, and then all
+drafts that begin with its first token in one more pass: what follows each token is what a plain step says.
+
+In single precision a draft's tokens are read in the same pass as the prompt. A token stands only where the model's lead
+for it is far beyond the noise that other shapes make, as measured on this model's first final prompt; `InDoubt` is
+raised elsewhere, and the answer is then decoded plainly.
+
+So the tokens are those of plain greedy decoding whatever the drafts are, and drafts may come from anyone.
 """
 
 from __future__ import annotations
@@ -14,19 +18,19 @@ from collections.abc import Iterator
 import torch
 
 from robustrag_integrations.models.local.alone import Alone
-from robustrag_integrations.models.local.batch import Batch
+from robustrag_integrations.models.local.batch import Steps
+from robustrag_integrations.models.local.drafted_row import DraftedRow
 from robustrag_integrations.models.local.trie import TokenTrie
 from robustrag_integrations.models.noise import LOGIT_NOISE, noise_bound
 
 _MEASURED = 8  # tokens of the model's own answer at which the noise is measured
-MOST_NODES = 64  # tokens of drafts in one pass; beyond, reading them costs what they save
 
 
 class InDoubt(Exception):
     """A token's lead is so small that other shapes could have decided otherwise."""
 
 
-def measured_noise(plain: Batch, drafted: Alone, most: int) -> float:
+def measured_noise(plain: Steps, drafted: Alone, most: int) -> float:
     """How far logits read in one pass with a draft are from those of plain decoding, as a share of the largest.
 
     The draft is what the model says by itself, so no passage chooses where the noise is measured.
@@ -77,6 +81,29 @@ def drafted_tokens(batch: Alone, drafts: TokenTrie, lead: float) -> Iterator[int
         [token], [stands] = _choices(logits, lead)
         yield _clear(token, stands)
         logits = batch.append([token])
+
+
+def exact_tokens(row: DraftedRow, drafts: TokenTrie) -> Iterator[int]:
+    """The greedy answer's tokens, one by one, without end, where drafts have the bits of plain steps.
+
+    Args:
+        row: one prompt, not read yet.
+        drafts: what may follow it.
+    """
+    yield (token := int(row.open().logits.argmax(-1)[0]))
+    if (first := drafts.child(-1, token)) is not None:
+        below = drafts.below(first)
+        best: list[int] = row.read(below).argmax(-1).tolist()
+        node, following = 0, below.child(0, best[0])
+        yield best[0]
+        while following is not None:
+            node, following = following, below.child(following, best[following])
+            yield best[node]
+        row.take(below, node)
+        token = best[node]
+    while True:
+        [token] = row.append([token]).argmax(-1).tolist()
+        yield token
 
 
 def _choices(logits: torch.Tensor, lead: float) -> tuple[list[int], list[bool]]:

@@ -12,12 +12,14 @@ import torch
 from robustrag_integrations.models.base import TokenCodec
 from robustrag_integrations.models.detokenizer import IncrementalDetokenizer
 from robustrag_integrations.models.local.alone import Alone
-from robustrag_integrations.models.local.batch import Batch
+from robustrag_integrations.models.local.batch import Steps
+from robustrag_integrations.models.local.draft_shapes import MOST_NODES, has_same_bits
+from robustrag_integrations.models.local.drafted_row import DraftedRow
 from robustrag_integrations.models.local.drafts import (
-    MOST_NODES,
     InDoubt,
     clear_leads,
     drafted_tokens,
+    exact_tokens,
     lead_needed,
     measured_noise,
 )
@@ -67,7 +69,7 @@ class GreedyWriter:
 
     def _written(
         self,
-        batch: Batch,
+        batch: Steps,
         doubt: float,
         prompts: Sequence[Encoded],
         longest: Sequence[int],
@@ -109,14 +111,14 @@ class GreedyWriter:
             text.add(token)
         return text.ended or text.stopped
 
-    def _batch(self, prompts: Sequence[Encoded], longest: Sequence[int]) -> tuple[Batch, float]:
+    def _batch(self, prompts: Sequence[Encoded], longest: Sequence[int]) -> tuple[Steps, float]:
         """Where to write answers, and how far a logit may be from that of its prompt alone, as a share of the largest.
 
         Prompts that move each other's numbers by more than float noise are read apart.
         """
+        if len(prompts) == 1:
+            return self._plain(prompts[0]), 0.0
         with room_for(self.sharing, len(prompts)) as join:
-            if len(prompts) == 1:
-                return join(self.reader.alone(prompts[0], self.max_new_tokens)), 0.0
             batch, isolation = self.reader.together(prompts, longest, self.max_new_tokens)
             if isolation.bounded:
                 least = LEAST_NOISE if known_noise(self.reader.lm) else 0.0  # what the few rows may not have shown
@@ -147,6 +149,8 @@ class GreedyWriter:
     def _tokens(self, prompt: Encoded, drafts: Sequence[Sequence[int]]) -> Iterator[int]:
         """The greedy tokens after a prompt, without end."""
         given = 0
+        if drafts and (row := self._exact(prompt)) is not None:
+            yield from exact_tokens(row, self._trie(drafts))
         lead = self._lead(prompt) if drafts else None
         batch = self._drafted(prompt) if lead is not None else None
         if lead is not None and batch is not None:
@@ -173,7 +177,25 @@ class GreedyWriter:
         batch = self.reader.alone(prompt, MOST_NODES + self.max_new_tokens)
         return batch if isinstance(batch, Alone) else None
 
-    def _plain(self, prompt: Encoded) -> Batch:
+    def _exact(self, prompt: Encoded) -> DraftedRow | None:
+        """A prompt whose drafts have the bits of plain steps; tried out on this prompt if it is the model's first."""
+
+        def try_out() -> bool:
+            plain, drafted = self._stepping(prompt), self._stepping(prompt)
+            if plain is None or drafted is None:
+                return False
+            return has_same_bits(plain, drafted, self.reader.lone_steps(), self.max_new_tokens)
+
+        return self._stepping(prompt) if self.reader.drafts_exact.get((), try_out) else None
+
+    def _stepping(self, prompt: Encoded) -> DraftedRow | None:
+        """A prompt whose steps have rows for drafts; None where steps of one prompt have one row."""
+        return None if self.sharing else self.reader.drafted(prompt, self.max_new_tokens)
+
+    def _plain(self, prompt: Encoded) -> Steps:
+        """One prompt, decoded by itself: the same with drafts and without."""
+        if (row := self._stepping(prompt)) is not None:
+            return row
         with room_for(self.sharing, 1) as join:
             return join(self.reader.alone(prompt, self.max_new_tokens))
 
@@ -184,7 +206,7 @@ class GreedyWriter:
         return trie
 
 
-def _plain_tokens(batch: Batch) -> Iterator[int]:
+def _plain_tokens(batch: Steps) -> Iterator[int]:
     """The greedy tokens of a batch of one row, without end."""
     logits = batch.open().logits
     while True:

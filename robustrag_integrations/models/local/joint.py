@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch.nn import functional
@@ -22,6 +22,20 @@ from robustrag_integrations.models.local.kernels import AttendedKeys
 
 KeysAndValues = tuple[torch.Tensor, torch.Tensor]
 Heard = Callable[[torch.Tensor, torch.Tensor], None]
+
+
+class Attending(Protocol):
+    """A cache that computes a model's attention.
+
+    Attributes:
+        kinds: the kind of attention of each layer; empty where all are of one kind.
+    """
+
+    kinds: Sequence[str]
+
+    def check_attended(self) -> None:
+        """Raise a RuntimeError if a layer's attention was computed elsewhere."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -63,7 +77,7 @@ def step_together(lm: CausalLM, steps: Sequence[Step], rows: int) -> list[torch.
         torch.cat([*tensors, tensors[0].new_zeros((filling, 1))])
         for tensors in ([step.ids for step in steps], [step.places for step in steps])
     )
-    logits = _pass(lm, ids, places, JointCache(steps, layer_kinds(lm)))[:, -1]
+    logits = attended_pass(lm, ids, places, JointCache(steps, layer_kinds(lm)))[:, -1]
     return [logits[rows] for rows in _slices([step.rows for step in steps])]
 
 
@@ -89,7 +103,7 @@ def read_together(lm: CausalLM, steps: Sequence[Step], tokens: int, logits: int,
     cache = JointCache(steps, layer_kinds(lm), behind=True)
     wanted = [column for own in cache.parts for column in range(own.stop - each, own.stop)]
     keep = torch.tensor([*wanted, *[0] * (logits - len(wanted))], device=lm.device)
-    return list(_pass(lm, ids, places, cache, keep)[:, : len(wanted)].split(each, dim=1))
+    return list(attended_pass(lm, ids, places, cache, keep)[:, : len(wanted)].split(each, dim=1))
 
 
 @torch.inference_mode()
@@ -102,12 +116,13 @@ def first_tokens(lm: CausalLM, ids: Sequence[int], heard: Heard) -> torch.Tensor
         heard: is given the new keys and values [rows, heads, 1, width] of every layer.
     """
     column = torch.tensor(ids, device=lm.device)[:, None]
-    return _pass(lm, column, torch.zeros_like(column), JointCache((), layer_kinds(lm), heard))[:, -1]
+    return attended_pass(lm, column, torch.zeros_like(column), JointCache((), layer_kinds(lm), heard))[:, -1]
 
 
-def _pass(
-    lm: CausalLM, ids: torch.Tensor, places: torch.Tensor, cache: JointCache, keep: int | torch.Tensor = 1
+def attended_pass(
+    lm: CausalLM, ids: torch.Tensor, places: torch.Tensor, cache: Attending, keep: int | torch.Tensor = 1
 ) -> torch.Tensor:
+    """[rows, keep, V] float32 logits of a pass whose attention is left to its cache."""
     kinds = sorted(set(cache.kinds)) or [""]
     masks = {kind: torch.zeros((len(ids), 1, 1, 1), dtype=lm.dtype, device=lm.device) for kind in kinds}
     logits = lm(ids, masks if len(masks) > 1 else masks[kinds[0]], places, cache, keep=keep)

@@ -243,7 +243,11 @@ class LocalModel(TextModel, DecodingModel):
             "prefixes": f"not shared: {self.why_not_shared}" if self.why_not_shared else "shared",
             "reading": self._reader.in_words(),
             "isolation": "every prompt in a batch of its own" if self._apart else in_words(self._reader.probe.found),
-            **({"decoding_steps": self._sharing.in_words()} if self._sharing else {}),
+            **(
+                {"decoding_steps": self._sharing.in_words()}
+                if self._sharing
+                else {"lone_steps": self._reader.lone_steps_in_words()}
+            ),
         }
 
     @property

@@ -13,6 +13,8 @@ from robustrag_integrations.forks import lock_held_over_forks
 from robustrag_integrations.models.local.alone import Alone, Row, read_prefix
 from robustrag_integrations.models.local.batch import Apart, Batch, PlainBatch
 from robustrag_integrations.models.local.causal_lm import CausalLM
+from robustrag_integrations.models.local.draft_shapes import find_draft_shapes
+from robustrag_integrations.models.local.drafted_row import DraftedRow
 from robustrag_integrations.models.local.encoding import Encoded
 from robustrag_integrations.models.local.giving_up import carried_through
 from robustrag_integrations.models.local.isolation import Isolation
@@ -24,6 +26,7 @@ from robustrag_integrations.models.local.packing import Stem
 from robustrag_integrations.models.local.prefixes import PrefixStore
 from robustrag_integrations.models.local.remembered import Remembered
 from robustrag_integrations.models.local.shared import SharedBatch
+from robustrag_integrations.models.local.step_shapes import StepShapes
 
 _TOLERANCE = {torch.float64: 1e-3, torch.float32: 1e-3}  # of the spread of the logits; half precision below
 _HALF_TOLERANCE = 0.1
@@ -64,6 +67,7 @@ class PromptReader:
         prefixes: kept keys and values.
         probe: finds the shapes in which prompts are read together.
         draft_noise: how far logits of drafts are from those of plain decoding.
+        drafts_exact: whether drafts had the bits of plain steps on the model's first prompt with drafts.
     """
 
     def __init__(self, lm: CausalLM, *, share: bool, keep_bytes: int, at_once: int, fixed_shapes: bool) -> None:
@@ -72,6 +76,8 @@ class PromptReader:
         self._found: _Way | str | None = None if share else "switched off"
         self.probe = IsolationProbe(lm, at_once)
         self.draft_noise = Remembered[float](lm)
+        self.drafts_exact = Remembered[bool](lm)
+        self._lone_steps = Remembered[StepShapes](lm)
         self._lock = lock_held_over_forks()
 
     @property
@@ -95,6 +101,8 @@ class PromptReader:
         self.prefixes.clear()
         self.probe.forget()
         self.draft_noise.clear()
+        self.drafts_exact.clear()
+        self._lone_steps.clear()
 
     def alone(self, prompt: Encoded, room: int) -> Batch:
         """Lay out one prompt, at its own length.
@@ -107,6 +115,31 @@ class PromptReader:
         if isinstance(way, str):
             return PlainBatch(self.lm, [prompt.ids], 1 + len(prompt.ids), self.at_once)
         return Alone(self.lm, way.rules, self._row(way.rules, prompt, {}, lone=True), room=room, at_once=self.at_once)
+
+    def lone_steps(self) -> StepShapes:
+        """In which numbers of rows a prompt that is decoded by itself takes steps, with room for drafts; found once."""
+        way = self._way()
+        if isinstance(way, str):
+            return StepShapes(why_not=way)
+        return self._lone_steps.get((), lambda: find_draft_shapes(self.lm, way.rules, tolerance(self.lm.dtype)))
+
+    def lone_steps_in_words(self) -> str:
+        """How a prompt that is decoded by itself takes steps, for certificates."""
+        found = self._lone_steps.values
+        if not found:
+            return "not tried yet: no prompt was decoded by itself"
+        if not found[-1].rows:
+            return f"of one row: {found[-1].why_not}"
+        doubt = "" if all(self.drafts_exact.values) else "; not so on its first prompt with drafts, which are not used"
+        return f"in {', '.join(map(str, found[-1].rows))} rows, with the same bits in each{doubt}"
+
+    def drafted(self, prompt: Encoded, room: int) -> DraftedRow | None:
+        """`alone` with steps that have room for drafts; None where there are none of the same bits."""
+        way, shapes = self._way(), self.lone_steps()
+        batch = self.alone(prompt, room) if shapes.rows else None
+        if isinstance(way, str) or not isinstance(batch, Alone):
+            return None
+        return DraftedRow(batch, self.lm, way.rules, shapes)
 
     def apart(self, prompts: Sequence[Encoded], room: int) -> Batch:
         """`together` as batches of one prompt each."""

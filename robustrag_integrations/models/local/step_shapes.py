@@ -20,7 +20,7 @@ from robustrag_integrations.models.local.joint import first_tokens
 _SMALL = (4, 8, 16, 32, 48)  # numbers of rows to try; from 64 on, each half as many again as the one before or so
 _BLOCK = 32  # the largest is a multiple of this
 _TOKENS = 8  # different tokens at the places of a step
-_LAYOUTS = 3  # that a step is tried in
+LAYOUTS = 3  # that a step is tried in
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,7 @@ def find_step_shapes(lm: CausalLM, most: int) -> StepShapes:
     """Try out steps of up to so many rows."""
     if (coupled := why_coupled(lm.model)) is not None:
         return StepShapes(why_not=coupled)
-    embeddings = lm.model.get_input_embeddings().weight.detach()
-    largest = embeddings.float().norm(dim=-1).topk(min(_TOKENS // 2, len(embeddings))).indices.tolist()
-    tokens = [*largest, *((7919 * i + 11) % len(embeddings) for i in range(_TOKENS - len(largest)))]
+    tokens = trial_tokens(lm)
     top = -(-most // _BLOCK) * _BLOCK
     try:
         wanted = _bits(lm, [tokens[place % len(tokens)] for place in range(top)])[: len(tokens)]
@@ -62,6 +60,19 @@ def find_step_shapes(lm: CausalLM, most: int) -> StepShapes:
     if top not in same:
         return StepShapes(why_not=f"the probe found that rows of a step of {top} move each other's bits")
     return StepShapes(tuple(same))
+
+
+def trial_tokens(lm: CausalLM) -> list[int]:
+    """Different tokens for the places of a step, some with the largest embeddings."""
+    embeddings = lm.model.get_input_embeddings().weight.detach()
+    largest: list[int] = embeddings.float().norm(dim=-1).topk(min(_TOKENS // 2, len(embeddings))).indices.tolist()
+    return [*largest, *((7919 * i + 11) % len(embeddings) for i in range(_TOKENS - len(largest)))]
+
+
+def arrangement(rows: int, tokens: int, layout: int) -> list[int]:
+    """Which of so many tokens stands at each place of a step."""
+    stride = 2 * layout + 1
+    return [(stride * place + place // tokens * layout + layout) % tokens for place in range(rows)]
 
 
 def _candidates(top: int) -> Iterator[int]:
@@ -74,9 +85,8 @@ def _candidates(top: int) -> Iterator[int]:
 
 def _has_bits(lm: CausalLM, rows: int, tokens: Sequence[int], wanted: torch.Tensor) -> bool:
     """Whether tokens have these bits at all places of a step, whatever stands beside them."""
-    for layout in range(_LAYOUTS):
-        stride = 2 * layout + 1
-        kinds = [(stride * place + place // len(tokens) * layout + layout) % len(tokens) for place in range(rows)]
+    for layout in range(LAYOUTS):
+        kinds = arrangement(rows, len(tokens), layout)
         if not torch.equal(_bits(lm, [tokens[kind] for kind in kinds]), wanted[kinds]):
             return False
     return True

@@ -16,7 +16,7 @@ pytest.importorskip("transformers")
 from robustrag_integrations import KeywordAggregation, LocalModel  # noqa: E402
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings  # noqa: E402
 from robustrag_integrations.models.local import greedy  # noqa: E402
-from robustrag_integrations.models.local.drafts import MOST_NODES  # noqa: E402
+from robustrag_integrations.models.local.draft_shapes import MOST_NODES, has_same_bits  # noqa: E402
 from robustrag_integrations.models.local.trie import TokenTrie  # noqa: E402
 from robustrag_integrations.prompts import Prompt, prompts_for  # noqa: E402
 from robustrag_integrations.replies.reading import CUT_MARK  # noqa: E402
@@ -53,9 +53,10 @@ def drafted(prompt: Prompt, *texts: str) -> Prompt:
     return replace(prompt, drafts=texts)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_the_text_is_that_of_plain_decoding_whatever_the_drafts_say(architecture: str) -> None:
-    model = local(tiny_model(architecture))
+def test_the_text_is_that_of_plain_decoding_whatever_the_drafts_say(architecture: str, dtype: Any) -> None:
+    model = local(tiny_model(architecture, dtype=dtype))
     [plain] = model.generate([FINAL], "final")
     assert plain.text is not None
     half = plain.text[: len(plain.text) // 2]
@@ -121,12 +122,99 @@ def test_a_token_without_a_clear_lead_is_decoded_plainly(monkeypatch: pytest.Mon
     assert said_in(model.stream(prompt)) == plain.text
 
 
-def test_half_precision_does_without_drafts() -> None:
-    model = local(tiny_model("llama", dtype=torch.bfloat16))
+def in_half_precision(network: Any, **settings: Any) -> LocalModel:
+    """A model whose drafts have the bits of plain steps; the test is skipped on processors without such kernels."""
+    model = local(network, **settings)
+    if not (shapes := model._reader.lone_steps()).rows:
+        pytest.skip(f"plain steps of this processor are {shapes.in_words()}")
+    return model
+
+
+def said_plainly(model: LocalModel) -> list[int]:
+    logits: list[Any] = []
+    model._ask_alone(FINAL, logits.append)
+    return [int(step.argmax()) for step in logits]
+
+
+def test_in_half_precision_drafts_that_hold_take_one_pass_behind_the_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = in_half_precision(tiny_model("llama", dtype=torch.bfloat16))
+    [plain] = model.generate([FINAL], "final")
+    said = said_plainly(model)
+    for drafts, passes in (
+        ([(9, 9), tuple(said)], 2),
+        ([(*said[:5], 9, 9)], 2 + 12 - 6),
+        ([(9, *said)], 12),
+        ([tuple(said[:1])], 12),
+    ):
+        monkeypatch.setattr(model._encoder, "answers", lambda texts, end="", drafts=drafts: drafts)
+        model.generate([drafted(FINAL, "a draft")], "final")  # the first with drafts tries them out
+        with tokens_read(model) as read:
+            assert model.generate([drafted(FINAL, "a draft")], "final") == [plain]
+        assert len(read) == passes
+    assert model.numerics["lone_steps"].endswith("with the same bits in each")
+
+
+@pytest.mark.parametrize("architecture", [*ARCHITECTURES, "neox", "phi3"])
+def test_in_half_precision_drafts_have_the_bits_of_plain_steps(architecture: str) -> None:
+    odd = {} if architecture == "gpt2" else {"intermediate_size": 1541}  # from 1,536 on one row has other bits than two
+    model = in_half_precision(tiny_model(architecture, dtype=torch.bfloat16, **odd))
+    reader, shapes = model._reader, model._reader.lone_steps()
+    for words in ("Brevik, Tomas", "1871", "Sorra " * 20):
+        encoded = model._encode_final(KEYWORDS.render(keywords=words, query=QUERY))
+        rows = [reader.drafted(encoded, most) for most in (3, 3, 30, 30)]
+        assert all(rows)
+        assert has_same_bits(*rows[:2], shapes, 3)  # type: ignore[arg-type]
+        assert has_same_bits(*rows[2:], shapes, 30)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_in_half_precision_the_text_is_that_of_plain_decoding_where_tokens_all_but_tie(architecture: str) -> None:
+    network = tiny_model(architecture, dtype=torch.bfloat16)
+    head = network.lm_head.weight
+    with torch.no_grad():
+        head[1::2] = head[::2]  # equal to the bit: the first is taken
+        head[3::4] += head[3::4] * 2.0**-8  # and all but equal
+    model = local(network)
+    for words in ("Brevik, Tomas", "1871", "engineer, summer"):
+        prompt = KEYWORDS.render(keywords=words, query=QUERY)
+        [plain] = model.generate([prompt], "final")
+        text = plain.text or ""
+        for texts in ([text], [text[:5]], ["x y z"], [text[:9], text, "q"], [text + "!", text[:3]]):
+            assert model.generate([drafted(prompt, *texts)], "final") == [plain]
+            assert said_in(model.stream(drafted(prompt, *texts))) == text
+
+
+def test_in_half_precision_a_model_whose_rows_have_to_do_with_each_other_has_no_drafts() -> None:
+    network = tiny_model("llama", dtype=torch.bfloat16)
+    network.lm_head.register_forward_hook(lambda module, args, out: out + out.mean(0, keepdim=True) * 2.0**-6)
+    model = local(network)
+    assert not model._reader.lone_steps().rows
+    assert model.numerics["lone_steps"] == "of one row: rows of a step of 64 move each other's bits"
     [plain] = model.generate([FINAL], "final")
     with tokens_read(model) as read:
         assert model.generate([drafted(FINAL, plain.text or "")], "final") == [plain]
     assert len(read) == 12
+
+
+def test_in_half_precision_drafts_that_had_other_bits_once_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = in_half_precision(tiny_model("llama", dtype=torch.bfloat16))
+    [plain] = model.generate([FINAL], "final")
+    monkeypatch.setattr(greedy, "has_same_bits", lambda *args: False)
+    for _ in range(2):
+        with tokens_read(model) as read:
+            assert model.generate([drafted(FINAL, plain.text or "")], "final") == [plain]
+    assert len(read) == 12
+    assert "are not used" in model.numerics["lone_steps"]
+
+
+@pytest.mark.parametrize(("architecture", "dtype"), [("gemma2", torch.bfloat16), ("llama", torch.float16)])
+def test_half_precision_does_without_drafts_where_they_are_of_no_use(architecture: str, dtype: Any) -> None:
+    model = local(tiny_model(architecture, dtype=dtype))  # capped scores; a CPU's float16
+    [plain] = model.generate([FINAL], "final")
+    with tokens_read(model) as read:
+        assert model.generate([drafted(FINAL, plain.text or "")], "final") == [plain]
+    assert len(read) == 12
+    assert model.numerics["lone_steps"].startswith("of one row: ")
 
 
 @pytest.mark.parametrize("chat", [False, True])
@@ -168,5 +256,8 @@ def test_a_trie_holds_common_beginnings_once_and_keeps_within_its_size() -> None
     assert seen[:2] == [[0] * 5] * 2
     assert seen[5] == [1, 1, 0, 1, 0]  # the 4: its ancestors and itself, not the 3
     assert seen[6] == [0, 0, 0, 0, 1]
+    assert trie.lines() == [(0,), (0, 1), (0, 1, 2), (0, 1, 3), (4,)]
+    below = trie.below(1)
+    assert (below.tokens, below.depths, below.lines()) == ([2, 3, 4], [0, 1, 1], [(0,), (0, 1), (0, 2)])
     trie.add(range(10, 500), MOST_NODES)
     assert len(trie) == MOST_NODES
