@@ -67,6 +67,8 @@ def unsupported_links(answer: RobustAnswer, passages: Sequence[str | Passage]) -
 
 def unsupported_in_groups(answer: RobustAnswer, groups: Sequence[PassageGroup]) -> tuple[str, ...]:
     """`unsupported_links` of passages that are isolated already."""
+    if not links_in(answer.text):
+        return ()
     by_place = {
         place: passage.text for group in groups for place, passage in zip(group.ranks, group.passages, strict=False)
     }

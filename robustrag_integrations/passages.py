@@ -42,7 +42,8 @@ class Passage:
         if not isinstance(self.text, str):
             raise TypeError(f"a passage's text must be a str, got {type(self.text).__name__}: {self.text!r:.60}")
         for name in ("id", "source", "document_id"):
-            object.__setattr__(self, name, label(getattr(self, name)))
+            if (given := getattr(self, name)) is not None:
+                object.__setattr__(self, name, label(given))
 
     @cached_property
     def origin(self) -> Origin | None:

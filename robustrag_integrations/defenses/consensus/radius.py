@@ -15,7 +15,6 @@ from robustrag_integrations.defenses.agreement.linear_forms import Row, Votes
 from robustrag_integrations.defenses.consensus.counting import (
     ConsensusRule,
     Wording,
-    counts_of,
     majority,
     shown_text,
 )
@@ -50,19 +49,17 @@ class ConsensusRadius:
         self._groups = len(self._firsts)
         self._votes = Votes(self._groups, weights)
         said = [frozenset(keyword_sets[first] or ()) for first in self._firsts]
-        rows: dict[bytes, Row] = {}
-        inside: dict[str, bytes] = {}
-        owners: Counter[bytes] = Counter()
-        outside: set[bytes] = set()
-        for word in counts_of(keyword_sets):
-            row = np.fromiter((word in s for s in said), np.int64, self._groups)
-            key = row.tobytes()
-            rows.setdefault(key, row)
-            owners[key] += 1
-            if word in agreed:
-                inside[word] = key
-            else:
-                outside.add(key)
+        sayers: dict[str, int] = {}  # the groups that say a keyword, as bits
+        for group, words in enumerate(said):
+            for word in words:
+                sayers[word] = sayers.get(word, 0) | 1 << group
+        owners = Counter(sayers.values())
+        rows: dict[int, Row] = {
+            bits: np.fromiter((bits >> group & 1 for group in range(self._groups)), np.int64, self._groups)
+            for bits in owners
+        }
+        inside = {word: bits for word, bits in sayers.items() if word in agreed}
+        outside = {bits for word, bits in sayers.items() if word not in agreed}
         keys = list(dict.fromkeys(inside.values()))
         unsaid = np.zeros((1, self._groups), np.int64)
         self._agreed = np.array([rows[key] for key in keys]).reshape(len(keys), self._groups)

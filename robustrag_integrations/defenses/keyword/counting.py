@@ -65,13 +65,15 @@ def tally_keywords(
         rule: which keywords are kept.
         weights: per group how many votes it has, at least 1; None for one each.
     """
-    counts: Counter[str] = Counter()
-    answering = 0
+    alike: Counter[frozenset[str]] = Counter()
     for keywords, weight in zip(keyword_sets, weights or [1] * len(keyword_sets), strict=True):
         if keywords is not None:
-            answering += weight
-            for keyword in frozenset(keywords):
-                counts[keyword] += weight
+            alike[frozenset(keywords)] += weight
+    counts: Counter[str] = Counter()
+    for said, votes in alike.items():
+        for keyword in said:
+            counts[keyword] += votes
+    answering = alike.total()
     mu = rule.mu(answering, max(counts.values(), default=0))
     needed = math.ceil(mu)  # counts are whole numbers, which are compared faster
     retained = tuple(sorted(w for w, c in counts.items() if c >= needed))

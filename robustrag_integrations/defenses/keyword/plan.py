@@ -179,12 +179,13 @@ def _conflict(keyword_sets: Sequence[frozenset[str] | None], tally: KeywordTally
 
     One that is not retained counts from two votes on.
     """
-    known = frozenset(tally.retained).union(w for w, count in tally.counts.items() if count >= _RIVAL)
+    retained, different = frozenset(tally.retained), frozenset(keywords for keywords in keyword_sets if keywords)
+    known = retained.union(w for w, count in tally.counts.items() if count >= _RIVAL)
     ranked = sorted(known, key=lambda w: (-tally.counts[w], -len(w), w))[:_EVIDENCE_KEYWORDS]
-    kept = [w for w in ranked if w in frozenset(tally.retained)][:_CONFLICT_CANDIDATES]
+    kept = [w for w in ranked if w in retained][:_CONFLICT_CANDIDATES]
     for one in kept:
-        said = [keywords for keywords in keyword_sets if keywords and one in keywords]
-        others = (w for w in ranked if tally.counts[w] <= tally.counts[one] and not any(w in each for each in said))
+        beside = frozenset[str]().union(*(keywords for keywords in different if one in keywords))
+        others = (w for w in ranked if w not in beside and tally.counts[w] <= tally.counts[one])
         if other := next(others, None):
             return {one: tally.counts[one], other: tally.counts[other]}
     return {}
