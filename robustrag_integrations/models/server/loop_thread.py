@@ -7,13 +7,23 @@ import os
 import threading
 import weakref
 from collections.abc import AsyncIterator, Coroutine, Iterator
+from concurrent.futures import CancelledError
+from contextlib import suppress
 from typing import Any, TypeVar
 
+from robustrag_integrations.errors import ModelError
 from robustrag_integrations.forks import lock_held_over_forks
 from robustrag_integrations.models.time_limits import END, next_piece
 
 Result = TypeVar("Result")
 Item = TypeVar("Item")
+
+
+_CLOSED = "the model was closed while it was asked; close it when all calls have returned"
+
+
+class ModelClosedError(ModelError):
+    """A call was under way when the model was closed."""
 
 
 class LoopThread:
@@ -34,22 +44,42 @@ class LoopThread:
         """Whether there is a loop; a child process made by `fork` has none of its parent's threads."""
         return self._loop is not None and self._process == os.getpid()
 
-    def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
-        """Run a coroutine to its end; an interrupt while waiting cancels it."""
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._started())
+    def run(self, coroutine: Coroutine[Any, Any, Result], loop: asyncio.AbstractEventLoop | None = None) -> Result:
+        """Run a coroutine to its end; an interrupt while waiting cancels it.
+
+        Args:
+            coroutine: what is run.
+            loop: the one in which it has begun; None for whichever runs.
+
+        Raises:
+            ModelClosedError: `close` was called meanwhile, or since that loop was started.
+        """
+        with self._lock:  # what is begun now is there when the thread ends, and is cancelled then
+            if loop is not None and not (self._loop is loop and self.running):
+                coroutine.close()
+                raise ModelClosedError(_CLOSED)
+            future = asyncio.run_coroutine_threadsafe(coroutine, self._started())
         try:
             return future.result()
+        except CancelledError:
+            raise ModelClosedError(_CLOSED) from None
         except BaseException:
             future.cancel()
             raise
 
     def iterate(self, pieces: AsyncIterator[Item]) -> Iterator[Item]:
-        """Give what an asynchronous generator gives; closing the iterator closes the generator."""
+        """Give what an asynchronous generator gives; closing the iterator closes the generator.
+
+        Raises:
+            ModelClosedError: as for `run`.
+        """
+        loop = self._started()
         try:
-            while (piece := self.run(next_piece(pieces))) is not END:
+            while (piece := self.run(next_piece(pieces), loop)) is not END:
                 yield piece
         finally:
-            self.run(_close(pieces))
+            with suppress(ModelClosedError):  # which closes the generators of its loop
+                self.run(_close(pieces), loop)
 
     def close(self) -> None:
         """Cancel what runs, and end the thread. Another call starts a new one."""

@@ -162,7 +162,7 @@ class OpenAIModel(CallableModel):
         await self._connection.open()
 
     def close(self) -> None:
-        """Close the connections of synchronous calls, and end their thread."""
+        """Close the connections of synchronous calls, and end their thread; calls under way fail with a ModelError."""
         self._connection.close()
 
     async def aclose(self) -> None:

@@ -7,12 +7,15 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 pytest.importorskip("openai")
 
+from robustrag_integrations import KeywordAggregation
+from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.server import connection_stack
 from robustrag_integrations.models.server.bounded_client import BoundedClient
 from robustrag_integrations.models.server.connection_stack import ConnectionStack
@@ -107,6 +110,66 @@ def test_connections_of_an_event_loop_that_is_over_are_let_go() -> None:
         assert len(model._connection._clients) == 1
         asyncio.run(_call(model._connection._forget_closed_loops))
         assert not model._connection._clients
+
+
+def test_calls_that_are_under_way_when_the_model_is_closed_say_so() -> None:
+    never = threading.Event()
+    with LoopbackServer(lambda prompt: Reply("late", wait=never)) as server, ThreadPoolExecutor(3) as threads:
+        model = OpenAIModel("loopback", server.url)
+        asked = [
+            threads.submit(model.generate, PROMPTS[:2], "isolated"),
+            threads.submit(list, model.stream(PROMPTS[2])),
+        ]
+        asked.append(threads.submit(KeywordAggregation(model).answer, "Who?", ["It is Ann.", "It is Ann."]))
+        while len(server.requests) < 5:
+            time.sleep(0.01)
+        model.close()
+        for call in asked:
+            with pytest.raises(ModelError, match="the model was closed while it was asked"):
+                call.result(30)
+        assert not model._connection.loop.running
+        never.set()
+        assert model.generate(PROMPTS[:1], "final")[0].text == "late"  # as another call starts it anew
+        model.close()
+
+
+def test_a_stream_that_goes_on_after_the_model_was_closed_does_not_look_complete() -> None:
+    with LoopbackServer(lambda prompt: "one two three") as server:
+        model = OpenAIModel("loopback", server.url)
+        pieces = model.stream(PROMPTS[0])
+        assert next(pieces) == "one"
+        model.close()
+        with pytest.raises(ModelError, match="the model was closed"):
+            list(pieces)
+        assert not model._connection.loop.running
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .connect_tcp.:RuntimeWarning")  # of anyio, cancelled while it connects
+def test_no_call_hangs_that_begins_while_the_model_is_closed() -> None:
+    with LoopbackServer(lambda prompt: "yes") as server, ThreadPoolExecutor(4) as threads:
+        model = OpenAIModel("loopback", server.url)
+        over = threading.Event()
+
+        def said() -> str:
+            try:
+                return str(model.generate(PROMPTS[:1], "final")[0].text)
+            except ModelError as error:
+                return str(error)[:20]
+
+        def ask() -> set[str]:
+            found = set[str]()
+            while not over.is_set():
+                found.add(said())
+            return found
+
+        asked = [threads.submit(ask) for _ in range(4)]
+        for _ in range(30):
+            time.sleep(0.01)
+            model.close()
+        over.set()
+        found = set[str]().union(*(call.result(30) for call in asked))
+        model.close()
+    assert found <= {"yes", "None", "the model was closed"}
 
 
 @pytest.mark.parametrize("name", ["HTTP_PROXY", "https_proxy", "ALL_PROXY"])
