@@ -14,6 +14,7 @@ _SHORTEST_STEM = 4  # characters
 _SHORTEST_GROUPED = 4  # digits
 _LONGEST_GROUPED = 30
 _LONGEST_ENDING = 4
+_LONGEST_KEPT = 60  # characters of a phrase whose patterns are kept: what a hostile reply says is kept nowhere
 _ENDING = re.compile(rf"\w{{1,{_LONGEST_ENDING + 1}}}")
 _GROUPED = re.compile("[0-9][^0-9A-Za-z][0-9]")  # in ASCII characters: as a number with separators has it
 _SIGNS = re.compile(r"[\W_]{1,8}(?![\W_])")
@@ -29,7 +30,7 @@ def mentions(phrase: str, text: str) -> list[tuple[int, int]]:
     words = _plain_words(phrase) if text.isascii() else None
     if words is not None and (_GROUPED.search(text) is None or not any(map(_may_be_grouped, words))):
         return _plain_mentions(words, text.lower())
-    for pattern in _patterns(phrase):
+    for pattern in _kept_patterns(phrase) if len(phrase) <= _LONGEST_KEPT else _patterns(phrase):
         if found := [match.span() for match in islice(pattern.finditer(text), _MOST)]:
             return found
     return []
@@ -81,7 +82,6 @@ def _in_word(character: str) -> bool:
     return character.isalnum() or character == "_"
 
 
-@lru_cache(maxsize=4096)
 def _patterns(phrase: str) -> tuple[re.Pattern[str], ...]:
     words = [_word(word) for word in plain_words(phrase).split()]
     if not words:
@@ -96,6 +96,9 @@ def _patterns(phrase: str) -> tuple[re.Pattern[str], ...]:
     if len(words[-1]) >= _SHORTEST_STEM and words[-1].isalpha():
         found.append(rf"(?<!\w){joined}\w{{1,{_LONGEST_ENDING}}}(?!\w)")
     return tuple(re.compile(pattern, re.IGNORECASE) for pattern in found)
+
+
+_kept_patterns = lru_cache(maxsize=1024)(_patterns)  # the keywords of a question are looked for in every reply
 
 
 def _may_be_grouped(word: str) -> bool:

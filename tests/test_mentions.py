@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from robustrag_integrations.mentions import _patterns, mentions
+from robustrag_integrations.mentions import _kept_patterns, _patterns, mentions
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,17 @@ def test_hostile_texts_take_linear_time() -> None:
     for text in ("a " * 50_000, "1" * 100_000, "1 " * 50_000, "_" * 100_000, "a_" * 50_000):
         for phrase in ("a a a a b", "1" * 30, "a b", "1111 1111"):
             assert len(mentions(phrase, text)) <= 50
+
+
+def test_patterns_of_long_phrases_are_found_and_not_kept() -> None:
+    _kept_patterns.cache_clear()
+    long = "пароход " * 25
+    for number in range(5):
+        phrase = f"{long}{number}"
+        assert mentions(phrase, f"Вот {phrase}.") == [(4, 4 + len(phrase))]
+    assert _kept_patterns.cache_info().currsize == 0
+    assert mentions("пароход", "Вот пароход.") == [(4, 11)]
+    assert _kept_patterns.cache_info().currsize == 1
 
 
 def test_plain_phrases_are_found_where_their_patterns_find_them() -> None:
