@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.defenses.agreement.alternatives import alternatives
+from robustrag_integrations.defenses.agreement.asking import ask_for_keywords
 from robustrag_integrations.defenses.agreement.reports import keyword_reports
 from robustrag_integrations.defenses.agreement.support import supports
 from robustrag_integrations.defenses.agreement.tally import KeywordTally
@@ -26,8 +27,6 @@ from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.asking import (
     Early,
     Reading,
-    are_short,
-    ask_groups,
     calls_made,
     early_evidence,
     early_warnings,
@@ -62,19 +61,8 @@ def consensus_plan(
         stays = found.radius().radius(votes_counted(groups, readings)[1])
         return min(stays, settings.quorum.radius([r.response for r in readings], [g.weight for g in groups]))
 
-    prompts, reader = settings.isolated_prompts(query, groups), settings.reader.for_question(query)
     early = Early.of(rules, radius_of)
-    brief = reader.is_brief and are_short(prompts)
-    readings = yield from ask_groups(
-        groups,
-        prompts,
-        settings.quorum,
-        reader.keywords_of,
-        early,
-        by_letter=True,
-        brief=brief,
-        read_ahead=reader.read_ahead,
-    )
+    readings = (yield from ask_for_keywords(query, groups, settings, early)).groups
     responses = [reading.response for reading in readings]
     found = Consensus.of(readings, settings, votes_counted(groups, readings)[0])
     text = found.text or ABSTENTION

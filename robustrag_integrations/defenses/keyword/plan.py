@@ -10,6 +10,7 @@ from typing import Any
 
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.defenses.agreement.alternatives import alternatives
+from robustrag_integrations.defenses.agreement.asking import ask_for_keywords
 from robustrag_integrations.defenses.agreement.reader import KeywordReader
 from robustrag_integrations.defenses.agreement.reports import keyword_reports
 from robustrag_integrations.defenses.agreement.support import Support, supports
@@ -23,9 +24,7 @@ from robustrag_integrations.models.base import Response
 from robustrag_integrations.passages import GroupBy, PassageGroup
 from robustrag_integrations.plans.asking import (
     Reading,
-    are_short,
     ask_final,
-    ask_groups,
     naming_groups,
     truncation_warnings,
 )
@@ -49,17 +48,8 @@ def keyword_plan(
     model_warnings: Sequence[str] = (),
 ) -> Plan:
     """Algorithm 1: ask every group alone, keep the keywords that enough of them share, ask again with those alone."""
-    prompts, reader = settings.isolated_prompts(query, groups), settings.reader.for_question(query)
-    brief = reader.is_brief and are_short(prompts)
-    readings = yield from ask_groups(
-        groups,
-        prompts,
-        settings.quorum,
-        reader.keywords_of,
-        by_letter=True,
-        brief=brief,
-        read_ahead=reader.read_ahead,
-    )
+    said = yield from ask_for_keywords(query, groups, settings)
+    readings, reader = said.groups, said.reader
     responses, keyword_sets = [r.response for r in readings], [r.found for r in readings]
     weights = [g.weight for g in groups]
     unit = "groups" if set(weights) <= {1} else "votes"
@@ -71,7 +61,7 @@ def keyword_plan(
         prompt = replace(settings.final_prompt(query, listed.shown), drafts=_drafts(readings, settings.task))
         whole = any(response.aloud for response in responses)
         with naming_groups(groups, responses):
-            final = yield from ask_final(prompt, settings.reader.cut_replies, whole=whole, brief=brief)
+            final = yield from ask_final(prompt, settings.reader.cut_replies, whole=whole, brief=said.brief)
     else:
         final = Response(ABSTENTION)
         yield Emit(ABSTENTION)
