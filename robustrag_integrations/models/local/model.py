@@ -9,6 +9,7 @@ passage decides, and rows are never dropped. Whether that is enough is probed on
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -159,8 +160,10 @@ class LocalModel(TextModel, DecodingModel):
             settings: the constructor's keyword arguments.
 
         Raises:
-            ModelError: the model cannot be loaded.
+            ModelError: the model cannot be loaded, or its name is one that only the command line knows.
         """
+        if not os.path.isdir(name_or_path) and (instead := _said_in_python(str(name_or_path))):
+            raise ModelError(f"{name_or_path!r} is a name for the command line; in Python call {instead}")
         place = device or ("cuda" if torch.cuda.is_available() else "cpu")
         precision = dtype or ("float32" if place == "cpu" else "auto")
         try:
@@ -383,6 +386,19 @@ class LocalModel(TextModel, DecodingModel):
 
     def _drafts(self, prompt: Prompt) -> list[tuple[int, ...]]:
         return self._encoder.answers(prompt.drafts, end=self._stop[0] if self._stop else "")
+
+
+def _said_in_python(name: str) -> str | None:
+    """What to call for a model that goes by this name on the command line; None if it may be one of the hub's."""
+    if name == "bundled":
+        return "LocalModel.bundled()"
+    kind, _, rest = name.partition(":")
+    calls = {
+        "openai": f"OpenAIModel({rest!r}, base_url)",
+        "openai-completions": f"RemoteDecodingModel({rest!r}, base_url)",
+        "python": "CallableModel(function)",
+    }
+    return calls.get(kind) if rest else None
 
 
 def _has_a_frame(tokenizer: Any) -> bool:

@@ -6,6 +6,7 @@ import copy
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import hypothesis.strategies as st
 import numpy as np
@@ -17,6 +18,7 @@ pytest.importorskip("transformers")
 
 from robustrag_integrations import KeywordAggregation, LocalModel, ModelError, VanillaRAG  # noqa: E402
 from robustrag_integrations.defenses.decoding.defense import DecodingAggregation  # noqa: E402
+from robustrag_integrations.models.local import model as local_model  # noqa: E402
 from robustrag_integrations.models.local.encoding import PromptEncoder  # noqa: E402
 from robustrag_integrations.passages import Passage, PassageGroup  # noqa: E402
 from robustrag_integrations.prompts import ABSTENTION, Prompt, prompts_for  # noqa: E402
@@ -208,6 +210,31 @@ def test_a_sampling_generation_config_is_not_followed(tokenizer) -> None:
     model.generation_config.temperature = 5.0
     again = VanillaRAG(LocalModel(model, tokenizer, max_new_tokens=6), cut_replies="count")
     assert again.answer(QUERY, BENIGN).text == greedy
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("bundled", r"LocalModel\.bundled\(\)"),
+        ("openai:gpt-x", r"OpenAIModel\('gpt-x', base_url\)"),
+        ("openai-completions:a/b", r"RemoteDecodingModel\('a/b', base_url\)"),
+        ("python:mine:answer", r"CallableModel\(function\)"),
+    ],
+)
+def test_a_name_of_the_command_line_is_told_what_to_call_before_the_hub_is_asked(
+    name: str, instead: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def asked(*args: object, **more: object) -> None:
+        raise OSError("the hub was asked")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(local_model.AutoTokenizer, "from_pretrained", asked)
+    with pytest.raises(ModelError, match=f"is a name for the command line; in Python call {instead}"):
+        LocalModel.from_pretrained(name)
+    if name == "bundled":
+        (tmp_path / name).mkdir()
+        with pytest.raises(ModelError, match="the hub was asked"):
+            LocalModel.from_pretrained(name)
 
 
 def test_what_cannot_work_is_refused_at_the_front_door(tokenizer, tmp_path) -> None:
