@@ -84,15 +84,22 @@ class PackedFinals(FinalAnswers):
     """Answers final prompts in packs.
 
     Args:
-        stem: what the trees of prompts grow on: one row that has read nothing.
+        stem: what a tree of prompts grows on: one row that has read how a prompt begins; None where there is none.
         encode: a prompt's tokens as at inference.
         ask_alone: inference.
         rules: what turns tokens into an answer.
     """
 
-    def __init__(self, stem: Stem, encode: Callable[[Prompt], Encoded], ask_alone: AskAlone, rules: FinalRules) -> None:
-        self._encode, self._ask_alone, self._rules = encode, ask_alone, rules
-        self._tree = TokenTree(stem)
+    def __init__(
+        self,
+        stem: Callable[[Encoded], Stem | None],
+        encode: Callable[[Prompt], Encoded],
+        ask_alone: AskAlone,
+        rules: FinalRules,
+    ) -> None:
+        self._stem, self._encode, self._ask_alone, self._rules = stem, encode, ask_alone, rules
+        self._tree: TokenTree | None = None
+        self._begun: tuple[int, ...] = ()  # tokens that the tree grows behind
         self._trunk: tuple[int, ...] = ()  # tokens of the nodes that the tree keeps
         self._anchor: _Anchor | None = None
         self._drafts: Counter[tuple[int, ...]] = Counter()
@@ -119,7 +126,7 @@ class PackedFinals(FinalAnswers):
         if self._anchor is None and prompts:
             responses[0] = self._alone(prompts[0])
         encoded = {i: self._encode(p) for i, p in enumerate(prompts) if responses[i] is None}
-        left = {i: e for i, e in encoded.items() if len(e.ids) <= _LONGEST}
+        left = {i: e for i, e in encoded.items() if len(e.ids) <= _LONGEST and self._begins_alike(e)}
         for part in _parts(left, self._rules.max_new_tokens):
             if self._trusted:
                 packed = self._pack([(prompts[i], left[i]) for i in part])
@@ -139,23 +146,33 @@ class PackedFinals(FinalAnswers):
         self._drafts[answer] += 1
         self._counts["alone"] += 1
         if self._anchor is None:
-            self._anchor = _Anchor(self._encode(prompt).ids, answer, logits)
-            self._trusted = len(self._anchor.ids) <= _LONGEST
+            encoded = self._encode(prompt)
+            self._anchor = _Anchor(encoded.ids, answer, logits)
+            self._trusted = len(encoded.ids) <= _LONGEST
+            stem = self._stem(encoded) if self._trusted else None
+            if stem is not None:
+                self._tree, self._begun = TokenTree(stem), encoded.ids[: encoded.shared]
         return response
+
+    def _begins_alike(self, encoded: Encoded) -> bool:
+        """Whether the tree grows behind how this prompt begins."""
+        return self._tree is not None and encoded.ids[: len(self._begun)] == self._begun != encoded.ids
 
     def _pack(self, asked: Sequence[tuple[Prompt, Encoded]]) -> list[Response | None]:
         """Responses in the order of the prompts; None where one has to be asked alone."""
-        rules, anchor = self._rules, self._anchor
+        rules, anchor, tree, begun = self._rules, self._anchor, self._tree, len(self._begun)
         assert anchor is not None  # noqa: S101 - one is asked first
-        trunk = _shared([ids[:-1] for ids in (*(e.ids for _, e in asked), anchor.ids)])
-        self._tree.cut(len(_shared([trunk, self._trunk])))
-        pack = Pack(self._tree, trunk)
-        leaves = [_Leaf(p, e, IncrementalDetokenizer(rules.codec, rules.stop), pack.path(e.ids)) for p, e in asked]
+        assert tree is not None  # noqa: S101 - it began with that one
+        trunk = _shared([ids[begun:-1] for ids in (*(e.ids for _, e in asked), anchor.ids)])
+        tree.cut(len(_shared([trunk, self._trunk])))
+        pack = Pack(tree, trunk)
+        texts = [IncrementalDetokenizer(rules.codec, rules.stop) for _ in asked]
+        leaves = [_Leaf(p, e, t, pack.path(e.ids[begun:])) for (p, e), t in zip(asked, texts, strict=True)]
         answers = [answer for answer, _ in self._drafts.most_common()]
         for leaf in leaves:
             for draft in _drafts_after(answers, ()):
                 pack.want(leaf.node, draft)
-        checked = pack.want(pack.path(anchor.ids), anchor.answer[:-1])
+        checked = pack.want(pack.path(anchor.ids[begun:]), anchor.answer[:-1])
         self._trunk = trunk
         pack.read()
         self._measured = max(self._measured, pack.noise(checked, anchor.logits))
@@ -169,7 +186,7 @@ class PackedFinals(FinalAnswers):
                 if not leaf.finished:
                     leaf.node = _go_on(pack, leaf, answers)
             pack.read()
-        self._tree.cut(len(self._trunk))
+        tree.cut(len(self._trunk))
         return [self._response(leaf) if self._trusted else None for leaf in leaves]
 
     def _advance(self, pack: Pack, leaf: _Leaf, enough: float) -> None:

@@ -345,11 +345,10 @@ class LocalModel(TextModel, DecodingModel):
 
     def finals(self) -> FinalAnswers:
         """What answers a certification's final prompts: in packs where float noise cannot change an answer."""
-        stem = self._reader.stem() if known_noise(self._lm) else None
-        if stem is None or self._encoder.opened:
+        if self._reader.why_not_shared or not known_noise(self._lm) or self._encoder.opened:
             return super().finals()
         rules = FinalRules(self._codec, self._stop, self._max_new_tokens)
-        return PackedFinals(stem, self._encode_final, self._ask_alone, rules)
+        return PackedFinals(self._reader.stem, self._encode_final, self._ask_alone, rules)
 
     def _encode_final(self, prompt: Prompt) -> Encoded:
         [encoded] = self._encoder.encode_all([prompt], self._layout.budget([prompt], "final", self._max_new_tokens))

@@ -54,12 +54,6 @@ class Stem:
     next_positions: torch.Tensor
 
     @classmethod
-    def nothing(cls, lm: CausalLM, rules: MaskRules) -> Stem:
-        """One row that has read nothing."""
-        places = torch.zeros((1, 0), dtype=torch.long, device=lm.device)
-        return cls(lm, rules, TreeCache(), places, places.new_zeros(1))
-
-    @classmethod
     def after(
         cls,
         lm: CausalLM,

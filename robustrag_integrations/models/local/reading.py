@@ -204,10 +204,15 @@ class PromptReader:
             together=together,
         )
 
-    def stem(self) -> Stem | None:
-        """A row that has read nothing, for trees of tokens to grow on; None where prefixes are not shared either."""
+    def stem(self, prompt: Encoded) -> Stem | None:
+        """A row that has read a prompt's prefix, for trees of tokens to grow on; None where prefixes are not shared."""
         way = self._way()
-        return None if isinstance(way, str) else Stem.nothing(self.lm, way.rules)
+        if isinstance(way, str):
+            return None
+        prefix = self._prefix(way.rules, prompt, {})
+        places = torch.arange(1 + (prefix.tokens if prefix else 0), device=self.lm.device)[None]
+        layers = prefix.layers if prefix else ()
+        return Stem.after(self.lm, way.rules, layers, places[:, :-1], places[:, -1])
 
     def _row(self, rules: MaskRules, prompt: Encoded, read: dict[tuple[int, ...], KeyValues], *, lone: bool) -> Row:
         """A prompt and its prefix.
