@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 import urllib.request
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
@@ -72,6 +73,7 @@ class Load:
             "concurrency": self.concurrency,
             "documents": self.documents,
             "lost": self.questions - self.answered,
+            "why": dict(Counter(said[:200] for said in self.failed.values()).most_common(3)),
             "another question's answer": len(self.wrong),
             "groups that failed": len(self.errors),
             "requests": len(self.server_times),
