@@ -123,11 +123,24 @@ class _Pass:
         inner = model.model
         hidden = functional.embedding(ids, inner.embed_tokens.weight)
         turn = _turn(*inner.rotary_emb(hidden, positions))
-        for index, layer in enumerate(inner.layers[: model.config.num_hidden_layers]):
-            hidden = hidden + self._attention(layer.self_attn, _scaled(layer.input_layernorm, hidden), turn, index)
-            hidden = hidden + self._feed_forward(layer.mlp, _scaled(layer.post_attention_layernorm, hidden))
+        *before, last = inner.layers[: model.config.num_hidden_layers]
+        for index, layer in enumerate(before):
+            hidden = self._layer(layer, hidden, turn, index, ids.shape[1])
+        hidden = self._layer(last, hidden, turn, len(before), self._last_columns(keep, ids.shape[1]))
         wanted = hidden[:, keep if isinstance(keep, torch.Tensor) else slice(-keep, None)]
         return self._product(model.lm_head, _scaled(inner.norm, wanted))
+
+    def _last_columns(self, keep: int | torch.Tensor, tokens: int) -> int:
+        """How many of the last columns the last layer is to be computed for; of the others it needs keys and values."""
+        if isinstance(keep, torch.Tensor) or (self._mask is None and keep > 1):
+            return tokens
+        return min(keep, tokens)
+
+    def _layer(self, layer: Any, hidden: torch.Tensor, turn: _Turn, index: int, columns: int) -> torch.Tensor:
+        """[R, columns, width]: the last columns after this layer."""
+        attended = self._attention(layer.self_attn, _scaled(layer.input_layernorm, hidden), turn, index, columns)
+        hidden = hidden[:, -columns:] + attended
+        return hidden + self._feed_forward(layer.mlp, _scaled(layer.post_attention_layernorm, hidden))
 
     def _product(self, layer: Any, hidden: torch.Tensor) -> torch.Tensor:
         return self._product_of(hidden, layer.weight, layer.bias)
@@ -136,30 +149,35 @@ class _Pass:
         gate = functional.silu(self._product(layer.gate_proj, hidden))
         return self._product(layer.down_proj, gate.mul_(self._product(layer.up_proj, hidden)))
 
-    def _attention(self, layer: Any, hidden: torch.Tensor, turn: _Turn, index: int) -> torch.Tensor:
-        rows, tokens, _ = hidden.shape
+    def _attention(self, layer: Any, hidden: torch.Tensor, turn: _Turn, index: int, columns: int) -> torch.Tensor:
+        asking = hidden[:, -columns:]
         query, key, value = (
-            self._product(part, hidden).view(rows, tokens, -1, layer.head_dim).transpose(1, 2)
-            for part in (layer.q_proj, layer.k_proj, layer.v_proj)
+            self._product(part, of).view(*of.shape[:2], -1, layer.head_dim).transpose(1, 2)
+            for part, of in ((layer.q_proj, asking), (layer.k_proj, hidden), (layer.v_proj, hidden))
         )
-        query, key = _turned(query, turn), _turned(key, turn)
+        query, key = _turned(query, _of_last(turn, columns)), _turned(key, turn)
         if self._cache is not None:
             key, value = self._cache.update(key, value, index)
         found = functional.scaled_dot_product_attention(
             query,
             _for_heads(key, query.shape[1]),
             _for_heads(value, query.shape[1]),
-            attn_mask=self._mask,
+            attn_mask=None if self._mask is None else self._mask[:, :, -columns:],
             scale=layer.scaling,
-            is_causal=self._mask is None and tokens > 1,
+            is_causal=self._mask is None and columns > 1,
         )
-        return self._product(layer.o_proj, found.transpose(1, 2).reshape(rows, tokens, -1))
+        return self._product(layer.o_proj, found.transpose(1, 2).reshape(*asking.shape[:2], -1))
 
 
 def _turn(cos: torch.Tensor, sin: torch.Tensor) -> _Turn:
     """[R, 1, T, width] factors for the numbers of a head, and for those of its other half."""
     low, high = sin.chunk(2, dim=-1)
     return cos[:, None], torch.cat([-low, high], dim=-1)[:, None]
+
+
+def _of_last(turn: _Turn, columns: int) -> _Turn:
+    cos, sin = turn
+    return cos[:, :, -columns:], sin[:, :, -columns:]
 
 
 def _turned(numbers: torch.Tensor, turn: _Turn) -> torch.Tensor:
