@@ -102,6 +102,7 @@ class JointReading:
     def _several(
         self, rows: Sequence[Row], shape: PassShape, strings: Sequence[Sequence[int]], trie: TokenTrie
     ) -> Iterator[Read]:
+        stop_if_given_up()
         batches = [Alone(self.lm, self.rules, row, room=len(trie), at_once=self.at_once) for row in rows]
         stop_if_given_up()
         steps = [batch.reading(trie) for batch in batches]

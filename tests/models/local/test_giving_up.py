@@ -108,6 +108,7 @@ def passes_after_cancelling(model: LocalModel, work: Work, at: int) -> list[int]
         (isolated, {"share_prefixes": False, "prefill_tokens": 200}),
         (session, {}),
         (session, {"rows_at_once": 16}),
+        (session, {"fixed_shapes": True, "prefill_tokens": 300}),
         (session, {"share_prefixes": False, "apart": True}),
     ],
 )
