@@ -18,7 +18,7 @@ from robustrag_integrations.models.local.drafted_row import DraftedRow
 from robustrag_integrations.models.local.isolation import why_coupled
 from robustrag_integrations.models.local.masks import MaskRules
 from robustrag_integrations.models.local.step_shapes import LAYOUTS, StepShapes, arrangement, trial_tokens
-from robustrag_integrations.models.local.summation import Summation
+from robustrag_integrations.models.local.summation import HALF, Summation
 from robustrag_integrations.models.local.trie import TokenTrie
 
 MOST_NODES = 64  # tokens of drafts in one pass; beyond, reading them costs what they save
@@ -80,7 +80,7 @@ def has_same_bits(plain: DraftedRow, drafted: DraftedRow, shapes: StepShapes, mo
 
 
 def _why_of_no_use(lm: CausalLM) -> str | None:
-    if lm.dtype not in (torch.bfloat16, torch.float16):
+    if lm.dtype not in HALF:
         return "in full precision drafts stand by their lead"
     if lm.dtype == torch.float16 and lm.device.type == "cpu":
         return "in float16 a CPU computes rows one after another"

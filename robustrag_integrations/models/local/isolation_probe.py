@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -19,6 +20,7 @@ from robustrag_integrations.models.local.isolation import (
     why_coupled,
 )
 from robustrag_integrations.models.local.remembered import Remembered
+from robustrag_integrations.models.local.summation import HALF, Summation
 
 _TILE = 16  # columns of a batch that is read the plain way are a multiple of this
 _LONGEST = 32  # tokens of a trial's rows, at most; a row attends to its own by itself, whatever their number
@@ -63,9 +65,10 @@ class IsolationProbe:
             columns: that all rows attend to, shared ones and their own; None if each attends to those that it has.
             longest: tokens of a prompt behind its prefix, at most.
         """
+        trial = _steps(lay, summing=self._lm.dtype in HALF)
         if columns is None:
-            return self._find(_steps(lay), rows, _LONGEST, ())
-        return self._find(_steps(lay), rows, longest, columns, (SHORT, longest))
+            return self._find(trial, rows, _LONGEST, ())
+        return self._find(trial, rows, longest, columns, (SHORT, longest))
 
     def passes(self, trials: Sequence[Trial], rows: int, longest: int, shape: Hashable) -> bool:
         """Whether several prompts can be read in a pass of this shape, so that none has a say in another one's bits.
@@ -125,17 +128,27 @@ def _all(lay: Lay, strings: Strings) -> Trial:
     return trial
 
 
-def _steps(lay: Lay) -> Trial:
-    """A decoding step alone, of prompts that were read each in a batch of its own."""
+def _steps(lay: Lay, *, summing: bool) -> Trial:
+    """A decoding step alone, of prompts that were read each in a batch of its own.
+
+    Args:
+        lay: makes a batch.
+        summing: whether it is also looked at whether products sum up all rows in the same order, which bits may hide.
+    """
 
     def trial(texts: Sequence[tuple[int, ...]], padded: int) -> Iterator[tuple[Kind, torch.Tensor]]:
         batch = lay(texts, padded)
         yield Kind.LOGITS, batch.open().logits
-        yield from _step(batch)
+        yield from _step(batch, Summation(1, strict=False) if summing else None)
 
     return trial
 
 
-def _step(batch: Batch) -> Iterator[tuple[Kind, torch.Tensor]]:
-    yield Kind.LOGITS, batch.append([_STEP_TOKEN] * batch.rows)
+def _step(batch: Batch, sums: Summation | None = None) -> Iterator[tuple[Kind, torch.Tensor]]:
+    if sums is not None:
+        sums.begin([0] * getattr(batch, "step_rows", batch.rows))
+    with sums or nullcontext():
+        logits = batch.append([_STEP_TOKEN] * batch.rows)
+    yield Kind.LOGITS, logits
     yield from ((Kind.KEPT, kept) for kept in batch.cached())
+    yield from ((Kind.KEPT, left[: batch.rows]) for left in (sums.found.values() if sums else ()))

@@ -7,10 +7,13 @@ behind columns that were read before needs an explicit mask.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.nn import functional
+
+from robustrag_integrations.models.local.summation import cancelling
 
 if TYPE_CHECKING:
     from robustrag_integrations.models.local.key_values import Pair, Unread
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 Attention = Callable[..., torch.Tensor]  # called as torch's `scaled_dot_product_attention`
 
 _BLOCK = 64  # tokens that attend together
+_PATTERNS = 4  # rows with which it is tried whether a product sums up all rows in the same order
 _IN_BLOCKS = 129  # tokens from which on blocks pay: one mask has so few of them hidden that two calls cost more
 
 
@@ -195,6 +199,32 @@ def _beside_shared(shared: Pair, rows: Sequence[Pair], folded: torch.Tensor, mas
 def _times(rows: torch.Tensor, shared: torch.Tensor) -> torch.Tensor:
     """[R, H, Q, N] from [R, H, Q, K] and [G, K, N]: one product for each of G groups of heads, over all rows."""
     count, groups = len(rows), len(shared)
-    folded = rows.reshape(count, groups, -1, rows.shape[-1]).transpose(0, 1)
-    product = folded.reshape(groups, -1, rows.shape[-1]) @ shared
+    folded = rows.reshape(count, groups, -1, rows.shape[-1]).transpose(0, 1).reshape(groups, -1, rows.shape[-1])
+    asked = folded.shape[1]
+    shape = tuple(shared.shape), shared.stride(), shared.dtype, shared.device
+    if (tried := _rows_alike(asked, *shape, torch.get_num_threads())) is None:
+        product = torch.cat([own @ shared for own in folded.split(asked // count, dim=1)], dim=1)
+    else:
+        product = (functional.pad(folded, (0, 0, 0, tried - asked)) @ shared)[:, :asked]
     return product.reshape(groups, count, -1, shared.shape[-1]).transpose(0, 1).reshape(*rows.shape[:-1], -1)
+
+
+@lru_cache(maxsize=1024)
+def _rows_alike(
+    rows: int, shape: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype, device: torch.device, threads: int
+) -> int | None:
+    """The number of rows, at least so many, of which a product sums up all in the same order; None if there is none.
+
+    Args:
+        rows: that there are.
+        shape, stride, dtype, device: of what they are multiplied with, [groups, summed, outputs].
+        threads: that compute it.
+    """
+    groups, summed, outputs = shape
+    mine, weights = (t.to(device, dtype) for t in cancelling(_PATTERNS, summed, outputs))
+    shared = torch.empty_strided(shape, stride, dtype=dtype, device=device).copy_(weights.T)
+    for padded in sorted({-(-rows // multiple) * multiple for multiple in (1, 4, 8, 16, 32)}):
+        products = [row.expand(groups, padded, summed).contiguous() @ shared for row in mine]
+        if all(torch.equal(product, product[:, :1].expand_as(product)) for product in products):
+            return padded
+    return None

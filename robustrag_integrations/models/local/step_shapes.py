@@ -9,6 +9,7 @@ must have the bits that they have in the largest.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -16,6 +17,7 @@ import torch
 from robustrag_integrations.models.local.causal_lm import CausalLM
 from robustrag_integrations.models.local.isolation import why_coupled
 from robustrag_integrations.models.local.joint import first_tokens
+from robustrag_integrations.models.local.summation import HALF, Summation
 
 _SMALL = (4, 8, 16, 32, 48)  # numbers of rows to try; from 64 on, each half as many again as the one before or so
 _BLOCK = 32  # the largest is a multiple of this
@@ -51,10 +53,11 @@ def find_step_shapes(lm: CausalLM, most: int) -> StepShapes:
     if (coupled := why_coupled(lm.model)) is not None:
         return StepShapes(why_not=coupled)
     tokens = trial_tokens(lm)
+    sums = Summation(len(tokens)) if lm.dtype in HALF else None
     top = -(-most // _BLOCK) * _BLOCK
     try:
-        wanted = _bits(lm, [tokens[place % len(tokens)] for place in range(top)])[: len(tokens)]
-        same = [rows for rows in (*_candidates(top), top) if _has_bits(lm, rows, tokens, wanted)]
+        wanted = _bits(lm, tokens, [place % len(tokens) for place in range(top)], sums)[: len(tokens)]
+        same = [rows for rows in (*_candidates(top), top) if _has_bits(lm, rows, tokens, wanted, sums)]
     except (AttributeError, IndexError, KeyError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
         return StepShapes(why_not=f"the model cannot take such a step: {type(error).__name__}: {error}"[:300])
     if top not in same:
@@ -83,18 +86,22 @@ def _candidates(top: int) -> Iterator[int]:
         rows = rows * 3 // 2 if rows & (rows - 1) == 0 else rows * 4 // 3
 
 
-def _has_bits(lm: CausalLM, rows: int, tokens: Sequence[int], wanted: torch.Tensor) -> bool:
+def _has_bits(lm: CausalLM, rows: int, tokens: Sequence[int], wanted: torch.Tensor, sums: Summation | None) -> bool:
     """Whether tokens have these bits at all places of a step, whatever stands beside them."""
     for layout in range(LAYOUTS):
         kinds = arrangement(rows, len(tokens), layout)
-        if not torch.equal(_bits(lm, [tokens[kind] for kind in kinds]), wanted[kinds]):
+        if not torch.equal(_bits(lm, tokens, kinds, sums), wanted[kinds]):
             return False
     return True
 
 
-def _bits(lm: CausalLM, ids: Sequence[int]) -> torch.Tensor:
-    """[rows, bytes] of everything that a step computes of prompts of one token."""
+def _bits(lm: CausalLM, tokens: Sequence[int], kinds: Sequence[int], sums: Summation | None) -> torch.Tensor:
+    """[rows, bytes] of everything that a step computes of prompts of one token, and the order in which it sums up."""
     parts: list[torch.Tensor] = []
-    logits = first_tokens(lm, ids, lambda keys, values: parts.extend((keys.clone(), values.clone())))
-    flat = [part.reshape(len(ids), -1).contiguous().view(torch.uint8) for part in (*parts, logits)]
-    return torch.cat(flat, dim=1)
+    if sums is not None:
+        sums.begin(kinds)
+    with sums or nullcontext():
+        ids = [tokens[kind] for kind in kinds]
+        logits = first_tokens(lm, ids, lambda keys, values: parts.extend((keys.clone(), values.clone())))
+    everything = (*parts, logits, *(sums.found.values() if sums else ()))
+    return torch.cat([part.reshape(len(ids), -1).contiguous().view(torch.uint8) for part in everything], dim=1)

@@ -14,6 +14,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 _PLACES = {"linear": (0, 1, 1), "addmm": (1, 2, 0), "matmul": (0, 1, 0), "__matmul__": (0, 1, 0), "mm": (0, 1, 0)}
+HALF = (torch.bfloat16, torch.float16)  # precisions whose bits say little of the order
 _DIFFERENT = 509  # outputs of a trial's weight that are different
 _UNKNOWN = frozenset({"baddbmm", "bilinear", "bmm", "conv1d", "conv2d", "einsum", "tensordot"})
 
@@ -23,14 +24,15 @@ class Summation(TorchFunctionMode):  # type: ignore[misc]  # untyped library
 
     Args:
         kinds: of how many kinds rows are.
+        strict: whether products of a kind that is not known here are an error, or left out.
 
     Attributes:
         found: per product of another shape, [rows, numbers] what rounding left.
     """
 
-    def __init__(self, kinds: int) -> None:
+    def __init__(self, kinds: int, *, strict: bool = True) -> None:
         super().__init__()
-        self._count, self._of_rows = kinds, list[int]()
+        self._count, self._strict, self._of_rows = kinds, strict, list[int]()
         self._numbers: dict[object, tuple[torch.Tensor, torch.Tensor]] = {}
         self.found: dict[object, torch.Tensor] = {}
 
@@ -53,7 +55,7 @@ class Summation(TorchFunctionMode):  # type: ignore[misc]  # untyped library
         name, kwargs = getattr(func, "__name__", ""), kwargs or {}
         if name in _PLACES:
             self._sum(func, name, args, kwargs)
-        elif name in _UNKNOWN:
+        elif name in _UNKNOWN and self._strict:
             raise NotImplementedError(f"its products by {name} are not tried")
         return func(*args, **kwargs)
 
@@ -63,7 +65,9 @@ class Summation(TorchFunctionMode):  # type: ignore[misc]  # untyped library
         if rows.shape[-1] == 1:
             return  # a sum of one
         if weight.ndim != 2 or len(rows) != len(self._of_rows):
-            raise NotImplementedError(f"its products by {name} of {tuple(rows.shape)} are not tried")
+            if self._strict:
+                raise NotImplementedError(f"its products by {name} of {tuple(rows.shape)} are not tried")
+            return
         shape = (name, tuple(weight.shape), weight.stride(), tuple(rows.shape[1:]), len(args), *sorted(kwargs))
         if shape in self.found:
             return
@@ -76,16 +80,21 @@ class Summation(TorchFunctionMode):  # type: ignore[misc]  # untyped library
         self.found[shape] = func(*given, **others).reshape(len(rows), -1)
 
     def _cancelling(self, rows: torch.Tensor, weight: torch.Tensor, summed: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Rows [kinds, K] and a weight of this shape, whose products sum to zero where nothing is rounded."""
-        chance = torch.Generator().manual_seed(0)
-        size, half, others = rows.shape[-1], rows.shape[-1] // 2, weight.shape[1 - summed]
-        order = torch.randperm(half, generator=chance)
-        mine, weights = torch.zeros(self._count, size), torch.zeros(min(others, _DIFFERENT), size)
-        mine[:, :half] = 64 * torch.randn(self._count, half, generator=chance)
-        weights[:, :half] = torch.randn(len(weights), half, generator=chance)
-        mine[:, half : 2 * half] = mine[:, order]
-        weights[:, half : 2 * half] = -weights[:, order]
-        weights = weights.to(weight.device, weight.dtype)[torch.arange(others, device=weight.device) % len(weights)]
+        """Rows [kinds, K] and a weight laid out like this one, whose products sum to zero where nothing is rounded."""
+        mine, weights = cancelling(self._count, rows.shape[-1], weight.shape[1 - summed])
         laid = torch.empty_strided(weight.shape, weight.stride(), dtype=weight.dtype, device=weight.device)
         laid.copy_(weights if summed == 1 else weights.T)
         return mine.to(rows.device, rows.dtype), laid
+
+
+def cancelling(rows: int, summed: int, outputs: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows [rows, summed] and weights [outputs, summed] whose products sum to zero where nothing is rounded."""
+    chance = torch.Generator().manual_seed(0)
+    half = summed // 2
+    order = torch.randperm(half, generator=chance)
+    mine, weights = torch.zeros(rows, summed), torch.zeros(min(outputs, _DIFFERENT), summed)
+    mine[:, :half] = 64 * torch.randn(rows, half, generator=chance)
+    weights[:, :half] = torch.randn(len(weights), half, generator=chance)
+    mine[:, half : 2 * half] = mine[:, order]
+    weights[:, half : 2 * half] = -weights[:, order]
+    return mine, weights[torch.arange(outputs) % len(weights)]

@@ -16,6 +16,7 @@ from robustrag_integrations import DecodingAggregation, LocalModel  # noqa: E402
 from robustrag_integrations.models.local import kernels, shared  # noqa: E402
 from robustrag_integrations.models.local.key_values import KeyValues  # noqa: E402
 from robustrag_integrations.models.local.slab import RowCache, Slab  # noqa: E402
+from robustrag_integrations.models.local.summation import cancelling  # noqa: E402
 from robustrag_integrations.prompts import prompts_for  # noqa: E402
 from tests.helpers.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
 
@@ -175,6 +176,24 @@ def test_row_by_row_no_other_row_has_a_say_in_the_bits_of_an_attention() -> None
         return got[0]
 
     assert torch.equal(attended([3]), attended([200, 1, 7, 64]))
+
+
+@pytest.mark.parametrize("heads", [2, 6])
+@pytest.mark.parametrize("padding_helps", [True, False])
+def test_products_with_what_rows_share_sum_up_every_row_in_the_same_order(
+    heads: int, padding_helps: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which half precision would hide, until one day a bit moves with the place that a row has among others."""
+    if not padding_helps:
+        monkeypatch.setattr(kernels, "_rows_alike", lambda *shape: None)
+    for summed, outputs in ((64, 300), (300, 64)):
+        mine, weights = cancelling(1, summed, outputs)
+        shared_columns = weights.T.expand(2, summed, outputs).contiguous()
+        for rows in range(1, 14):
+            found = kernels._times(mine.expand(rows, heads, 1, summed), shared_columns)
+            assert found.shape == (rows, heads, 1, outputs)
+            assert (found == found[:1]).all()
+            assert 0 < found.abs().max() < 64 * summed * 2.0**-18
 
 
 def test_columns_that_nobody_reads_are_an_error() -> None:

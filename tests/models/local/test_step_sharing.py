@@ -266,10 +266,10 @@ def test_where_rows_move_each_other_every_question_takes_its_own_steps(monkeypat
     bits = step_shapes._bits
     calls: list[int] = []
 
-    def moving(lm: CausalLM, ids: Sequence[int]) -> Any:
-        found = bits(lm, ids)
-        calls.append(len(ids))
-        if len(calls) > 1 and len(ids) == ROWS:
+    def moving(lm: CausalLM, tokens: Sequence[int], kinds: Sequence[int], sums: Any) -> Any:
+        found = bits(lm, tokens, kinds, sums)
+        calls.append(len(kinds))
+        if len(calls) > 1 and len(kinds) == ROWS:
             found[3, 5] ^= 1
         return found
 
@@ -287,9 +287,9 @@ def test_where_rows_move_each_other_every_question_takes_its_own_steps(monkeypat
 def test_numbers_of_rows_with_other_bits_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     bits = step_shapes._bits
 
-    def other_below_16(lm: CausalLM, ids: Sequence[int]) -> Any:
-        found = bits(lm, ids)
-        return found ^ 1 if len(ids) < 16 else found
+    def other_below_16(lm: CausalLM, tokens: Sequence[int], kinds: Sequence[int], sums: Any) -> Any:
+        found = bits(lm, tokens, kinds, sums)
+        return found ^ 1 if len(kinds) < 16 else found
 
     monkeypatch.setattr(step_shapes, "_bits", other_below_16)
     found = find_step_shapes(CausalLM(tiny_model("llama")), 100)

@@ -10,11 +10,17 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from torch.nn import functional  # noqa: E402
+from torch.overrides import wrap_torch_function  # noqa: E402
 
+from robustrag_integrations.models.local.causal_lm import CausalLM  # noqa: E402
+from robustrag_integrations.models.local.draft_shapes import find_draft_shapes  # noqa: E402
+from robustrag_integrations.models.local.masks import MaskRules  # noqa: E402
+from robustrag_integrations.models.local.step_shapes import find_step_shapes  # noqa: E402
 from robustrag_integrations.models.local.summation import Summation  # noqa: E402
+from tests.helpers.tiny_models import tiny_model  # noqa: E402
 
 
-def one_after_another(rows: Any, weight: Any) -> Any:
+def one_after_another(rows: Any, weight: Any, bias: Any = None) -> Any:
     """A product that sums up in single precision, from the front in small steps and from the back in large ones."""
     terms = rows.float()[..., None, :] * weight.float()
     total = torch.zeros(terms.shape[:-1])
@@ -74,3 +80,14 @@ def test_products_of_other_kinds_are_not_taken_for_tried() -> None:
             torch.bmm(torch.ones(2, 1, 4), torch.ones(2, 4, 3))
         with pytest.raises(NotImplementedError, match=r"by matmul of \(2, 1, 4\) are not tried"):
             torch.ones(2, 1, 4) @ torch.ones(2, 4, 3)
+
+
+def test_numbers_of_rows_that_sum_up_in_another_order_are_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    network = tiny_model("llama", dtype=torch.bfloat16, num_hidden_layers=1)
+    monkeypatch.setattr(functional, "linear", wrap_torch_function(lambda *args: args)(one_after_another))
+    functional.linear.__name__ = "linear"
+    lm = CausalLM(network)
+    assert find_step_shapes(lm, 32).rows == (8, 16, 32)
+    assert find_draft_shapes(lm, MaskRules.of(lm), 0.1).rows == (16, 32, 64)
