@@ -75,6 +75,10 @@ class CausalLM:
         """Changes when weights are replaced, moved, cast or written in place."""
         return tuple((p.data_ptr(), -1 if p.is_inference() else p._version) for p in self.model.parameters())
 
+    def forget(self) -> None:
+        """Forget what was found out about the model."""
+        self._llama_agrees = None
+
     @torch.inference_mode()
     def __call__(
         self, ids: torch.Tensor, mask: Any, positions: torch.Tensor, cache: Any, *, keep: int | torch.Tensor = 1

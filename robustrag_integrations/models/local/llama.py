@@ -9,6 +9,7 @@ A model that anybody has changed (a hook, an adapter, quantised or compiled laye
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -26,6 +27,8 @@ _IN_A_LAYER = {
 }
 _LINEAR = {"self_attn": ("q_proj", "k_proj", "v_proj", "o_proj"), "mlp": ("gate_proj", "up_proj", "down_proj")}
 _SILU = ("SiLU", "SiLUActivation")
+_CLASSES = ("transformers.models.llama.", "transformers.activations", "torch.nn.modules.")
+_LIBRARIES = ("transformers.", "torch.")
 
 _Turn = tuple[torch.Tensor, torch.Tensor]
 
@@ -45,7 +48,9 @@ def is_untouched(model: Any) -> bool:
         and _is(inner.rotary_emb, "LlamaRotaryEmbedding")
         and _is(inner.norm, "LlamaRMSNorm")
         and _is_single(inner.embed_tokens, "Embedding")
+        and inner.embed_tokens.max_norm is None
         and _is_single(model.lm_head, "Linear")
+        and bool(inner.layers[: config.num_hidden_layers])
         and all(map(_is_untouched_layer, inner.layers))
     )
 
@@ -56,18 +61,30 @@ def _is_untouched_layer(layer: Any) -> bool:
         _is(layer, "LlamaDecoderLayer")
         and all(_is(inside.get(name), kind) for name, kind in _IN_A_LAYER.items())
         and all(_is_single(inside[part]._modules.get(n), "Linear") for part, names in _LINEAR.items() for n in names)
-        and type(layer.mlp.act_fn).__name__ in _SILU
+        and layer.self_attn.is_causal
+        and any(_is(inside["mlp"]._modules.get("act_fn"), kind) for kind in _SILU)
     )
 
 
 def _is(module: Any, kind: str) -> bool:
     """Whether a module is of this class of transformers or torch, and runs its own code, as it is written."""
-    if type(module).__name__ != kind or not type(module).__module__.startswith(("transformers.", "torch.")):
+    made = type(module)
+    if (
+        made.__name__ != kind
+        or not made.__module__.startswith(_CLASSES)
+        or not _is_as_written(made.forward, made.__call__)
+    ):
         return False
     own = module.__dict__
     return not (
         own["_forward_hooks"] or own["_forward_pre_hooks"] or "forward" in own or own.get("_compiled_call_impl")
     )
+
+
+@lru_cache(maxsize=64)
+def _is_as_written(*methods: Any) -> bool:
+    """Whether the methods of a class are those of a library: nobody has put others there."""
+    return all(method.__module__.startswith(_LIBRARIES) for method in methods)
 
 
 def _is_single(module: Any, kind: str) -> bool:

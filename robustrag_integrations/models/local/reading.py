@@ -97,7 +97,8 @@ class PromptReader:
         return f"short ones several in a pass, whose shapes are probed ({found[True]} exact, {found[False]} not used)"
 
     def forget(self) -> None:
-        """Drop kept prefixes, and everything that was measured."""
+        """Drop kept prefixes, and everything that was found out and measured."""
+        self.lm.forget()
         self.prefixes.clear()
         self.probe.forget()
         self.draft_noise.clear()

@@ -59,4 +59,5 @@ def _machine(lm: CausalLM) -> tuple[Hashable, ...]:
         torch.get_num_threads(),
         torch.get_float32_matmul_precision(),
         torch.are_deterministic_algorithms_enabled(),
+        torch.backends.mkldnn.enabled,
     )

@@ -122,7 +122,36 @@ def compiled(network: Any) -> None:
     network.model.layers[0].compile(backend="eager")
 
 
+def activation_hook(network: Any) -> None:
+    network.model.layers[0].mlp.act_fn.register_forward_hook(lambda module, args, output: output * 2)
+
+
+def activation_of_ones_own(network: Any) -> None:
+    class SiLU(torch.nn.Module):  # type: ignore[misc]  # untyped library
+        def forward(self, numbers: Any) -> Any:
+            return numbers.relu()
+
+    network.model.layers[0].mlp.act_fn = SiLU()
+
+
+def seeing_what_follows(network: Any) -> None:
+    network.model.layers[0].self_attn.is_causal = False
+
+
+def short_embeddings(network: Any) -> None:
+    network.model.embed_tokens.max_norm = 1.0
+
+
+def quantised(network: Any) -> None:
+    network.lm_head = torch.ao.nn.quantized.dynamic.Linear(64, 400)
+
+
+def no_layers(network: Any) -> None:
+    network.config.num_hidden_layers = 0
+
+
 CHANGES = [hook, hook_before, other_forward, other_layer, parametrized, other_activation, own_attention, half, compiled]
+CHANGES += [activation_hook, activation_of_ones_own, seeing_what_follows, short_embeddings, quantised, no_layers]
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
@@ -174,3 +203,25 @@ def test_a_release_of_transformers_that_computes_something_else_is_noticed(monke
     wanted = network(input_ids=ids).logits[:, -1:]
     assert not llama.agrees_with_its_own(network)
     assert torch.allclose(CausalLM(network)(ids, None, ids, DynamicCache()), wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("part", ["LlamaForCausalLM", "LlamaModel", "LlamaDecoderLayer", "LlamaAttention", "LlamaMLP"])
+def test_other_code_in_a_class_counts_from_the_next_call(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from transformers.models.llama import modeling_llama
+
+    network = model()
+    assert llama.is_untouched(network)
+    monkeypatch.setattr(getattr(modeling_llama, part), "forward", lambda self, *args, **kwargs: None)
+    assert not llama.is_untouched(network)
+
+
+def test_a_model_is_compared_anew_once_what_was_found_out_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    from transformers.models.llama import modeling_llama
+
+    network, ids = model(), torch.arange(12)[None]
+    lm, turned = CausalLM(network), modeling_llama.apply_rotary_pos_emb
+    lm(ids, None, ids, DynamicCache())
+    monkeypatch.setattr(modeling_llama, "apply_rotary_pos_emb", lambda q, k, *turn: turned(2 * q, k, *turn))
+    lm.forget()
+    wanted = network(input_ids=ids).logits[:, -1:]
+    assert torch.allclose(lm(ids, None, ids, DynamicCache()), wanted, atol=1e-5)
