@@ -111,6 +111,7 @@ def _started(work: Work) -> _Worker:
 
 def _serve(work: Work, line: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the first one tells the others
+    signal.signal(signal.SIGTERM, _end)  # uvicorn sends it again when it has finished
     work(Ready(line))
 
 
@@ -125,12 +126,13 @@ def _stop(workers: list[_Worker]) -> None:
 @contextmanager
 def _stopping_on_sigterm() -> Iterator[None]:
     """SIGTERM ends the block as Ctrl-C does, with exit code 143."""
-
-    def stop(*_: object) -> None:
-        raise SystemExit(128 + signal.SIGTERM)
-
-    before = signal.signal(signal.SIGTERM, stop)
+    before = signal.signal(signal.SIGTERM, _end)
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _end(*_: object) -> None:
+    """End with everything cleaned up that a killed process leaves behind, such as semaphores."""
+    raise SystemExit(128 + signal.SIGTERM)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -145,6 +146,8 @@ def test_workers_answer_behind_one_address_are_replaced_and_finish_what_is_under
         assert process.wait(60) == 128 + signal.SIGTERM
         assert done[-1][0] == 200
         assert len(done) == 7
+        left = re.findall(r"There appear to be (\d+) leaked semaphore", process.stderr.read())
+        assert left in ([], ["1"])  # what was killed could not clean up
 
 
 @needing("PROC")
