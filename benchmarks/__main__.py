@@ -1,4 +1,13 @@
-"""`python -m benchmarks`: all ratios, or a part of them."""
+"""`python -m benchmarks`: what this project costs next to vanilla RAG, naive isolation and what others take, as ratios.
+
+Each part says on standard error what it finds. The table in the end has median, extremes, target and verdict.
+
+    python -m benchmarks --quick                       a small model and two rounds: minutes
+    python -m benchmarks --only keyword --repeats 9    one part, more rounds
+    python -m benchmarks --dry-run                     no GPU: what a 7B model would take on an H200, derived
+    python -m benchmarks --quick --repeats 5 --check   beside the last figures that were recorded (make bench-check)
+    python -m benchmarks --only reference --reference RobustRAG   the paper's code, from your checkout, beside ours
+"""
 
 from __future__ import annotations
 
@@ -25,6 +34,7 @@ from benchmarks import (
 )
 from benchmarks.arguments import count
 from benchmarks.dry_run import DerivedClock, small_network
+from benchmarks.folders import make_folder
 from benchmarks.history import (
     HISTORY,
     TOLERANCE,
@@ -39,7 +49,7 @@ from benchmarks.history import (
 )
 from benchmarks.history import as_table as comparison
 from benchmarks.inference import Bench
-from benchmarks.paper_code import COMMIT, PaperCode, paper_code
+from benchmarks.paper_code import HOW, PaperCode, paper_code
 from benchmarks.results import Ratio, as_table, draw
 from benchmarks.scaling import curves
 from benchmarks.timing import Clock
@@ -62,6 +72,20 @@ CHECKED = ["startup", "extraction", "orchestration", "inference", "keyword", "ex
 """What `make bench-check` compares with the history: minutes."""
 SCALING = "scaling"
 REFERENCE = "reference"
+ABOUT = {
+    "inference": "reading prompts and decoding: ours, vanilla RAG, naive isolation",
+    "keyword": "final answers of keyword aggregation, plain and from drafts",
+    "exactness": "benign rows that an attacker's passage moves: none",
+    "certification": "certificates in trees and packs (slow)",
+    "orchestration": "what the core, LangChain and LlamaIndex add to a model that answers at once",
+    "extraction": "reading ten replies: keywords and abstentions",
+    "batching": "questions that share decoding steps",
+    "startup": "imports and first answers of fresh processes",
+    "remote": "rounds of decoding on a simulated server",
+    SCALING: "curves over passages, lengths and groups, for the picture (slow)",
+    REFERENCE: "the paper's code beside ours on the bundled reader; needs --reference",
+}
+"""What each part measures, for --help."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -71,6 +95,10 @@ def main(arguments: list[str] | None = None) -> int:
     code = _reference(parser, options)
     if options.dry_run and (options.check or options.record):
         parser.error("--dry-run derives its figures: it goes with neither --check nor --record")
+    if options.dry_run and (live := [name for name in options.only or [] if name not in DRY_PARTS]):
+        parser.error(f"--dry-run derives {', '.join(DRY_PARTS)}, not {', '.join(live)}: measure that without --dry-run")
+    if options.device == "cuda" and not options.dry_run and _device() != "cuda":
+        parser.error("--device cuda: torch finds no CUDA device here; --dry-run derives what one would take")
     device = "cuda" if options.dry_run else _device() if options.device == "auto" else options.device
     try:
         history = None if options.check is None else read(options.check)
@@ -78,6 +106,7 @@ def main(arguments: list[str] | None = None) -> int:
             raise HistoryError(f"--record {options.record} is a folder; name a file, such as {HISTORY.name} in it")
     except HistoryError as error:
         parser.error(str(error))
+    make_folder(parser, "--out", Path(options.out))
     _threads(options.threads)
     bench = _dry_bench(options, DRY_PARTS[0]) if options.dry_run else _bench(options, device)
     found: dict[str, list[Ratio]] = {}
@@ -127,16 +156,24 @@ def _all(found: Mapping[str, list[Ratio]]) -> list[Ratio]:
 
 def _write(folder: Path, found: list[Ratio], drawn: list[dict[str, Any]], machine: dict[str, Any], device: str) -> None:
     """Write what is known so far, so that a run that is stopped leaves its figures behind."""
-    folder.mkdir(parents=True, exist_ok=True)
     report = {"machine": machine, "ratios": [r.as_dict(device) for r in found], "scaling": drawn}
     (folder / "benchmarks.json").write_text(json.dumps(report, indent=1) + "\n")
     draw(found, drawn, device, str(folder / "benchmarks.png"))
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description=__doc__,
+        epilog="parts:\n" + "\n".join(f"  {name:<15}{about}" for name, about in ABOUT.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--quick", action="store_true", help="a small model, two rounds, no long answers")
-    parser.add_argument("--dry-run", action="store_true", help="derive what the 7B shape would take on an H200")
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help=f"derive what the 7B shape would take on an H200 ({', '.join(DRY_PARTS)})",
+    )
     parser.add_argument(
         "--device", default="auto", choices=("auto", "cpu", "cuda"), help="default: CUDA if it is there"
     )
@@ -144,12 +181,22 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--repeats", type=count, help="rounds; default 5, with --quick 2")
     parser.add_argument("--threads", type=count, default=1, help="CPU threads (default 1)")
     parser.add_argument(
-        "--long", type=whole_number(0, 4096), metavar="T", help="tokens of long answers; 0 leaves them out"
+        "--long",
+        type=whole_number(0, 4096),
+        metavar="T",
+        help="tokens of long answers (default 200, with --quick 0: none)",
     )
     parts = (*PARTS, SCALING, REFERENCE)
-    parser.add_argument("--only", nargs="+", choices=parts, metavar="PART", help=f"to measure: {', '.join(parts)}")
+    parser.add_argument("--only", nargs="+", choices=parts, metavar="PART", help="measure these alone (see below)")
     parser.add_argument("--reference", type=Path, metavar="PATH", help="the paper's code, for the part reference")
-    parser.add_argument("--reference-parts", nargs="+", default=beside.PARTS, choices=beside.PARTS, help="of that part")
+    parser.add_argument(
+        "--reference-parts",
+        nargs="+",
+        default=beside.PARTS,
+        choices=beside.PARTS,
+        metavar="PART",
+        help=f"of the part reference: {', '.join(beside.PARTS)} (default all)",
+    )
     parser.add_argument("--questions", type=count, default=beside.QUESTIONS, help="of the part reference (default 30)")
     parser.add_argument(
         "--check",
@@ -160,9 +207,18 @@ def _parser() -> argparse.ArgumentParser:
         help=f"compare with a history, and exit with 1 if a figure became worse by over {TOLERANCE:.0%}%",
     )
     parser.add_argument(
-        "--record", nargs="?", type=Path, const=HISTORY, metavar="FILE", help="append the figures to a history"
+        "--record",
+        nargs="?",
+        type=Path,
+        const=HISTORY,
+        metavar="FILE",
+        help="append the figures to a history (default docs/benchmarks/history.jsonl)",
     )
-    parser.add_argument("--out", default="benchmark-results", help="folder for benchmarks.json and benchmarks.png")
+    parser.add_argument(
+        "--out",
+        default="benchmark-results",
+        help="folder for benchmarks.json and benchmarks.png (default benchmark-results)",
+    )
     return parser
 
 
@@ -172,8 +228,7 @@ def _reference(parser: argparse.ArgumentParser, options: argparse.Namespace) -> 
         return paper_code(options.reference) if REFERENCE in (options.only or [REFERENCE]) else None
     if REFERENCE in (options.only or []):
         parser.error(
-            "--only reference needs --reference PATH, a checkout of github.com/inspire-group/RobustRAG: "
-            f"git clone https://github.com/inspire-group/RobustRAG && git -C RobustRAG checkout {COMMIT[:7]}"
+            f"--only reference needs --reference PATH, a checkout of github.com/inspire-group/RobustRAG: {HOW}"
         )
     return None
 

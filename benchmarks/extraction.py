@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from benchmarks.inference import Bench
-from benchmarks.results import Ratio
+from benchmarks.results import Ratio, Target, said
 from robustrag_integrations import CallableModel, KeywordAggregation, SpacyKeywordExtractor
 from robustrag_integrations.defenses.agreement.reader import KeywordReader
 from robustrag_integrations.models.base import Response
@@ -41,20 +41,29 @@ def ratios(bench: Bench) -> list[Ratio]:
             extract(reply)
 
     def read(replies: Sequence[str]) -> None:
-        read_responses([Response(reply) for reply in replies], reader.keywords_of)
+        responses = [Response(reply) for reply in replies]
+        reader.read_ahead(responses)
+        read_responses(responses, reader.keywords_of)
 
     def measured(work: Callable[[Sequence[str]], None], *, equal: bool = False) -> tuple[float, ...]:
         return tuple(_milliseconds(work, fresh, equal=equal) for _ in range(bench.repeats + 1))[1:]
 
-    bound = {"cpu": ("<=", 3.0), "cuda": ("<=", 3.0)}
+    bound: dict[str, Target] = {"cpu": ("<=", 3.0), "cuda": ("<=", 3.0)}
+    none_before = "no reply was read before"
     return [
-        Ratio("keywords of ten different replies: ms", measured(extracted), bound, "no reply was read before"),
-        Ratio("ten different replies, abstentions too: ms", measured(read)),
-        Ratio("ten equal replies, abstentions too: ms", measured(read, equal=True), dict.fromkeys(bound, ("<=", 1.0))),
-        Ratio(
-            f"{_IN_FLIGHT} questions in flight: ms of computing per question",
-            tuple(_in_flight(fresh) for _ in range(bench.repeats)),
-            note="keyword aggregation of ten different replies in threads, over a model that answers at once",
+        said(Ratio("keywords of ten different replies: ms", measured(extracted), bound, none_before)),
+        said(Ratio("ten different replies, abstentions too: ms", measured(read))),
+        said(
+            Ratio(
+                "ten equal replies, abstentions too: ms", measured(read, equal=True), dict.fromkeys(bound, ("<=", 1.0))
+            )
+        ),
+        said(
+            Ratio(
+                f"{_IN_FLIGHT} questions in flight: ms of computing per question",
+                tuple(_in_flight(fresh) for _ in range(bench.repeats)),
+                note="keyword aggregation of ten different replies in threads, over a model that answers at once",
+            )
         ),
     ]
 

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.arguments import count, spread_over
+from benchmarks.folders import make_folder
 from benchmarks.load_askers import ASKERS, STYLES, Asker, question
 
 
@@ -304,7 +305,7 @@ def picture(loads: list[Load], path: Path) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run all styles in turn, print the figures, and write them with the picture."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.load", description=__doc__.splitlines()[0])
     spread_over(parser, 400, 64, "seconds that the server takes for a request", 0.02)
     parser.add_argument(
         "--styles",
@@ -324,7 +325,7 @@ def main(arguments: list[str] | None = None) -> None:
     args = parser.parse_args(arguments)
     if (most := max(args.processes, default=1)) > args.questions:
         parser.error(f"--processes {most}: there are only {args.questions} questions to share out")
-    args.out.mkdir(parents=True, exist_ok=True)
+    make_folder(parser, "--out", args.out)
     sizes = args.questions, args.concurrency, args.wait, args.documents
     if args.processes:
         shared = [measure_processes(style, *sizes, count) for style in args.styles for count in args.processes]

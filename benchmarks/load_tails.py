@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.arguments import number, spread_over
+from benchmarks.folders import make_folder
 from benchmarks.load import fetched, load_server, measure
 from benchmarks.load_askers import core_asker
 
@@ -65,7 +66,7 @@ def measure_tail(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run all cases, print the figures and write them."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.load_tails", description=__doc__.splitlines()[0])
     spread_over(parser, 400, 4, "the server's median, in seconds", 0.1)
     parser.add_argument(
         "--spread", type=number(0, 5), default=0.3, help="standard deviation of its logarithm (default 0.3)"
@@ -81,7 +82,7 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--out", type=Path, default=Path("load"), help="folder for tails.json")
     args = parser.parse_args(arguments)
-    args.out.mkdir(parents=True, exist_ok=True)
+    make_folder(parser, "--out", args.out)
     sizes = args.questions, args.concurrency, args.documents, args.wait, args.spread, args.slow
     found = []
     for case in args.cases:

@@ -8,12 +8,12 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 
 from benchmarks import questions
 from benchmarks.frameworks import langchain, llamaindex
 from benchmarks.inference import Bench
-from benchmarks.results import Ratio, Target
+from benchmarks.results import Ratio, Target, said
 from robustrag_integrations import CallableModel, KeywordAggregation
 
 _LATENCY = 0.1  # seconds of a simulated call
@@ -23,26 +23,33 @@ _MANY, _AT_ONCE = 1000, 100
 
 def ratios(bench: Bench) -> list[Ratio]:
     """Wall time, whatever the bench's clock, where waiting is simulated; in frameworks computing time."""
-    ours = tuple(_overhead(_answer) for _ in range(bench.repeats))
-    threaded = tuple(_overhead(_answer_in_threads) for _ in range(bench.repeats))
-    computed = tuple(_overhead(_answer, computing=True) for _ in range(bench.repeats))
-    left, elapsed = _many()
-    ideal = _MANY / _AT_ONCE * 2 * _LATENCY
-    bound: dict[str, Target] = {"cpu": ("<=", 20.0), "cuda": ("<=", 20.0)}
-    none: dict[str, Target] = {"cpu": ("<=", 0.0), "cuda": ("<=", 0.0)}
-    name = "keyword k=10 at concurrency 10: ms above 2.0 calls"
     return [
-        Ratio(f"{name}, async", ours, bound, f"calls of {1000 * _LATENCY:.0f} ms"),
-        Ratio(f"{name}, threads", threaded, bound, f"calls of {1000 * _LATENCY:.0f} ms"),
-        Ratio(
-            "keyword k=10: ms of computing per answer, async", computed, {}, "what is left of the above on an idle core"
-        ),
-        Ratio("threads, tasks and files left by 1,000 questions at concurrency 100", (float(left),), none),
-        Ratio("1,000 questions at concurrency 100 / waiting alone", (elapsed / ideal,)),
+        *_waiting(bench),
+        *_at_once(),
         *questions.ratios(bench),
         *langchain.ratios(bench),
         *llamaindex.ratios(bench),
     ]
+
+
+def _waiting(bench: Bench) -> Iterator[Ratio]:
+    bound: dict[str, Target] = {"cpu": ("<=", 20.0), "cuda": ("<=", 20.0)}
+    name, note = "keyword k=10 at concurrency 10: ms above 2.0 calls", f"calls of {1000 * _LATENCY:.0f} ms"
+    for style, work in (("async", _answer), ("threads", _answer_in_threads)):
+        yield said(Ratio(f"{name}, {style}", tuple(_overhead(work) for _ in range(bench.repeats)), bound, note))
+    computed = tuple(_overhead(_answer, computing=True) for _ in range(bench.repeats))
+    note = "what is left of the above on an idle core"
+    yield said(Ratio("keyword k=10: ms of computing per answer, async", computed, {}, note))
+
+
+def _at_once() -> Iterator[Ratio]:
+    left, elapsed = _many()
+    none: dict[str, Target] = {"cpu": ("<=", 0.0), "cuda": ("<=", 0.0)}
+    yield said(
+        Ratio(f"threads, tasks and files left by 1,000 questions at concurrency {_AT_ONCE}", (float(left),), none)
+    )
+    ideal = _MANY / _AT_ONCE * 2 * _LATENCY
+    yield said(Ratio(f"1,000 questions at concurrency {_AT_ONCE} / waiting alone", (elapsed / ideal,)))
 
 
 def _said(prompt: str) -> str:

@@ -21,6 +21,7 @@ from robustrag_integrations.keywords.pipelines import SHIPPED_FOLDER
 from robustrag_integrations.prompts import NO_INFORMATION, format_choices, option_label, prompts_for
 
 COMMIT = "9bc35b2fa5fa7d1088383b2789ec19a512d316b1"
+HOW = f"git clone https://github.com/inspire-group/RobustRAG && git -C RobustRAG checkout {COMMIT[:7]}"
 NEW_TOKENS = 24  # of an answer, as the bundled reader's own setting says
 CONTEXT_TOKENS = 2048  # that it was trained for
 
@@ -75,10 +76,10 @@ def _patched(path: Path, name: str, patches: Sequence[Patch]) -> str:
     try:
         source = (path / "src" / f"{name}.py").read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise SystemExit(f"{path} is no checkout of github.com/inspire-group/RobustRAG: {error}") from error
+        raise SystemExit(f"{path} is no checkout of github.com/inspire-group/RobustRAG ({error}): {HOW}") from error
     for old, new, why in patches:
         if old not in source:
-            raise SystemExit(f"src/{name}.py has no {old} to replace ({why}); check out the commit {COMMIT}")
+            raise SystemExit(f"src/{name}.py has no {old} to replace ({why}); check out the right commit: {HOW}")
         source = source.replace(old, new)
     return source
 

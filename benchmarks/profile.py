@@ -24,6 +24,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from benchmarks.folders import make_folder
+
 PARTS: dict[str, tuple[str, ...]] = {
     "tagging replies": ("keywords/tag", "keywords/shipped", "keywords/token", "keywords/lemma", "keywords/string"),
     "keywords of tagged words": ("keywords/",),
@@ -56,6 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
     drawn.add_argument("after", type=Path, help="the same, later")
     drawn.add_argument("out", type=Path, help="the picture")
     options = parser.parse_args(arguments)
+    make_folder(parser, "out", options.out.parent)
     if options.command == "draw":
         try:
             records = [json.loads(path.read_text()) for path in (options.before, options.after)]
@@ -67,7 +70,10 @@ def main(arguments: list[str] | None = None) -> int:
         if not (options.package / "robustrag_integrations").is_dir():
             parser.error(f"--package {options.package} is no checkout: there is no robustrag_integrations in it")
         sys.path.insert(0, str(options.package.resolve()))
-    found = {name: recorded(question) for name, question in _questions()}
+    found = {}
+    for name, question in _questions():
+        print(f"{name} ...", file=sys.stderr, flush=True)
+        found[name] = recorded(question)
     options.out.write_text(json.dumps(found, indent=1) + "\n")
     for name, parts in found.items():
         print(f"{name}: {sum(parts.values()):.2f} ms")

@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.extraction import names, replies_of
 from benchmarks.frameworks.side_by_side import CHOICES, PASSAGES, Instant
 from benchmarks.inference import Bench
-from benchmarks.results import Ratio, Target
+from benchmarks.results import Ratio, Target, said
 from robustrag_integrations import CallableModel, ConsensusAggregation, KeywordAggregation, MajorityVoting, VanillaRAG
 
 _DEFENSES: dict[str, Any] = {
@@ -45,23 +45,23 @@ def ratios(bench: Bench) -> list[Ratio]:
     fresh = names()
     found = []
     for asked in [asked for method in _DEFENSES for asked in both_styles(method)]:
-        for said, equal, bound in (("ten different replies", False, _DIFFERENT), ("ten equal ones", True, _EQUAL)):
+        for replies, equal, bound in (("ten different replies", False, _DIFFERENT), ("ten equal ones", True, _EQUAL)):
             rounds = tuple(milliseconds(asked, fresh, equal=equal) for _ in range(bench.repeats))
-            found.append(Ratio(f"core {asked.name}, {said}: ms per question", rounds, bound))
+            found.append(said(Ratio(f"core {asked.name}, {replies}: ms per question", rounds, bound)))
     long = next(iter(both_styles("keyword", [f"{text} {_ninety_words(fresh)}" for text in PASSAGES])))
     rounds = tuple(milliseconds(long, fresh, equal=False) for _ in range(bench.repeats))
-    return [*found, Ratio("core keyword, sync, ten different replies, passages of 100 words: ms", rounds)]
+    return [*found, said(Ratio("core keyword, sync, ten different replies, passages of 100 words: ms", rounds))]
 
 
 def both_styles(method: str, passages: list[str] = PASSAGES) -> Iterator[Asked]:
     """A method synchronous and asynchronous."""
     instant = Instant()
 
-    async def said(prompt: str) -> str:
+    async def reply(prompt: str) -> str:
         return instant.said(prompt)
 
     options = {"choices": CHOICES} if method == "voting" else {}
-    sync, other = (_DEFENSES[method](model) for model in (CallableModel(instant.said), CallableModel(async_fn=said)))
+    sync, other = (_DEFENSES[method](model) for model in (CallableModel(instant.said), CallableModel(async_fn=reply)))
     yield Asked(f"{method}, sync", instant, lambda question: sync.answer(question, passages, **options))
     yield Asked(f"{method}, async", instant, lambda question: other.aanswer(question, passages, **options))
 

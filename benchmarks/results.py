@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -65,16 +66,22 @@ class Ratio:
         }
 
 
+def said(ratio: Ratio) -> Ratio:
+    """The ratio, once standard error has its name and median: how far a long part is."""
+    print(f"  {ratio.name}: {summary(ratio.values)['median']:.3f}", file=sys.stderr, flush=True)
+    return ratio
+
+
 _VERDICT = {True: "met", False: "MISSED", None: "report"}
 
 
 def as_table(ratios: Sequence[Ratio], device: str) -> str:
     """One line per ratio: median, extremes, target, verdict."""
-    lines = [f"{'ratio':<58}{'median':>9}{'min':>9}{'max':>9}  {'target':<9}verdict"]
+    lines = [f"{'ratio':<58}{'median':>9}{'min':>9}{'max':>9}  {'target':<11}verdict"]
     for ratio in ratios:
         found = ratio.as_dict(device)
         numbers = "".join(f"{found[key]:>9.3f}" for key in ("median", "min", "max"))
-        lines.append(f"{ratio.name:<58}{numbers}  {found['target'] or '':<9}{_VERDICT[ratio.met(device)]}")
+        lines.append(f"{ratio.name:<58}{numbers}  {found['target'] or '':<11}{_VERDICT[ratio.met(device)]}")
     return "\n".join(lines)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 
 from benchmarks.inference import Bench
-from benchmarks.results import Ratio, Target
+from benchmarks.results import Ratio, Target, said
 
 # Seconds that the process computed, and the most memory that it held, in MB. On Linux the kernel's figure of this
 # program alone: the other one begins with the memory of the program that started it.
@@ -62,7 +62,7 @@ def ratios(bench: Bench) -> list[Ratio]:
 
     def row(name: str, values: list[float], most: float | None = None) -> Ratio:
         bound: dict[str, Target] = {} if most is None else {"cpu": ("<=", most), "cuda": ("<=", most)}
-        return Ratio(name, tuple(values), bound)
+        return said(Ratio(name, tuple(values), bound))
 
     def of_one(code: str) -> tuple[list[float], list[float]]:
         milliseconds, memory = measured(code + "print([_timed(_work), _memory()])")

@@ -148,7 +148,11 @@ def show(title: str, cases: Iterable[Case]) -> None:
 
 def main() -> int:
     """Measure what was given."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.thresholds",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--agreement", type=Path, metavar="FILE", help="JSON lines of agreeing replies")
     parser.add_argument(
         "--questions", type=Path, nargs="+", default=[], metavar="FILE", help="question files, .jsonl.gz"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from benchmarks.extraction import names, replies_of
 from benchmarks.inference import Bench
-from benchmarks.results import Ratio, Target
+from benchmarks.results import Ratio, Target, said
 
 QUESTION = "Who built the bridge?"
 PASSAGES = [f"Account {number}: what was said about the bridge in year {1900 + number}." for number in range(10)]
@@ -62,18 +62,18 @@ def ratios(bench: Bench, pairs: list[Pair]) -> list[Ratio]:
     """Each pair with ten different replies, which nobody has read before, and with ten equal ones."""
     fresh = names()
     return [
-        _ratio(bench, pair, fresh, said, equal=equal)
+        said(_ratio(bench, pair, fresh, replies, equal=equal))
         for pair in pairs
-        for said, equal in (("ten different replies", False), ("ten equal ones", True))
+        for replies, equal in (("ten different replies", False), ("ten equal ones", True))
     ]
 
 
-def _ratio(bench: Bench, pair: Pair, fresh: Iterator[str], said: str, *, equal: bool) -> Ratio:
+def _ratio(bench: Bench, pair: Pair, fresh: Iterator[str], replies: str, *, equal: bool) -> Ratio:
     _milliseconds(pair, fresh, _WARM_UP, equal=equal)
     rounds = [_milliseconds(pair, fresh, _QUESTIONS, equal=equal) for _ in range(max(3, bench.repeats))]
     ours, theirs = (sorted(taken)[len(rounds) // 2] for taken in zip(*rounds, strict=True))
     note = f"{ours:.1f} ms of computing per question / {theirs:.1f} ms"
-    return Ratio(f"{pair.name}, {said}", tuple(a / b for a, b in rounds), _BOUND, note)
+    return Ratio(f"{pair.name}, {replies}", tuple(a / b for a, b in rounds), _BOUND, note)
 
 
 def _milliseconds(pair: Pair, fresh: Iterator[str], questions: int, *, equal: bool) -> tuple[float, float]:

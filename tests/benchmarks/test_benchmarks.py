@@ -13,7 +13,7 @@ pytest.importorskip("transformers")
 from benchmarks import costs, exactness, keyword, load, load_tails, profile, remote
 from benchmarks.__main__ import main
 from benchmarks.inference import Bench, ratios
-from benchmarks.results import Ratio, as_table
+from benchmarks.results import Ratio, as_table, said
 from benchmarks.scaling import _curves
 from benchmarks.timing import Case, Clock, interleave, per_round
 from benchmarks.workload import Scene, random_llama, word_tokenizer
@@ -93,6 +93,11 @@ def test_the_command_writes_json_and_a_picture(tmp_path, monkeypatch, capsys) ->
         (main, ["--repeats", "-1"], "--repeats: '-1' is not a whole number from 1"),
         (main, ["--threads", "0"], "--threads: '0' is not a whole number from 1"),
         (main, ["--only", "extraction", "--record", "."], "--record . is a folder"),
+        (main, ["--dry-run", "--only", "startup"], "--dry-run derives inference, keyword"),
+        (main, ["--quick", "--out", "README.md/x"], "--out: nothing can be written to the folder README.md/x"),
+        (profile.main, ["record", "README.md/x.json"], "nothing can be written to the folder README.md"),
+        (load.main, ["--out", "README.md"], "--out: nothing can be written to the folder README.md"),
+        (load_tails.main, ["--out", "README.md"], "--out: nothing can be written to the folder README.md"),
         (profile.main, ["record", "out.json", "--package", "nowhere"], "no robustrag_integrations in it"),
         (profile.main, ["draw", "no.json", "no.json", "out.png"], "No such file or directory: 'no.json'"),
         (load.main, ["--wait", "nan"], "--wait: 'nan' is not a number from 0 to 60"),
@@ -105,6 +110,28 @@ def test_wrong_arguments_are_named_before_anything_is_measured(command, argument
     with pytest.raises(SystemExit, match="2"):
         command(arguments)
     assert said in capsys.readouterr().err
+
+
+def test_cuda_that_is_not_there_is_a_usage_error(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    monkeypatch.setattr(__import__("benchmarks.__main__", fromlist=["_device"]), "_device", lambda: "cpu")
+    with pytest.raises(SystemExit, match="2"):
+        main(["--only", "exactness", "--device", "cuda"])
+    assert "torch finds no CUDA device here; --dry-run derives" in capsys.readouterr().err
+
+
+def test_the_help_says_what_each_part_measures(capsys) -> None:
+    module = __import__("benchmarks.__main__", fromlist=["PARTS"])
+    assert {*module.ABOUT} == {*module.PARTS, module.SCALING, module.REFERENCE}
+    with pytest.raises(SystemExit, match="0"):
+        main(["--help"])
+    out = capsys.readouterr().out
+    assert all(about in out for about in module.ABOUT.values())
+
+
+def test_ratios_are_said_as_they_are_found(capsys) -> None:
+    ratio = Ratio("one / two", (0.5, 0.6, 0.7))
+    assert said(ratio) is ratio
+    assert capsys.readouterr().err == "  one / two: 0.600\n"
 
 
 @pytest.mark.parametrize("command", [main, profile.main, load.main, load_tails.main, costs.main])
