@@ -25,6 +25,7 @@ from langchain_robustrag.aggregations import RobustOptions
 from langchain_robustrag.chain import create_robust_documents_chain
 from langchain_robustrag.condensed import STANDALONE, HeardQuery, history_names, standing_alone
 from langchain_robustrag.questions import asked_question, question_inputs, usual_question
+from langchain_robustrag.runnable import RobustDocuments
 from langchain_robustrag.supporting import supporting_documents
 from robustrag_integrations.models.base import DecodingModel
 
@@ -34,6 +35,21 @@ _ANSWERED = "answered"
 
 class RobustRetrievalChain(RunnableSequence[dict[str, Any], dict[str, Any]]):
     """A chain of `create_robust_retrieval_chain`: documents go through the robust chain, and nowhere else."""
+
+    def warm_up(self, passages: int = 10) -> None:
+        """Load what the first answer would load, as `warm_up` of the robust chain does; nothing is retrieved.
+
+        Args:
+            passages: how many groups there will be; the isolation probe is made for that number.
+
+        Raises:
+            ModelError: the model in this process failed, or the server that is decoded on cannot be reached.
+        """
+        _answering(self).warm_up(passages)
+
+    async def awarm_up(self, passages: int = 10) -> None:
+        """`warm_up` without blocking the event loop."""
+        await _answering(self).awarm_up(passages)
 
 
 def create_robust_retrieval_chain(
@@ -108,6 +124,13 @@ def create_robust_retrieval_chain(
         steps.append(RunnableGenerator(partial(_with_late_context, name), partial(_awith_late_context, name)))
     first = RunnablePassthrough.assign(**{_RETRIEVED: retrieving})
     return RobustRetrievalChain(first=first, middle=steps[:-1], last=steps[-1], name="robust_retrieval_chain")
+
+
+def _answering(chain: RobustRetrievalChain) -> RobustDocuments:
+    """The robust chain inside."""
+    assigned: Any = chain.steps[1]
+    answering: RobustDocuments = assigned.mapper.steps__[_ANSWERED].last
+    return answering
 
 
 def _with_late_context(name: str, chunks: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks.base import CallbackManager
@@ -42,6 +42,18 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
                 "or use RobustRAGQueryEngine.from_args(retriever, llm=llm)"
             )
         super().__init__(retriever, response_synthesizer, node_postprocessors, callback_manager)
+
+    def warm_up(self, passages: int = 10) -> None:
+        """Load what the first answer would load, as the synthesizer's `warm_up` does; nothing is retrieved."""
+        self._robust.warm_up(passages)
+
+    async def awarm_up(self, passages: int = 10) -> None:
+        """`warm_up` without blocking the event loop."""
+        await self._robust.awarm_up(passages)
+
+    @property
+    def _robust(self) -> RobustRAGSynthesizer:
+        return cast("RobustRAGSynthesizer", self._response_synthesizer)
 
     @classmethod
     def from_args(  # type: ignore[override]

@@ -259,3 +259,30 @@ def test_a_server_that_cannot_be_reached_is_an_error_without_a_retry() -> None:
     with pytest.raises(ModelError):
         KeywordAggregation(model).warm_up()
     model.close()
+
+
+async def test_the_chain_with_retrieval_and_the_query_engine_warm_what_answers_in_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Neither retrieves, and neither asks a model of a framework."""
+    langchain, llamaindex = pytest.importorskip("langchain_robustrag"), pytest.importorskip("llamaindex_robustrag")
+    from langchain_core.runnables import RunnableLambda
+    from llama_index.core.llms import MockLLM
+    from llama_index.core.retrievers import BaseRetriever
+
+    def refused(asked: Any) -> Any:
+        raise AssertionError("nothing is to be retrieved or asked")
+
+    class Refusing(BaseRetriever):
+        def _retrieve(self, query_bundle: Any) -> Any:
+            return refused(query_bundle)
+
+    warmed: list[int] = []
+    for kind in (langchain.RobustDocuments, llamaindex.RobustRAGSynthesizer):
+        monkeypatch.setattr(kind, "warm_up", lambda self, passages=10: warmed.append(passages))
+    nothing = RunnableLambda(refused)
+    chains = [langchain.create_robust_retrieval_chain(nothing, nothing, supporting_only=only) for only in (False, True)]
+    for front_door in (*chains, llamaindex.RobustRAGQueryEngine.from_args(Refusing(), llm=MockLLM())):
+        front_door.warm_up(3)
+        await front_door.awarm_up(4)
+    assert warmed == [3, 4] * 3
