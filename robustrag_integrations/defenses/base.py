@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, overload
 
 from robustrag_integrations.answer import RobustAnswer
@@ -154,10 +155,23 @@ class Defense(ABC):
         self, *, accept_sampling: bool = False, prime: bool | int = False, **rules: Unpack[VoteOptions]
     ) -> None:
         check_flag(accept_sampling=accept_sampling)
+        self._check_known(rules)
         self.rules = VoteRules(**rules)
         self.check_rules(self.rules)
         self.prime = prime_from(prime)
         self.accept_sampling = accept_sampling
+
+    def _check_known(self, options: Collection[str]) -> None:
+        """Raise TypeError at an argument that this method does not have, with the nearest one that it has."""
+        from difflib import get_close_matches
+
+        rules = [each.name for each in fields(VoteRules) if each.init]
+        for name in options:
+            if name not in rules:
+                own = [p.name for p in signature(type(self)).parameters.values() if p.kind is not p.VAR_KEYWORD]
+                near = get_close_matches(name, [*own, *rules], 1)
+                hint = f"did you mean {near[0]}?" if near else f"it has {', '.join([*own, *rules])}"
+                raise TypeError(f"{type(self).__name__} has no argument {name!r:.60}; {hint}")
 
     @classmethod
     def check_rules(cls, rules: VoteRules) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from robustrag_integrations import (
     CallableModel,
+    ConsensusAggregation,
     KeywordAggregation,
     MajorityVoting,
     Passage,
@@ -373,3 +375,11 @@ def test_decoding_reports_where_a_group_would_have_gone_another_way() -> None:
     assert answer.groups[4].status == "outvoted"
     assert answer.groups[4].response == "ac …"
     assert answer.groups[4].margin == 3.0
+
+
+@pytest.mark.parametrize("method", [KeywordAggregation, ConsensusAggregation, MajorityVoting])
+def test_an_argument_that_a_method_does_not_have_is_named_with_the_nearest(method: Any) -> None:
+    with pytest.raises(TypeError, match=rf"^{method.__name__} has no argument 'quorun'; did you mean quorum\?"):
+        method(CallableModel(str), quorun=0.2)
+    with pytest.raises(TypeError, match=r"has no argument 'xyz'; it has model, .*quorum.*group_size, .*wave_size$"):
+        method(CallableModel(str), xyz=1)

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from robustrag_integrations.checks import check_at_least, check_flag
 from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import (
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     pass
 
 Result = TypeVar("Result")
+_PRECISIONS = ("auto", "float32", "bfloat16", "float16", "float64")
 
 
 class LocalModel(TextModel, DecodingModel):
@@ -86,7 +88,7 @@ class LocalModel(TextModel, DecodingModel):
             every question takes its own steps.
 
     Raises:
-        TypeError: not a torch model.
+        TypeError: not a torch model, or a flag is not True or False.
         ValueError: the model is in training mode or adapts as it runs, or a number is out of range.
     """
 
@@ -119,12 +121,13 @@ class LocalModel(TextModel, DecodingModel):
                 f"{name_of} observes what it quantises, so that one passage changes what others are answered; call "
                 "model.apply(torch.ao.quantization.disable_observer)"
             )
-        _check_whole("max_context_tokens", max_context_tokens, 1)
-        _check_whole("max_new_tokens", max_new_tokens, 1)
-        _check_whole("prefix_cache_bytes", prefix_cache_bytes, 0)
-        _check_whole("prefill_tokens", prefill_tokens, 1)
+        sizes = {"max_context_tokens": max_context_tokens, "max_new_tokens": max_new_tokens}
+        check_at_least(1, **sizes, prefill_tokens=prefill_tokens)
+        check_at_least(0, prefix_cache_bytes=prefix_cache_bytes)
         if rows_at_once is not None:
-            _check_whole("rows_at_once", rows_at_once, 1)
+            check_at_least(1, rows_at_once=rows_at_once)
+        choices = {"chat": chat, "apart": apart, "fixed_shapes": fixed_shapes}
+        check_flag(share_prefixes=share_prefixes, **{k: flag for k, flag in choices.items() if flag is not None})
         self._model = model
         self._tokenizer = tokenizer
         self._max_new_tokens = max_new_tokens
@@ -149,23 +152,30 @@ class LocalModel(TextModel, DecodingModel):
 
     @classmethod
     def from_pretrained(
-        cls, name_or_path: str, *, device: str | None = None, dtype: str | None = None, **settings: Any
+        cls,
+        name_or_path: str,
+        *,
+        device: str | torch.device | None = None,
+        dtype: str | torch.dtype | None = None,
+        **settings: Any,
     ) -> LocalModel:
         """Load a model and its tokenizer; remote code is never run and pickled weights are refused.
 
         Args:
             name_or_path: a folder, or a name on the model hub.
             device: default `cuda` when there is one, else `cpu`.
-            dtype: default `float32` on the CPU, the checkpoint's own on an accelerator.
+            dtype: `float32`, `bfloat16`, `float16`, `float64`, or `auto` for the checkpoint's own; default `float32` on
+                the CPU, `auto` on an accelerator.
             settings: the constructor's keyword arguments.
 
         Raises:
             ModelError: the model cannot be loaded, or its name is one that only the command line knows.
+            ValueError: there is no such device or precision here.
         """
         if not os.path.isdir(name_or_path) and (instead := _said_in_python(str(name_or_path))):
             raise ModelError(f"{name_or_path!r} is a name for the command line; in Python call {instead}")
-        place = device or ("cuda" if torch.cuda.is_available() else "cpu")
-        precision = dtype or ("float32" if place == "cpu" else "auto")
+        place = _device("cuda" if torch.cuda.is_available() else "cpu") if device is None else _device(device)
+        precision = _precision(("float32" if place.type == "cpu" else "auto") if dtype is None else dtype)
         try:
             tokenizer = AutoTokenizer.from_pretrained(name_or_path, trust_remote_code=False)
             model, loaded = AutoModelForCausalLM.from_pretrained(
@@ -413,6 +423,28 @@ def _has_a_frame(tokenizer: Any) -> bool:
     return str(shown).strip() != "?"
 
 
-def _check_whole(name: str, number: object, least: int) -> None:
-    if isinstance(number, bool) or not isinstance(number, int) or number < least:
-        raise ValueError(f"{name}={number!r} must be a whole number of at least {least}")
+def _device(given: object) -> torch.device:
+    """A device that is here.
+
+    Raises:
+        ValueError: there is none of that name.
+    """
+    try:
+        found = given if isinstance(given, torch.device) else torch.device(str(given))
+    except RuntimeError:
+        raise ValueError(f"device={given!r:.60} is none that torch knows; write 'cpu', 'cuda' or 'cuda:0'") from None
+    if found.type == "cuda" and (found.index or 0) >= (there := torch.cuda.device_count()):
+        raise ValueError(f"device={str(given)!r}: torch finds {there} CUDA devices here; leave device= out")
+    return found
+
+
+def _precision(given: object) -> str:
+    """The name of a precision as `from_pretrained` of transformers takes it.
+
+    Raises:
+        ValueError: no model is computed in that.
+    """
+    name = str(given).removeprefix("torch.")
+    if name not in _PRECISIONS:
+        raise ValueError(f"dtype={given!r:.60} must be one of {', '.join(_PRECISIONS)}")
+    return name

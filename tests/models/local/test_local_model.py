@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
@@ -328,3 +329,29 @@ def test_a_chat_template_that_adds_nothing_may_be_left_out() -> None:
     assert LocalModel(tiny_model("llama"), tokenizer, chat=False).warnings == ()
     tokenizer.chat_template = "{{ raise_exception('no') }}"
     assert len(LocalModel(tiny_model("llama"), tokenizer, chat=False).warnings) == 1
+
+
+@pytest.mark.parametrize(
+    ("setting", "error", "said"),
+    [
+        ({"dtype": "bf16"}, ValueError, "dtype='bf16' must be one of auto, float32, bfloat16"),
+        ({"dtype": "int8"}, ValueError, "dtype='int8' must be one of"),
+        ({"dtype": 3}, ValueError, "dtype=3 must be one of"),
+        ({"dtype": ""}, ValueError, "dtype='' must be one of"),
+        ({"device": "gpu"}, ValueError, "device='gpu' is none that torch knows; write 'cpu'"),
+        ({"device": "cuda:99"}, ValueError, "device='cuda:99': torch finds [0-9]+ CUDA devices here"),
+        ({"apart": "no"}, TypeError, "apart='no' must be True or False"),
+        ({"fixed_shapes": "yes"}, TypeError, "fixed_shapes='yes' must be True or False"),
+        ({"share_prefixes": 1}, TypeError, "share_prefixes=1 must be True or False"),
+        ({"rows_at_once": 0}, ValueError, "rows_at_once=0 must be a whole number of at least 1"),
+    ],
+)
+def test_settings_that_make_no_sense_are_named_with_what_may_stand_there(
+    setting: dict[str, Any], error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        LocalModel.bundled(**setting)
+
+
+def test_a_precision_may_be_that_of_torch() -> None:
+    assert LocalModel.bundled(dtype=torch.bfloat16, device=torch.device("cpu")).numerics["dtype"] == "bfloat16"
