@@ -123,6 +123,15 @@ def test_nothing_is_packed_in_half_precision_or_with_fast_multiplication(monkeyp
     assert isinstance(tiny("llama", share_prefixes=False).finals(), AskedAlone)
 
 
+def test_nothing_is_packed_where_noise_can_send_a_token_to_another_expert() -> None:
+    model = tiny("llama")
+    model._model.config.num_local_experts = 4  # as a mixture of experts says
+    assert isinstance(model.finals(), AskedAlone)
+    assert not model._writer._lead(model._encode_final(final_prompts(PLAIN)[0]))
+    prompts = [prompts_for("short_answer").isolated.render(context=text, query=QUERY) for text in PLAIN]
+    assert model.open_session(prompts, prompts_for("short_answer").no_retrieval.render(query=QUERY), 4).tree() is None
+
+
 class Reciting(LocalModel):
     """A local model whose isolated answers are the words of the passage."""
 
