@@ -131,7 +131,8 @@ class _Answer:
         """The same, by keywords alone."""
         stated = self.keys & said
         if stated != self.keys:
-            every = f" {_undotted(' '.join(w for w in said if ' ' in w))} "  # what is not in it need not be looked for
+            phrases = " ".join(w for w in said if " " in w)
+            every = f" {_without_points(phrases)} "  # what is not in it need not be looked for
             stated |= frozenset(
                 key
                 for key in self.keys - stated
@@ -253,10 +254,12 @@ def _runs_in(keyword: str, phrase: str) -> bool:
     return (one != keyword or other != phrase) and f" {one} " in f" {other} "
 
 
-@lru_cache(maxsize=1 << 14)
-def _undotted(keyword: str) -> str:
-    """A keyword without the points of initials: both "george w" and "bush" run in "george w. bush"."""
-    return " ".join(word.rstrip(".") or word for word in keyword.split())
+def _without_points(text: str) -> str:
+    """Keywords without the points of initials: both "george w" and "bush" run in "george w. bush"."""
+    return " ".join(word.rstrip(".") or word for word in text.split())
+
+
+_undotted = lru_cache(maxsize=1 << 14)(_without_points)  # for one keyword: those of whole replies would fill the memory
 
 
 def _within_a_phrase(key: str, said: frozenset[str]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Sequence
 
 import pytest
@@ -149,3 +150,16 @@ def test_an_answer_that_denies_is_supported_by_those_who_deny() -> None:
 def test_long_replies_are_looked_through_in_no_time(text: str) -> None:
     assert denies(text, "berlin") in (True, False)
     assert names_longer(text, "berlin", ()) in (True, False)
+
+
+def test_what_long_replies_say_is_not_kept() -> None:
+    replies = [frozenset(f"phrase {place} of reply {reply}" for place in range(2000)) for reply in range(20)]
+    sets = [frozenset({"bo ek"})] * 30 + replies
+    tally = tally_keywords(sets, AbsoluteThreshold.of(0.3, 2))
+    tracemalloc.start()
+    try:
+        supports("Bo Ek", ["bo ek"], sets, tally)
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 500_000  # bytes; the phrases of one reply have 50,000 characters
