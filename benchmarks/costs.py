@@ -24,11 +24,15 @@ PASSAGES = 10
 
 def table(questions: int = QUESTIONS) -> str:
     """Means per question, as Markdown."""
+    return "\n".join(lines(questions))
+
+
+def lines(questions: int) -> Iterator[str]:
+    """The table's lines, each when it is known."""
     model = LocalModel.bundled()
-    lines = ["| method | calls | rounds | tokens in | tokens out |", "|---|---:|---:|---:|---:|"]
-    methods = (VANILLA, *METHODS.values())
-    lines += [_row(method.name, list(_spent(method, model, questions))) for method in methods]
-    return "\n".join(lines)
+    yield "| method | calls | rounds | tokens in | tokens out |\n|---|---:|---:|---:|---:|"
+    for method in (VANILLA, *METHODS.values()):
+        yield _row(method.name, list(_spent(method, model, questions)))
 
 
 def _spent(method: Method, model: LocalModel, questions: int) -> Iterator[Spending]:
@@ -59,7 +63,8 @@ def main(arguments: list[str] | None = None) -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.costs", description=__doc__.splitlines()[0])
     parser.add_argument("--questions", type=count, default=QUESTIONS, help=f"of the demo (default {QUESTIONS})")
-    print(table(parser.parse_args(arguments).questions))
+    for line in lines(parser.parse_args(arguments).questions):
+        print(line, flush=True)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 import numpy as np
@@ -25,10 +26,12 @@ def ratios(bench: Bench) -> list[Ratio]:
     }
     before, moved = _rows(bench, model, [*benign, scene.passages(seed=3)[0]]), 0
     kept = [*range(_GROUPS), _GROUPS + 1]
-    for attack in attacks.values():
+    for name, attack in attacks.items():
+        print(f"  the attacker says {name}", file=sys.stderr, flush=True)
         after = _rows(bench, model, [*benign, attack])
         moved += sum(not np.array_equal(before[row], after[row]) for row in kept)
     for rank in range(_GROUPS):
+        print(f"  the attacker is at rank {rank + 1}", file=sys.stderr, flush=True)
         order = [*range(rank), _GROUPS, *range(rank, _GROUPS)]
         after = _rows(bench, model, [[*benign, scene.passages(seed=3)[0]][i] for i in order])
         moved += sum(not np.array_equal(before[old], after[new]) for new, old in enumerate([*order, _GROUPS + 1]))

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -328,9 +329,11 @@ def main(arguments: list[str] | None = None) -> None:
     make_folder(parser, "--out", args.out)
     sizes = args.questions, args.concurrency, args.wait, args.documents
     if args.processes:
-        shared = [measure_processes(style, *sizes, count) for style in args.styles for count in args.processes]
+        shared = []
+        for style, processes in product(args.styles, args.processes):
+            shared.append(measure_processes(style, *sizes, processes))
+            print(json.dumps(shared[-1], indent=2), flush=True)
         (args.out / "processes.json").write_text(json.dumps(shared, indent=2) + "\n")
-        print(json.dumps(shared, indent=2))
         return
     loads = []
     for style in args.styles * args.rounds:

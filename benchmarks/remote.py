@@ -7,6 +7,7 @@ token. Every round of requests takes one wait, however many requests it has.
 from __future__ import annotations
 
 import random
+import sys
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -30,7 +31,10 @@ _END = 0
 
 def ratios(bench: Bench) -> list[Ratio]:
     """Wall time, whatever the bench's clock: waiting is what is simulated."""
-    runs = [(_run(seed, 1), _run(seed, 12)) for seed in range(4 * bench.repeats)]
+    runs = []
+    for seed in range(4 * bench.repeats):
+        runs.append((_run(seed, 1), _run(seed, 12)))
+        print(f"  world {seed + 1} of {4 * bench.repeats}", file=sys.stderr, flush=True)
     target: dict[str, Target] = {"cpu": (">=", 3.0), "cuda": (">=", 3.0)}
     note = f"{_GROUPS} groups, answers of {_LENGTH} tokens"
     return [
