@@ -64,16 +64,12 @@ class ShippedTagger:
 
     def _lemma(self, text: str, best: int, trees: Floats, row: int) -> str:
         """The lemma by the best tree that fits the word; the word itself if none of the first few does."""
-        lemma = self._lemma_by(self._labels[best], text)
-        if lemma is not None:
-            return lemma
-        scores = trees[row]
         for _ in range(self._tries):
             lemma = self._lemma_by(self._labels[best], text)
             if lemma is not None:
                 return lemma
-            scores[best] = np.finfo(np.float32).min
-            best = int(scores.argmax())
+            trees[row, best] = np.finfo(np.float32).min
+            best = int(trees[row].argmax())
         return text
 
 
