@@ -6,7 +6,7 @@ A group gives marks beside its keywords, which are counted like keywords against
 - the alone mark of each keyword w that is no part of another keyword of its own.
 
 The list is a function of the set of what is retained, marks included, and of nothing else: not of counts. So it stays
-as long as the keywords stay and those marks stay that decide something (`deciding`). A mark holds a NUL character,
+as long as the keywords stay and those marks stay that decide something (`_deciding`). A mark holds a NUL character,
 which no keyword does.
 """
 
