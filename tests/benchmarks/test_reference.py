@@ -38,7 +38,7 @@ def checkout(folder: Path, *missing: str) -> Path:
 def test_a_folder_without_the_code_and_another_commit_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="is no checkout"):
         paper_code(tmp_path)
-    with pytest.raises(SystemExit, match="check out the commit 9bc35b2"):
+    with pytest.raises(SystemExit, match=r"check out the right commit: git clone .* checkout 9bc35b2"):
         paper_code(checkout(tmp_path, '"en_core_web_sm"'))
 
 
