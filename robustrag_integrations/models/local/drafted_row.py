@@ -12,17 +12,17 @@ from typing import Any
 
 import torch
 from torch.nn import functional
-from torch.overrides import TorchFunctionMode
-from transformers.cache_utils import Cache
 
 from robustrag_integrations.models.local.alone import Alone
+from robustrag_integrations.models.local.attending import AttendingCache
 from robustrag_integrations.models.local.batch import Opened
 from robustrag_integrations.models.local.causal_lm import CausalLM
 from robustrag_integrations.models.local.joint import attended_pass, layer_kinds
-from robustrag_integrations.models.local.kernels import AttendedKeys, at_least_single
+from robustrag_integrations.models.local.kernels import at_least_single
 from robustrag_integrations.models.local.key_values import Pair
 from robustrag_integrations.models.local.masks import MaskRules
 from robustrag_integrations.models.local.step_shapes import StepShapes
+from robustrag_integrations.models.local.torch_calls import TorchCalls
 from robustrag_integrations.models.local.trie import TokenTrie
 
 _OF_SINGLE_NUMBERS = frozenset(
@@ -95,7 +95,7 @@ class DraftedRow:
         self._cache.take(drafts.lines()[node])
 
 
-class DraftCache(Cache):  # type: ignore[misc]  # untyped library
+class DraftCache(AttendingCache):
     """The columns of one row, and tokens that may come behind them; in the precision that attention has.
 
     Args:
@@ -109,12 +109,11 @@ class DraftCache(Cache):  # type: ignore[misc]  # untyped library
     def __init__(
         self, read: Sequence[Pair], kinds: Sequence[str], windows: Sequence[int | None], capacity: int, used: int
     ) -> None:
-        super().__init__(layers=[])
-        self.kinds, self.used, self.capacity, self._windows = kinds, used, capacity, windows
+        super().__init__(kinds)
+        self.used, self.capacity, self._windows = used, capacity, windows
         self._kept = [tuple(_with_room(t, capacity) for t in pair) for pair in read]
         self._lines: Sequence[Sequence[int]] = ()
         self.new: list[Pair] = []
-        self.not_attended = False
 
     @property
     def width(self) -> int:
@@ -123,21 +122,12 @@ class DraftCache(Cache):  # type: ignore[misc]  # untyped library
 
     def begin(self, lines: Sequence[Sequence[int]]) -> None:
         """Have the next pass read these nodes, given by their ancestors and themselves."""
-        self._lines, self.new, self.not_attended = lines, [], False
+        self.begin_pass()
+        self._lines, self.new = lines, []
 
-    def update(
-        self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
-    ) -> Pair:
-        """Keep a layer's new columns apart; gives the columns themselves, and the attention looks up the rest."""
-        self.check_attended()
-        self.new.append((key_states, value_states))
-        self.not_attended = True
-        return AttendedKeys.of(key_states, self._attend), value_states
-
-    def check_attended(self) -> None:
-        """Raise a RuntimeError if a layer's attention was computed elsewhere."""
-        if self.not_attended:
-            raise RuntimeError("its attention is not computed by scaled_dot_product_attention")
+    def keep(self, new: Pair, layer: int) -> None:
+        """Keep a layer's new columns apart."""
+        self.new.append(new)
 
     def take(self, line: Sequence[int]) -> None:
         """Keep the columns of these nodes."""
@@ -145,24 +135,8 @@ class DraftCache(Cache):  # type: ignore[misc]  # untyped library
             self._write(kept, new, line, 0)
         self.used += len(line)
 
-    def _attend(
-        self,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        *args: Any,
-        scale: float | None = None,
-        **settings: Any,
-    ) -> torch.Tensor:
-        """Each node's attention to the row, its ancestors and itself, in the columns that these have in a step.
-
-        Args:
-            query: [rows, H, 1, width].
-            key, value: [rows, G, 1, width], the new columns.
-            args, settings: not used: a node sees all that stands before it.
-            scale: of the scores.
-        """
-        self.not_attended = False
+    def attend(self, query: torch.Tensor, new: Pair, scale: float | None) -> torch.Tensor:
+        """Each node's attention to the row, its ancestors and itself, in the columns that these have in a step."""
         layer = len(self.new) - 1
         (keys, values), window = self._kept[layer], self._windows[layer]
         folded = query.reshape(len(query), keys.shape[1], -1, query.shape[-1]).to(keys.dtype)
@@ -184,14 +158,6 @@ class DraftCache(Cache):  # type: ignore[misc]  # untyped library
             columns = fresh[list(line[first:]), :, 0].transpose(0, 1)
             whole[0, :, self.used + first : self.used + len(line)] = columns
 
-    def get_mask_sizes(self, query_length: int, *args: Any) -> tuple[int, int]:
-        """As for a batch that holds nothing: masks are given."""
-        return query_length, 0
-
-    def get_seq_length(self, *args: Any) -> int:
-        """As for a batch that holds nothing: positions are given."""
-        return 0
-
 
 def _with_room(read: torch.Tensor, capacity: int) -> torch.Tensor:
     """Columns [1, heads, columns, width] with room for more behind them, in the precision of an attention."""
@@ -210,20 +176,13 @@ def _rows_apart(rows: int, device: torch.device) -> AbstractContextManager[objec
     return _RowsApart(rows) if device.type == "cpu" else nullcontext()
 
 
-class _RowsApart(TorchFunctionMode):  # type: ignore[misc]  # untyped library
+class _RowsApart(TorchCalls):
     def __init__(self, rows: int) -> None:
         super().__init__()
         self._rows = rows
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        """One call of a function of torch."""
-        kwargs = kwargs or {}
+    def call(self, func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Row by row, if it computes single numbers."""
         numbers = args[0] if args else None
         if (
             getattr(func, "__name__", "") in _OF_SINGLE_NUMBERS

@@ -11,31 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch.nn import functional
 from transformers.cache_utils import Cache
 
+from robustrag_integrations.models.local.attending import AttendingCache
 from robustrag_integrations.models.local.causal_lm import CausalLM
-from robustrag_integrations.models.local.kernels import AttendedKeys
+from robustrag_integrations.models.local.key_values import Pair
 
-KeysAndValues = tuple[torch.Tensor, torch.Tensor]
 Heard = Callable[[torch.Tensor, torch.Tensor], None]
-
-
-class Attending(Protocol):
-    """A cache that computes a model's attention.
-
-    Attributes:
-        kinds: the kind of attention of each layer; empty where all are of one kind.
-    """
-
-    kinds: Sequence[str]
-
-    def check_attended(self) -> None:
-        """Raise a RuntimeError if a layer's attention was computed elsewhere."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -120,7 +106,7 @@ def first_tokens(lm: CausalLM, ids: Sequence[int], heard: Heard) -> torch.Tensor
 
 
 def attended_pass(
-    lm: CausalLM, ids: torch.Tensor, places: torch.Tensor, cache: Attending, keep: int | torch.Tensor = 1
+    lm: CausalLM, ids: torch.Tensor, places: torch.Tensor, cache: AttendingCache, keep: int | torch.Tensor = 1
 ) -> torch.Tensor:
     """[rows, keep, V] float32 logits of a pass whose attention is left to its cache."""
     kinds = sorted(set(cache.kinds)) or [""]
@@ -140,8 +126,8 @@ def _slices(counts: Sequence[int]) -> list[slice]:
     return [slice(start, end) for start, end in pairwise(ends)]
 
 
-class JointCache(Cache):  # type: ignore[misc]  # untyped library
-    """The caches of several batches as one. What the model attends to is left to `attend`.
+class JointCache(AttendingCache):
+    """The caches of several batches as one.
 
     Args:
         steps: the batches' steps; what is behind them attends to itself.
@@ -151,7 +137,6 @@ class JointCache(Cache):  # type: ignore[misc]  # untyped library
 
     Attributes:
         steps: the batches' steps.
-        kinds: as above.
         parts: per batch, its rows of the pass, or its columns.
     """
 
@@ -160,51 +145,25 @@ class JointCache(Cache):  # type: ignore[misc]  # untyped library
     def __init__(
         self, steps: Sequence[Step], kinds: Sequence[str], heard: Heard | None = None, *, behind: bool = False
     ) -> None:
-        super().__init__(layers=[])
-        self.steps, self.kinds, self._heard = steps, kinds, heard
+        super().__init__(kinds)
+        self.steps, self._heard = steps, heard
         self._axis = 2 if behind else 0
         self.parts = _slices([step.ids.shape[int(behind)] for step in steps])
         self._layer = 0
-        self._own: list[KeysAndValues] = []
-        self.not_attended = False
+        self._own: list[Pair] = []
 
-    def update(
-        self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
-    ) -> KeysAndValues:
-        """Write each batch's columns into its cache; gives the columns themselves, and `attend` looks up the rest."""
-        self.check_attended()
+    def keep(self, new: Pair, layer: int) -> None:
+        """Write each batch's columns into its cache."""
+        self._layer = layer
         self._own = [
-            step.cache.update(self._of(part, key_states), self._of(part, value_states), layer_idx)
+            step.cache.update(*(self._of(part, states) for states in new), layer)
             for step, part in zip(self.steps, self.parts, strict=True)
         ]
-        self._layer, self.not_attended = layer_idx, True
         if self._heard is not None:
-            self._heard(key_states, value_states)
-        return AttendedKeys.of(key_states, self.attend), value_states
+            self._heard(*new)
 
-    def check_attended(self) -> None:
-        """Raise a RuntimeError if a layer's attention was computed elsewhere."""
-        if self.not_attended:
-            raise RuntimeError("its attention is not computed by scaled_dot_product_attention")
-
-    def attend(
-        self,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        *args: Any,
-        scale: float | None = None,
-        **settings: Any,
-    ) -> torch.Tensor:
-        """Every batch's attention to its own keys and values.
-
-        Args:
-            query: [rows, H, Q, width]; in a step Q is 1 but where heads that share keys stand there.
-            key, value: [rows, G, columns, width], the new columns.
-            args, settings: not used: each batch has its own mask.
-            scale: of the scores.
-        """
-        self.not_attended = False
+    def attend(self, query: torch.Tensor, new: Pair, scale: float | None) -> torch.Tensor:
+        """Every batch's attention to its own keys and values; heads that share keys may stand in place of tokens."""
         found = []
         for step, part, pair in zip(self.steps, self.parts, self._own, strict=True):
             keys, values = (_for_heads(query, t) for t in pair)
@@ -215,7 +174,7 @@ class JointCache(Cache):  # type: ignore[misc]  # untyped library
                     own, keys, values, attn_mask=mask, is_causal=causal, scale=scale
                 )
             )
-        filling = self._of(slice(self.parts[-1].stop if self.parts else 0, None), value)
+        filling = self._of(slice(self.parts[-1].stop if self.parts else 0, None), new[1])
         filled = _for_heads(query, filling)
         found.append(filled if self._axis else filled.expand(-1, -1, query.shape[2], -1))
         return torch.cat(found, dim=self._axis)
@@ -226,14 +185,6 @@ class JointCache(Cache):  # type: ignore[misc]  # untyped library
 
     def _mask(self, step: Step) -> Any:
         return step.mask[self.kinds[self._layer]] if isinstance(step.mask, Mapping) else step.mask
-
-    def get_mask_sizes(self, query_length: int, *args: Any) -> tuple[int, int]:
-        """As for a batch that holds nothing: masks are given."""
-        return query_length, 0
-
-    def get_seq_length(self, *args: Any) -> int:
-        """As for a batch that holds nothing: positions are given."""
-        return 0
 
 
 def _for_heads(query: torch.Tensor, shared: torch.Tensor) -> torch.Tensor:

@@ -18,7 +18,8 @@ from typing import Any
 
 import torch
 from torch.nn import functional
-from torch.overrides import TorchFunctionMode
+
+from robustrag_integrations.models.local.torch_calls import TorchCalls
 
 Linear = Callable[..., torch.Tensor]  # called as torch's `linear`, with a weight in single precision on a CPU
 
@@ -71,7 +72,7 @@ def products(
     return Products(way) if pays else nullcontext()
 
 
-class Products(TorchFunctionMode):  # type: ignore[misc]  # untyped library
+class Products(TorchCalls):
     """Within it, this thread's products with weights in single precision on a CPU are computed in a way of one's own.
 
     Args:
@@ -82,16 +83,10 @@ class Products(TorchFunctionMode):  # type: ignore[misc]  # untyped library
         super().__init__()
         self._way = way
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        """One call of a function of torch."""
+    def call(self, func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """In our way, if it is such a product."""
         ours = func is functional.linear and _is_single(*args[:2]) and not torch.compiler.is_compiling()
-        return (self._way if ours else func)(*args, **(kwargs or {}))  # whoever compiles a model chooses its kernels
+        return (self._way if ours else func)(*args, **kwargs)  # whoever compiles a model chooses its kernels
 
 
 def _is_single(inputs: Any, weight: Any = None) -> bool:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
+
+from robustrag_integrations.models.local.torch_calls import TorchCalls
 
 _PLACES = {"linear": (0, 1, 1), "addmm": (1, 2, 0), "matmul": (0, 1, 0), "__matmul__": (0, 1, 0), "mm": (0, 1, 0)}
 HALF = (torch.bfloat16, torch.float16)  # precisions whose bits say little of the order
@@ -19,7 +20,7 @@ _DIFFERENT = 509  # outputs of a trial's weight that are different
 _UNKNOWN = frozenset({"baddbmm", "bilinear", "bmm", "conv1d", "conv2d", "einsum", "tensordot"})
 
 
-class Summation(TorchFunctionMode):  # type: ignore[misc]  # untyped library
+class Summation(TorchCalls):
     """Within it, products of a pass are computed once more, of rows that are told apart by their kind.
 
     Args:
@@ -40,19 +41,13 @@ class Summation(TorchFunctionMode):  # type: ignore[misc]  # untyped library
         """The rows of the next pass, by their kinds."""
         self._of_rows, self.found = list(kinds), {}
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        """One call of a function of torch.
+    def call(self, func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """As torch has it, and a product once more.
 
         Raises:
             NotImplementedError: a product of a kind that is not known here.
         """
-        name, kwargs = getattr(func, "__name__", ""), kwargs or {}
+        name = getattr(func, "__name__", "")
         if name in _PLACES:
             self._sum(func, name, args, kwargs)
         elif name in _UNKNOWN and self._strict:
