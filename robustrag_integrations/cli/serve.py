@@ -8,6 +8,7 @@ import os
 import socket
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -240,11 +241,16 @@ def _serve_in_processes(server: _Server) -> None:
             server,
             count,
             serving=lambda: complain(server.said),
-            replaced=lambda code: complain(f"warning: a process ended with code {code}; another one takes its place"),
+            replaced=_warn_of_a_replaced_process,
         )
     except WorkerError as error:
         kind, message = error.args
         raise (UsageError if kind == "usage" else ModelError)(message) from error
+
+
+def _warn_of_a_replaced_process(why: str, pause: float) -> None:
+    with suppress(OSError):  # nobody reads standard error any more
+        complain(f"warning: {why}; another one takes its place {f'in {pause:g} s' if pause else 'now'}")
 
 
 def _warm_up(service: Service) -> None:

@@ -132,11 +132,14 @@ def test_workers_answer_behind_one_address_are_replaced_and_finish_what_is_under
         assert [status for status, _, _ in done] == [200] * 6
         by_process = workers_of(process.pid)
         assert len(by_process) == 2
+        (notes / "slow_model.py").write_text("no_model = True")
         os.kill(by_process[0], signal.SIGKILL)
         assert process.stderr is not None
-        said = next(line for line in process.stderr if "ended" in line)
-        assert "a process ended with code -9; another one takes its place" in said
+        said = (line for line in process.stderr if "warning: " in line)
+        assert "a process ended with code -9; another one takes its place in 1 s" in next(said)
+        assert "slow_model" in next(said)
         assert posted(address, asking())[0] == 200
+        (notes / "slow_model.py").write_text(SLOW_MODEL)
         (notes / "asked").unlink()
         asker = threading.Thread(target=lambda: done.append(posted(address, asking())))
         asker.start()
