@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from robustrag_integrations.forks import lock_held_over_forks
 from robustrag_integrations.models.local.causal_lm import CausalLM
 from robustrag_integrations.models.local.key_values import KeyValues
+
+Weights = tuple[object, ...]  # a model's fingerprint
 
 
 class PrefixStore:
@@ -23,7 +25,7 @@ class PrefixStore:
     def __init__(self, lm: CausalLM, limit: int) -> None:
         self._lm, self._limit = lm, limit
         self._kept: OrderedDict[tuple[int, ...], KeyValues] = OrderedDict()
-        self._weights: tuple[object, ...] = ()
+        self._weights: Weights = ()
         self._lock = lock_held_over_forks()
 
     @property
@@ -37,21 +39,56 @@ class PrefixStore:
         with self._lock:
             self._kept.clear()
 
-    def get(self, tokens: Sequence[int], compute: Callable[[], KeyValues]) -> KeyValues:
-        """The keys and values of these tokens: kept ones, or computed and kept."""
-        key, weights = tuple(tokens), self._lm.fingerprint()
+    def of_one_batch(self) -> BatchPrefixes:
+        """For prompts that are read together, with the weights as they are now."""
+        weights = self._lm.fingerprint()
         with self._lock:
             if weights != self._weights:
                 self._kept.clear()
                 self._weights = weights
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
-        computed = compute()
+        return BatchPrefixes(self, weights)
+
+    def get(self, tokens: tuple[int, ...], compute: Callable[[], KeyValues], weights: Weights) -> KeyValues:
+        """The keys and values of these tokens: kept ones, or computed, and kept if the weights were the same all along.
+
+        Args:
+            tokens: the prefix.
+            compute: reads it, maybe behind another prefix of the batch.
+            weights: those that the batch began with.
+        """
         with self._lock:
-            self._kept[key] = computed
-            self._kept.move_to_end(key)
-            size = sum(kept.nbytes for kept in self._kept.values())
-            while size > self._limit:
-                size -= self._kept.popitem(last=False)[1].nbytes
+            if weights == self._weights and tokens in self._kept:
+                self._kept.move_to_end(tokens)
+                return self._kept[tokens]
+        computed = compute()
+        unchanged = weights == self._lm.fingerprint()
+        with self._lock:
+            if unchanged and weights == self._weights:
+                self._keep(tokens, computed)
         return computed
+
+    def _keep(self, tokens: tuple[int, ...], computed: KeyValues) -> None:
+        self._kept[tokens] = computed
+        self._kept.move_to_end(tokens)
+        size = sum(kept.nbytes for kept in self._kept.values())
+        while size > self._limit:
+            size -= self._kept.popitem(last=False)[1].nbytes
+
+
+class BatchPrefixes:
+    """The prefixes of one batch's prompts. Each is read once; what other weights had a part in is not kept.
+
+    Args:
+        store: what is kept.
+        weights: those that the batch began with.
+    """
+
+    def __init__(self, store: PrefixStore, weights: Weights) -> None:
+        self._store, self._weights = store, weights
+        self._read: dict[tuple[int, ...], KeyValues] = {}
+
+    def get(self, tokens: tuple[int, ...], compute: Callable[[], KeyValues]) -> KeyValues:
+        """The keys and values of these tokens; `compute` may start from those of this batch."""
+        if tokens not in self._read:
+            self._read[tokens] = self._store.get(tokens, compute, self._weights)
+        return self._read[tokens]

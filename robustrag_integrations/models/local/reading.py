@@ -23,7 +23,7 @@ from robustrag_integrations.models.local.joint_reading import ENOUGH, JointReadi
 from robustrag_integrations.models.local.key_values import KeyValues
 from robustrag_integrations.models.local.masks import MaskRules, NoExplicitMasks
 from robustrag_integrations.models.local.packing import Stem
-from robustrag_integrations.models.local.prefixes import PrefixStore
+from robustrag_integrations.models.local.prefixes import BatchPrefixes, PrefixStore
 from robustrag_integrations.models.local.remembered import Remembered
 from robustrag_integrations.models.local.shared import SharedBatch
 from robustrag_integrations.models.local.step_shapes import StepShapes
@@ -115,7 +115,8 @@ class PromptReader:
         way = self._way()
         if isinstance(way, str):
             return PlainBatch(self.lm, [prompt.ids], 1 + len(prompt.ids), self.at_once)
-        return Alone(self.lm, way.rules, self._row(way.rules, prompt, {}, lone=True), room=room, at_once=self.at_once)
+        row = self._row(way.rules, prompt, self.prefixes.of_one_batch(), lone=True)
+        return Alone(self.lm, way.rules, row, room=room, at_once=self.at_once)
 
     def lone_steps(self) -> StepShapes:
         """In which numbers of rows a prompt that is decoded by itself takes steps, with room for drafts; found once."""
@@ -168,7 +169,7 @@ class PromptReader:
             isolation = self.probe.plain(self.lm, count, width, strings)
             padding = isolation.padded - count
             return PlainBatch(self.lm, [p.ids for p in prompts], width, self.at_once, padding), isolation
-        read: dict[tuple[int, ...], KeyValues] = {}
+        read = self.prefixes.of_one_batch()
         alike = Counter(p.ids[: p.shared] for p in prompts)
         rows = [self._row(way.rules, p, read, lone=alike[p.ids[: p.shared]] == 1) for p in prompts]
         laid = self._shared(way, rows, longest, room)
@@ -210,12 +211,12 @@ class PromptReader:
         way = self._way()
         if isinstance(way, str):
             return None
-        prefix = self._prefix(way.rules, prompt, {})
+        prefix = self._prefix(way.rules, prompt, self.prefixes.of_one_batch())
         places = torch.arange(1 + (prefix.tokens if prefix else 0), device=self.lm.device)[None]
         layers = prefix.layers if prefix else ()
         return Stem.after(self.lm, way.rules, layers, places[:, :-1], places[:, -1])
 
-    def _row(self, rules: MaskRules, prompt: Encoded, read: dict[tuple[int, ...], KeyValues], *, lone: bool) -> Row:
+    def _row(self, rules: MaskRules, prompt: Encoded, read: BatchPrefixes, *, lone: bool) -> Row:
         """A prompt and its prefix.
 
         Where a pass over few tokens costs what one over many does, a short prompt that shares its prefix with none of
@@ -225,7 +226,7 @@ class PromptReader:
             return Row(None, prompt.ids)
         return Row(self._prefix(rules, prompt, read), prompt.ids[prompt.shared :])
 
-    def _prefix(self, rules: MaskRules, prompt: Encoded, read: dict[tuple[int, ...], KeyValues]) -> KeyValues | None:
+    def _prefix(self, rules: MaskRules, prompt: Encoded, read: BatchPrefixes) -> KeyValues | None:
         """The keys and values of how a prompt begins: what all questions share, then what this question's groups do.
 
         `read` has those of the batch's other prompts.
@@ -233,10 +234,7 @@ class PromptReader:
         known: KeyValues | None = None
         for tokens in prompt.prefixes:
             begun, ids = known, prompt.ids[:tokens]
-            if ids not in read:
-                compute = partial(read_prefix, self.lm, rules, ids, begun, self.at_once)
-                read[ids] = self.prefixes.get(ids, compute)
-            known = read[ids]
+            known = read.get(ids, partial(read_prefix, self.lm, rules, ids, begun, self.at_once))
         return known
 
     def _way(self) -> _Way | str:

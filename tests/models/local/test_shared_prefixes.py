@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from robustrag_integrations import DecodingAggregation, KeywordAggregation, LocalModel, ModelError  # noqa: E402
-from robustrag_integrations.models.local import memory  # noqa: E402
+from robustrag_integrations.models.local import memory, reading  # noqa: E402
 from robustrag_integrations.models.local.encoding import PromptEncoder  # noqa: E402
 from robustrag_integrations.prompts import Prompt, PromptSet, PromptTemplate, prompts_for  # noqa: E402
 from tests.helpers.naive_algorithms import naive_decoding_aggregation  # noqa: E402
@@ -159,6 +159,33 @@ def test_a_prefix_of_other_weights_is_not_used() -> None:
         network.model.layers[0].self_attn.k_proj.weight.mul_(-1)
     fresh = local(network=network)
     assert all(np.array_equal(a, b) for a, b in zip(numbers(model), numbers(fresh), strict=True))
+
+
+@pytest.mark.parametrize("which", [1, 2])
+@pytest.mark.parametrize("others_ask", [False, True])
+def test_a_prefix_that_was_read_while_the_weights_changed_is_not_used_by_later_questions(
+    which: int, others_ask: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network, prompts = tiny_model("llama"), prompts_for("short_answer", query_first=True)  # two, behind each other
+    model = local(network=network)
+    numbers(model, prompts)  # the probe
+    model.forget_prefixes()
+    read, left = reading.read_prefix, [which]
+
+    def changing(*args: Any) -> Any:
+        known = read(*args)
+        left[0] -= 1
+        if left[0] == 0:
+            with torch.no_grad():
+                network.model.layers[0].self_attn.k_proj.weight.mul_(-1)
+            if others_ask:  # before it is kept
+                numbers(model, prompts, "And who paid for it all?")
+        return known
+
+    monkeypatch.setattr(reading, "read_prefix", changing)
+    numbers(model, prompts)
+    fresh = local(network=network)
+    assert all(np.array_equal(a, b) for a, b in zip(numbers(model, prompts), numbers(fresh, prompts), strict=True))
 
 
 @pytest.mark.parametrize("chat", [False, True])
