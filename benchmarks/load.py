@@ -263,9 +263,9 @@ def _watched_memory(load: Load, pause: float = 0.5) -> Iterator[None]:
 
     def watch() -> None:
         while True:
-            load.memory.append((time.perf_counter() - began, _resident()))
+            load.memory.append((time.perf_counter() - began, resident()))
             if done.wait(pause):
-                load.memory.append((time.perf_counter() - began, _resident()))
+                load.memory.append((time.perf_counter() - began, resident()))
                 return
 
     thread = threading.Thread(target=watch, name="memory")
@@ -277,7 +277,7 @@ def _watched_memory(load: Load, pause: float = 0.5) -> Iterator[None]:
         thread.join()
 
 
-def _resident() -> float:
+def resident() -> float:
     """MiB of this process; 0 where the system does not tell."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])

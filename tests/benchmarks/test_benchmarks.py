@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from benchmarks import costs, exactness, keyword, load, load_tails, profile, remote
+from benchmarks import costs, exactness, keyword, load, load_serve, load_tails, memory, profile, remote
 from benchmarks.__main__ import main
 from benchmarks.inference import Bench, ratios
 from benchmarks.results import Ratio, as_table, said
@@ -102,6 +103,8 @@ def test_the_command_writes_json_and_a_picture(tmp_path, monkeypatch, capsys) ->
         (profile.main, ["draw", "no.json", "no.json", "out.png"], "No such file or directory: 'no.json'"),
         (load.main, ["--wait", "nan"], "--wait: 'nan' is not a number from 0 to 60"),
         (load.main, ["--questions", "1", "--processes", "2"], "only 1 questions to share out"),
+        (load_serve.main, ["--workers", "0"], "--workers: '0' is not a whole number from 1"),
+        (memory.main, ["--questions", "0"], "--questions: '0' is not a whole number from 1"),
         (load_tails.main, ["--slow", "2"], "--slow: '2' is not a number from 0 to 1"),
         (costs.main, ["--questions", "0"], "--questions: '0' is not a whole number from 1"),
     ],
@@ -134,8 +137,16 @@ def test_ratios_are_said_as_they_are_found(capsys) -> None:
     assert capsys.readouterr().err == "  one / two: 0.600\n"
 
 
-@pytest.mark.parametrize("command", [main, profile.main, load.main, load_tails.main, costs.main])
+@pytest.mark.parametrize(
+    "command", [main, profile.main, load.main, load_serve.main, load_tails.main, memory.main, costs.main]
+)
 def test_every_command_has_a_help_text(command, capsys) -> None:
     with pytest.raises(SystemExit, match="0"):
         command(["--help"])
     assert "usage:" in capsys.readouterr().out
+
+
+def test_memory_is_told_as_questions_are_answered() -> None:
+    found = list(memory.measure("keyword", 2, 1))
+    assert [answered for answered, _ in found] == [1, 2]
+    assert all(held > 0 for _, held in found) or not Path("/proc/self/statm").exists()

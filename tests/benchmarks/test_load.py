@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks.load import measure, measure_processes
 from benchmarks.load_askers import STYLES, Asker, question
+from benchmarks.load_serve import measure_serving
 from benchmarks.load_tails import measure_tail
 from robustrag_integrations.errors import ModelError
 from tests.helpers.leaks import nothing_left
@@ -66,3 +67,10 @@ def test_what_deciding_early_leaves_unanswered_is_hung_up_on() -> None:
         assert found["lost"] == found["another question's answer"] == 0
         assert found["model calls per answer"] == 6
     assert waited["of them hung up on"] == 0 < early["of them hung up on"]
+
+
+def test_every_question_to_the_endpoint_gets_its_own_answer_from_two_processes() -> None:
+    for library in ("aiohttp", "fastapi", "openai"):
+        pytest.importorskip(library)
+    found = measure_serving(2, 12, 4, DOCUMENTS, 0.0)
+    assert (found["workers"], found["questions"], found["lost"], found["another question's answer"]) == (2, 12, 0, 0)
