@@ -25,7 +25,8 @@ def grouping_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> lis
             "shifts which passages share one, and one such passage may change the answer. certify() counts that"
         )
     if by == ORIGIN:
-        found += [*_query_warnings(groups), *_document_warnings(groups)]
+        origins = [(g.index, origin) for g in groups for p in g.passages if (origin := readable_origin(p)) is not None]
+        found += [*_query_warnings(origins), *_document_warnings(origins)]
     found += _copy_warnings(groups)
     ids = [p.id for group in groups for p in group.passages]
     if len(set(ids)) < len(ids):
@@ -62,9 +63,9 @@ def _few_warnings(groups: Sequence[PassageGroup]) -> list[str]:
     return [f"only {count} groups: neither can be outvoted; retrieve from more sources, or set min_groups"]
 
 
-def _query_warnings(groups: Sequence[PassageGroup]) -> list[str]:
-    """Origins that are one page, but for their queries."""
-    pages = _groups_by(groups, lambda origin: origin.page if origin.host else None)
+def _query_warnings(origins: Sequence[tuple[int, Origin]]) -> list[str]:
+    """Origins of groups that are one page, but for their queries."""
+    pages = _groups_by(origins, lambda origin: origin.page if origin.host else None)
     return [
         f"groups {_listed(found)} are the page {printable(str(page), 60)} with other queries, and have a vote each: "
         "who writes a page may choose what stands behind its '?'; group_by='site' gives a site one vote"
@@ -73,9 +74,9 @@ def _query_warnings(groups: Sequence[PassageGroup]) -> list[str]:
     ][:_NAMED]
 
 
-def _document_warnings(groups: Sequence[PassageGroup]) -> list[str]:
+def _document_warnings(origins: Sequence[tuple[int, Origin]]) -> list[str]:
     """Groups that a framework's document ids alone tell apart."""
-    ids = _groups_by(groups, lambda origin: origin.name if origin.is_document else None)
+    ids = _groups_by(origins, lambda origin: origin.name if origin.is_document else None)
     if len(ids) < 2:
         return []
     return [
@@ -113,15 +114,13 @@ def _copy_warnings(groups: Sequence[PassageGroup]) -> list[str]:
     return said
 
 
-def _groups_by(groups: Sequence[PassageGroup], key: Callable[[Origin], str | None]) -> dict[str, list[int]]:
+def _groups_by(origins: Sequence[tuple[int, Origin]], key: Callable[[Origin], str | None]) -> dict[str, list[int]]:
     """By a key of origins, the groups that have one with it."""
-    found: dict[str, list[int]] = {}
-    for group in groups:
-        origins = filter(None, map(readable_origin, group.passages))
-        for name in dict.fromkeys(map(key, origins)):
-            if name is not None:
-                found.setdefault(name, []).append(group.index)
-    return found
+    found: dict[str, dict[int, None]] = {}
+    for group, origin in origins:
+        if (name := key(origin)) is not None:
+            found.setdefault(name, {})[group] = None
+    return {name: list(groups) for name, groups in found.items()}
 
 
 def _named(groups: Sequence[PassageGroup]) -> str:

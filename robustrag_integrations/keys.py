@@ -58,6 +58,8 @@ def usable(key: object) -> Hashable:
     Raises:
         Exception: the key cannot be hashed or compared.
     """
+    if key is None or type(key) is str:
+        return key
     if isinstance(key, tuple):
         return tuple(map(usable, key))
     if isinstance(key, frozenset):

@@ -32,6 +32,7 @@ _TARGET = re.compile(
 )
 _DEFINED = re.compile(r"^[ \t]{0,9}\[[^\]\n]{1,200}\]:[ \t]{0,9}<?([^\s<>]{1,4000})", re.M)
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
+_SIGN = re.compile(r"[:/=]|www\.|\]\(", re.I)  # in every match of these
 _TAIL = ".,;:!?'\"*_~)]"
 
 
@@ -42,6 +43,8 @@ def links_in(text: str) -> tuple[str, ...]:
         text: an answer or a passage; characters that do not show are passed over.
     """
     looked_at = _INVISIBLE.sub("", text[:_LOOKED_AT])
+    if _SIGN.search(looked_at) is None:
+        return ()
     found = [(m.start(), m[0]) for m in _ADDRESS.finditer(looked_at)]
     for pattern in (_TARGET, _DEFINED):
         found += [(m.start(i), m[i]) for m in pattern.finditer(looked_at) for i in range(1, pattern.groups + 1) if m[i]]

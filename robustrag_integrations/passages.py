@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.keys import Keys, keys_of, label
+from robustrag_integrations.lazily import kept_property
 from robustrag_integrations.origins.metadata import FIELDS, origin_in
 from robustrag_integrations.origins.names import Origin
 from robustrag_integrations.origins.sites import site_extractor, site_of
@@ -45,7 +45,7 @@ class Passage:
             if (given := getattr(self, name)) is not None:
                 object.__setattr__(self, name, label(given))
 
-    @cached_property
+    @kept_property
     def origin(self) -> Origin | None:
         """Who controls the text, as `source` and `metadata` say, else the document it was cut from; None if unknown.
 
@@ -89,12 +89,12 @@ class PassageGroup:
     weight: int = 1
     copy_of: int | None = None
 
-    @cached_property
+    @kept_property
     def text(self) -> str:
         """The passages' texts in rank order."""
-        return self.separator.join(p.text for p in self.passages)
+        return self.separator.join([p.text for p in self.passages])
 
-    @cached_property
+    @kept_property
     def origins(self) -> tuple[str, ...]:
         """Where the passages are from, as their metadata spells it, without repeats."""
         found: dict[Origin, str] = {}
@@ -222,10 +222,9 @@ def _key_of(by: GroupBy) -> Callable[[Passage], Hashable]:
 
 
 def _keyed_group(index: int, items: Sequence[Passage], ranks: Sequence[int], keys: Keys) -> PassageGroup:
-    reasons = tuple(reason for rank in ranks if (reason := keys.missing[rank]) is not None)
-    return PassageGroup(
-        index, tuple(items[rank] for rank in ranks), reasons, ranks=tuple(ranks), key=keys.keys[ranks[0]]
-    )
+    reasons = tuple([reason for rank in ranks if (reason := keys.missing[rank]) is not None])
+    passages = tuple([items[rank] for rank in ranks])
+    return PassageGroup(index, passages, reasons, ranks=tuple(ranks), key=keys.keys[ranks[0]])
 
 
 def grouping_of(group_size: int, by: GroupBy | None) -> GroupBy:

@@ -32,6 +32,7 @@ _EMPTY = 1  # the row that fills blocks up
 _ROWS_TOGETHER = 512  # of several lines: bounds the memory
 _WORDS_TOGETHER = 128  # that are new
 _KEPT_WORDS = 4096
+_AROUND = np.array([-1, 0, 1])  # the rows of a window
 _TINY = np.float32(1e-8)
 
 
@@ -194,7 +195,7 @@ class TagNetwork:
         seen, at = words[:, :width] + self._first.of_biased(sums), np.arange(rows)
         for layer, reach in zip(self._others, (1, 0), strict=True):
             order = _Order.of([range(span.start - reach, span.stop + reach) for span in spans if span], rows)
-            windows = np.concatenate([seen[at[order.rows + step]] for step in (-1, 0, 1)], axis=1)
+            windows = seen[at[order.rows[:, None] + _AROUND]].reshape(-1, 3 * width)
             seen = windows[:, width : 2 * width] + layer.of_sums(order.product(windows, layer.weights))
             at = order.at
         scores = order.product(seen, self._heads)

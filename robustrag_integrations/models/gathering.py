@@ -197,7 +197,8 @@ async def agather(
     ask: Callable[[int, Turn], Awaitable[Response]], count: int, until: Until | None = None
 ) -> list[Response]:
     """`gather` in an event loop, all calls of a wave at once; those that are not waited for are cancelled."""
-    waves, turns = _Waves(count, until), [Turn(threading.Event(), None) for _ in range(count)]
+    stopped = threading.Event()  # is never set: calls that nobody waits for are cancelled
+    waves, turns = _Waves(count, until), [Turn(stopped, None) for _ in range(count)]
     calls: list[asyncio.Future[Response]] = []
     waiting: set[asyncio.Future[Response]] = set()
     try:

@@ -122,14 +122,15 @@ def read_response(
 
 def read_responses(responses: Sequence[Response], read: Callable[[Response], Reading[Found]]) -> list[Reading[Found]]:
     """Read each response; equal ones once, whatever each of them cost."""
-    known = {response: read(response) for response in dict.fromkeys(responses)}
-
-    def with_its_own_usage(reading: Reading[Found], response: Response) -> Reading[Found]:
-        if reading.response.usage is response.usage:
-            return reading
-        return replace(reading, response=replace(reading.response, usage=response.usage))
-
-    return [with_its_own_usage(known[response], response) for response in responses]
+    known: dict[Response, Reading[Found]] = {}
+    readings = []
+    for response in responses:
+        if (reading := known.get(response)) is None:
+            reading = known[response] = read(response)
+        if reading.response.usage is not response.usage:
+            reading = replace(reading, response=replace(reading.response, usage=response.usage))
+        readings.append(reading)
+    return readings
 
 
 def ask_groups(

@@ -14,6 +14,8 @@ from robustrag_integrations.models.base import Distributions, Opening
 from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request, replied, responses_of
 from robustrag_integrations.usage import Spending, Usage, together, told
 
+_UNKNOWN = Usage()
+
 
 def with_spending(plan: Plan) -> Plan:
     """The plan, whose answer says what it spent, in all and per group."""
@@ -67,13 +69,13 @@ class _Book:
             shared.append(spent[-1])
             calls += spent
             made += self._session.calls
-        reports = tuple([_with_usage(g, groups.get(g.index, Usage())) for g in answer.groups])
+        reports = tuple([_with_usage(g, groups.get(g.index, _UNKNOWN)) for g in answer.groups])
         spending = Spending(made, rounds, _silent(calls), together(calls), told(calls), together(shared))
         return replace(answer, groups=reports, spending=spending)
 
 
 def _with_usage(report: GroupReport, usage: Usage) -> GroupReport:
-    return report if report.usage == usage else replace(report, usage=usage)
+    return report if report.usage is usage or report.usage == usage else replace(report, usage=usage)
 
 
 def _silent(calls: Sequence[Usage]) -> int:

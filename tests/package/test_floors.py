@@ -38,6 +38,7 @@ FLOORS = (
         "group_warnings",
         "json_values",
         "keys",
+        "lazily",
         "links",
         "mentions",
         "normalise",

@@ -16,6 +16,7 @@ def keyword_reports(
     standings: Sequence[Support | None],
 ) -> tuple[GroupReport, ...]:
     """One report per group: its keywords, and where it stands."""
+    listed = {keywords: tuple(sorted(keywords)) for keywords in {r.found for r in readings} if keywords is not None}
     reports = []
     for group, reading, standing in zip(groups, readings, standings, strict=True):
         response, keywords = reading.response, reading.found
@@ -23,5 +24,5 @@ def keyword_reports(
             reports.append(report(group, response, copy_of=reading.copy_of))
             continue
         found = {"status": standing.status, "words": standing.words, "margin": standing.margin}
-        reports.append(report(group, response, keywords=tuple(sorted(keywords)), **found))
+        reports.append(report(group, response, keywords=listed[keywords], **found))
     return tuple(reports)

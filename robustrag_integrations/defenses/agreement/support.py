@@ -11,13 +11,14 @@ import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Literal
 
 from robustrag_integrations.defenses.agreement.denials import denies, names_longer
 from robustrag_integrations.defenses.agreement.tally import KeywordTally
 from robustrag_integrations.keywords.closed_classes import FUNCTION_WORDS, NAME_LINKS
 from robustrag_integrations.keywords.han import simplified
+from robustrag_integrations.lazily import kept_property
 from robustrag_integrations.normalise import plain_words
 from robustrag_integrations.prompts import Task
 
@@ -186,7 +187,7 @@ class _Answer:
         """Whether the answer holds a word, or one that it is the base form of ("time" of "times")."""
         return word in self.words or word in self._bases
 
-    @cached_property
+    @kept_property
     def _bases(self) -> frozenset[str]:
         """What the answer's words begin with, numbers aside."""
         words = [word for word in self.words if not _has_digit(word)]

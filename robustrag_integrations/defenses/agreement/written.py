@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 from robustrag_integrations.keywords.normalise import (
@@ -19,6 +18,7 @@ from robustrag_integrations.keywords.normalise import (
     without_accents,
 )
 from robustrag_integrations.keywords.quantities import find_quantities
+from robustrag_integrations.lazily import kept_property
 from robustrag_integrations.normalise import plain_words
 
 _WORD = re.compile(r"(?:[^\W_][\u0300-\u036f]{0,3})+")
@@ -80,15 +80,15 @@ class WrittenReply:
             return min(forms, key=lambda found: (self._starts_sentence(found[0][0]), len(found[1]), found[0]))[1]
         return self._amounts.get(keyword) if any(map(str.isdigit, keyword)) else None
 
-    @cached_property
+    @kept_property
     def _starts(self) -> _Places:
         return _places(self._words)
 
-    @cached_property
+    @kept_property
     def _unaccented(self) -> list[_Word]:
         return [_Word(without_accents(word.folded), word.start, word.end) for word in self._words]
 
-    @cached_property
+    @kept_property
     def _unaccented_starts(self) -> _Places:
         return _places(self._unaccented)
 
@@ -144,7 +144,7 @@ class WrittenReply:
     def _starts_sentence(self, start: int) -> bool:
         return _SENTENCE_END.search(self._text[max(0, start - _LEAD) : start]) is not None
 
-    @cached_property
+    @kept_property
     def _amounts(self) -> dict[str, str]:
         """The comparable forms of the amounts and dates in the text, each as it is first written."""
         found: dict[str, str] = {}

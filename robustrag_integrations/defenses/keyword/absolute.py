@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -120,10 +120,13 @@ def _patterns(
     keyword_sets: Sequence[Collection[str] | None], votes: Sequence[int], retained: Collection[str]
 ) -> set[tuple[tuple[int, ...], bool]]:
     """The weights of the groups that say a keyword, and whether it is retained; each once."""
-    sayers: dict[str, list[int]] = {}
+    alike: defaultdict[frozenset[str], list[int]] = defaultdict(list)
     for keywords, weight in zip(keyword_sets, votes, strict=True):
-        for keyword in frozenset(keywords or ()):
-            sayers.setdefault(keyword, []).append(weight)
+        alike[frozenset(keywords or ())].append(weight)
+    sayers: defaultdict[str, list[int]] = defaultdict(list)
+    for said, weights in alike.items():
+        for keyword in said:
+            sayers[keyword] += weights
     return {(tuple(sorted(found)), keyword in retained) for keyword, found in sayers.items()}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Protocol
@@ -65,15 +65,15 @@ def tally_keywords(
         rule: which keywords are kept.
         weights: per group how many votes it has, at least 1; None for one each.
     """
-    alike: Counter[frozenset[str]] = Counter()
+    alike: defaultdict[frozenset[str], int] = defaultdict(int)
     for keywords, weight in zip(keyword_sets, weights or [1] * len(keyword_sets), strict=True):
         if keywords is not None:
             alike[frozenset(keywords)] += weight
-    counts: Counter[str] = Counter()
+    counts: defaultdict[str, int] = defaultdict(int)
     for said, votes in alike.items():
         for keyword in said:
             counts[keyword] += votes
-    answering = alike.total()
+    answering = sum(alike.values())
     mu = rule.mu(answering, max(counts.values(), default=0))
     needed = math.ceil(mu)  # counts are whole numbers, which are compared faster
     retained = tuple(sorted(w for w, c in counts.items() if c >= needed))

@@ -169,7 +169,10 @@ def _conflict(keyword_sets: Sequence[frozenset[str] | None], tally: KeywordTally
 
     One that is not retained counts from two votes on.
     """
-    retained, different = frozenset(tally.retained), frozenset(keywords for keywords in keyword_sets if keywords)
+    different = frozenset([keywords for keywords in keyword_sets if keywords])
+    if len(different) < 2:
+        return {}
+    retained = frozenset(tally.retained)
     known = retained.union(w for w, count in tally.counts.items() if count >= _RIVAL)
     ranked = sorted(known, key=lambda w: (-tally.counts[w], -len(w), w))[:_EVIDENCE_KEYWORDS]
     kept = [w for w in ranked if w in retained][:_CONFLICT_CANDIDATES]

@@ -13,7 +13,7 @@ which no keyword does.
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -94,10 +94,10 @@ def list_of(readings: Sequence[Reading[frozenset[str]]], tally: KeywordTally, we
     """The list of what these groups said, given the count of their keywords."""
     hidden = shadowed(tally.retained)
     marks = with_marks(readings, tally.retained, hidden)
-    alike: Counter[frozenset[str]] = Counter()
+    alike: defaultdict[frozenset[str], int] = defaultdict(int)
     for given, weight in zip(marks, weights, strict=True):
         alike[given or frozenset()] += weight
-    counts: Counter[str] = Counter()
+    counts: defaultdict[str, int] = defaultdict(int)
     for given, votes in alike.items():
         for mark in given:
             counts[mark] += votes
