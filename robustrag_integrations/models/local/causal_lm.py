@@ -97,7 +97,7 @@ class CausalLM:
         """
         columns = getattr(cache, "capacity", 0) or cache.get_seq_length() + ids.shape[1]
         as_for: int | None = getattr(cache, "as_for", None)
-        product = partial(linear, as_for=as_for)
+        product = getattr(cache, "product", None) or partial(linear, as_for=as_for)
         with self.memory_explained(len(ids), columns):
             if self._is_llama(mask):
                 logits = llama.forward(self.model, product, ids, mask, positions, cache, keep)

@@ -25,7 +25,7 @@ from robustrag_integrations.models.local.step_shapes import StepShapes
 from robustrag_integrations.models.local.torch_calls import TorchCalls
 from robustrag_integrations.models.local.trie import TokenTrie
 
-_OF_SINGLE_NUMBERS = frozenset(
+OF_SINGLE_NUMBERS = frozenset(
     {"cos", "erf", "exp", "gelu", "log", "mish", "sigmoid", "silu", "sin", "softplus", "tanh"}
 )
 
@@ -185,7 +185,7 @@ class _RowsApart(TorchCalls):
         """Row by row, if it computes single numbers."""
         numbers = args[0] if args else None
         if (
-            getattr(func, "__name__", "") in _OF_SINGLE_NUMBERS
+            getattr(func, "__name__", "") in OF_SINGLE_NUMBERS
             and isinstance(numbers, torch.Tensor)
             and numbers.ndim
             and len(numbers) == self._rows

@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Protocol
@@ -34,10 +33,6 @@ _AHEAD = 16  # tokens of a known answer that are tried at once
 _LEAVES = 32  # prompts in one tree, at most
 _NODES = 3072  # tokens in one tree that the prompts do not share, about; masks grow with the square
 _LONGEST = 4096  # tokens of a prompt; longer ones are asked alone
-
-
-class _Enough(Exception):
-    """A prompt that is asked alone has said what was wanted of it."""
 
 
 class AskAlone(Protocol):
@@ -87,6 +82,7 @@ class PackedFinals(FinalAnswers):
         stem: what a tree of prompts grows on: one row that has read how a prompt begins; None where there is none.
         encode: a prompt's tokens as at inference.
         ask_alone: inference.
+        after: [1 + T, V] logits from which inference chooses what follows a prompt and each of T tokens behind it.
         rules: what turns tokens into an answer.
     """
 
@@ -95,9 +91,11 @@ class PackedFinals(FinalAnswers):
         stem: Callable[[Encoded], Stem | None],
         encode: Callable[[Prompt], Encoded],
         ask_alone: AskAlone,
+        after: Callable[[Prompt, Sequence[int]], torch.Tensor],
         rules: FinalRules,
     ) -> None:
         self._stem, self._encode, self._ask_alone, self._rules = stem, encode, ask_alone, rules
+        self._after = after
         self._tree: TokenTree | None = None
         self._begun: tuple[int, ...] = ()  # tokens that the tree grows behind
         self._trunk: tuple[int, ...] = ()  # tokens of the nodes that the tree keeps
@@ -167,9 +165,10 @@ class PackedFinals(FinalAnswers):
         tree.cut(len(_shared([trunk, self._trunk])))
         pack = Pack(tree, trunk)
         texts = [IncrementalDetokenizer(rules.codec, rules.stop) for _ in asked]
-        leaves = [_Leaf(p, e, t, pack.path(e.ids[begun:])) for (p, e), t in zip(asked, texts, strict=True)]
+        leaves = [_Leaf(p, e, t) for (p, e), t in zip(asked, texts, strict=True)]
         answers = [answer for answer, _ in self._drafts.most_common()]
-        for leaf in leaves:
+        for leaf in sorted(leaves, key=lambda leaf: leaf.encoded.ids):
+            leaf.node = pack.path(leaf.encoded.ids[begun:])
             for draft in _drafts_after(answers, ()):
                 pack.want(leaf.node, draft)
         checked = pack.want(pack.path(anchor.ids[begun:]), anchor.answer[:-1])
@@ -215,15 +214,7 @@ class PackedFinals(FinalAnswers):
         self._counts["doubted again"] += leaf.settled
         if leaf.settled or 2 * self._counts["doubted again"] > self._counts["settled"]:
             return None
-        said: list[int] = []
-
-        def watch(logits: torch.Tensor) -> None:
-            said.append(int(logits.argmax(-1)))
-            if len(said) > len(leaf.taken):
-                raise _Enough
-
-        with suppress(_Enough):
-            self._ask_alone(_without_drafts(leaf.prompt), watch)
+        said: list[int] = self._after(leaf.prompt, leaf.taken).argmax(-1).tolist()
         self._counts["settled"] += 1
         if said[:-1] != leaf.taken:  # more than noise is at work
             self._trusted = False

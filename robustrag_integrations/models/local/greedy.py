@@ -25,6 +25,7 @@ from robustrag_integrations.models.local.drafts import (
 )
 from robustrag_integrations.models.local.encoding import Encoded
 from robustrag_integrations.models.local.giving_up import stop_if_given_up
+from robustrag_integrations.models.local.known_steps import read_known
 from robustrag_integrations.models.local.packing import known_noise
 from robustrag_integrations.models.local.reading import PromptReader
 from robustrag_integrations.models.local.step_sharing import StepSharing, room_for
@@ -110,6 +111,22 @@ class GreedyWriter:
         if not text.ended:
             text.add(token)
         return text.ended or text.stopped
+
+    def after(self, prompt: Encoded, tokens: Sequence[int]) -> torch.Tensor:
+        """[1 + tokens, V] logits from which an answer's next token is chosen after a prompt and after each of these.
+
+        Args:
+            prompt: a prompt that is answered by itself.
+            tokens: that may follow it.
+        """
+        batch = self._plain(prompt)
+        steps = [batch.open().logits]
+        if len(tokens) > 1 and isinstance(batch, Alone) and self.reader.takes_known_steps(batch, tokens):
+            return torch.cat([*steps, read_known(self.reader.lm, batch, tokens)])
+        for token in tokens:
+            stop_if_given_up()
+            steps.append(batch.append([token]))
+        return torch.cat(steps)
 
     def _batch(self, prompts: Sequence[Encoded], longest: Sequence[int]) -> tuple[Steps, float]:
         """Where to write answers, and how far a logit may be from that of its prompt alone, as a share of the largest.

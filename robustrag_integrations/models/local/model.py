@@ -358,7 +358,7 @@ class LocalModel(TextModel, DecodingModel):
         if self._reader.why_not_shared or not known_noise(self._lm) or self._encoder.opened:
             return super().finals()
         rules = FinalRules(self._codec, self._stop, self._max_new_tokens)
-        return PackedFinals(self._reader.stem, self._encode_final, self._ask_alone, rules)
+        return PackedFinals(self._reader.stem, self._encode_final, self._ask_alone, self._after, rules)
 
     def _encode_final(self, prompt: Prompt) -> Encoded:
         [encoded] = self._encoder.encode_all([prompt], self._layout.budget([prompt], "final", self._max_new_tokens))
@@ -367,6 +367,10 @@ class LocalModel(TextModel, DecodingModel):
     def _ask_alone(self, prompt: Prompt, watch: Watch) -> Response:
         [response] = self._generate([prompt], "final", watch)
         return response
+
+    def _after(self, prompt: Prompt, tokens: Sequence[int]) -> torch.Tensor:
+        [encoded], _ = self._layout.encode([prompt], "final", self._max_new_tokens)
+        return self._writer.after(encoded, tokens)
 
     def _generate(
         self,

@@ -21,6 +21,7 @@ from robustrag_integrations.models.local.isolation import Isolation
 from robustrag_integrations.models.local.isolation_probe import IsolationProbe, whole_tiles
 from robustrag_integrations.models.local.joint_reading import ENOUGH, JointReading
 from robustrag_integrations.models.local.key_values import KeyValues
+from robustrag_integrations.models.local.known_steps import has_bits_of_steps
 from robustrag_integrations.models.local.masks import MaskRules, NoExplicitMasks
 from robustrag_integrations.models.local.packing import Stem
 from robustrag_integrations.models.local.prefixes import BatchPrefixes, PrefixStore
@@ -78,6 +79,7 @@ class PromptReader:
         self.draft_noise = Remembered[float](lm)
         self.drafts_exact = Remembered[bool](lm)
         self._lone_steps = Remembered[StepShapes](lm)
+        self._known_steps = Remembered[bool](lm)
         self._lock = lock_held_over_forks()
 
     @property
@@ -104,6 +106,7 @@ class PromptReader:
         self.draft_noise.clear()
         self.drafts_exact.clear()
         self._lone_steps.clear()
+        self._known_steps.clear()
 
     def alone(self, prompt: Encoded, room: int) -> Batch:
         """Lay out one prompt, at its own length.
@@ -142,6 +145,18 @@ class PromptReader:
         if isinstance(way, str) or not isinstance(batch, Alone):
             return None
         return DraftedRow(batch, self.lm, way.rules, shapes)
+
+    def takes_known_steps(self, prompt: Alone, tokens: Sequence[int]) -> bool:
+        """Whether steps with known tokens are taken layer by layer; tried out on the model's first prompt with some.
+
+        Args:
+            prompt: a prompt that was read.
+            tokens: two or more that follow it.
+        """
+        way = self._way()
+        if isinstance(way, str) or not way.rules.plain or self.fixed_shapes:
+            return False
+        return self._known_steps.get((), lambda: has_bits_of_steps(self.lm, prompt, tokens))
 
     def apart(self, prompts: Sequence[Encoded], room: int) -> Batch:
         """`together` as batches of one prompt each."""

@@ -8,9 +8,10 @@ from typing import Any
 import torch
 from transformers.cache_utils import Cache
 
-from robustrag_integrations.models.local.kernels import in_blocks
+from robustrag_integrations.models.local.kernels import AttendedKeys, in_blocks
 from robustrag_integrations.models.local.key_values import Pair
 from robustrag_integrations.models.local.slab import CacheLayer
+from robustrag_integrations.models.local.tree_attention import BLOCK, TreeAttention
 
 _ROOM = 256  # columns that are added at least when there is no more room
 
@@ -24,6 +25,7 @@ class TreeCache(Cache):  # type: ignore[misc]  # untyped library
 
     def __init__(self, read: Sequence[Pair] = ()) -> None:
         super().__init__(layers=[])
+        self._attention = TreeAttention()
         for index, (keys, values) in enumerate(read):
             self.update(keys, values, index)
 
@@ -35,6 +37,10 @@ class TreeCache(Cache):  # type: ignore[misc]  # untyped library
         if layer.used + new > layer.capacity:
             layer.grow_to(layer.used + new + max(_ROOM, layer.used // 2))
         keys, values = layer.update(key_states, value_states)
+        if layer_idx == 0:
+            self._attention = TreeAttention()
+        if new >= BLOCK and len(keys) == 1 and keys.device.type == "cpu" and keys.dtype == torch.float32:
+            return AttendedKeys.of(keys, self._attention), values
         return in_blocks(keys, new), values
 
     def crop(self, columns: int) -> None:
