@@ -41,24 +41,32 @@ class Votes:
         return found
 
     def least(self, values: NDArray[np.int64], replaced: int, r: int, pending: int = 0) -> NDArray[np.int64]:
-        """The least that the groups can add up to.
+        """The least that the groups can add up to when r votes are replaced (`leasts`)."""
+        return self.leasts(values, replaced, r, pending)[..., r]
+
+    def leasts(self, values: NDArray[np.int64], replaced: int, most: int, pending: int = 0) -> NDArray[np.int64]:
+        """The least that the groups can add up to, for each number of replaced votes from 0 to `most`.
 
         Args:
             values: [..., groups], what each vote of a group adds now.
             replaced: the least that a replaced or a pending vote can add; 0 or less.
-            r: how many votes are replaced, all of a group or none.
+            most: how many votes are replaced at most, all of a group or none; no more than there are.
             pending: how many votes are not among these yet.
+
+        Returns:
+            [..., most + 1].
         """
         losses = np.maximum(values - replaced, 0)
-        lost = -np.sort(-losses, axis=-1)[..., :r].sum(axis=-1) if self._is_plain else self._knapsack(losses, r)
-        least: NDArray[np.int64] = self.sums(values) - lost + pending * replaced
-        return least
+        lost = np.zeros((*losses.shape[:-1], most + 1), np.int64)
+        if self._is_plain:
+            np.cumsum(-np.sort(-losses, axis=-1)[..., :most], axis=-1, out=lost[..., 1:])
+        else:
+            self._pack(losses, lost)
+        return self.sums(values)[..., None] - lost + pending * replaced
 
-    def _knapsack(self, losses: NDArray[np.int64], r: int) -> NDArray[np.int64]:
-        """The most that groups of up to r votes together can take away."""
-        best = np.zeros((*losses.shape[:-1], r + 1), np.int64)
+    def _pack(self, losses: NDArray[np.int64], best: NDArray[np.int64]) -> None:
+        """Raise `best` from 0 to the most that groups of up to so many votes together can take away."""
         for group, weight in enumerate(self._weights):
-            if weight <= r:
-                taken = best[..., : r + 1 - weight] + weight * losses[..., group, None]
+            if weight < best.shape[-1]:
+                taken = best[..., : best.shape[-1] - weight] + weight * losses[..., group, None]
                 best[..., weight:] = np.maximum(best[..., weight:], taken)
-        return best[..., r]

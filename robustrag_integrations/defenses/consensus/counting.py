@@ -54,7 +54,11 @@ class Shown:
 
 def counts_of(keyword_sets: Sequence[Collection[str] | None]) -> Counter[str]:
     """c(w), how many groups say keyword w; None is an abstention."""
-    return Counter(keyword for said in keyword_sets if said is not None for keyword in frozenset(said))
+    counts: Counter[str] = Counter()
+    for said, votes in Counter([frozenset(said) for said in keyword_sets if said is not None]).items():
+        for keyword in said:
+            counts[keyword] += votes
+    return counts
 
 
 def strongest_keyword(counts: Mapping[str, int]) -> str | None:

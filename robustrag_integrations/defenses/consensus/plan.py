@@ -23,6 +23,7 @@ from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.defenses.consensus.wording import phrases_of, wordings_of
 from robustrag_integrations.display import printable
 from robustrag_integrations.group_warnings import grouping_warnings
+from robustrag_integrations.lazily import kept_property
 from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.asking import (
     Early,
@@ -137,17 +138,17 @@ class Consensus:
             sets, dict(counts_of(sets)), agreed, phrases_of(agreed), wordings, settings, tuple(filter(None, weighed))
         )
 
-    @property
+    @kept_property
     def strongest(self) -> int:
         """How many groups say the keyword that most of them say."""
         return max(self.counts.values(), default=0)
 
-    @property
+    @kept_property
     def text(self) -> str:
         """The answer; empty where nothing was agreed on."""
         return shown_text(self.phrases, self.wordings, self.strongest).text
 
-    @property
+    @kept_property
     def tally(self) -> KeywordTally:
         """The counts, as reports read them: the smallest count that was enough, and what reached it."""
         share = self.settings.rule.share

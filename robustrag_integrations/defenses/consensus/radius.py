@@ -5,11 +5,13 @@ All of it is decided by comparisons p c(x) > q c(y) of how many groups say two t
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from itertools import accumulate
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from robustrag_integrations.defenses.agreement.linear_forms import Row, Votes
 from robustrag_integrations.defenses.consensus.counting import (
@@ -19,7 +21,11 @@ from robustrag_integrations.defenses.consensus.counting import (
     shown_text,
 )
 
+Holding: TypeAlias = NDArray[np.bool_]  # [most + 1], for each number of replaced votes
+
 _UNSAID = "\0"
+_FIRST_TRIED = 16  # replaced votes; then twice as many, as long as all holds
+_MOST_CELLS = 100_000  # of an array of many keywords beside many
 
 
 class ConsensusRadius:
@@ -48,15 +54,16 @@ class ConsensusRadius:
         self._firsts = [end - votes for end, votes in zip(accumulate(votes_of), votes_of, strict=True)]
         self._groups = len(self._firsts)
         self._votes = Votes(self._groups, weights)
-        said = [frozenset(keyword_sets[first] or ()) for first in self._firsts]
-        sayers: dict[str, int] = {}  # the groups that say a keyword, as bits
-        for group, words in enumerate(said):
+        alike: defaultdict[frozenset[str], int] = defaultdict(int)  # the groups that say the same, as bits
+        for group, first in enumerate(self._firsts):
+            alike[frozenset(keyword_sets[first] or ())] |= 1 << group
+        sayers: defaultdict[str, int] = defaultdict(int)  # those that say a keyword
+        for words, bits in alike.items():
             for word in words:
-                sayers[word] = sayers.get(word, 0) | 1 << group
+                sayers[word] |= bits
         owners = Counter(sayers.values())
         rows: dict[int, Row] = {
-            bits: np.fromiter((bits >> group & 1 for group in range(self._groups)), np.int64, self._groups)
-            for bits in owners
+            bits: np.array([bits >> group & 1 for group in range(self._groups)], np.int64) for bits in owners
         }
         inside = {word: bits for word, bits in sayers.items() if word in agreed}
         outside = {bits for word, bits in sayers.items() if word not in agreed}
@@ -73,62 +80,67 @@ class ConsensusRadius:
 
     def radius(self, pending: int = 0) -> int:
         """The largest r that `holds`; -1 if not even the pending groups can be awaited."""
-        r = -1
-        while r < self._votes.total and self.holds(r + 1, pending):
-            r += 1
-        return r
+        most = min(_FIRST_TRIED, self._votes.total)
+        while (holding := self._holding(most, pending)).all() and most < self._votes.total:
+            most = min(2 * most, self._votes.total)
+        return most if holding.all() else int(holding.argmin()) - 1
 
     def holds(self, r: int, pending: int = 0) -> bool:
         """Whether the text stays when r groups are replaced and `pending` more, not counted yet, say anything."""
-        if r == 0 and pending == 0:
-            return True
-        if not len(self._agreed):
-            return False
-        return self._agreed_stays(r, pending) and self._wording_stays(r, pending)
+        return bool(self._holding(r, pending)[r])
 
-    def _agreed_stays(self, r: int, pending: int) -> bool:
+    def _holding(self, most: int, pending: int) -> Holding:
+        """Whether it `holds`, for each r from 0 to `most`; so are the results of all methods below."""
+        holding = np.zeros(most + 1, bool)
+        if len(self._agreed):
+            holding = self._agreed_stays(most, pending) & self._wording_stays(most, pending)
+        holding[0] |= pending == 0
+        return holding
+
+    def _agreed_stays(self, most: int, pending: int) -> Holding:
         """Whether the same keywords are agreed on, whichever keyword becomes the strongest.
 
         A keyword cannot become the strongest if an agreed one stays ahead of it: c(u) > c(k). Next to a strongest
         keyword k, another one w stays if q c(k, w) > p c(k), and e stays away if q c(k, e) <= p c(k), where c(k, w) is
         how many groups say both.
         """
-        if any(self._can_lead(row, r, pending) for row in self._outside):
-            return False
-        return all(self._holds_around(core, r, pending) for core in range(len(self._agreed)))
+        stays = np.ones(most + 1, bool)
+        together = max(1, _MOST_CELLS // self._agreed.size)
+        for first in range(0, len(self._outside), together):
+            stays &= ~_any(self._can_lead(self._outside[first : first + together], most, pending))
+        for core in range(len(self._agreed)):
+            stays &= self._holds_around(core, most, pending)
+        return stays
 
-    def _can_lead(self, row: Row, r: int, pending: int) -> bool:
-        return not (self._votes.least(self._agreed - row, -1, r, pending) > 0).any()
+    def _can_lead(self, rows: NDArray[np.int64], most: int, pending: int) -> Holding:
+        """Whether each of these keywords can become the strongest: [rows, most + 1]."""
+        ahead = self._votes.leasts(self._agreed[:, None] - rows, -1, most, pending) > 0
+        return ~_any(ahead)
 
-    def _holds_around(self, core: int, r: int, pending: int) -> bool:
+    def _holds_around(self, core: int, most: int, pending: int) -> Holding:
         row = self._agreed[core]
-        if not self._can_lead(row, r, pending):
-            return True
         p, q = self._rule.share.numerator, self._rule.share.denominator
-        stays = self._votes.least((q * self._agreed - p) * row, -p, r, pending) > 0
+        stays = self._votes.leasts((q * self._agreed - p) * row, -p, most, pending) > 0
         if self._alone[core]:
             stays[core] = True  # there is no other keyword that these groups say
-        away = self._votes.least((p - q * self._outside) * row, p - q, r, pending) >= 0
-        enough = self._votes.least(row, 0, r, pending) >= self._rule.min_support
-        return bool(stays.all() and away.all() and enough)
+        away = self._votes.leasts((p - q * self._outside) * row, p - q, most, pending) >= 0
+        enough = self._votes.leasts(row, 0, most, pending) >= self._rule.min_support
+        can_lead: Holding = self._can_lead(row[None], most, pending)[0]
+        return _all(stays) & _all(away) & enough | ~can_lead
 
-    def _wording_stays(self, r: int, pending: int) -> bool:
-        windows = [w.window for w in self._wordings]
-        if not self._stays(windows, None, r, pending):
-            return False
+    def _wording_stays(self, most: int, pending: int) -> Holding:
+        stays = self._stays([w.window for w in self._wordings], None, most, pending)
         if self._shown.window:
-            return True
+            return stays
         for phrase, row in self._phrases.items():
             forms = [w.forms.get(phrase) for w in self._wordings]
-            if not self._stays(forms, row, r, pending):
-                return False
+            stays &= self._stays(forms, row, most, pending)
             if majority(forms, self._strongest) is None:
                 written = [None if form is None else "written" for form in forms]
-                if not self._stays(written, row, r, pending):
-                    return False
-        return True
+                stays &= self._stays(written, row, most, pending)
+        return stays
 
-    def _stays(self, said: Sequence[str | None], phrase: Row | None, r: int, pending: int) -> bool:
+    def _stays(self, said: Sequence[str | None], phrase: Row | None, most: int, pending: int) -> Holding:
         """Whether the majority among these stays the same, or stays missing.
 
         A form s is one if 2 f(s) > c(u) for all u. A response with a form of a phrase says that phrase, and one with
@@ -136,14 +148,26 @@ class ConsensusRadius:
         """
         if (form := majority(said, self._strongest)) is not None:
             own = np.fromiter((said[first] == form for first in self._firsts), np.int64, self._groups)
-            return bool((self._votes.least(2 * own - self._all, -1, r, pending) > 0).all())
+            return _all(self._votes.leasts(2 * own - self._all, -1, most, pending) > 0)
+        stays = np.ones(most + 1, bool)
         for form in {*said, _UNSAID} - {None}:
             own = np.fromiter((said[first] == form for first in self._firsts), np.int64, self._groups)
             if phrase is None:
-                bounds = self._votes.least(self._agreed - 2 * own, -1, r, pending)
+                bounds = self._votes.leasts(self._agreed - 2 * own, -1, most, pending)
             else:
-                others = self._votes.least(self._agreed - 2 * own, -2, r, pending)
-                bounds = np.append(others, self._votes.least(phrase - 2 * own, -1, r, pending))
-            if bounds.max() < 0:
-                return False
-        return True
+                others = self._votes.leasts(self._agreed - 2 * own, -2, most, pending)
+                bounds = np.vstack([others, self._votes.leasts(phrase - 2 * own, -1, most, pending)])
+            stays &= _any(bounds >= 0)
+        return stays
+
+
+def _all(rows: Holding) -> Holding:
+    """Whether all rows hold."""
+    found: Holding = np.logical_and.reduce(rows)
+    return found
+
+
+def _any(rows: Holding) -> Holding:
+    """Whether any row holds."""
+    found: Holding = np.logical_or.reduce(rows)
+    return found
