@@ -60,8 +60,7 @@ class Pack:
         self._logits = self._tree.extend(self._parents, self._tokens, [n - first for n in wanted])[0]
         self._row = {node: row for row, node in enumerate(wanted)}
         best = self._logits.topk(2, dim=-1)
-        least, most = self._logits.aminmax(dim=-1)
-        largest = most.maximum(-least).clamp(min=1)
+        largest = best.values[:, 0].maximum(-self._logits.amin(-1)).clamp(min=1)
         leads = (best.values[:, 0] - best.values[:, 1]) / largest
         for node, token, lead in zip(wanted, best.indices[:, 0].tolist(), leads.tolist(), strict=True):
             self.next[node] = (token, lead)
