@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 
 from robustrag_integrations.keywords.closed_classes import MONTHS, ONES, ORDINALS, TEENS, TENS
 
@@ -114,10 +115,11 @@ class Quantity:
     forms: tuple[str, ...]
 
 
-def find_quantities(line: str) -> list[Quantity]:
+@lru_cache(maxsize=32)  # what a reply counts is asked for its keywords, and for how they are written
+def find_quantities(line: str) -> tuple[Quantity, ...]:
     """Return the quantities of a line, left to right and without overlap; dates and times win over plain numbers."""
     if not (_may_hold_number(line) if line.isascii() else any(map(str.isdigit, line)) or _SPELLED_WORD.search(line)):
-        return []
+        return ()
     found: list[Quantity] = []
     taken = bytearray(len(line))
     words = frozenset(_LETTERS(line.lower()))
@@ -130,7 +132,7 @@ def find_quantities(line: str) -> list[Quantity]:
             if not any(taken[start:end]) and (forms := forms_of(match)):
                 taken[start:end] = b"\x01" * (end - start)
                 found.append(Quantity(start, end, tuple(dict.fromkeys(forms))))
-    return sorted(found, key=lambda quantity: quantity.start)
+    return tuple(sorted(found, key=lambda quantity: quantity.start))
 
 
 def _begin(line: str, words: Collection[str]) -> int:

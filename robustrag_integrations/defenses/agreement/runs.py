@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from functools import lru_cache
+from itertools import accumulate
 from unicodedata import combining
 
 from robustrag_integrations.keywords.han import simplified
@@ -12,21 +13,25 @@ _LONGEST = 12  # words, or characters of a script without spaces
 _LONGEST_KEPT = 60  # characters of a phrase whose parts are kept
 
 
-def runs_of(phrase: str) -> Iterator[str]:
+def runs_of(phrase: str) -> list[str]:
     """Every part of a phrase that is shorter: neighbouring words, or characters where nothing stands between words.
 
     And the phrase in simplified characters, which stands beside one in traditional ones.
     """
-    if (plain := simplified(phrase)) != phrase:
-        yield plain
+    plain = simplified(phrase)
+    found = [] if plain == phrase else [plain]
     words = phrase.split()
-    units, joined = (words, " ") if len(words) > 1 else (list(phrase), "")
-    if not joined and (phrase.isascii() or len(phrase) > _LONGEST):
-        return
-    most = min(len(units) - 1, _LONGEST)
-    for size in range(1, most + 1):
-        for start in range(len(units) - size + 1):
-            yield joined.join(units[start : start + size])
+    if len(words) > 1:
+        phrase = " ".join(words)
+        ends = list(accumulate(map(len, words), lambda end, length: end + 1 + length))
+        starts = [0, *(end + 1 for end in ends)]
+    elif phrase.isascii() or len(phrase) > _LONGEST:
+        return found
+    else:
+        starts, ends = list(range(len(phrase))), list(range(1, len(phrase) + 1))
+    for more in range(min(len(ends) - 1, _LONGEST)):  # units behind the first
+        found += [phrase[start:end] for start, end in zip(starts, ends[more:], strict=False)]
+    return found
 
 
 def all_runs(phrases: Iterable[str]) -> frozenset[str]:
