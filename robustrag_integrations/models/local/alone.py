@@ -53,16 +53,26 @@ class Alone:
         row: the prompt.
         room: columns for what comes after the prompt: strings to be scored, drafts, the answer.
         at_once: how many tokens are read in one forward pass.
+        cache: holds the prefix, and has columns for the rest; None: it gets one of its own.
     """
 
     rows = step_rows = 1
 
-    def __init__(self, lm: CausalLM, rules: MaskRules, row: Row, *, room: int, at_once: int) -> None:
+    def __init__(
+        self,
+        lm: CausalLM,
+        rules: MaskRules,
+        row: Row,
+        *,
+        room: int,
+        at_once: int,
+        cache: RowCache | None = None,
+    ) -> None:
         self._lm, self._rules, self._at_once = lm, rules, at_once
         self._rest, self.tokens = row.rest, row.shared
         capacity = row.tokens + room
         with torch.inference_mode(), lm.memory_explained(1, capacity):
-            self.cache = RowCache(capacity, row.prefix)
+            self.cache = cache or RowCache(capacity, row.prefix)
 
     def fork(self) -> Alone:
         """A copy that can be advanced on its own, with the same numbers to the bit."""
@@ -188,9 +198,16 @@ def read_prefix(
     return batch.key_values()
 
 
-def read_alone(lm: CausalLM, rules: MaskRules, row: Row, strings: Sequence[Sequence[int]], at_once: int) -> Read:
-    """Read a prompt by itself, and score strings that may follow it, given as tokens."""
-    batch = Alone(lm, rules, row, room=sum(map(len, strings)), at_once=at_once)
+def read_alone(
+    lm: CausalLM,
+    rules: MaskRules,
+    row: Row,
+    strings: Sequence[Sequence[int]],
+    at_once: int,
+    cache: RowCache | None = None,
+) -> Read:
+    """Read a prompt by itself, into a cache if one is given, and score strings that may follow it, given as tokens."""
+    batch = Alone(lm, rules, row, room=sum(map(len, strings)), at_once=at_once, cache=cache)
     opened = batch.open(strings)
     return batch.cache.pairs(), opened
 

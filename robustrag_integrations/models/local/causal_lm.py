@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from contextlib import AbstractContextManager
 from functools import partial
@@ -10,9 +11,11 @@ from typing import Any
 import torch
 
 from robustrag_integrations.models.local import llama
+from robustrag_integrations.models.local.laid_weights import LaidWeights
 from robustrag_integrations.models.local.memory import memory_explained
-from robustrag_integrations.models.local.products import linear, products
+from robustrag_integrations.models.local.products import Linear, linear, products
 from robustrag_integrations.models.local.slab import Slab
+from robustrag_integrations.models.local.untouched import is_untouched_llama
 
 _ROPE_WITHOUT_SWITCH = ("default", "linear", "yarn", "llama3", "proportional")
 _NO_LIMIT = 1_000_000
@@ -25,6 +28,8 @@ class CausalLM:
         self.model = model
         self.accepts = frozenset(inspect.signature(model.forward).parameters)
         self._llama_agrees: bool | None = None
+        self._laid: LaidWeights | None = None
+        self._now: tuple[LaidWeights | None] | None = None
 
     @property
     def config(self) -> Any:
@@ -73,11 +78,17 @@ class CausalLM:
 
     def fingerprint(self) -> tuple[object, ...]:
         """Changes when weights are replaced, moved, cast or written in place."""
-        return tuple((p.data_ptr(), -1 if p.is_inference() else p._version) for p in self.model.parameters())
+        return tuple((w.data_ptr(), -1 if w.is_inference() else w._version) for w in _weights(self.model))
 
     def forget(self) -> None:
         """Forget what was found out about the model."""
-        self._llama_agrees = None
+        self._llama_agrees = self._laid = None
+
+    def as_it_is(self) -> CausalLM:
+        """This model for one question: what somebody does to it meanwhile counts from the next question on."""
+        found = copy.copy(self)
+        found._now = (self._as_llama(),)
+        return found
 
     @torch.inference_mode()
     def __call__(
@@ -97,10 +108,14 @@ class CausalLM:
         """
         columns = getattr(cache, "capacity", 0) or cache.get_seq_length() + ids.shape[1]
         as_for: int | None = getattr(cache, "as_for", None)
-        product = getattr(cache, "product", None) or partial(linear, as_for=as_for)
+        own_product: Linear | None = getattr(cache, "product", None)
+        product = own_product or partial(linear, as_for=as_for)
         with self.memory_explained(len(ids), columns):
-            if self._is_llama(mask):
-                logits = llama.forward(self.model, product, ids, mask, positions, cache, keep)
+            plain = mask is None or (isinstance(mask, torch.Tensor) and mask.dim() == 4)
+            weights = self._as_llama() if plain else None
+            if weights is not None:
+                ways = llama.Products(product, None if own_product else weights, as_for)
+                logits = llama.forward(self.model, ways, ids, mask, positions, cache, keep)
             else:
                 with products(product, as_for or ids.numel(), keep, self.model.get_input_embeddings().weight):
                     logits = self._by_its_own_code(ids, mask, positions, cache, keep)
@@ -108,15 +123,20 @@ class CausalLM:
             cache.check_all_was_read()
         return logits.float()
 
-    def _is_llama(self, mask: Any) -> bool:
-        """Whether `llama.forward` takes the place of the model's own code."""
-        if mask is not None and not (isinstance(mask, torch.Tensor) and mask.dim() == 4):
-            return False
-        if not llama.is_untouched(self.model):
-            return False
+    def _as_llama(self) -> LaidWeights | None:
+        """The weights of a model that `llama.forward` can read; None if it runs its own code."""
+        if self._now is not None:
+            return self._now[0]
+        if not is_untouched_llama(self.model):
+            return None
         if self._llama_agrees is None:
             self._llama_agrees = llama.agrees_with_its_own(self.model)
-        return self._llama_agrees
+        if not self._llama_agrees:
+            return None
+        layers, weights = llama.layers_of(self.model), self.fingerprint()
+        if self._laid is None or not self._laid.hold(layers, weights):
+            self._laid = LaidWeights(self.model, layers, weights)
+        return self._laid
 
     def _by_its_own_code(
         self, ids: torch.Tensor, mask: Any, positions: torch.Tensor, cache: Any, keep: int | torch.Tensor
@@ -133,6 +153,15 @@ class CausalLM:
         if "logits_to_keep" not in self.accepts:
             logits = logits[:, keep if isinstance(keep, torch.Tensor) else slice(-keep, None)]
         return logits
+
+
+def _weights(model: Any) -> list[torch.Tensor]:
+    """As `parameters` of torch gives them, in a third of the time: this is asked for every question."""
+    modules, seen = [model], {model}
+    for module in modules:
+        modules += [inner for inner in module._modules.values() if inner is not None and inner not in seen]
+        seen.update(module._modules.values())
+    return [weight for module in modules for weight in module._parameters.values() if weight is not None]
 
 
 def _rope_parameters(config: Any) -> list[dict[str, Any]]:

@@ -23,6 +23,8 @@ Attention = Callable[..., torch.Tensor]  # called as torch's `scaled_dot_product
 _BLOCK = 64  # tokens that attend together
 _PATTERNS = 4  # rows with which it is tried whether a product sums up all rows in the same order
 _IN_BLOCKS = 129  # tokens from which on blocks pay: one mask has so few of them hidden that two calls cost more
+_FEWEST = 16  # tokens from which on a call of ours pays
+_FEW_SCORES = 2**18  # that stay in the processor's cache from one product to the next
 
 
 class AttendedKeys(torch.Tensor):  # type: ignore[misc]  # untyped library
@@ -76,7 +78,8 @@ def _plain(value: Any) -> Any:
 
 def in_blocks(keys: torch.Tensor, new: int) -> torch.Tensor:
     """Keys [1, heads, columns, width] for attention of the last `new` columns, in blocks where that is faster."""
-    return AttendedKeys.of(keys, attend_in_blocks) if new >= _IN_BLOCKS and keys.device.type == "cpu" else keys
+    least = _FEWEST if keys.dtype == torch.float32 else _IN_BLOCKS
+    return AttendedKeys.of(keys, attend_in_blocks) if new >= least and keys.device.type == "cpu" else keys
 
 
 def attend_in_blocks(
@@ -96,18 +99,30 @@ def attend_in_blocks(
     count, columns = query.shape[2], key.shape[2]
     if attn_mask is None or attn_mask.shape[2:] != (count, columns):
         return attention(query, key, value, attn_mask=attn_mask, **settings)
+    if count < _IN_BLOCKS:
+        return _block(query, key, value, attn_mask, settings)
     found = torch.empty_like(query)
     for start in range(0, count, _BLOCK):
         end = min(start + _BLOCK, count)
         seen = columns - count + end
-        found[:, :, start:end] = attention(
-            query[:, :, start:end],
-            key[:, :, :seen],
-            value[:, :, :seen],
-            attn_mask=attn_mask[:, :, start:end, :seen],
-            **settings,
-        )
+        parts = query[:, :, start:end], key[:, :, :seen], value[:, :, :seen], attn_mask[:, :, start:end, :seen]
+        found[:, :, start:end] = _block(*parts, settings)
     return found
+
+
+def _block(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor, settings: Mapping[str, Any]
+) -> torch.Tensor:
+    """Attention of tokens to all columns that are given: product by product where scores are few and single."""
+    rows, heads, count, width = query.shape
+    plain = rows == 1 and heads == key.shape[1] and query.dtype == mask.dtype == torch.float32
+    if not plain or settings.get("dropout_p") or heads * count * key.shape[2] > _FEW_SCORES:
+        found: torch.Tensor = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, **settings)
+        return found
+    scale = settings.get("scale")
+    scale = width**-0.5 if scale is None else scale
+    scores = torch.baddbmm(mask[0].expand(heads, -1, -1), query[0], key[0].mT, alpha=scale)
+    return (scores.softmax(-1) @ value[0])[None]
 
 
 def attend(
@@ -170,12 +185,13 @@ def _row_by_row(
     precise = at_least_single(query.dtype)
     folded = query.reshape(len(query), rows[0][0].shape[1], -1, query.shape[-1]).to(precise)
     wanted = None if mask is None else mask.to(precise)
+    if rows[0][0].dtype != precise:
+        rows = [(keys.to(precise), values.to(precise)) for keys, values in rows]
     if shared is not None:
         found = _beside_shared(shared, rows, folded * scale, wanted)
     else:
         parts = []
-        for row, (queries, pair) in enumerate(zip(folded.split(1), rows, strict=False)):
-            keys, values = (t.to(precise) for t in pair)
+        for row, (queries, (keys, values)) in enumerate(zip(folded.split(1), rows, strict=False)):
             seen = None if wanted is None else wanted[row : row + 1, :, :, : keys.shape[2]]
             parts.append(functional.scaled_dot_product_attention(queries, keys, values, attn_mask=seen, scale=scale))
         found = torch.cat([*parts, torch.zeros_like(folded[len(rows) :])])
@@ -188,7 +204,7 @@ def _beside_shared(shared: Pair, rows: Sequence[Pair], folded: torch.Tensor, mas
     mine, scores = torch.zeros_like(folded), _times(folded, shared_keys.mT)
     common = torch.zeros_like(scores)
     for row, pair in enumerate(rows):
-        keys, values = (t[0].to(folded.dtype) for t in pair)
+        keys, values = (t[0] for t in pair)
         own = torch.cat([scores[row], folded[row] @ keys.mT], dim=-1)
         weights = (own if mask is None else own + mask[row, :, :, : own.shape[-1]]).softmax(-1)
         common[row] = weights[..., : common.shape[-1]]

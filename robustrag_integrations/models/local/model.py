@@ -270,8 +270,7 @@ class LocalModel(TextModel, DecodingModel):
 
     def count_tokens(self, text: str) -> int:
         """How many tokens a text is, special ones apart."""
-        readable = text.encode("utf-8", "replace").decode("utf-8")
-        return len(self._tokenizer(readable, add_special_tokens=False)["input_ids"])
+        return self._counts([text])[0]
 
     @property
     def why_not_shared(self) -> str | None:
@@ -316,7 +315,7 @@ class LocalModel(TextModel, DecodingModel):
             yield self._encoder.opened
         for piece in self._writer.pieces(encoded, self._drafts(prompt)):
             if isinstance(piece, Ending):
-                yield replace(piece, usage=self._usage(encoded, "".join(said)))
+                yield replace(piece, usage=self._usage([encoded], ["".join(said)])[0])
             else:
                 said.append(piece)
                 yield piece
@@ -388,14 +387,22 @@ class LocalModel(TextModel, DecodingModel):
             texts = [("".join(p for p in pieces if isinstance(p, str)), ending.finish)]
         else:
             texts = self._writer.together(encoded, longest, watch)
+        used = self._usage(encoded, [text for text, _ in texts])
         return [
-            Response(self._encoder.opened + text, truncated=e.truncated, finish=finish, usage=self._usage(e, text))
-            for (text, finish), e in zip(texts, encoded, strict=True)
+            Response(self._encoder.opened + text, truncated=e.truncated, finish=finish, usage=usage)
+            for (text, finish), e, usage in zip(texts, encoded, used, strict=True)
         ]
 
-    def _usage(self, prompt: Encoded, text: str) -> Usage:
-        """The tokens of a prompt and of its answer as the tokenizer reads it, without the one that ended it."""
-        return Usage(len(prompt.ids), completion=self.count_tokens(text))
+    def _usage(self, prompts: Sequence[Encoded], texts: Sequence[str]) -> list[Usage]:
+        """The tokens of prompts and of their answers as the tokenizer reads them, without those that ended them."""
+        different = list(dict.fromkeys(texts))
+        counted = dict(zip(different, self._counts(different), strict=True))
+        return [Usage(len(p.ids), completion=counted[text]) for p, text in zip(prompts, texts, strict=True)]
+
+    def _counts(self, texts: Sequence[str]) -> list[int]:
+        """How many tokens each text is, special ones apart."""
+        readable = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+        return list(map(len, self._tokenizer(readable, add_special_tokens=False)["input_ids"]))
 
     def _drafts(self, prompt: Prompt) -> list[tuple[int, ...]]:
         return self._encoder.answers(prompt.drafts, end=self._stop[0] if self._stop else "")

@@ -46,11 +46,22 @@ def linear(
         [..., O]
     """
     rows = as_for or inputs.numel() // max(1, inputs.shape[-1])
-    if rows >= _FEWEST and rows * weight.numel() >= _WORK and _onednn_is_faster():
-        return _onednn(inputs, weight, bias)
+    if takes_onednn(rows, weight.numel(), _WORK):
+        return by_onednn(inputs, weight, bias)
     if rows in _FEW and weight.numel() >= _LARGE and _mkl_likes_columns():
         return _transposed(inputs, weight, bias)
     return functional.linear(inputs, weight, bias)
+
+
+def takes_onednn(rows: int, numbers: int, least: int) -> bool:
+    """Whether a product is oneDNN's.
+
+    Args:
+        rows: of the inputs.
+        numbers: of the weight.
+        least: multiplications from which on it pays.
+    """
+    return rows >= _FEWEST and rows * numbers >= least and _onednn_is_faster()
 
 
 def products(
@@ -101,7 +112,7 @@ def _is_single(inputs: Any, weight: Any = None) -> bool:
     )
 
 
-def _onednn(inputs: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+def by_onednn(inputs: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
     """`linear` by oneDNN."""
     found: torch.Tensor = torch.ops.mkldnn._linear_pointwise.default(inputs, weight, bias, "none", [], "")
     return found
@@ -130,7 +141,7 @@ def _has_onednn() -> bool:
     if not torch.backends.mkldnn.is_available():
         return False
     try:
-        _onednn(torch.zeros(4, 8), torch.zeros(8, 8))
+        by_onednn(torch.zeros(4, 8), torch.zeros(8, 8))
     except (AttributeError, RuntimeError, TypeError):
         return False
     return True

@@ -27,6 +27,7 @@ from robustrag_integrations.models.local.packing import Stem
 from robustrag_integrations.models.local.prefixes import BatchPrefixes, PrefixStore
 from robustrag_integrations.models.local.remembered import Remembered
 from robustrag_integrations.models.local.shared import SharedBatch
+from robustrag_integrations.models.local.spare_memory import SpareMemory
 from robustrag_integrations.models.local.step_shapes import StepShapes
 
 _TOLERANCE = {torch.float64: 1e-3, torch.float32: 1e-3}  # of the spread of the logits; half precision below
@@ -80,6 +81,7 @@ class PromptReader:
         self.drafts_exact = Remembered[bool](lm)
         self._lone_steps = Remembered[StepShapes](lm)
         self._known_steps = Remembered[bool](lm)
+        self._memory = SpareMemory()
         self._lock = lock_held_over_forks()
 
     @property
@@ -107,6 +109,7 @@ class PromptReader:
         self.drafts_exact.clear()
         self._lone_steps.clear()
         self._known_steps.clear()
+        self._memory.clear()
 
     def alone(self, prompt: Encoded, room: int) -> Batch:
         """Lay out one prompt, at its own length.
@@ -119,7 +122,7 @@ class PromptReader:
         if isinstance(way, str):
             return PlainBatch(self.lm, [prompt.ids], 1 + len(prompt.ids), self.at_once)
         row = self._row(way.rules, prompt, self.prefixes.of_one_batch(), lone=True)
-        return Alone(self.lm, way.rules, row, room=room, at_once=self.at_once)
+        return Alone(self.lm.as_it_is(), way.rules, row, room=room, at_once=self.at_once)
 
     def lone_steps(self) -> StepShapes:
         """In which numbers of rows a prompt that is decoded by itself takes steps, with room for drafts; found once."""
@@ -187,20 +190,24 @@ class PromptReader:
         read = self.prefixes.of_one_batch()
         alike = Counter(p.ids[: p.shared] for p in prompts)
         rows = [self._row(way.rules, p, read, lone=alike[p.ids[: p.shared]] == 1) for p in prompts]
-        laid = self._shared(way, rows, longest, room)
+        lm = self.lm.as_it_is()
+        laid = self._shared(lm, way, rows, longest, room)
 
         def lay(texts: Sequence[tuple[int, ...]], step_rows: int) -> Batch:
             """The probe's batch: in the shapes of the one asked for, with its prefix and some tokens."""
             trial = [Row(rows[0].prefix, text) for text in texts]
             alike = replace(way, once=laid.before > 0)
-            return self._shared(alike, trial, [max(laid.longest, row.tokens) for row in trial], room, step_rows)
+            return self._shared(
+                self.lm, alike, trial, [max(laid.longest, row.tokens) for row in trial], room, step_rows
+            )
 
         isolation = self.probe.shared(lay, count, laid.step_shape, laid.longest - rows[0].shared)
-        joint = JointReading(self.lm, way.rules, self.at_once, self.probe) if way.together else None
-        return self._shared(way, rows, longest, room, isolation.padded, joint), isolation
+        joint = JointReading(lm, way.rules, self.at_once, self.probe) if way.together else None
+        return self._shared(lm, way, rows, longest, room, isolation.padded, joint), isolation
 
     def _shared(
         self,
+        lm: CausalLM,
         way: _Way,
         rows: Sequence[Row],
         longest: Sequence[int],
@@ -209,7 +216,7 @@ class PromptReader:
         together: JointReading | None = None,
     ) -> SharedBatch:
         return SharedBatch(
-            self.lm,
+            lm,
             way.rules,
             rows,
             longest=longest,
@@ -219,6 +226,7 @@ class PromptReader:
             row_by_row=way.row_by_row,
             step_rows=step_rows,
             together=together,
+            memory=self._memory,
         )
 
     def stem(self, prompt: Encoded) -> Stem | None:

@@ -26,6 +26,7 @@ from robustrag_integrations.models.local.key_values import KeyValues, Pair
 from robustrag_integrations.models.local.masks import NOWHERE, MaskRules
 from robustrag_integrations.models.local.packing import Stem
 from robustrag_integrations.models.local.slab import Slab
+from robustrag_integrations.models.local.spare_memory import SpareMemory
 
 _TILE = 64  # where all rows attend to as many columns, that is a multiple of this, so that there are few shapes
 WORTH_KEEPING_ONCE = 128  # tokens of a prefix from which on reading it once pays for joining two parts of an attention
@@ -45,6 +46,7 @@ class SharedBatch:
         row_by_row: whether a decoding step computes each row's attention by itself.
         step_rows: rows of a decoding step, those of padding included; None for the prompts alone.
         together: reads several prompts in a pass; None: each is read by itself.
+        memory: where memory for their keys and values comes from; None: from the system.
 
     Attributes:
         before: tokens of the prefix that is kept once.
@@ -64,6 +66,7 @@ class SharedBatch:
         row_by_row: bool,
         step_rows: int | None = None,
         together: JointReading | None = None,
+        memory: SpareMemory | None = None,
     ) -> None:
         self._lm, self._rules, self._rows, self._at_once = lm, rules, rows, at_once
         self._together = together
@@ -74,7 +77,7 @@ class SharedBatch:
         own = max(most - (self.before if row.prefix is shared else 0) for row, most in zip(rows, longest, strict=True))
         self.longest = self.before + own
         capacity = own + room if row_by_row else -(-(own + room) // _TILE) * _TILE
-        self._slab = Slab(self.step_rows, capacity, shared, row_by_row=row_by_row)
+        self._slab = Slab(self.step_rows, capacity, shared, row_by_row=row_by_row, memory=memory)
         self._keys = torch.full((self.step_rows, self.before + capacity), NOWHERE, device=lm.device)
         self._next = torch.zeros(self.step_rows, dtype=torch.long, device=lm.device)
 
@@ -105,22 +108,22 @@ class SharedBatch:
     def open(self, strings: Sequence[Sequence[int]] = ()) -> Opened:
         """Read the prompts and score the strings behind them."""
         with self._lm.memory_explained(self.step_rows, self._keys.shape[1]):
-            read = self._read(strings)
-            for at, (row, (pairs, _)) in enumerate(zip(self._rows, read, strict=True)):
-                self._put(at, row, pairs)
-        opened = [what for _, what in read]
+            opened = [what for _, what in self._read(strings)]
         return Opened(torch.cat([o.logits for o in opened]), torch.cat([o.spelled for o in opened]))
 
-    def _read(self, strings: Sequence[Sequence[int]]) -> list[Read]:
-        """Read each prompt, and score the strings behind it. Prompts that are the same are read once."""
+    def _read(self, strings: Sequence[Sequence[int]]) -> Iterator[Read]:
+        """Read each prompt into its row, and score the strings behind it. Prompts that are the same are read once."""
         keys = [(id(row.prefix), row.rest) for row in self._rows]
-        rows = dict(zip(keys, self._rows, strict=True))
+        found: dict[Any, Read] = {}
         if self._together is not None:
-            read = self._together.read(list(rows.values()), strings)
-        else:
-            read = [read_alone(self._lm, self._rules, row, strings, self._at_once) for row in rows.values()]
-        found = dict(zip(rows, read, strict=True))
-        return [found[key] for key in keys]
+            different = dict(zip(keys, self._rows, strict=True))
+            found.update(zip(different, self._together.read(list(different.values()), strings), strict=True))
+        for at, (key, row) in enumerate(zip(keys, self._rows, strict=True)):
+            if key not in found:
+                cache = self._slab.row(at, row.prefix)
+                found[key] = read_alone(self._lm, self._rules, row, strings, self._at_once, cache)
+            self._put(at, row, found[key][0])
+            yield found[key]
 
     def _put(self, at: int, row: Row, read: Sequence[Pair]) -> None:
         before = self.before if row.prefix is not None and row.prefix is self._slab.shared else 0

@@ -17,6 +17,7 @@ from transformers.cache_utils import Cache, CacheLayerMixin
 
 from robustrag_integrations.models.local.kernels import AttendedKeys, at_least_single, attend, in_blocks
 from robustrag_integrations.models.local.key_values import KeyValues, Pair, Unread
+from robustrag_integrations.models.local.spare_memory import SpareMemory
 
 
 class CacheLayer(CacheLayerMixin):  # type: ignore[misc]  # untyped library
@@ -38,20 +39,25 @@ class CacheLayer(CacheLayerMixin):  # type: ignore[misc]  # untyped library
     def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
         """Allocate the buffers."""
         allocate = torch.zeros if self._zeros else torch.empty
-        self.keys, self.values = (
-            allocate((self.rows, t.shape[1], self.capacity, t.shape[3]), dtype=t.dtype, device=t.device)
-            for t in (key_states, value_states)
+        self.use(
+            *(
+                allocate((self.rows, t.shape[1], self.capacity, t.shape[3]), dtype=t.dtype, device=t.device)
+                for t in (key_states, value_states)
+            )
         )
-        self.is_initialized = True
+
+    def use(self, keys: torch.Tensor, values: torch.Tensor) -> None:
+        """Keep keys and values in these buffers."""
+        self.keys, self.values, self.is_initialized = keys, values, True
 
     def update(self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any) -> Pair:
         """Write the next columns of all rows; gives all columns so far."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
-        end = self.used + key_states.shape[2]
-        self.keys[:, :, self.used : end] = key_states
-        self.values[:, :, self.used : end] = value_states
-        self.used = end
+        new = key_states.shape[2]
+        self.keys.narrow(2, self.used, new).copy_(key_states)
+        self.values.narrow(2, self.used, new).copy_(value_states)
+        self.used += new
         return self.pair()
 
     def grow_to(self, capacity: int) -> None:
@@ -63,7 +69,7 @@ class CacheLayer(CacheLayerMixin):  # type: ignore[misc]  # untyped library
 
     def pair(self) -> Pair:
         """Keys and values [rows, heads, columns, width] of the columns in use."""
-        return self.keys[:, :, : self.used], self.values[:, :, : self.used]
+        return self.keys.narrow(2, 0, self.used), self.values.narrow(2, 0, self.used)
 
     def crop(self, tokens_to_remove: int) -> None:
         """Forget the last columns; their number is negative, as the library has it."""
@@ -102,13 +108,17 @@ class RowCache(Cache):  # type: ignore[misc]  # untyped library
     Args:
         capacity: its columns.
         prefix: what it holds from the beginning.
+        buffers: per layer where its keys and values [1, heads, capacity, width] are kept; in memory of its own, if not
+            given.
     """
 
-    def __init__(self, capacity: int, prefix: KeyValues | None = None) -> None:
+    def __init__(self, capacity: int, prefix: KeyValues | None = None, buffers: Sequence[Pair] = ()) -> None:
         self.capacity = capacity
         super().__init__(layers=[])
-        for keys, values in prefix.layers if prefix else ():
-            self._layer(len(self.layers)).update(keys, values)
+        for index, pair in enumerate(buffers):
+            self._layer(index).use(*pair)
+        for index, pair in enumerate(prefix.layers if prefix else ()):
+            self._layer(index).update(*pair)
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
@@ -197,14 +207,23 @@ class Slab(Cache):  # type: ignore[misc]  # untyped library
         shared: a prefix that is kept once, in front of the rows' own columns.
         row_by_row: whether each row's attention is computed by itself, over the columns that it has; or over all
             columns in every step, so that steps have one shape.
+        memory: where its buffers come from, if they are on the CPU and read row by row.
 
     Attributes:
         lengths: per row, its own columns in use.
     """
 
-    def __init__(self, rows: int, capacity: int, shared: KeyValues | None = None, *, row_by_row: bool = False) -> None:
+    def __init__(
+        self,
+        rows: int,
+        capacity: int,
+        shared: KeyValues | None = None,
+        *,
+        row_by_row: bool = False,
+        memory: SpareMemory | None = None,
+    ) -> None:
         self.rows, self.capacity, self.shared = rows, capacity, shared
-        self.row_by_row = row_by_row
+        self.row_by_row, self._memory = row_by_row, memory
         self.lengths = [0] * rows
         self.prompts = 0
         self._ends: dict[int, torch.Tensor] = {}
@@ -213,15 +232,39 @@ class Slab(Cache):  # type: ignore[misc]  # untyped library
 
     def put(self, row: int, read: Sequence[Pair], first: int) -> None:
         """Copy the columns of a row that was read, from `first` on; rows come in order, those of padding never."""
-        for index, (keys, values) in enumerate(read):
-            layer = self._layer(index)
-            if not layer.is_initialized:
-                layer.lazy_initialization(keys, values)
-            length = keys.shape[2] - first
+        if not self.layers:
+            self._make_room(read)
+        self.lengths[row] = length = read[0][0].shape[2] - first
+        self.prompts = row + 1
+        if read[0][0].data_ptr() == self.layers[0].keys[row].data_ptr():
+            return  # it was read there
+        for layer, (keys, values) in zip(self.layers, read, strict=True):
             layer.keys[row, :, :length] = keys[0, :, first:]
             layer.values[row, :, :length] = values[0, :, first:]
-            self.lengths[row] = length
-        self.prompts = row + 1
+
+    def row(self, row: int, prefix: KeyValues | None) -> RowCache | None:
+        """Where a row that begins like this can be read, so that `put` has nothing to copy; None if it cannot.
+
+        Whether it can is the same for all rows that begin alike: numbers may depend on where they are kept.
+        """
+        if prefix is None or prefix is self.shared or not self.row_by_row:
+            return None
+        if not self.layers:
+            self._make_room(prefix.layers)
+        buffers = [(layer.keys[row : row + 1], layer.values[row : row + 1]) for layer in self.layers]
+        return RowCache(self.capacity, prefix, buffers)
+
+    def _make_room(self, read: Sequence[Pair]) -> None:
+        """Allocate all layers, for rows like this one."""
+        layers = [self._layer(index) for index in range(len(read))]
+        if self._memory is None or not self.row_by_row or read[0][0].device.type != "cpu":
+            for layer, pair in zip(layers, read, strict=True):
+                layer.lazy_initialization(*pair)
+            return
+        shapes = [(self.rows, t.shape[1], self.capacity, t.shape[3]) for pair in read for t in pair]
+        buffers = self._memory.lend(self, shapes, read[0][0].dtype)
+        for layer, keys, values in zip(layers, buffers, buffers, strict=True):
+            layer.use(keys, values)
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any

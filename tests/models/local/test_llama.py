@@ -12,9 +12,10 @@ pytest.importorskip("transformers")
 
 from transformers import DynamicCache  # noqa: E402
 
-from robustrag_integrations.models.local import llama  # noqa: E402
+from robustrag_integrations.models.local import causal_lm, llama  # noqa: E402
 from robustrag_integrations.models.local.causal_lm import CausalLM  # noqa: E402
 from robustrag_integrations.models.local.masks import MaskRules  # noqa: E402
+from robustrag_integrations.models.local.untouched import is_untouched_llama  # noqa: E402
 from tests.helpers.tiny_models import tiny_model  # noqa: E402
 
 SCALED = {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 256}
@@ -25,7 +26,7 @@ def model(**settings: Any) -> Any:
 
 
 def own_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(llama, "is_untouched", lambda model: False)
+    monkeypatch.setattr(causal_lm, "is_untouched_llama", lambda model: False)
 
 
 def logits_of(network: Any, *, long: int = 40) -> list[Any]:
@@ -58,7 +59,7 @@ def test_the_numbers_are_those_of_the_models_own_code(
     settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     network = model(**settings)
-    assert llama.is_untouched(network)
+    assert is_untouched_llama(network)
     ours = logits_of(network)
     own_code(monkeypatch)
     for got, wanted in zip(ours, logits_of(network), strict=True):
@@ -157,9 +158,9 @@ CHANGES += [activation_hook, activation_of_ones_own, seeing_what_follows, short_
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 def test_a_model_that_somebody_changed_runs_its_own_code(change: Callable[[Any], None]) -> None:
     network = model()
-    assert llama.is_untouched(network)
+    assert is_untouched_llama(network)
     change(network)
-    assert not llama.is_untouched(network)
+    assert not is_untouched_llama(network)
 
 
 def test_a_change_between_two_calls_counts() -> None:
@@ -175,7 +176,7 @@ def test_a_change_between_two_calls_counts() -> None:
 def test_hooks_of_every_module_are_kept() -> None:
     handle = torch.nn.modules.module.register_module_forward_hook(lambda *args: None)
     try:
-        assert not llama.is_untouched(model())
+        assert not is_untouched_llama(model())
     finally:
         handle.remove()
 
@@ -186,12 +187,12 @@ def test_a_subclass_of_the_users_runs_its_own_code() -> None:
     mine = type("LlamaForCausalLM", (LlamaForCausalLM,), {"__module__": "mine"})
     network = model()
     network.__class__ = mine
-    assert not llama.is_untouched(network)
+    assert not is_untouched_llama(network)
 
 
 def test_other_architectures_run_their_own_code() -> None:
     for architecture in ("mistral", "qwen3", "gpt2"):
-        assert not llama.is_untouched(tiny_model(architecture))
+        assert not is_untouched_llama(tiny_model(architecture))
 
 
 def test_a_release_of_transformers_that_computes_something_else_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,9 +211,9 @@ def test_other_code_in_a_class_counts_from_the_next_call(part: str, monkeypatch:
     from transformers.models.llama import modeling_llama
 
     network = model()
-    assert llama.is_untouched(network)
+    assert is_untouched_llama(network)
     monkeypatch.setattr(getattr(modeling_llama, part), "forward", lambda self, *args, **kwargs: None)
-    assert not llama.is_untouched(network)
+    assert not is_untouched_llama(network)
 
 
 def test_a_model_is_compared_anew_once_what_was_found_out_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

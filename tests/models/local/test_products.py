@@ -28,7 +28,7 @@ def kernels_used(monkeypatch: pytest.MonkeyPatch, *, rows: int, **choice: Any) -
     """Which kernel computes a product of so many rows."""
     used = ["torch"]
     monkeypatch.setattr(products, "_transposed", lambda *args: used.append("columns") or functional.linear(*args))
-    monkeypatch.setattr(products, "_onednn", lambda *args: used.append("onednn") or functional.linear(*args))
+    monkeypatch.setattr(products, "by_onednn", lambda *args: used.append("onednn") or functional.linear(*args))
     products.linear(torch.randn(rows, 48), torch.randn(80, 48), **choice)
     return used[-1]
 

@@ -1,0 +1,107 @@
+"""Weights of a small model as oneDNN likes them best: in its own layout, and side by side.
+
+Products with a few dozen tokens take a tenth less then, and three of them become one. They are copies, so only models
+of which a copy takes little memory get them, and every question looks first whether they still hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from robustrag_integrations.models.local.products import by_onednn, takes_onednn
+
+_MOST_BYTES = 2**26  # of weights that are copied
+_TOKENS = 128  # of a product that the layout is best for
+_WORK = 2**19  # multiplications of a product from which on it pays; it takes a few microseconds to be called
+_LOOKED_AT = 256  # numbers of each weight
+
+Layers = Mapping[Any, Sequence[Any]]
+"""Linear layers that are given the same numbers, by the module that asks for them; all have a bias, or none has."""
+
+
+class LaidWeights:
+    """The weights of a model, laid side by side; none where that does not pay, or copies take too much memory.
+
+    Args:
+        model: whose weights they are, in single precision on a CPU.
+        layers: of the model.
+        weights: what tells whether somebody has changed the model's weights.
+    """
+
+    @torch.inference_mode()
+    def __init__(self, model: Any, layers: Layers, weights: object) -> None:
+        self._layers = layers if _pays(model) else {}
+        self._weights = weights
+        every = [layer for several in self._layers.values() for layer in several]
+        self._looked_at = [_some(w) for layer in every for w in (layer.weight, layer.bias) if w is not None]
+        self._seen = self._look()
+        self._laid = {asking: _LaidWeight.of(several) for asking, several in self._layers.items()}
+
+    @torch.inference_mode()
+    def hold(self, layers: Layers, weights: object) -> bool:
+        """Whether these are the layers that were laid, with the same weights.
+
+        `weights` says nothing of what was written by way of a parameter's `data`. That is seen if it has reached any of
+        some hundred numbers of a weight.
+        """
+        if not self._layers:
+            return True
+        return self._layers == layers and self._weights == weights and torch.equal(self._seen, self._look())
+
+    def product(self, asking: Any, inputs: torch.Tensor, as_for: int | None) -> torch.Tensor | None:
+        """The outputs [..., sum of O] of a module's layers; None if they were not laid, or their own are faster.
+
+        Args:
+            asking: the module.
+            inputs: [..., I].
+            as_for: as `linear` has it.
+        """
+        found = self._laid.get(asking)
+        if found is None or not takes_onednn(as_for or inputs.numel() // inputs.shape[-1], found.numbers, _WORK):
+            return None
+        return by_onednn(inputs, found.weight, found.bias)
+
+    def _look(self) -> torch.Tensor:
+        return torch.cat(self._looked_at) if self._looked_at else torch.empty(0)
+
+
+@dataclass(frozen=True)
+class _LaidWeight:
+    """The weights of linear layers, as one.
+
+    Attributes:
+        weight: as oneDNN has it; torch cannot look into it.
+        bias: [sum of O], or None.
+        numbers: of the weights.
+    """
+
+    weight: torch.Tensor
+    bias: torch.Tensor | None
+    numbers: int
+
+    @classmethod
+    def of(cls, layers: Sequence[Any]) -> _LaidWeight:
+        weights = torch.cat([layer.weight for layer in layers])
+        biases = [layer.bias for layer in layers if layer.bias is not None]
+        laid = torch.ops.mkldnn._reorder_linear_weight(weights, _TOKENS)
+        return cls(laid, torch.cat(biases) if biases else None, weights.numel())
+
+
+def _pays(model: Any) -> bool:
+    """Whether a model's weights are worth laying, and can be watched: torch counts no changes of inference tensors."""
+    weights = list(model.parameters())
+    return (
+        takes_onednn(_TOKENS, _WORK, _WORK)
+        and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")
+        and sum(weight.nbytes for weight in weights) <= _MOST_BYTES
+        and not any(weight.is_inference() for weight in weights)
+    )
+
+
+def _some(weight: torch.Tensor) -> torch.Tensor:
+    """Some of a weight's numbers, from all over it; in its own memory."""
+    return weight.detach().flatten()[:: max(1, weight.numel() // _LOOKED_AT)]

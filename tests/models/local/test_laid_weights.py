@@ -1,0 +1,127 @@
+"""Weights laid side by side: the same numbers, and never those of weights that somebody has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from transformers import DynamicCache  # noqa: E402
+
+from robustrag_integrations.models.local import laid_weights, llama, products  # noqa: E402
+from robustrag_integrations.models.local.causal_lm import CausalLM  # noqa: E402
+from robustrag_integrations.models.local.laid_weights import LaidWeights  # noqa: E402
+from tests.helpers.tiny_models import tiny_model  # noqa: E402
+
+IDS = torch.arange(40)[None]
+
+
+@pytest.fixture(autouse=True)
+def they_pay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On every processor, and for the smallest product."""
+    monkeypatch.setattr(laid_weights, "_WORK", 1)
+    monkeypatch.setattr(products, "processor", lambda: "amd")
+    if not products._has_onednn():
+        pytest.skip("this build of torch gives no access to oneDNN")
+
+
+def model(**settings: Any) -> Any:
+    return tiny_model("llama", **settings).eval()
+
+
+def laid(network: Any) -> LaidWeights:
+    return LaidWeights(network, llama.layers_of(network), CausalLM(network).fingerprint())
+
+
+def logits(lm: CausalLM) -> Any:
+    return lm(IDS, None, IDS, DynamicCache(), keep=5)
+
+
+def plain_logits(network: Any) -> Any:
+    return network(input_ids=IDS).logits[:, -5:]
+
+
+@pytest.mark.parametrize("settings", [{}, {"attention_bias": True, "mlp_bias": True}, {"tie_word_embeddings": True}])
+def test_products_are_those_of_the_layers(settings: dict[str, Any]) -> None:
+    network = model(**settings)
+    weights, inputs = laid(network), torch.randn(1, 9, network.config.hidden_size)
+    attention = network.model.layers[1].self_attn
+    with torch.inference_mode():
+        found = weights.product(attention, inputs, None)
+        each = [layer(inputs) for layer in (attention.q_proj, attention.k_proj, attention.v_proj)]
+    assert found is not None
+    assert torch.allclose(found, torch.cat(each, -1), atol=1e-5)
+
+
+def test_few_rows_are_left_to_the_layers_unless_they_stand_for_many() -> None:
+    network = model()
+    weights, inputs = laid(network), torch.randn(2, 1, network.config.hidden_size)
+    assert weights.product(network.lm_head, inputs, None) is None
+    assert weights.product(network.lm_head, inputs, 2**30) is not None
+    assert weights.product(network.model, inputs, 2**30) is None
+
+
+def written_in_place(network: Any) -> None:
+    with torch.no_grad():
+        network.model.layers[0].mlp.up_proj.weight[3, 3] += 1
+
+
+def merged_by_way_of_data(network: Any) -> None:
+    network.model.layers[1].self_attn.v_proj.weight.data += 0.1
+
+
+def bias_by_way_of_data(network: Any) -> None:
+    network.model.layers[0].self_attn.q_proj.bias.data += 1
+
+
+def replaced(network: Any) -> None:
+    layer = network.model.layers[0].mlp.down_proj
+    layer.weight = torch.nn.Parameter(layer.weight * 2)
+
+
+def other_layer(network: Any) -> None:
+    old = network.model.layers[0].self_attn.o_proj
+    network.model.layers[0].self_attn.o_proj = torch.nn.Linear(old.in_features, old.out_features, bias=True)
+
+
+def layers_swapped(network: Any) -> None:
+    network.model.layers[0].mlp, network.model.layers[1].mlp = network.model.layers[1].mlp, network.model.layers[0].mlp
+
+
+CHANGES = [written_in_place, merged_by_way_of_data, bias_by_way_of_data, replaced, other_layer, layers_swapped]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+def test_a_change_of_weights_counts_from_the_next_question_on(change: Callable[[Any], None]) -> None:
+    network = model(attention_bias=True)
+    lm = CausalLM(network)
+    now, before = lm.as_it_is(), logits(lm)
+    assert torch.allclose(before, plain_logits(network), atol=1e-4)
+    change(network)
+    assert torch.allclose(logits(lm), plain_logits(network), atol=1e-4)
+    assert not torch.allclose(logits(lm), before, atol=1e-4)
+    if change in (written_in_place, merged_by_way_of_data):
+        assert torch.equal(logits(now), before)
+
+
+def test_a_model_whose_changes_nobody_counts_is_not_laid() -> None:
+    with torch.inference_mode():
+        network = model()
+    assert laid(network).product(network.lm_head, torch.randn(1, 9, network.config.hidden_size), None) is None
+
+
+def test_large_models_are_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = model()
+    monkeypatch.setattr(laid_weights, "_MOST_BYTES", 1000)
+    assert laid(network).product(network.lm_head, torch.randn(1, 9, network.config.hidden_size), None) is None
+
+
+def test_layers_with_and_without_a_bias_are_not_laid_together() -> None:
+    network = model(attention_bias=True)
+    network.model.layers[0].self_attn.k_proj.bias = None
+    assert network.model.layers[0].self_attn not in llama.layers_of(network)
+    assert torch.allclose(logits(CausalLM(network)), plain_logits(network), atol=1e-4)
