@@ -85,18 +85,20 @@ class _KnownSteps(AttendingCache):
     def attend(self, query: torch.Tensor, new: Pair, scale: float | None) -> torch.Tensor:
         """Each token's attention to what stands before it, and itself."""
         found = []
-        for asking, *own in zip(_rows(query), *map(_rows, self._new), strict=True):
-            pair = self._row.update(*own, self._layer)
-            keys, values = (_for_heads(t, query.shape[1]) for t in pair)
-            found.append(functional.scaled_dot_product_attention(asking, keys, values, scale=scale))
-        return torch.cat(found)
+        with torch._C.DisableTorchFunction():
+            for asking, *own in zip(_rows(query), *map(_rows, self._new), strict=True):
+                pair = self._row.update(*own, self._layer)
+                keys, values = (_for_heads(t, query.shape[1]) for t in pair)
+                found.append(functional.scaled_dot_product_attention(asking, keys, values, scale=scale))
+            return torch.cat(found)
 
     @staticmethod
     def product(inputs: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
         """`linear` of each token by itself, in parts of a weight that stay in the cache."""
-        rows, starts = _rows(inputs), range(_PART, len(weight) - _PART + 1, _PART)
-        parts = zip(*(t.tensor_split(tuple(starts)) for t in (weight, bias) if t is not None), strict=True)
-        return torch.cat([torch.cat([linear(row, *part) for row in rows]) for part in parts], dim=-1)
+        with torch._C.DisableTorchFunction():  # nobody has to see thousands of calls
+            rows, starts = _rows(inputs), range(_PART, len(weight) - _PART + 1, _PART)
+            parts = zip(*(t.tensor_split(tuple(starts)) for t in (weight, bias) if t is not None), strict=True)
+            return torch.cat([torch.cat([linear(row, *part) for row in rows]) for part in parts], dim=-1)
 
 
 class _RowByRow(TorchCalls):
