@@ -104,6 +104,7 @@ def proof(said: list[str | None]) -> ConsensusRadius:
 def test_the_radius_grows_with_the_lead() -> None:
     assert [proof(["a"] * n + ["b"] * (10 - n)).radius() for n in (5, 6, 7, 8, 9, 10)] == [0, 0, 1, 2, 3, 4]
     assert proof(["a", "b", None]).radius() == 0
+    assert [proof(["a"] * n + ["b"] * (80 - n)).radius() for n in (80, 60, 40)] == [39, 19, 0]  # many replaced groups
 
 
 def test_no_attack_within_the_radius_changes_the_text() -> None:
