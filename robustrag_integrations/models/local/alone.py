@@ -173,9 +173,9 @@ class Alone:
 
     def _mask(self, places: torch.Tensor, keys: torch.Tensor, trie: TokenTrie | None) -> Any:
         """None where each token sees all before it, from the first on: kernels know that without a mask."""
-        count = places.shape[1]
-        if not trie and self._rules.plain and count in (1, keys.shape[1]):
-            return None
+        count, columns = places.shape[1], keys.shape[1]
+        if not trie and self._rules.plain:
+            return None if count in (1, columns) else self._rules.behind(columns, count, places.device)
         visible = trie.visible(count - len(trie)).to(keys.device) if trie else None
         return self._rules.mask(places, keys, visible)
 

@@ -69,6 +69,14 @@ class AttendedKeys(torch.Tensor):  # type: ignore[misc]  # untyped library
         return found
 
 
+def attended(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, **settings: Any) -> torch.Tensor:
+    """As torch's `scaled_dot_product_attention`, without the way round by torch where keys know better."""
+    if isinstance(key, AttendedKeys):
+        return key.attention(query, _plain(key), _plain(value), **settings)
+    found: torch.Tensor = functional.scaled_dot_product_attention(query, key, value, **settings)
+    return found
+
+
 def _plain(value: Any) -> Any:
     if not isinstance(value, AttendedKeys):
         return value

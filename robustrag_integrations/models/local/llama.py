@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
+from robustrag_integrations.models.local.kernels import attended
 from robustrag_integrations.models.local.laid_weights import LaidWeights, Layers
 from robustrag_integrations.models.local.products import Linear, linear
 
@@ -108,7 +109,7 @@ class _Pass:
         inner, tokens = model.model, ids.shape[1]
         hidden = functional.embedding(ids, inner.embed_tokens.weight)
         turn = _turn(*inner.rotary_emb(hidden, positions))
-        *before, last = inner.layers[: model.config.num_hidden_layers]
+        *before, last = [*inner.layers][: model.config.num_hidden_layers]
         for index, layer in enumerate(before):
             hidden = self._layer(layer, hidden, turn, index)
         columns = self._last_columns(keep, tokens)
@@ -147,7 +148,7 @@ class _Pass:
             query, mask = query[:, :, -columns:], None if mask is None else mask[:, :, -columns:]
         if self._cache is not None:
             key, value = self._cache.update(key, value, index)
-        found = functional.scaled_dot_product_attention(
+        found = attended(
             query,
             _for_heads(key, query.shape[1] // groups),
             _for_heads(value, query.shape[1] // groups),

@@ -40,7 +40,7 @@ def is_untouched_llama(model: Any) -> bool:
         and _is_single(inner.embed_tokens, "Embedding")
         and inner.embed_tokens.max_norm is None
         and _is_single(model.lm_head, "Linear")
-        and bool(inner.layers[: config.num_hidden_layers])
+        and bool([*inner.layers][: config.num_hidden_layers])
         and all(map(_is_untouched_layer, inner.layers))
     )
 

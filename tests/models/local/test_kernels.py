@@ -15,6 +15,7 @@ from torch.nn import functional  # noqa: E402
 from robustrag_integrations import DecodingAggregation, LocalModel  # noqa: E402
 from robustrag_integrations.models.local import kernels, shared  # noqa: E402
 from robustrag_integrations.models.local.key_values import KeyValues  # noqa: E402
+from robustrag_integrations.models.local.masks import MaskRules  # noqa: E402
 from robustrag_integrations.models.local.slab import RowCache, Slab  # noqa: E402
 from robustrag_integrations.models.local.summation import cancelling  # noqa: E402
 from robustrag_integrations.prompts import prompts_for  # noqa: E402
@@ -281,3 +282,11 @@ def test_what_models_make_of_their_keys_and_other_tensors_is_plain() -> None:
     assert type(scores) is torch.Tensor
     assert type(torch.cat([keys, new])) is torch.Tensor
     assert torch.equal(scores.softmax(-1) @ values, (new @ new.mT).softmax(-1) @ new)
+
+
+@pytest.mark.parametrize(("columns", "count"), [(1, 1), (5, 5), (9, 4), (40, 17)])
+def test_the_mask_of_tokens_that_follow_each_other_is_that_of_their_positions(columns: int, count: int) -> None:
+    rules = MaskRules({"full_attention": None}, torch.float32)
+    places = torch.arange(columns)[None]
+    found = rules.behind(columns, count, torch.device("cpu"))
+    assert torch.equal(found, rules.mask(places[:, columns - count :], places))
