@@ -29,6 +29,7 @@ class CausalLM:
         self.accepts = frozenset(inspect.signature(model.forward).parameters)
         self._llama_agrees: bool | None = None
         self._laid: LaidWeights | None = None
+        self._unseen_changes = 0  # of weights, that torch did not count
         self._now: tuple[LaidWeights | None] | None = None
 
     @property
@@ -77,7 +78,11 @@ class CausalLM:
         return 2 * int(config.num_hidden_layers) * shared * width * int(self.dtype.itemsize)
 
     def fingerprint(self) -> tuple[object, ...]:
-        """Changes when weights are replaced, moved, cast or written in place."""
+        """Changes when weights are replaced, moved, cast or written in place, or a question saw others."""
+        return (self._unseen_changes, *self._counted())
+
+    def _counted(self) -> tuple[object, ...]:
+        """The places of the weights, and how often torch saw them written to."""
         return tuple((w.data_ptr(), -1 if w.is_inference() else w._version) for w in _weights(self.model))
 
     def forget(self) -> None:
@@ -129,14 +134,16 @@ class CausalLM:
             return self._now[0]
         if not is_untouched_llama(self.model):
             return None
-        if self._llama_agrees is None:
-            self._llama_agrees = llama.agrees_with_its_own(self.model)
-        if not self._llama_agrees:
+        agrees = self._llama_agrees
+        if agrees is None:
+            self._llama_agrees = agrees = llama.agrees_with_its_own(self.model)
+        if not agrees:
             return None
-        layers, weights = llama.layers_of(self.model), self.fingerprint()
-        if self._laid is None or not self._laid.hold(layers, weights):
-            self._laid = LaidWeights(self.model, layers, weights)
-        return self._laid
+        layers, weights, laid = llama.layers_of(self.model), self._counted(), self._laid
+        if laid is None or not laid.hold(layers, weights):
+            self._unseen_changes += laid is not None
+            self._laid = laid = LaidWeights(self.model, layers, weights)
+        return laid
 
     def _by_its_own_code(
         self, ids: torch.Tensor, mask: Any, positions: torch.Tensor, cache: Any, keep: int | torch.Tensor

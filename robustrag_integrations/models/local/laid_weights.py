@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import gcd
 from typing import Any
 
 import torch
@@ -17,7 +18,6 @@ from robustrag_integrations.models.local.products import by_onednn, takes_onednn
 _MOST_BYTES = 2**26  # of weights that are copied
 _TOKENS = 128  # of a product that the layout is best for
 _WORK = 2**19  # multiplications of a product from which on it pays; it takes a few microseconds to be called
-_LOOKED_AT = 256  # numbers of each weight
 
 Layers = Mapping[Any, Sequence[Any]]
 """Linear layers that are given the same numbers, by the module that asks for them; all have a bias, or none has."""
@@ -36,17 +36,16 @@ class LaidWeights:
     def __init__(self, model: Any, layers: Layers, weights: object) -> None:
         self._layers = layers if _pays(model) else {}
         self._weights = weights
-        every = [layer for several in self._layers.values() for layer in several]
-        self._looked_at = [_some(w) for layer in every for w in (layer.weight, layer.bias) if w is not None]
+        self._looked_at = [_some(weight) for weight in model.parameters()] if self._layers else []
         self._seen = self._look()
         self._laid = {asking: _LaidWeight.of(several) for asking, several in self._layers.items()}
 
     @torch.inference_mode()
     def hold(self, layers: Layers, weights: object) -> bool:
-        """Whether these are the layers that were laid, with the same weights.
+        """Whether these are the layers that were laid, and no weight of the model has changed.
 
         `weights` says nothing of what was written by way of a parameter's `data`. That is seen if it has reached any of
-        some hundred numbers of a weight.
+        a vector, or all of a row or of a column of a matrix.
         """
         if not self._layers:
             return True
@@ -103,5 +102,7 @@ def _pays(model: Any) -> bool:
 
 
 def _some(weight: torch.Tensor) -> torch.Tensor:
-    """Some of a weight's numbers, from all over it; in its own memory."""
-    return weight.detach().flatten()[:: max(1, weight.numel() // _LOOKED_AT)]
+    """Numbers from each row and each column of a matrix, or all of a vector; in its own memory."""
+    columns, most = weight.shape[-1], min(weight.shape)
+    apart = next(step for step in range(most, 0, -1) if gcd(step, columns) == 1) if weight.dim() > 1 else 1
+    return weight.detach().flatten()[::apart]

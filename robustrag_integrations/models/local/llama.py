@@ -109,7 +109,7 @@ class _Pass:
         inner, tokens = model.model, ids.shape[1]
         hidden = functional.embedding(ids, inner.embed_tokens.weight)
         turn = _turn(*inner.rotary_emb(hidden, positions))
-        *before, last = [*inner.layers][: model.config.num_hidden_layers]
+        *before, last = [*inner.layers][: inner.config.num_hidden_layers]
         for index, layer in enumerate(before):
             hidden = self._layer(layer, hidden, turn, index)
         columns = self._last_columns(keep, tokens)

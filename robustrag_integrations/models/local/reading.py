@@ -121,8 +121,9 @@ class PromptReader:
         way = self._way()
         if isinstance(way, str):
             return PlainBatch(self.lm, [prompt.ids], 1 + len(prompt.ids), self.at_once)
+        lm = self.lm.as_it_is()
         row = self._row(way.rules, prompt, self.prefixes.of_one_batch(), lone=True)
-        return Alone(self.lm.as_it_is(), way.rules, row, room=room, at_once=self.at_once)
+        return Alone(lm, way.rules, row, room=room, at_once=self.at_once)
 
     def lone_steps(self) -> StepShapes:
         """In which numbers of rows a prompt that is decoded by itself takes steps, with room for drafts; found once."""
@@ -187,10 +188,10 @@ class PromptReader:
             isolation = self.probe.plain(self.lm, count, width, strings)
             padding = isolation.padded - count
             return PlainBatch(self.lm, [p.ids for p in prompts], width, self.at_once, padding), isolation
+        lm = self.lm.as_it_is()  # first: it may see that prefixes were kept with other weights
         read = self.prefixes.of_one_batch()
         alike = Counter(p.ids[: p.shared] for p in prompts)
         rows = [self._row(way.rules, p, read, lone=alike[p.ids[: p.shared]] == 1) for p in prompts]
-        lm = self.lm.as_it_is()
         laid = self._shared(lm, way, rows, longest, room)
 
         def lay(texts: Sequence[tuple[int, ...]], step_rows: int) -> Batch:
@@ -234,6 +235,7 @@ class PromptReader:
         way = self._way()
         if isinstance(way, str):
             return None
+        self.lm.as_it_is()
         prefix = self._prefix(way.rules, prompt, self.prefixes.of_one_batch())
         places = torch.arange(1 + (prefix.tokens if prefix else 0), device=self.lm.device)[None]
         layers = prefix.layers if prefix else ()

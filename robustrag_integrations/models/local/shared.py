@@ -29,6 +29,7 @@ from robustrag_integrations.models.local.slab import Slab
 from robustrag_integrations.models.local.spare_memory import SpareMemory
 
 _TILE = 64  # where all rows attend to as many columns, that is a multiple of this, so that there are few shapes
+_ALIKE = 32  # elsewhere of this: all rows begin at whole lines of memory, as kernels may sum up otherwise
 WORTH_KEEPING_ONCE = 128  # tokens of a prefix from which on reading it once pays for joining two parts of an attention
 
 
@@ -76,7 +77,8 @@ class SharedBatch:
         self.before = shared.tokens if shared else 0
         own = max(most - (self.before if row.prefix is shared else 0) for row, most in zip(rows, longest, strict=True))
         self.longest = self.before + own
-        capacity = own + room if row_by_row else -(-(own + room) // _TILE) * _TILE
+        multiple = _ALIKE if row_by_row else _TILE
+        capacity = -(-(own + room) // multiple) * multiple
         self._slab = Slab(self.step_rows, capacity, shared, row_by_row=row_by_row, memory=memory)
         self._keys = torch.full((self.step_rows, self.before + capacity), NOWHERE, device=lm.device)
         self._next = torch.zeros(self.step_rows, dtype=torch.long, device=lm.device)

@@ -14,7 +14,7 @@ import torch
 
 _MOST_BYTES = 2**26  # of a buffer that is kept; the larger a model, the less do fresh pages matter
 _BUFFERS = 2
-_WHOLE = 16  # numbers: every part of a buffer begins at a multiple of so many
+_WHOLE = 32  # numbers: every part of a buffer begins at a multiple of so many, which is a whole line of memory
 
 
 class SpareMemory:

@@ -18,6 +18,7 @@ _IN_A_LAYER = {
     "mlp": "LlamaMLP",
 }
 _LINEAR = {"self_attn": ("q_proj", "k_proj", "v_proj", "o_proj"), "mlp": ("gate_proj", "up_proj", "down_proj")}
+_NUMBERS = {"Linear": {"weight", "bias"}, "Embedding": {"weight"}}  # those that torch keeps as parameters
 _SILU = ("SiLU", "SiLUActivation")
 _CLASSES = ("transformers.models.llama.", "transformers.activations", "torch.nn.modules.")
 _LIBRARIES = ("transformers.", "torch.")
@@ -32,7 +33,6 @@ def is_untouched_llama(model: Any) -> bool:
     return (
         config._attn_implementation == "sdpa"
         and ALL_ATTENTION_FUNCTIONS["sdpa"].__module__.startswith("transformers.")
-        and not (model.training and config.attention_dropout)
         and not torch.is_autocast_enabled("cpu")
         and _is(inner, "LlamaModel")
         and _is(inner.rotary_emb, "LlamaRotaryEmbedding")
@@ -52,6 +52,7 @@ def _is_untouched_layer(layer: Any) -> bool:
         and all(_is(inside.get(name), kind) for name, kind in _IN_A_LAYER.items())
         and all(_is_single(inside[part]._modules.get(n), "Linear") for part, names in _LINEAR.items() for n in names)
         and layer.self_attn.is_causal
+        and not (layer.self_attn.training and layer.self_attn.attention_dropout)
         and any(_is(inside["mlp"]._modules.get("act_fn"), kind) for kind in _SILU)
     )
 
@@ -80,5 +81,13 @@ def _is_as_written(*methods: Any) -> bool:
 def _is_single(module: Any, kind: str) -> bool:
     if not _is(module, kind):
         return False
-    weight = module._parameters["weight"]
+    kept = module._parameters
+    if kept.keys() != _NUMBERS[kind] or not _is_number(kept["weight"]):
+        return False
+    bias = kept.get("bias")
+    return bias is None or _is_number(bias)
+
+
+def _is_number(weight: Any) -> bool:
+    """Whether this is a parameter in single precision on a CPU."""
     return type(weight) is torch.nn.Parameter and weight.dtype == torch.float32 and weight.device.type == "cpu"

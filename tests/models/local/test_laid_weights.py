@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -12,10 +13,13 @@ pytest.importorskip("transformers")
 
 from transformers import DynamicCache  # noqa: E402
 
+from robustrag_integrations import LocalModel  # noqa: E402
 from robustrag_integrations.models.local import laid_weights, llama, products  # noqa: E402
 from robustrag_integrations.models.local.causal_lm import CausalLM  # noqa: E402
 from robustrag_integrations.models.local.laid_weights import LaidWeights  # noqa: E402
+from robustrag_integrations.prompts import prompts_for  # noqa: E402
 from tests.helpers.tiny_models import tiny_model  # noqa: E402
+from tests.models.local.moving import BENIGN, QUERY, local  # noqa: E402
 
 IDS = torch.arange(40)[None]
 
@@ -78,6 +82,18 @@ def bias_by_way_of_data(network: Any) -> None:
     network.model.layers[0].self_attn.q_proj.bias.data += 1
 
 
+def row_by_way_of_data(network: Any) -> None:
+    network.model.layers[1].mlp.up_proj.weight.data[333] += 5
+
+
+def column_by_way_of_data(network: Any) -> None:
+    network.model.layers[1].mlp.down_proj.weight.data[:, 321] += 5
+
+
+def number_of_a_bias_by_way_of_data(network: Any) -> None:
+    network.model.layers[0].mlp.gate_proj.bias.data[333] += 50
+
+
 def replaced(network: Any) -> None:
     layer = network.model.layers[0].mlp.down_proj
     layer.weight = torch.nn.Parameter(layer.weight * 2)
@@ -93,11 +109,12 @@ def layers_swapped(network: Any) -> None:
 
 
 CHANGES = [written_in_place, merged_by_way_of_data, bias_by_way_of_data, replaced, other_layer, layers_swapped]
+CHANGES += [row_by_way_of_data, column_by_way_of_data, number_of_a_bias_by_way_of_data]
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 def test_a_change_of_weights_counts_from_the_next_question_on(change: Callable[[Any], None]) -> None:
-    network = model(attention_bias=True)
+    network = model(attention_bias=True, mlp_bias=True, intermediate_size=700)
     lm = CausalLM(network)
     now, before = lm.as_it_is(), logits(lm)
     assert torch.allclose(before, plain_logits(network), atol=1e-4)
@@ -106,6 +123,31 @@ def test_a_change_of_weights_counts_from_the_next_question_on(change: Callable[[
     assert not torch.allclose(logits(lm), before, atol=1e-4)
     if change in (written_in_place, merged_by_way_of_data):
         assert torch.equal(logits(now), before)
+
+
+def every_norm(network: Any) -> None:
+    for layer in network.model.layers:
+        layer.input_layernorm.weight.data *= 2
+
+
+def every_embedding(network: Any) -> None:
+    network.model.embed_tokens.weight.data *= 2
+
+
+@pytest.mark.parametrize("change", [merged_by_way_of_data, every_norm, every_embedding], ids=lambda c: c.__name__)
+def test_what_was_read_before_a_change_that_torch_does_not_count_is_forgotten(change: Callable[[Any], None]) -> None:
+    network = model()
+    asked, fresh = local(network), local(network)
+    before = opening(asked)
+    change(network)
+    assert not np.array_equal(opening(asked), before)
+    assert np.array_equal(opening(asked), opening(fresh))
+
+
+def opening(asked: LocalModel) -> Any:
+    prompts = prompts_for("short_answer")
+    groups = [prompts.isolated.render(context=text, query=QUERY) for text in BENIGN]
+    return asked.open_session(groups, prompts.no_retrieval.render(query=QUERY), 4).opening.distributions.groups
 
 
 def test_a_model_whose_changes_nobody_counts_is_not_laid() -> None:

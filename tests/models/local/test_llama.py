@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -151,8 +152,26 @@ def no_layers(network: Any) -> None:
     network.config.num_hidden_layers = 0
 
 
+def dropout_in_a_layer(network: Any) -> None:
+    attention = network.model.layers[0].self_attn.train()
+    attention.attention_dropout = 0.5
+
+
+def weight_that_is_no_parameter(network: Any) -> None:
+    layer = network.model.layers[0].mlp.up_proj
+    weight = layer._parameters.pop("weight").detach()
+    layer.weight = weight * 2
+
+
+def bias_that_is_no_parameter(network: Any) -> None:
+    layer = network.model.layers[0].mlp.up_proj
+    del layer._parameters["bias"]
+    layer.bias = torch.ones(len(layer.weight))
+
+
 CHANGES = [hook, hook_before, other_forward, other_layer, parametrized, other_activation, own_attention, half, compiled]
 CHANGES += [activation_hook, activation_of_ones_own, seeing_what_follows, short_embeddings, quantised, no_layers]
+CHANGES += [dropout_in_a_layer, weight_that_is_no_parameter, bias_that_is_no_parameter]
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
@@ -171,6 +190,17 @@ def test_a_change_between_two_calls_counts() -> None:
     assert torch.allclose(lm(ids, None, ids, DynamicCache()), 2 * before, atol=1e-4)
     handle.remove()
     assert torch.equal(lm(ids, None, ids, DynamicCache()), before)
+
+
+def test_the_layers_are_those_of_the_inner_configuration() -> None:
+    """As in the model's own code."""
+    network, ids = model(), torch.arange(12)[None]
+    lm = CausalLM(network)
+    wanted = lm(ids, None, ids, DynamicCache())
+    network.config = copy.deepcopy(network.config)
+    network.config.num_hidden_layers = 1
+    assert torch.equal(lm(ids, None, ids, DynamicCache()), wanted)
+    assert torch.allclose(network(input_ids=ids).logits[:, -1:], wanted, atol=1e-5)
 
 
 def test_hooks_of_every_module_are_kept() -> None:

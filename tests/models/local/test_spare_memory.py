@@ -12,6 +12,8 @@ from robustrag_integrations.models.local import spare_memory  # noqa: E402
 from robustrag_integrations.models.local.key_values import KeyValues  # noqa: E402
 from robustrag_integrations.models.local.slab import RowCache, Slab  # noqa: E402
 from robustrag_integrations.models.local.spare_memory import SpareMemory  # noqa: E402
+from tests.helpers.tiny_models import tiny_model  # noqa: E402
+from tests.models.local.moving import BENIGN, PROMPTS, QUERY, local  # noqa: E402
 
 SHAPES = [(2, 3, 5), (7,), (2, 3, 5)]
 
@@ -87,6 +89,23 @@ def test_a_row_that_is_read_where_it_stays_is_that_which_is_copied() -> None:
         for layer in slab.layers:
             layer.keys.fill_(torch.nan)
         del slab, cache, layer
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("rows", [2, 3, 7])
+def test_all_rows_of_a_batch_begin_at_whole_lines_of_memory(dtype: torch.dtype, rows: int) -> None:
+    """Kernels sum up otherwise where numbers begin elsewhere, and a row's rank decides where it is."""
+    network = tiny_model("llama", dtype=dtype, head_dim=10, num_key_value_heads=1)
+    texts = [f"{BENIGN[row % 3]} {row}" for row in range(rows)]
+    groups = [PROMPTS.isolated.render(context=text, query=QUERY) for text in texts]
+    session = local(network).open_session(groups, PROMPTS.no_retrieval.render(query=QUERY), 5)
+    slab = session._batch._slab
+    assert all(
+        kept[row].data_ptr() % 64 == 0
+        for layer in slab.layers
+        for kept in (layer.keys, layer.values)
+        for row in range(rows)
+    )
 
 
 def test_rows_that_are_not_decoded_one_by_one_are_not_read_where_they_stay() -> None:
