@@ -65,7 +65,8 @@ class LaidWeights:
         return by_onednn(inputs, found.weight, found.bias)
 
     def _look(self) -> torch.Tensor:
-        return torch.cat(self._looked_at) if self._looked_at else torch.empty(0)
+        """The bits of the numbers, as what is not a number does not equal itself."""
+        return (torch.cat(self._looked_at) if self._looked_at else torch.empty(0)).view(torch.int32)
 
 
 @dataclass(frozen=True)

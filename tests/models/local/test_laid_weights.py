@@ -144,6 +144,17 @@ def test_what_was_read_before_a_change_that_torch_does_not_count_is_forgotten(ch
     assert np.array_equal(opening(asked), opening(fresh))
 
 
+def test_an_embedding_that_is_not_a_number_is_no_change() -> None:
+    """As one of padding, which nobody asks for."""
+    network = model()
+    network.model.embed_tokens.weight.data[-1] = torch.nan
+    lm = CausalLM(network)
+    laid_first, before = lm._as_llama(), lm.fingerprint()
+    assert laid_first is not None
+    assert lm._as_llama() is laid_first
+    assert lm.fingerprint() == before
+
+
 def opening(asked: LocalModel) -> Any:
     prompts = prompts_for("short_answer")
     groups = [prompts.isolated.render(context=text, query=QUERY) for text in BENIGN]
