@@ -78,6 +78,7 @@ NEEDS = {
         lambda: all(map(find_spec, ("fastapi", "uvicorn", "torch"))), "transformers[serving] is not installed"
     ),
     "INT8": Need(lambda: _quantises(), "this build of torch cannot quantise"),
+    "ONEDNN": Need(lambda: _has_onednn(), "this build of torch has no oneDNN"),
 }
 
 
@@ -102,6 +103,14 @@ def _quantises() -> bool:
     import torch
 
     return bool(set(torch.backends.quantized.supported_engines) - {"none"})
+
+
+def _has_onednn() -> bool:
+    if find_spec("torch") is None:
+        return False
+    import torch
+
+    return bool(torch.backends.mkldnn.is_available())
 
 
 # --- what would be skipped here, read from the source

@@ -75,10 +75,12 @@ def test_a_slow_group_does_not_hold_up_the_next_wave(kind: str, style: str) -> N
 
 
 @pytest.mark.parametrize("kind", CLIENTS)
-def test_groups_that_say_otherwise_are_all_heard(kind: str) -> None:
-    """Two of seven: nothing is decided until as many have answered as all orders need."""
+def test_nothing_is_decided_that_the_groups_not_heard_yet_could_change(kind: str) -> None:
+    """Two of seven say otherwise; in which order they are heard is for the server and the threads."""
     behaviour = on_groups(Reply("Eve Moor"), range(2))
     with nothing_left(), LoopbackServer(behaviour) as server, client_of(kind, server.url, rules=EARLY) as client:
         report = told(client, "asked")
     assert report["text"] == "Anna Lind"
-    assert len(server.requests) == GROUPS
+    counts, heard = report["evidence"]["counts"], report["evidence"]["decided_after"]
+    assert counts["anna lind"] > counts.get("eve moor", 0) + GROUPS - heard
+    assert heard <= len(server.requests) <= GROUPS

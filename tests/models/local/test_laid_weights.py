@@ -20,6 +20,7 @@ from robustrag_integrations.models.local.laid_weights import LaidWeights  # noqa
 from robustrag_integrations.prompts import prompts_for  # noqa: E402
 from tests.helpers.tiny_models import tiny_model  # noqa: E402
 from tests.models.local.moving import BENIGN, QUERY, local  # noqa: E402
+from tests.needs import or_skip  # noqa: E402
 
 IDS = torch.arange(40)[None]
 
@@ -29,8 +30,7 @@ def they_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     """On every processor, and for the smallest product."""
     monkeypatch.setattr(laid_weights, "_WORK", 1)
     monkeypatch.setattr(products, "processor", lambda: "amd")
-    if not products._has_onednn():
-        pytest.skip("this build of torch gives no access to oneDNN")
+    or_skip("ONEDNN")
 
 
 def model(**settings: Any) -> Any:
