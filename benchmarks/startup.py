@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -114,6 +115,7 @@ def _added(
 
 def _run(code: str) -> list[float]:
     command = [sys.executable, "-c", _MEASURE + code]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603 - our own code
+    compiled = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=compiled)  # noqa: S603 - our own code
     figures: list[float] = json.loads(done.stdout)
     return figures
