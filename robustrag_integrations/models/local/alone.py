@@ -72,7 +72,7 @@ class Alone:
         self._rest, self.tokens = row.rest, row.shared
         capacity = row.tokens + room
         with torch.inference_mode(), lm.memory_explained(1, capacity):
-            self.cache = cache or RowCache(capacity, row.prefix)
+            self.cache = RowCache(capacity, row.prefix) if cache is None else cache
 
     def fork(self) -> Alone:
         """A copy that can be advanced on its own, with the same numbers to the bit."""

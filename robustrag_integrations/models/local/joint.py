@@ -19,6 +19,7 @@ from transformers.cache_utils import Cache
 
 from robustrag_integrations.models.local.attending import AttendingCache
 from robustrag_integrations.models.local.causal_lm import CausalLM
+from robustrag_integrations.models.local.kernels import for_heads
 from robustrag_integrations.models.local.key_values import Pair
 
 Heard = Callable[[torch.Tensor, torch.Tensor], None]
@@ -164,9 +165,9 @@ class JointCache(AttendingCache):
 
     def attend(self, query: torch.Tensor, new: Pair, scale: float | None) -> torch.Tensor:
         """Every batch's attention to its own keys and values; heads that share keys may stand in place of tokens."""
-        found = []
+        found, heads = [], query.shape[1]
         for step, part, pair in zip(self.steps, self.parts, self._own, strict=True):
-            keys, values = (_for_heads(query, t) for t in pair)
+            keys, values = (for_heads(t, heads) for t in pair)
             mask, own = self._mask(step), self._of(part, query)
             causal = mask is None and step.ids.shape[1] > 1
             found.append(
@@ -175,7 +176,7 @@ class JointCache(AttendingCache):
                 )
             )
         filling = self._of(slice(self.parts[-1].stop if self.parts else 0, None), new[1])
-        filled = _for_heads(query, filling)
+        filled = for_heads(filling, heads)
         found.append(filled if self._axis else filled.expand(-1, -1, query.shape[2], -1))
         return torch.cat(found, dim=self._axis)
 
@@ -185,9 +186,3 @@ class JointCache(AttendingCache):
 
     def _mask(self, step: Step) -> Any:
         return step.mask[self.kinds[self._layer]] if isinstance(step.mask, Mapping) else step.mask
-
-
-def _for_heads(query: torch.Tensor, shared: torch.Tensor) -> torch.Tensor:
-    """[rows, H, columns, width]: keys or values that several heads of a query share, for each of them."""
-    heads = query.shape[1] // shared.shape[1]
-    return shared if heads == 1 else shared.repeat_interleave(heads, dim=1)

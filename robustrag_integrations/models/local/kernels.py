@@ -77,6 +77,12 @@ def attended(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, **sett
     return found
 
 
+def for_heads(shared: torch.Tensor, heads: int) -> torch.Tensor:
+    """[rows, heads, columns, width]: keys or values for each of a query's heads, that share them."""
+    each = heads // shared.shape[1]
+    return shared if each == 1 else shared[:, :, None].expand(-1, -1, each, -1, -1).flatten(1, 2)
+
+
 def _plain(value: Any) -> Any:
     if not isinstance(value, AttendedKeys):
         return value

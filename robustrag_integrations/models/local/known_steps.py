@@ -17,6 +17,7 @@ from robustrag_integrations.models.local.attending import AttendingCache
 from robustrag_integrations.models.local.causal_lm import CausalLM
 from robustrag_integrations.models.local.drafted_row import OF_SINGLE_NUMBERS
 from robustrag_integrations.models.local.joint import attended_pass, layer_kinds
+from robustrag_integrations.models.local.kernels import for_heads
 from robustrag_integrations.models.local.key_values import Pair
 from robustrag_integrations.models.local.products import linear
 from robustrag_integrations.models.local.slab import RowCache
@@ -84,11 +85,11 @@ class _KnownSteps(AttendingCache):
 
     def attend(self, query: torch.Tensor, new: Pair, scale: float | None) -> torch.Tensor:
         """Each token's attention to what stands before it, and itself."""
-        found = []
+        found, heads = [], query.shape[1]
         with torch._C.DisableTorchFunction():
             for asking, *own in zip(_rows(query), *map(_rows, self._new), strict=True):
                 pair = self._row.update(*own, self._layer)
-                keys, values = (_for_heads(t, query.shape[1]) for t in pair)
+                keys, values = (for_heads(t, heads) for t in pair)
                 found.append(functional.scaled_dot_product_attention(asking, keys, values, scale=scale))
             return torch.cat(found)
 
@@ -121,11 +122,3 @@ class _RowByRow(TorchCalls):
 def _rows(numbers: torch.Tensor) -> list[torch.Tensor]:
     """Each row in memory of its own: where one begins may decide in which order a kernel sums up."""
     return [row.clone() for row in numbers.split(1)]
-
-
-def _for_heads(shared: torch.Tensor, heads: int) -> torch.Tensor:
-    """Keys or values [1, G, columns, width] for each of the heads that share them."""
-    _, groups, columns, width = shared.shape
-    if groups == heads:
-        return shared
-    return shared[:, :, None].expand(1, groups, heads // groups, columns, width).reshape(1, heads, columns, width)

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from robustrag_integrations.models.local.kernels import attended
+from robustrag_integrations.models.local.kernels import attended, for_heads
 from robustrag_integrations.models.local.laid_weights import LaidWeights, Layers
 from robustrag_integrations.models.local.products import Linear, linear
 
@@ -150,8 +150,8 @@ class _Pass:
             key, value = self._cache.update(key, value, index)
         found = attended(
             query,
-            _for_heads(key, query.shape[1] // groups),
-            _for_heads(value, query.shape[1] // groups),
+            for_heads(key, query.shape[1]),
+            for_heads(value, query.shape[1]),
             attn_mask=mask,
             scale=layer.scaling,
             is_causal=mask is None and query.shape[2] > 1,
@@ -173,8 +173,3 @@ def _turned(numbers: torch.Tensor, turn: _Turn) -> torch.Tensor:
 
 def _scaled(norm: Any, hidden: torch.Tensor) -> torch.Tensor:
     return functional.rms_norm(hidden, norm.weight.shape, norm.weight, norm.variance_epsilon)
-
-
-def _for_heads(shared: torch.Tensor, each: int) -> torch.Tensor:
-    """[R, heads, columns, width]: keys or values that so many heads of a query share, for each of them."""
-    return shared if each == 1 else shared[:, :, None].expand(-1, -1, each, -1, -1).flatten(1, 2)
