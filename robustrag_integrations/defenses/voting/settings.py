@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from robustrag_integrations.defenses.registry import VOTING
@@ -45,8 +45,10 @@ class VotingSettings:
 
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup], choices: Sequence[str]) -> list[Prompt]:
         """One prompt per group; "No information found" is the last option."""
-        options = format_choices([*choices, NO_INFORMATION])
-        return [self.prompts.isolated.render(context=g.text, query=query, choices=options) for g in groups]
+        options = (*choices, NO_INFORMATION)
+        listed = format_choices(options)
+        prompts = (self.prompts.isolated.render(context=g.text, query=query, choices=listed) for g in groups)
+        return [replace(prompt, drafts=options) for prompt in prompts]
 
     def vote_of(self, response: Response, choices: Sequence[str]) -> Reading[int]:
         """A group's vote."""

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from transformers.cache_utils import Cache
 
-from robustrag_integrations.models.local.kernels import AttendedKeys
+from robustrag_integrations.models.local.attention_cache import AttentionCache
+from robustrag_integrations.models.local.kernels import Attention
 from robustrag_integrations.models.local.key_values import Pair
 
 
-class AttendingCache(Cache, ABC):  # type: ignore[misc]  # untyped library
+class AttendingCache(AttentionCache, ABC):
     """It gives a model nothing but the new columns, and attends in its place to all that a token sees.
 
     Args:
@@ -45,14 +45,12 @@ class AttendingCache(Cache, ABC):  # type: ignore[misc]  # untyped library
             [rows, H, Q, width]
         """
 
-    def update(
-        self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
-    ) -> Pair:
+    def written(self, key_states: torch.Tensor, value_states: torch.Tensor, layer: int) -> tuple[Pair, Attention]:
         """Keep a layer's new columns; gives the columns themselves, and `attend` looks up the rest."""
         self.check_attended()
-        self.keep((key_states, value_states), layer_idx)
+        self.keep((key_states, value_states), layer)
         self._not_attended = True
-        return AttendedKeys.of(key_states, self._attended), value_states
+        return (key_states, value_states), self._attended
 
     def check_attended(self) -> None:
         """Raise a RuntimeError if a layer's attention was computed elsewhere."""

@@ -104,7 +104,10 @@ class PromptEncoder:
         With a space in front and without: which of them a model says is not for its template alone to tell.
         """
         leads = (self._lead, "" if self._lead else " ")
-        return [self._plain(lead + text + end)[: -1 if end else None] for text in texts for lead in leads]
+        if not (whole := [_tokenizable(lead + text + end) for text in texts for lead in leads]):
+            return []
+        read = self._tokenizer(whole, add_special_tokens=False, split_special_tokens=True)["input_ids"]
+        return [tuple(ids)[: -1 if end else None] for ids in read]
 
     def _encoded(
         self, prompt: Prompt, ids: list[int], offsets: Sequence[tuple[int, int]], budget: int | None

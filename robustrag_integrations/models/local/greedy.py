@@ -15,6 +15,7 @@ from robustrag_integrations.models.local.alone import Alone
 from robustrag_integrations.models.local.batch import Steps
 from robustrag_integrations.models.local.draft_shapes import MOST_NODES, has_same_bits
 from robustrag_integrations.models.local.drafted_row import DraftedRow
+from robustrag_integrations.models.local.drafted_rows import drafted_rows
 from robustrag_integrations.models.local.drafts import (
     InDoubt,
     clear_leads,
@@ -28,6 +29,7 @@ from robustrag_integrations.models.local.giving_up import stop_if_given_up
 from robustrag_integrations.models.local.known_steps import read_known
 from robustrag_integrations.models.local.packing import known_noise
 from robustrag_integrations.models.local.reading import PromptReader
+from robustrag_integrations.models.local.shared import SharedBatch
 from robustrag_integrations.models.local.step_sharing import StepSharing, room_for
 from robustrag_integrations.models.local.trie import TokenTrie
 from robustrag_integrations.models.noise import LEAST_NOISE
@@ -55,18 +57,25 @@ class GreedyWriter:
     max_new_tokens: int
     sharing: StepSharing | None = None
 
-    def together(self, prompts: Sequence[Encoded], longest: Sequence[int], watch: Watch | None = None) -> list[Written]:
+    def together(
+        self,
+        prompts: Sequence[Encoded],
+        longest: Sequence[int],
+        watch: Watch | None = None,
+        drafts: Sequence[Sequence[int]] = (),
+    ) -> list[Written]:
         """Answer all prompts as one batch, until the last answer is complete; a complete one stays in the batch.
 
         Args:
             prompts: what to answer.
             longest: per prompt, how many tokens it could have had, whatever its passage.
             watch: sees the logits of every step.
+            drafts: tokens of answers that may come from any of them.
 
         Returns:
             Per prompt its answer, and why it is over.
         """
-        return self._written(*self._batch(prompts, longest), prompts, longest, watch)
+        return self._written(*self._batch(prompts, longest), prompts, longest, watch, drafts)
 
     def _written(
         self,
@@ -75,11 +84,16 @@ class GreedyWriter:
         prompts: Sequence[Encoded],
         longest: Sequence[int],
         watch: Watch | None = None,
+        drafts: Sequence[Sequence[int]] = (),
     ) -> list[Written]:
         """`together` in this batch, whose logits may be off by `doubt`, as a share of the largest."""
         texts = [IncrementalDetokenizer(self.codec, self.stop) for _ in prompts]
         done, clear = [False] * len(texts), [True] * len(texts)
         logits = batch.open().logits
+        if drafts and watch is None and isinstance(batch, SharedBatch):
+            found = self._from_drafts(batch, logits, doubt, prompts[0], drafts)
+            if found is not None:
+                return found
         for step in range(self.max_new_tokens):
             if watch is not None:
                 watch(logits)
@@ -99,6 +113,23 @@ class GreedyWriter:
             (text.shown, text.finish_reason) if sure else self._again(prompt, most)
             for text, sure, prompt, most in zip(texts, clear, prompts, longest, strict=True)
         ]
+
+    def _from_drafts(
+        self, batch: SharedBatch, logits: torch.Tensor, doubt: float, prompt: Encoded, drafts: Sequence[Sequence[int]]
+    ) -> list[Written] | None:
+        """All answers, where drafts have each to its end and it is clear that steps would say the same."""
+        lead = self._lead(prompt)
+        if lead is None or (doubt and not all(clear_leads(logits, 2 * doubt))):
+            return None
+        stop_if_given_up()
+        kept = [tokens[: self.max_new_tokens - 1] for tokens in drafts]
+        rows = drafted_rows(batch, logits.argmax(-1).tolist(), kept, max(lead, 2 * doubt))
+        texts = [IncrementalDetokenizer(self.codec, self.stop) for _ in rows or ()]
+        for text, tokens in zip(texts, rows or (), strict=True):
+            if not any(self._add(text, token) for token in tokens[: self.max_new_tokens]):
+                return None
+            text.finish()
+        return [(text.shown, text.finish_reason) for text in texts] or None
 
     def _again(self, prompt: Encoded, most: int) -> Written:
         """The answer to one prompt in steps of its own, whatever else is going on."""

@@ -14,12 +14,11 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 import torch
-from torch.nn import functional
-from transformers.cache_utils import Cache
 
 from robustrag_integrations.models.local.attending import AttendingCache
+from robustrag_integrations.models.local.attention_cache import AttentionCache
 from robustrag_integrations.models.local.causal_lm import CausalLM
-from robustrag_integrations.models.local.kernels import for_heads
+from robustrag_integrations.models.local.kernels import Attention, for_heads
 from robustrag_integrations.models.local.key_values import Pair
 
 Heard = Callable[[torch.Tensor, torch.Tensor], None]
@@ -39,7 +38,7 @@ class Step:
     ids: torch.Tensor
     places: torch.Tensor
     mask: Any
-    cache: Cache
+    cache: AttentionCache
 
     @property
     def rows(self) -> int:
@@ -151,13 +150,13 @@ class JointCache(AttendingCache):
         self._axis = 2 if behind else 0
         self.parts = _slices([step.ids.shape[int(behind)] for step in steps])
         self._layer = 0
-        self._own: list[Pair] = []
+        self._own: list[tuple[Pair, Attention]] = []
 
     def keep(self, new: Pair, layer: int) -> None:
         """Write each batch's columns into its cache."""
-        self._layer = layer
+        self._layer, (keys, values) = layer, new
         self._own = [
-            step.cache.update(*(self._of(part, states) for states in new), layer)
+            step.cache.written(self._of(part, keys), self._of(part, values), layer)
             for step, part in zip(self.steps, self.parts, strict=True)
         ]
         if self._heard is not None:
@@ -166,17 +165,13 @@ class JointCache(AttendingCache):
     def attend(self, query: torch.Tensor, new: Pair, scale: float | None) -> torch.Tensor:
         """Every batch's attention to its own keys and values; heads that share keys may stand in place of tokens."""
         found, heads = [], query.shape[1]
-        for step, part, pair in zip(self.steps, self.parts, self._own, strict=True):
-            keys, values = (for_heads(t, heads) for t in pair)
+        for step, part, (pair, attention) in zip(self.steps, self.parts, self._own, strict=True):
+            keys, values = (for_heads(t, heads // t.shape[1]) for t in pair)
             mask, own = self._mask(step), self._of(part, query)
             causal = mask is None and step.ids.shape[1] > 1
-            found.append(
-                functional.scaled_dot_product_attention(
-                    own, keys, values, attn_mask=mask, is_causal=causal, scale=scale
-                )
-            )
+            found.append(attention(own, keys, values, attn_mask=mask, is_causal=causal, scale=scale))
         filling = self._of(slice(self.parts[-1].stop if self.parts else 0, None), new[1])
-        filled = for_heads(filling, heads)
+        filled = for_heads(filling, heads // filling.shape[1])
         found.append(filled if self._axis else filled.expand(-1, -1, query.shape[2], -1))
         return torch.cat(found, dim=self._axis)
 

@@ -27,73 +27,18 @@ _FEWEST = 16  # tokens from which on a call of ours pays
 _FEW_SCORES = 2**18  # that stay in the processor's cache from one product to the next
 
 
-class AttendedKeys(torch.Tensor):  # type: ignore[misc]  # untyped library
-    """Keys that know how attention to them is computed; what is made of them alone knows it, too.
-
-    A cache gives them to the model that it serves. The model itself is left as it is, and so are others' calls.
-
-    Attributes:
-        attention: takes the place of torch's `scaled_dot_product_attention`; is given plain tensors.
-    """
-
-    attention: Attention
-
-    @classmethod
-    def of(cls, keys: torch.Tensor, attention: Attention) -> torch.Tensor:
-        """The same numbers, attended to in this way; plain keys while a model is compiled: it chooses for itself."""
-        if torch.compiler.is_compiling():
-            return keys
-        told: AttendedKeys = keys.as_subclass(cls)
-        told.attention = attention
-        return told
-
-    @classmethod
-    def __torch_function__(
-        cls,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        """One call of a function of torch with such keys."""
-        given = [value for value in (*args, *(kwargs or {}).values()) if isinstance(value, torch.Tensor)]
-        keys = next((value for value in given if isinstance(value, cls)), None)
-        if func is functional.scaled_dot_product_attention and keys is not None:
-            args = [_plain(value) for value in args]
-            return keys.attention(*args, **{name: _plain(value) for name, value in (kwargs or {}).items()})
-        found = super().__torch_function__(func, types, args, kwargs or {})
-        if keys is None or len(given) > 1:
-            return _plain(found)
-        if isinstance(found, cls):
-            found.attention = keys.attention
-        return found
-
-
-def attended(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, **settings: Any) -> torch.Tensor:
-    """As torch's `scaled_dot_product_attention`, without the way round by torch where keys know better."""
-    if isinstance(key, AttendedKeys):
-        return key.attention(query, _plain(key), _plain(value), **settings)
-    found: torch.Tensor = functional.scaled_dot_product_attention(query, key, value, **settings)
-    return found
-
-
-def for_heads(shared: torch.Tensor, heads: int) -> torch.Tensor:
-    """[rows, heads, columns, width]: keys or values for each of a query's heads, that share them."""
-    each = heads // shared.shape[1]
+def for_heads(shared: torch.Tensor, each: int) -> torch.Tensor:
+    """[rows, heads, columns, width]: keys or values that so many heads of a query share, for each of them."""
     return shared if each == 1 else shared[:, :, None].expand(-1, -1, each, -1, -1).flatten(1, 2)
 
 
-def _plain(value: Any) -> Any:
-    if not isinstance(value, AttendedKeys):
-        return value
-    with torch._C.DisableTorchFunctionSubclass():
-        return value.as_subclass(torch.Tensor)
-
-
-def in_blocks(keys: torch.Tensor, new: int) -> torch.Tensor:
-    """Keys [1, heads, columns, width] for attention of the last `new` columns, in blocks where that is faster."""
+def attention_of(keys: torch.Tensor, new: int) -> Attention:
+    """What computes attention of the last `new` columns to keys [rows, heads, columns, width]: in blocks if faster."""
     least = _FEWEST if keys.dtype == torch.float32 else _IN_BLOCKS
-    return AttendedKeys.of(keys, attend_in_blocks) if new >= least and keys.device.type == "cpu" else keys
+    if new >= least and keys.device.type == "cpu":
+        return attend_in_blocks
+    attention: Attention = functional.scaled_dot_product_attention
+    return attention
 
 
 def attend_in_blocks(

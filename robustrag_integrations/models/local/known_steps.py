@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch.nn import functional
 
 from robustrag_integrations.models.local.alone import Alone
 from robustrag_integrations.models.local.attending import AttendingCache
@@ -87,10 +86,10 @@ class _KnownSteps(AttendingCache):
         """Each token's attention to what stands before it, and itself."""
         found, heads = [], query.shape[1]
         with torch._C.DisableTorchFunction():
-            for asking, *own in zip(_rows(query), *map(_rows, self._new), strict=True):
-                pair = self._row.update(*own, self._layer)
-                keys, values = (for_heads(t, heads) for t in pair)
-                found.append(functional.scaled_dot_product_attention(asking, keys, values, scale=scale))
+            for asking, key, value in zip(*map(_rows, (query, *self._new)), strict=True):
+                pair, attention = self._row.written(key, value, self._layer)
+                keys, values = (for_heads(t, heads // t.shape[1]) for t in pair)
+                found.append(attention(asking, keys, values, scale=scale))
             return torch.cat(found)
 
     @staticmethod

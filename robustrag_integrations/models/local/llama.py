@@ -14,8 +14,10 @@ from typing import Any
 
 import torch
 from torch.nn import functional
+from transformers.cache_utils import Cache
 
-from robustrag_integrations.models.local.kernels import attended, for_heads
+from robustrag_integrations.models.local.attention_cache import written
+from robustrag_integrations.models.local.kernels import for_heads
 from robustrag_integrations.models.local.laid_weights import LaidWeights, Layers
 from robustrag_integrations.models.local.products import Linear, linear
 
@@ -78,7 +80,7 @@ def forward(
     ids: torch.Tensor,
     mask: torch.Tensor | None,
     positions: torch.Tensor,
-    cache: Any,
+    cache: Cache | None,
     keep: int | torch.Tensor,
 ) -> torch.Tensor:
     """Read tokens.
@@ -101,7 +103,7 @@ def forward(
 class _Pass:
     """One forward pass: what its layers have in common."""
 
-    def __init__(self, products: Products, mask: torch.Tensor | None, cache: Any) -> None:
+    def __init__(self, products: Products, mask: torch.Tensor | None, cache: Cache | None) -> None:
         self._products, self._mask, self._cache = products, mask, cache
 
     def read(self, model: Any, ids: torch.Tensor, positions: torch.Tensor, keep: int | torch.Tensor) -> torch.Tensor:
@@ -146,12 +148,11 @@ class _Pass:
         query, key, value = turned[:, :-groups], turned[:, -groups:], heads[:, -groups:]
         if columns is not None:
             query, mask = query[:, :, -columns:], None if mask is None else mask[:, :, -columns:]
-        if self._cache is not None:
-            key, value = self._cache.update(key, value, index)
-        found = attended(
+        (key, value), attention = written(self._cache, key, value, index)
+        found = attention(
             query,
-            for_heads(key, query.shape[1]),
-            for_heads(value, query.shape[1]),
+            for_heads(key, query.shape[1] // groups),
+            for_heads(value, query.shape[1] // groups),
             attn_mask=mask,
             scale=layer.scaling,
             is_causal=mask is None and query.shape[2] > 1,

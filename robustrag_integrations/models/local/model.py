@@ -313,7 +313,7 @@ class LocalModel(TextModel, DecodingModel):
         said: list[str] = []
         if self._encoder.opened:
             yield self._encoder.opened
-        for piece in self._writer.pieces(encoded, self._drafts(prompt)):
+        for piece in self._writer.pieces(encoded, self._drafts([prompt])):
             if isinstance(piece, Ending):
                 yield replace(piece, usage=self._usage([encoded], ["".join(said)])[0])
             else:
@@ -381,12 +381,13 @@ class LocalModel(TextModel, DecodingModel):
         if not prompts:
             return []
         encoded, longest = self._layout.encode(prompts, role, self._max_new_tokens)
-        if len(prompts) == 1 and (drafts := self._drafts(prompts[0])):
+        drafts = self._drafts(prompts)
+        if len(prompts) == 1 and drafts:
             *pieces, ending = self._writer.pieces(encoded[0], drafts)
             assert isinstance(ending, Ending)  # noqa: S101 - the last piece
             texts = [("".join(p for p in pieces if isinstance(p, str)), ending.finish)]
         else:
-            texts = self._writer.together(encoded, longest, watch)
+            texts = self._writer.together(encoded, longest, watch, drafts)
         used = self._usage(encoded, [text for text, _ in texts])
         return [
             Response(self._encoder.opened + text, truncated=e.truncated, finish=finish, usage=usage)
@@ -404,8 +405,12 @@ class LocalModel(TextModel, DecodingModel):
         readable = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
         return list(map(len, self._tokenizer(readable, add_special_tokens=False)["input_ids"]))
 
-    def _drafts(self, prompt: Prompt) -> list[tuple[int, ...]]:
-        return self._encoder.answers(prompt.drafts, end=self._stop[0] if self._stop else "")
+    def _drafts(self, prompts: Sequence[Prompt]) -> list[tuple[int, ...]]:
+        """The tokens of answers that may come from any of these prompts."""
+        first = prompts[0].drafts
+        if any(prompt.drafts != first for prompt in prompts):
+            return []
+        return self._encoder.answers(first, end=self._stop[0] if self._stop else "")
 
 
 def _said_in_python(name: str) -> str | None:

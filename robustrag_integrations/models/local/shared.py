@@ -17,16 +17,17 @@ from typing import Any
 
 import torch
 
-from robustrag_integrations.models.local.alone import Read, Row, read_alone
+from robustrag_integrations.models.local.alone import Alone, Read, Row, read_alone
 from robustrag_integrations.models.local.batch import Opened
 from robustrag_integrations.models.local.causal_lm import CausalLM
-from robustrag_integrations.models.local.joint import Step
+from robustrag_integrations.models.local.joint import Step, read_together
 from robustrag_integrations.models.local.joint_reading import JointReading
 from robustrag_integrations.models.local.key_values import KeyValues, Pair
 from robustrag_integrations.models.local.masks import NOWHERE, MaskRules
 from robustrag_integrations.models.local.packing import Stem
 from robustrag_integrations.models.local.slab import Slab
 from robustrag_integrations.models.local.spare_memory import SpareMemory
+from robustrag_integrations.models.local.trie import TokenTrie
 
 _TILE = 64  # where all rows attend to as many columns, that is a multiple of this, so that there are few shapes
 _ALIKE = 32  # elsewhere of this: all rows begin at whole lines of memory, as kernels may sum up otherwise
@@ -148,6 +149,29 @@ class SharedBatch:
         logits = self._lm(step.ids, step.mask, step.places, step.cache)
         self.stepped()
         return logits[: self.rows, -1]
+
+    @torch.inference_mode()
+    def drafted(self, tries: Sequence[TokenTrie]) -> torch.Tensor | None:
+        """Read what may follow each row, in one pass; nothing of it stays.
+
+        Args:
+            tries: per row, as many tokens in each.
+
+        Returns:
+            [rows, nodes, V] float32 logits of what follows each node; None where rows do not attend by themselves.
+        """
+        if not self._slab.row_by_row:
+            return None
+        tokens, each = sum(map(len, tries)), len(tries[0])
+        steps = [self._behind(row, trie) for row, trie in enumerate(tries)]
+        return torch.cat(read_together(self._lm, steps, tokens, tokens, each))
+
+    def _behind(self, row: int, trie: TokenTrie) -> Step:
+        cache = self._slab.behind(row)
+        read = KeyValues(tuple(cache.pairs()), self.before + self._slab.lengths[row])
+        alone = Alone(self._lm, self._rules, Row(read, ()), room=len(trie), at_once=len(trie), cache=cache)
+        found: Step = alone.reading(trie)
+        return found
 
     @torch.inference_mode()
     def step(self, tokens: Sequence[int]) -> Step:

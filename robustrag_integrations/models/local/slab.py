@@ -13,9 +13,10 @@ from typing import Any
 
 import torch
 from torch.nn import functional
-from transformers.cache_utils import Cache, CacheLayerMixin
+from transformers.cache_utils import CacheLayerMixin
 
-from robustrag_integrations.models.local.kernels import AttendedKeys, at_least_single, attend, in_blocks
+from robustrag_integrations.models.local.attention_cache import AttentionCache
+from robustrag_integrations.models.local.kernels import Attention, at_least_single, attend, attention_of
 from robustrag_integrations.models.local.key_values import KeyValues, Pair, Unread
 from robustrag_integrations.models.local.spare_memory import SpareMemory
 
@@ -39,16 +40,16 @@ class CacheLayer(CacheLayerMixin):  # type: ignore[misc]  # untyped library
     def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
         """Allocate the buffers."""
         allocate = torch.zeros if self._zeros else torch.empty
-        self.use(
-            *(
-                allocate((self.rows, t.shape[1], self.capacity, t.shape[3]), dtype=t.dtype, device=t.device)
-                for t in (key_states, value_states)
-            )
+        keys, values = (
+            allocate((self.rows, t.shape[1], self.capacity, t.shape[3]), dtype=t.dtype, device=t.device)
+            for t in (key_states, value_states)
         )
+        self.use(keys, values, self.used)
 
-    def use(self, keys: torch.Tensor, values: torch.Tensor) -> None:
-        """Keep keys and values in these buffers."""
+    def use(self, keys: torch.Tensor, values: torch.Tensor, held: int = 0) -> None:
+        """Keep keys and values in these buffers, which hold so many columns."""
         self.keys, self.values, self.is_initialized = keys, values, True
+        self.used = held
 
     def update(self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any) -> Pair:
         """Write the next columns of all rows; gives all columns so far."""
@@ -102,7 +103,7 @@ class CacheLayer(CacheLayerMixin):  # type: ignore[misc]  # untyped library
     get_max_cache_shape = get_max_length  # its name in older releases
 
 
-class RowCache(Cache):  # type: ignore[misc]  # untyped library
+class RowCache(AttentionCache):
     """A cache of one row.
 
     Args:
@@ -110,22 +111,23 @@ class RowCache(Cache):  # type: ignore[misc]  # untyped library
         prefix: what it holds from the beginning.
         buffers: per layer where its keys and values [1, heads, capacity, width] are kept; in memory of its own, if not
             given.
+        held: columns that the buffers hold.
     """
 
-    def __init__(self, capacity: int, prefix: KeyValues | None = None, buffers: Sequence[Pair] = ()) -> None:
+    def __init__(
+        self, capacity: int, prefix: KeyValues | None = None, buffers: Sequence[Pair] = (), held: int = 0
+    ) -> None:
         self.capacity = capacity
         super().__init__(layers=[])
         for index, pair in enumerate(buffers):
-            self._layer(index).use(*pair)
+            self._layer(index).use(*pair, held)
         for index, pair in enumerate(prefix.layers if prefix else ()):
             self._layer(index).update(*pair)
 
-    def update(
-        self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
-    ) -> Pair:
+    def written(self, key_states: torch.Tensor, value_states: torch.Tensor, layer: int) -> tuple[Pair, Attention]:
         """Write a layer's next columns; gives all columns so far."""
-        keys, values = self._layer(layer_idx).update(key_states, value_states)
-        return in_blocks(keys, key_states.shape[2]), values
+        pair = self._layer(layer).update(key_states, value_states)
+        return pair, attention_of(pair[0], key_states.shape[2])
 
     def forget_last(self, columns: int) -> None:
         """Forget the last columns."""
@@ -196,7 +198,7 @@ def _precise(pair: Pair) -> Pair:
     return keys, values
 
 
-class Slab(Cache):  # type: ignore[misc]  # untyped library
+class Slab(AttentionCache):
     """A cache of rows that were read one by one and take decoding steps together.
 
     Each row's columns begin at the first; those that it has not written are hidden by the mask, or not read.
@@ -251,8 +253,21 @@ class Slab(Cache):  # type: ignore[misc]  # untyped library
             return None
         if not self.layers:
             self._make_room(prefix.layers)
-        buffers = [(layer.keys[row : row + 1], layer.values[row : row + 1]) for layer in self.layers]
-        return RowCache(self.capacity, prefix, buffers)
+        return RowCache(self.capacity, prefix, self._buffers(row))
+
+    def behind(self, row: int) -> RowCache:
+        """What a row has, with room for tokens behind it: in its own columns, which a step then writes anew."""
+        length = self.lengths[row]
+        if self.shared is None:
+            return RowCache(self.capacity, None, self._buffers(row), length)
+        cache = RowCache(self.shared.tokens + self.capacity, self.shared)
+        for index, (keys, values) in enumerate(self._buffers(row)):
+            cache.update(keys[:, :, :length], values[:, :, :length], index)
+        return cache
+
+    def _buffers(self, row: int) -> list[Pair]:
+        """Per layer where a row's keys and values [1, heads, capacity, width] are kept."""
+        return [(layer.keys[row : row + 1], layer.values[row : row + 1]) for layer in self.layers]
 
     def _make_room(self, read: Sequence[Pair]) -> None:
         """Allocate all layers, for rows like this one."""
@@ -266,26 +281,24 @@ class Slab(Cache):  # type: ignore[misc]  # untyped library
         for layer, keys, values in zip(layers, buffers, buffers, strict=True):
             layer.use(keys, values)
 
-    def update(
-        self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
-    ) -> Pair:
+    def written(self, key_states: torch.Tensor, value_states: torch.Tensor, layer: int) -> tuple[Pair, Attention]:
         """Write the next column [rows, heads, 1, width] of all rows; gives what a layer's attention is to read.
 
         Where it has to read more, or other columns, `take_unread` says so.
         """
         self.check_all_was_read()
-        layer = self._layer(layer_idx)
-        if not layer.is_initialized:
-            layer.lazy_initialization(key_states, value_states)
-        layer.write(self._ends_of_rows(layer.keys), key_states, value_states)
+        kept = self._layer(layer)
+        if not kept.is_initialized:
+            kept.lazy_initialization(key_states, value_states)
+        kept.write(self._ends_of_rows(kept.keys), key_states, value_states)
         if self.row_by_row:
-            self._unread = Unread(layer.shared, layer.rows_up_to(self.lengths[: self.prompts]))
-            return AttendedKeys.of(key_states, self._attend), value_states
-        keys, values = layer.keys[:, :, : self.width], layer.values[:, :, : self.width]
-        if layer.shared is None:
-            return keys, values
-        self._unread = Unread(layer.shared, None)
-        return AttendedKeys.of(keys, self._attend), values
+            self._unread = Unread(kept.shared, kept.rows_up_to(self.lengths[: self.prompts]))
+            return (key_states, value_states), self._attend
+        pair = kept.keys[:, :, : self.width], kept.values[:, :, : self.width]
+        if kept.shared is None:
+            return pair, functional.scaled_dot_product_attention
+        self._unread = Unread(kept.shared, None)
+        return pair, self._attend
 
     def _attend(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, **settings: Any) -> torch.Tensor:
         """The attention of the layer just updated."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
-from transformers.cache_utils import Cache
 
-from robustrag_integrations.models.local.kernels import AttendedKeys, in_blocks
+from robustrag_integrations.models.local.attention_cache import AttentionCache
+from robustrag_integrations.models.local.kernels import Attention, attention_of
 from robustrag_integrations.models.local.key_values import Pair
 from robustrag_integrations.models.local.slab import CacheLayer
 from robustrag_integrations.models.local.tree_attention import BLOCK, TreeAttention
@@ -16,7 +15,7 @@ from robustrag_integrations.models.local.tree_attention import BLOCK, TreeAttent
 _ROOM = 256  # columns that are added at least when there is no more room
 
 
-class TreeCache(Cache):  # type: ignore[misc]  # untyped library
+class TreeCache(AttentionCache):
     """A cache of rows that grows; columns stand in the order in which they were read.
 
     Args:
@@ -27,21 +26,19 @@ class TreeCache(Cache):  # type: ignore[misc]  # untyped library
         super().__init__(layers=[])
         self._attention = TreeAttention()
         for index, (keys, values) in enumerate(read):
-            self.update(keys, values, index)
+            self.written(keys, values, index)
 
-    def update(
-        self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
-    ) -> Pair:
+    def written(self, key_states: torch.Tensor, value_states: torch.Tensor, layer: int) -> tuple[Pair, Attention]:
         """Write a layer's next columns; gives all columns so far."""
-        layer, new = self._layer(layer_idx, len(key_states)), key_states.shape[2]
-        if layer.used + new > layer.capacity:
-            layer.grow_to(layer.used + new + max(_ROOM, layer.used // 2))
-        keys, values = layer.update(key_states, value_states)
-        if layer_idx == 0:
+        kept, new = self._layer(layer, len(key_states)), key_states.shape[2]
+        if kept.used + new > kept.capacity:
+            kept.grow_to(kept.used + new + max(_ROOM, kept.used // 2))
+        keys, values = kept.update(key_states, value_states)
+        if layer == 0:
             self._attention = TreeAttention()
         if new >= BLOCK and len(keys) == 1 and keys.device.type == "cpu" and keys.dtype == torch.float32:
-            return AttendedKeys.of(keys, self._attention), values
-        return in_blocks(keys, new), values
+            return (keys, values), self._attention
+        return (keys, values), attention_of(keys, new)
 
     def crop(self, columns: int) -> None:
         """Forget the last columns; their number is negative, as the library has it."""
