@@ -20,6 +20,8 @@ from robustrag_integrations.models.local.untouched import is_untouched_llama
 _ROPE_WITHOUT_SWITCH = ("default", "linear", "yarn", "llama3", "proportional")
 _NO_LIMIT = 1_000_000
 
+_Llama = tuple[llama.Parts, LaidWeights]
+
 
 class CausalLM:
     """Calls a model's forward pass the same way whatever its architecture; the model is left as it is."""
@@ -30,7 +32,7 @@ class CausalLM:
         self._llama_agrees: bool | None = None
         self._laid: LaidWeights | None = None
         self._unseen_changes = 0  # of weights, that torch did not count
-        self._now: tuple[LaidWeights | None] | None = None
+        self._now: tuple[_Llama | None] | None = None
 
     @property
     def config(self) -> Any:
@@ -83,7 +85,7 @@ class CausalLM:
 
     def _counted(self) -> tuple[object, ...]:
         """The places of the weights, and how often torch saw them written to."""
-        return tuple((w.data_ptr(), -1 if w.is_inference() else w._version) for w in _weights(self.model))
+        return tuple((w.data_ptr(), -1 if w.is_inference() else w._version) for w in weights_of(self.model))
 
     def forget(self) -> None:
         """Forget what was found out about the model."""
@@ -117,10 +119,11 @@ class CausalLM:
         product = own_product or partial(linear, as_for=as_for)
         with self.memory_explained(len(ids), columns):
             plain = mask is None or (isinstance(mask, torch.Tensor) and mask.dim() == 4)
-            weights = self._as_llama() if plain else None
-            if weights is not None:
-                ways = llama.Products(product, None if own_product else weights, as_for)
-                logits = llama.forward(self.model, ways, ids, mask, positions, cache, keep)
+            ours = self._as_llama() if plain else None
+            if ours is not None:
+                parts, laid = ours
+                ways = llama.Products(product, None if own_product else laid, as_for)
+                logits = llama.forward(parts, ways, ids, mask, positions, cache, keep)
             else:
                 with products(product, as_for or ids.numel(), keep, self.model.get_input_embeddings().weight):
                     logits = self._by_its_own_code(ids, mask, positions, cache, keep)
@@ -128,8 +131,8 @@ class CausalLM:
             cache.check_all_was_read()
         return logits.float()
 
-    def _as_llama(self) -> LaidWeights | None:
-        """The weights of a model that `llama.forward` can read; None if it runs its own code."""
+    def _as_llama(self) -> _Llama | None:
+        """The parts of a model that `llama.forward` can read, and its weights; None if it runs its own code."""
         if self._now is not None:
             return self._now[0]
         if not is_untouched_llama(self.model):
@@ -143,7 +146,7 @@ class CausalLM:
         if laid is None or not laid.hold(layers, weights):
             self._unseen_changes += laid is not None
             self._laid = laid = LaidWeights(self.model, layers, weights)
-        return laid
+        return llama.Parts.of(self.model), laid
 
     def _by_its_own_code(
         self, ids: torch.Tensor, mask: Any, positions: torch.Tensor, cache: Any, keep: int | torch.Tensor
@@ -162,13 +165,19 @@ class CausalLM:
         return logits
 
 
-def _weights(model: Any) -> list[torch.Tensor]:
+def weights_of(model: Any) -> list[torch.Tensor]:
     """As `parameters` of torch gives them, in a third of the time: this is asked for every question."""
+    kept = (weight for module in modules_of(model) for weight in module._parameters.values())
+    return [weight for weight in kept if weight is not None]
+
+
+def modules_of(model: Any) -> list[Any]:
+    """As `modules` of torch gives them, in another order."""
     modules, seen = [model], {model}
     for module in modules:
         modules += [inner for inner in module._modules.values() if inner is not None and inner not in seen]
         seen.update(module._modules.values())
-    return [weight for module in modules for weight in module._parameters.values() if weight is not None]
+    return modules
 
 
 def _rope_parameters(config: Any) -> list[dict[str, Any]]:

@@ -2,21 +2,27 @@
 
 A multiple-choice question says beforehand what most replies will be. Once the prompts are read, the first token of each
 is known; then all rows' drafts that begin with it are read in one pass, behind each other. A token stands only where
-the model's lead for it is far beyond the noise that other shapes make, as with `drafts`. Where a row says something
-else, or is in doubt, all rows take plain steps as if there had been no drafts.
+the model's lead for it is far beyond the noise that such a pass makes, as measured on the model's first prompts with
+drafts. Where a row says something else, or is in doubt, all rows take plain steps as if there had been no drafts.
 
-So a row's answer is that of plain steps whatever the other rows say, and the shape of the pass follows from the drafts.
+So a row's answer is that of plain steps whatever the other rows say, and the shapes of passes follow from the drafts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
+
+import torch
 
 from robustrag_integrations.models.local.drafts import clear_leads
+from robustrag_integrations.models.local.giving_up import stop_if_given_up
 from robustrag_integrations.models.local.shared import SharedBatch
 from robustrag_integrations.models.local.trie import TokenTrie
 
 MOST_OF_A_ROW = 16  # tokens; beyond, reading them for all rows costs what they save
+_AT_ONCE = 256  # tokens of a pass, all of whose logits are computed
+_MEASURED = 8  # tokens of the model's own answers at which the noise is measured
 
 
 def drafted_rows(
@@ -31,7 +37,7 @@ def drafted_rows(
         lead: of the best logit over the next with which a token stands, as a share of the largest logit.
 
     Returns:
-        Per row its tokens, as far as they are clear; None where drafts are of no use.
+        Per row its tokens, as far as they are clear; None where a row begins like no draft.
     """
     tries: dict[int, TokenTrie] = {}
     for draft in drafts:
@@ -39,15 +45,55 @@ def drafted_rows(
             tries.setdefault(draft[0], TokenTrie()).add(draft, MOST_OF_A_ROW)
     if not tries.keys() >= set(first):
         return None
-    nodes = max(map(len, tries.values()))
-    for token, trie in tries.items():
-        trie.add([token + 1 if token == 0 else 0] * (nodes - len(trie)))
-    logits = batch.drafted([tries[token] for token in first])
-    if logits is None:
-        return None
-    best, flat = logits.argmax(-1).tolist(), clear_leads(logits.flatten(0, 1), lead)
-    clear = [flat[start : start + nodes] for start in range(0, len(flat), nodes)]
-    return [_walk(tries[token], token, *row) for token, *row in zip(first, best, clear, strict=True)]
+    _make_equal(list(tries.values()))
+    found = []
+    for start, logits in _read(batch, [tries[token] for token in first]):
+        rows = zip(first[start:], logits.argmax(-1).tolist(), logits, strict=False)
+        found += [_walk(tries[token], token, best, clear_leads(own, lead)) for token, best, own in rows]
+    return found
+
+
+def measured_noise(batch: SharedBatch, logits: torch.Tensor, most: int) -> float:
+    """How far logits read in such a pass are from those of plain steps, as a share of the largest.
+
+    The drafts are what the model says by itself, so no passage chooses where the noise is measured.
+
+    Args:
+        batch: prompts that were read; they stay as they are.
+        logits: [rows, V], what follows them.
+        most: how many tokens may follow.
+
+    Returns:
+        Infinity where the model cannot be read in such a pass.
+    """
+    plain, steps, said = batch.fork(), list[torch.Tensor](), list[list[int]]()
+    while len(said) < min(_MEASURED, most):
+        said.append(logits.argmax(-1).tolist())
+        logits = plain.append(said[-1])
+        steps.append(logits)
+    try:
+        got = torch.cat([read for _, read in _read(batch, [TokenTrie([tokens]) for tokens in zip(*said, strict=True)])])
+    except (AttributeError, IndexError, KeyError, NotImplementedError, RuntimeError, TypeError, ValueError):
+        return math.inf
+    expected = torch.stack(steps, dim=1)
+    gaps = (got - expected).abs().amax(-1) / expected.abs().amax(-1).clamp(min=1)
+    return float(gaps.max().nan_to_num(nan=math.inf))
+
+
+def _read(batch: SharedBatch, tries: Sequence[TokenTrie]) -> Iterator[tuple[int, torch.Tensor]]:
+    """The first row of each pass, and the logits [rows, nodes, V] of what follows each node of its rows."""
+    each = max(1, min(_AT_ONCE, batch.at_once) // len(tries[0]))
+    for start in range(0, len(tries), each):
+        stop_if_given_up()
+        yield start, batch.drafted(start, tries[start : start + each])
+
+
+def _make_equal(tries: Sequence[TokenTrie]) -> None:
+    """Fill tries up to the size of the largest: how many tokens a row has must not say how it begins."""
+    most = max(map(len, tries))
+    for trie in tries:
+        other = 1 if trie.child(-1, 0) is not None else 0
+        trie.add([other] * (most - len(trie)))
 
 
 def _walk(trie: TokenTrie, first: int, best: Sequence[int], clear: Sequence[bool]) -> list[int]:

@@ -16,6 +16,7 @@ from robustrag_integrations.models.local.batch import Steps
 from robustrag_integrations.models.local.draft_shapes import MOST_NODES, has_same_bits
 from robustrag_integrations.models.local.drafted_row import DraftedRow
 from robustrag_integrations.models.local.drafted_rows import drafted_rows
+from robustrag_integrations.models.local.drafted_rows import measured_noise as noise_of_rows
 from robustrag_integrations.models.local.drafts import (
     InDoubt,
     clear_leads,
@@ -91,7 +92,7 @@ class GreedyWriter:
         done, clear = [False] * len(texts), [True] * len(texts)
         logits = batch.open().logits
         if drafts and watch is None and isinstance(batch, SharedBatch):
-            found = self._from_drafts(batch, logits, doubt, prompts[0], drafts)
+            found = self._from_drafts(batch, logits, doubt, drafts)
             if found is not None:
                 return found
         for step in range(self.max_new_tokens):
@@ -115,13 +116,14 @@ class GreedyWriter:
         ]
 
     def _from_drafts(
-        self, batch: SharedBatch, logits: torch.Tensor, doubt: float, prompt: Encoded, drafts: Sequence[Sequence[int]]
+        self, batch: SharedBatch, logits: torch.Tensor, doubt: float, drafts: Sequence[Sequence[int]]
     ) -> list[Written] | None:
         """All answers, where drafts have each to its end and it is clear that steps would say the same."""
-        lead = self._lead(prompt)
-        if lead is None or (doubt and not all(clear_leads(logits, 2 * doubt))):
+        if batch.step_shape or not known_noise(self.reader.lm) or not all(clear_leads(logits, 2 * doubt)):
             return None
-        stop_if_given_up()
+        noise = self.reader.rows_noise.get((), lambda: noise_of_rows(batch, logits, self.max_new_tokens))
+        if (lead := lead_needed(noise)) is None:
+            return None
         kept = [tokens[: self.max_new_tokens - 1] for tokens in drafts]
         rows = drafted_rows(batch, logits.argmax(-1).tolist(), kept, max(lead, 2 * doubt))
         texts = [IncrementalDetokenizer(self.codec, self.stop) for _ in rows or ()]

@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 
+from robustrag_integrations.models.local.causal_lm import modules_of
 from robustrag_integrations.models.noise import noise_bound
 
 _MULTIPLES = (1, 4, 8, 16, 32)  # kernels work on rows in blocks of such sizes
@@ -155,17 +156,22 @@ def why_coupled(model: torch.nn.Module) -> str | None:
     Whether the probe's neighbours would show it is a matter of luck there: they need not hold the largest activation of
     a batch, nor send their tokens to the target's experts.
     """
-    for name, module in model.named_modules():
+    for module in modules_of(model):
         kind = type(module)
         if kind.__module__.startswith(_DYNAMIC_QUANTISATION):
-            return f"{name} ({kind.__name__}) quantises activations with a scale taken over all rows"
+            return f"{_name_of(module, model)} quantises activations with a scale taken over all rows"
         if kind.__name__ == "Linear8bitLt":
-            return f"{name} (Linear8bitLt) picks the columns that it does not quantise by looking at all rows"
+            return f"{_name_of(module, model)} picks the columns that it does not quantise by looking at all rows"
     config: Any = getattr(model, "config", None)
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
     if any((getattr(text, field, None) or 0) > 1 for field in _EXPERTS):
         return "it is a mixture of experts: which tokens an expert reads together depends on all rows"
     return None
+
+
+def _name_of(module: torch.nn.Module, model: torch.nn.Module) -> str:
+    """What a module is called in a model, and its class."""
+    return f"{next(name for name, one in model.named_modules() if one is module)} ({type(module).__name__})"
 
 
 def adapts_as_it_runs(model: torch.nn.Module) -> str | None:

@@ -10,7 +10,7 @@ A model that anybody has changed runs its own code (`untouched`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.nn import functional
@@ -25,12 +25,112 @@ _AGREES = 2.0**-12  # of the largest logit: more than float noise, less than any
 _Turn = tuple[torch.Tensor, torch.Tensor]
 
 
+class Norm(NamedTuple):
+    """Numbers that a layer's inputs are scaled by."""
+
+    weight: torch.Tensor
+    epsilon: float
+
+    @classmethod
+    def of(cls, module: Any) -> Norm:
+        """As a module has them."""
+        return cls(module.weight, module.variance_epsilon)
+
+    def scaled(self, hidden: torch.Tensor) -> torch.Tensor:
+        """[..., width] of the same."""
+        return functional.rms_norm(hidden, self.weight.shape, self.weight, self.epsilon)
+
+
+class Linears(NamedTuple):
+    """Linear layers that are given the same numbers.
+
+    Attributes:
+        asking: the module that has them, or the only one.
+        each: weight [O, I] and bias [O] or None of each.
+    """
+
+    asking: Any
+    each: tuple[tuple[torch.Tensor, torch.Tensor | None], ...]
+
+    @classmethod
+    def of(cls, asking: Any, *layers: Any) -> Linears:
+        """Of these modules; `asking` itself where there are none."""
+        return cls(asking, tuple((layer.weight, layer.bias) for layer in layers or (asking,)))
+
+
+class Layer(NamedTuple):
+    """A decoder layer: its norms, its products, and how its heads attend.
+
+    Attributes:
+        asked: queries, keys and values.
+        attended: what attention gives.
+        gated: gates and what they let through.
+        down: what came through.
+        width: of a head.
+        groups: heads of keys and of values.
+        scaling: of the scores.
+    """
+
+    before_attention: Norm
+    asked: Linears
+    attended: Linears
+    before_gates: Norm
+    gated: Linears
+    down: Linears
+    width: int
+    groups: int
+    scaling: float
+
+    @classmethod
+    def of(cls, layer: Any) -> Layer:
+        """As a module has them."""
+        attention, mlp = layer.self_attn, layer.mlp
+        keys = attention.k_proj
+        return cls(
+            Norm.of(layer.input_layernorm),
+            Linears.of(attention, attention.q_proj, keys, attention.v_proj),
+            Linears.of(attention.o_proj),
+            Norm.of(layer.post_attention_layernorm),
+            Linears.of(mlp, mlp.gate_proj, mlp.up_proj),
+            Linears.of(mlp.down_proj),
+            attention.head_dim,
+            keys.weight.shape[0] // attention.head_dim,
+            attention.scaling,
+        )
+
+
+class Parts(NamedTuple):
+    """The parts of a model, looked up once: its modules look each of theirs up at every call.
+
+    Attributes:
+        embeddings: [V, width] of tokens.
+        positions: gives the rotations of places.
+        layers: in order.
+        norm: before the head.
+        head: gives logits.
+    """
+
+    embeddings: torch.Tensor
+    positions: Any
+    layers: tuple[Layer, ...]
+    norm: Norm
+    head: Linears
+
+    @classmethod
+    def of(cls, model: Any) -> Parts:
+        """As an untouched model has them."""
+        inner = model.model
+        layers = [*inner.layers][: inner.config.num_hidden_layers]
+        weight, norm, head = inner.embed_tokens.weight, Norm.of(inner.norm), Linears.of(model.lm_head)
+        return cls(weight, inner.rotary_emb, tuple(map(Layer.of, layers)), norm, head)
+
+
 @torch.inference_mode()
 def agrees_with_its_own(model: Any) -> bool:
     """Whether `forward` gives the logits of the model's own code, for a short text."""
     ids = torch.arange(8)[None] % model.config.vocab_size
     theirs = model(input_ids=ids, use_cache=False).logits
-    ours = forward(model, Products(linear), ids, None, torch.arange(8)[None], None, len(ids[0]))
+    ours = forward(Parts.of(model), Products(linear), ids, None, torch.arange(8)[None], None, len(ids[0]))
     return bool((ours - theirs).abs().max() <= _AGREES * theirs.abs().max())
 
 
@@ -59,23 +159,17 @@ class Products:
     laid: LaidWeights | None = None
     as_for: int | None = None
 
-    def of(self, asking: Any, hidden: torch.Tensor, *layers: Any) -> torch.Tensor:
-        """[R, columns, sum of O]: what layers make of the same numbers, one behind the other.
-
-        Args:
-            asking: the module that has the layers, or the only layer.
-            hidden: [R, columns, I].
-            layers: linear.
-        """
-        found = None if self.laid is None else self.laid.product(asking, hidden, self.as_for)
+    def of(self, layers: Linears, hidden: torch.Tensor) -> torch.Tensor:
+        """[R, columns, sum of O]: what layers make of the same numbers [R, columns, I], one behind the other."""
+        found = None if self.laid is None else self.laid.product(layers.asking, hidden, self.as_for)
         if found is not None:
             return found
-        each = [self.own(hidden, layer.weight, layer.bias) for layer in layers]
+        each = [self.own(hidden, weight, bias) for weight, bias in layers.each]
         return torch.cat(each, -1) if len(each) > 1 else each[0]
 
 
 def forward(
-    model: Any,
+    parts: Parts,
     products: Products,
     ids: torch.Tensor,
     mask: torch.Tensor | None,
@@ -86,7 +180,7 @@ def forward(
     """Read tokens.
 
     Args:
-        model: untouched.
+        parts: of an untouched model.
         products: how they are computed.
         ids: [R, T] token ids.
         mask: [R, 1, T, columns], added to the scores; None where each token sees all before it.
@@ -97,7 +191,7 @@ def forward(
     Returns:
         [R, keep, V] logits.
     """
-    return _Pass(products, mask, cache).read(model, ids, positions, keep)
+    return _Pass(products, mask, cache).read(parts, ids, positions, keep)
 
 
 class _Pass:
@@ -106,18 +200,17 @@ class _Pass:
     def __init__(self, products: Products, mask: torch.Tensor | None, cache: Cache | None) -> None:
         self._products, self._mask, self._cache = products, mask, cache
 
-    def read(self, model: Any, ids: torch.Tensor, positions: torch.Tensor, keep: int | torch.Tensor) -> torch.Tensor:
+    def read(self, parts: Parts, ids: torch.Tensor, positions: torch.Tensor, keep: int | torch.Tensor) -> torch.Tensor:
         """[R, keep, V] logits."""
-        inner, tokens = model.model, ids.shape[1]
-        hidden = functional.embedding(ids, inner.embed_tokens.weight)
-        turn = _turn(*inner.rotary_emb(hidden, positions))
-        *before, last = [*inner.layers][: inner.config.num_hidden_layers]
+        hidden, tokens = functional.embedding(ids, parts.embeddings), ids.shape[1]
+        turn = _turn(*parts.positions(hidden, positions))
+        *before, last = parts.layers
         for index, layer in enumerate(before):
             hidden = self._layer(layer, hidden, turn, index)
         columns = self._last_columns(keep, tokens)
         hidden = self._layer(last, hidden, turn, len(before), columns if columns < tokens else None)
         wanted = hidden[:, keep if isinstance(keep, torch.Tensor) else slice(-keep, None)]
-        return self._products.of(model.lm_head, _scaled(inner.norm, wanted), model.lm_head)
+        return self._products.of(parts.head, parts.norm.scaled(wanted))
 
     def _last_columns(self, keep: int | torch.Tensor, tokens: int) -> int:
         """How many of the last columns the last layer is to be computed for; of the others it needs keys and values."""
@@ -126,38 +219,37 @@ class _Pass:
         return min(keep, tokens)
 
     def _layer(
-        self, layer: Any, hidden: torch.Tensor, turn: _Turn, index: int, columns: int | None = None
+        self, layer: Layer, hidden: torch.Tensor, turn: _Turn, index: int, columns: int | None = None
     ) -> torch.Tensor:
         """[R, columns, width]: the last columns after this layer; None for all."""
-        attended = self._attention(layer.self_attn, _scaled(layer.input_layernorm, hidden), turn, index, columns)
+        attended = self._attention(layer, layer.before_attention.scaled(hidden), turn, index, columns)
         hidden = attended.add_(hidden if columns is None else hidden[:, -columns:])
-        return self._feed_forward(layer.mlp, _scaled(layer.post_attention_layernorm, hidden)).add_(hidden)
+        return self._feed_forward(layer, layer.before_gates.scaled(hidden)).add_(hidden)
 
-    def _feed_forward(self, layer: Any, hidden: torch.Tensor) -> torch.Tensor:
-        gate, up = self._products.of(layer, hidden, layer.gate_proj, layer.up_proj).chunk(2, -1)
-        return self._products.of(layer.down_proj, functional.silu(gate).mul_(up), layer.down_proj)
+    def _feed_forward(self, layer: Layer, hidden: torch.Tensor) -> torch.Tensor:
+        gate, up = self._products.of(layer.gated, hidden).chunk(2, -1)
+        return self._products.of(layer.down, functional.silu(gate).mul_(up))
 
     def _attention(
-        self, layer: Any, hidden: torch.Tensor, turn: _Turn, index: int, columns: int | None
+        self, layer: Layer, hidden: torch.Tensor, turn: _Turn, index: int, columns: int | None
     ) -> torch.Tensor:
-        mask, width = self._mask, layer.head_dim
-        asked = self._products.of(layer, hidden, layer.q_proj, layer.k_proj, layer.v_proj)
-        heads = asked.unflatten(-1, (-1, width)).transpose(1, 2)
-        groups = layer.k_proj.weight.shape[0] // width
+        mask, groups = self._mask, layer.groups
+        heads = self._products.of(layer.asked, hidden).unflatten(-1, (-1, layer.width)).transpose(1, 2)
         turned = _turned(heads[:, :-groups], turn)
         query, key, value = turned[:, :-groups], turned[:, -groups:], heads[:, -groups:]
         if columns is not None:
             query, mask = query[:, :, -columns:], None if mask is None else mask[:, :, -columns:]
         (key, value), attention = written(self._cache, key, value, index)
+        each = query.shape[1] // groups
         found = attention(
             query,
-            for_heads(key, query.shape[1] // groups),
-            for_heads(value, query.shape[1] // groups),
+            for_heads(key, each),
+            for_heads(value, each),
             attn_mask=mask,
             scale=layer.scaling,
             is_causal=mask is None and query.shape[2] > 1,
         )
-        return self._products.of(layer.o_proj, found.transpose(1, 2).flatten(2), layer.o_proj)
+        return self._products.of(layer.attended, found.transpose(1, 2).flatten(2))
 
 
 def _turn(cos: torch.Tensor, sin: torch.Tensor) -> _Turn:
@@ -170,7 +262,3 @@ def _turned(numbers: torch.Tensor, turn: _Turn) -> torch.Tensor:
     """[R, heads, T, width] rotated by their positions."""
     cos, sin = turn
     return (numbers * cos).add_(numbers.roll(numbers.shape[-1] // 2, -1).mul_(sin))
-
-
-def _scaled(norm: Any, hidden: torch.Tensor) -> torch.Tensor:
-    return functional.rms_norm(hidden, norm.weight.shape, norm.weight, norm.variance_epsilon)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from robustrag_integrations.models.local.causal_lm import CausalLM
+from robustrag_integrations.models.local.causal_lm import CausalLM, weights_of
 from robustrag_integrations.models.local.isolation import why_coupled
 from robustrag_integrations.models.local.key_values import Pair
 from robustrag_integrations.models.local.masks import MaskRules
@@ -34,7 +34,7 @@ def known_noise(lm: CausalLM) -> bool:
     """
     return (
         torch.get_float32_matmul_precision() == "highest"
-        and all(p.dtype == torch.float32 for p in lm.model.parameters())
+        and all(weight.dtype == torch.float32 for weight in weights_of(lm.model))
         and why_coupled(lm.model) is None
     )
 

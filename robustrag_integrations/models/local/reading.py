@@ -69,6 +69,7 @@ class PromptReader:
         prefixes: kept keys and values.
         probe: finds the shapes in which prompts are read together.
         draft_noise: how far logits of drafts are from those of plain decoding.
+        rows_noise: the same of drafts of several prompts.
         drafts_exact: whether drafts had the bits of plain steps on the model's first prompt with drafts.
     """
 
@@ -78,6 +79,7 @@ class PromptReader:
         self._found: _Way | str | None = None if share else "switched off"
         self.probe = IsolationProbe(lm, at_once)
         self.draft_noise = Remembered[float](lm)
+        self.rows_noise = Remembered[float](lm)
         self.drafts_exact = Remembered[bool](lm)
         self._lone_steps = Remembered[StepShapes](lm)
         self._known_steps = Remembered[bool](lm)
@@ -106,6 +108,7 @@ class PromptReader:
         self.prefixes.clear()
         self.probe.forget()
         self.draft_noise.clear()
+        self.rows_noise.clear()
         self.drafts_exact.clear()
         self._lone_steps.clear()
         self._known_steps.clear()

@@ -51,6 +51,7 @@ class SharedBatch:
         memory: where memory for their keys and values comes from; None: from the system.
 
     Attributes:
+        at_once: as above.
         before: tokens of the prefix that is kept once.
         longest: tokens of a prompt behind that prefix at most, and of the prefix.
     """
@@ -70,7 +71,7 @@ class SharedBatch:
         together: JointReading | None = None,
         memory: SpareMemory | None = None,
     ) -> None:
-        self._lm, self._rules, self._rows, self._at_once = lm, rules, rows, at_once
+        self._lm, self._rules, self._rows, self.at_once = lm, rules, rows, at_once
         self._together = together
         self.rows, self.step_rows = len(rows), step_rows or len(rows)
         common = _most_common([row.prefix for row in rows]) if once else None
@@ -124,7 +125,7 @@ class SharedBatch:
         for at, (key, row) in enumerate(zip(keys, self._rows, strict=True)):
             if key not in found:
                 cache = self._slab.row(at, row.prefix)
-                found[key] = read_alone(self._lm, self._rules, row, strings, self._at_once, cache)
+                found[key] = read_alone(self._lm, self._rules, row, strings, self.at_once, cache)
             self._put(at, row, found[key][0])
             yield found[key]
 
@@ -151,19 +152,18 @@ class SharedBatch:
         return logits[: self.rows, -1]
 
     @torch.inference_mode()
-    def drafted(self, tries: Sequence[TokenTrie]) -> torch.Tensor | None:
-        """Read what may follow each row, in one pass; nothing of it stays.
+    def drafted(self, first: int, tries: Sequence[TokenTrie]) -> torch.Tensor:
+        """Read what may follow some rows, each of which attends by itself, in one pass; nothing of it stays.
 
         Args:
+            first: row of these.
             tries: per row, as many tokens in each.
 
         Returns:
-            [rows, nodes, V] float32 logits of what follows each node; None where rows do not attend by themselves.
+            [rows, nodes, V] float32 logits of what follows each node.
         """
-        if not self._slab.row_by_row:
-            return None
         tokens, each = sum(map(len, tries)), len(tries[0])
-        steps = [self._behind(row, trie) for row, trie in enumerate(tries)]
+        steps = [self._behind(row, trie) for row, trie in enumerate(tries, first)]
         return torch.cat(read_together(self._lm, steps, tokens, tokens, each))
 
     def _behind(self, row: int, trie: TokenTrie) -> Step:

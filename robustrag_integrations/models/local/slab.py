@@ -177,6 +177,11 @@ class _SlabLayer(CacheLayer):
             width = kept.shape[-1]
             kept.view(-1, width).index_copy_(0, columns, new.reshape(-1, width))
 
+    def begin_all(self, pair: Pair) -> None:
+        """Write the first columns [1, heads, columns, width] of all rows."""
+        for kept, begun in zip((self.keys, self.values), pair, strict=True):
+            kept[:, :, : begun.shape[2]] = begun
+
     def rows_up_to(self, lengths: Sequence[int]) -> list[Pair]:
         """Per row its keys and values [1, heads, columns, width], the column behind these lengths included."""
         if not self._rows:
@@ -229,6 +234,7 @@ class Slab(AttentionCache):
         self.lengths = [0] * rows
         self.prompts = 0
         self._ends: dict[int, torch.Tensor] = {}
+        self._in_all: KeyValues | None = None  # how rows begin that begin like the first one
         self._unread: Unread | None = None
         super().__init__(layers=[])
 
@@ -253,6 +259,11 @@ class Slab(AttentionCache):
             return None
         if not self.layers:
             self._make_room(prefix.layers)
+            self._in_all = prefix
+            for layer, pair in zip(self.layers, prefix.layers, strict=True):
+                layer.begin_all(pair)
+        if prefix is self._in_all:
+            return RowCache(self.capacity, None, self._buffers(row), prefix.tokens)
         return RowCache(self.capacity, prefix, self._buffers(row))
 
     def behind(self, row: int) -> RowCache:

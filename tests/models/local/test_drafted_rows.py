@@ -1,0 +1,253 @@
+"""Replies of several groups verified from drafts: the text of plain steps, in one pass in place of a step per token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given, settings
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from robustrag_integrations import LocalModel, MajorityVoting  # noqa: E402
+from robustrag_integrations.models.base import Response  # noqa: E402
+from robustrag_integrations.models.local import drafted_rows, greedy  # noqa: E402
+from robustrag_integrations.models.local.causal_lm import CausalLM  # noqa: E402
+from robustrag_integrations.prompts import NO_INFORMATION, prompts_for  # noqa: E402
+from tests.helpers.tiny_models import tiny_model  # noqa: E402
+from tests.models.local.test_shared_prefixes import PASSAGES, QUERY, TOKENIZER  # noqa: E402
+
+ARCHITECTURES = ["llama", "mistral", "qwen3", "gemma2", "gemma3", "phi3", "gpt2", "neox"]
+PROMPTS = prompts_for("short_answer")
+LENGTH = 7  # tokens of a reply at most
+
+
+def local(network: Any = None, **changes: Any) -> LocalModel:
+    return LocalModel(network or tiny_model("llama"), TOKENIZER, **{"max_new_tokens": LENGTH, "stop": (), **changes})
+
+
+def replies(model: LocalModel, *texts: str, prompts: Any = PROMPTS, passages: Sequence[str] = PASSAGES) -> Any:
+    isolated = [prompts.isolated.render(context=text, query=QUERY) for text in passages]
+    found: list[Response] = model.generate([replace(prompt, drafts=texts) for prompt in isolated], "isolated")
+    return found
+
+
+@contextmanager
+def passes(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[int, int]]]:
+    """The rows and tokens of each forward pass."""
+    found: list[tuple[int, int]] = []
+    plain = CausalLM.__call__
+
+    def counted(lm: CausalLM, ids: Any, *args: Any, **kwargs: Any) -> Any:
+        found.append(tuple(ids.shape))
+        return plain(lm, ids, *args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CausalLM, "__call__", counted)
+        yield found
+
+
+def drafting(model: LocalModel, monkeypatch: pytest.MonkeyPatch, *drafts: Sequence[int]) -> None:
+    """Have all drafts mean these tokens."""
+    monkeypatch.setattr(model._encoder, "answers", lambda texts, end="": [tuple(d) for d in drafts] if texts else [])
+
+
+def said(model: LocalModel) -> list[list[int]]:
+    """The tokens of each reply, by plain steps."""
+    seen: list[Any] = []
+    isolated = [PROMPTS.isolated.render(context=text, query=QUERY) for text in PASSAGES]
+    model._generate(isolated, "isolated", seen.append)
+    return [list(row) for row in torch.stack(seen, 1).argmax(-1).tolist()]
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_the_replies_are_those_of_plain_steps_whatever_the_drafts_say(
+    architecture: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = local(tiny_model(architecture))
+    plain, rows = replies(model), said(model)
+    for drafts in (
+        rows,
+        [row[: LENGTH // 2] for row in rows],
+        [[*row[:3], 9, 9, *row[3:]] for row in rows],
+        [[row[0], 9] for row in rows],
+        rows[:1],
+        [[9, 8, 7]],
+        [[], [5], rows[0] * 20],
+    ):
+        drafting(model, monkeypatch, *drafts)
+        assert replies(model, "a draft") == plain
+
+
+@pytest.mark.parametrize("architecture", [a for a in ARCHITECTURES if a != "gemma2"])
+def test_drafts_that_hold_take_one_pass_behind_the_prompts(architecture: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = local(tiny_model(architecture))
+    plain, rows = replies(model), said(model)
+    model._codec._ends = frozenset({row[4] for row in rows})  # all replies are over by their fifth token
+    wanted = replies(model)
+    assert wanted != plain
+    drafting(model, monkeypatch, *rows)
+    replies(model, "a draft")  # the first with drafts measures their noise
+    with passes(monkeypatch) as taken:
+        assert replies(model, "a draft") == wanted
+    nodes = max(len({tuple(r[: i + 1]) for r in rows if r[0] == row[0] for i in range(LENGTH - 1)}) for row in rows)
+    assert taken[-1] == (1, len(PASSAGES) * nodes)
+    assert taken.count((len(PASSAGES), 1)) == 0
+
+
+def test_one_reply_that_no_draft_has_to_its_end_takes_all_rows_through_plain_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = local()
+    rows = said(model)
+    plain = replies(model)
+    for drafts in (rows[:-1], [*rows[:-1], rows[-1][:2]]):
+        drafting(model, monkeypatch, *drafts)
+        replies(model, "a draft")
+        with passes(monkeypatch) as taken:
+            assert replies(model, "a draft") == plain
+        assert taken.count((len(PASSAGES), 1)) == LENGTH - 1
+
+
+def test_how_many_tokens_a_pass_has_does_not_say_how_rows_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drafts of one token and of many: the pass is as long for a row that begins like the short one."""
+    model = local()
+    [short, *others] = said(model)
+    model._codec._ends = frozenset({short[1], *(row[5] for row in others)})
+    lengths = []
+    for passages in (PASSAGES, [PASSAGES[0]] * 3, [PASSAGES[1]] * 3):
+        drafting(model, monkeypatch, short[:1], *others)
+        wanted = replies(model, passages=passages)
+        replies(model, "a draft", passages=passages)
+        with passes(monkeypatch) as taken:
+            assert replies(model, "a draft", passages=passages) == wanted
+        lengths.append(taken[-1])
+    assert len(set(lengths)) == 1
+
+
+def test_a_pass_has_a_bounded_number_of_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logits are computed for all of them."""
+    model = local()
+    passages = PASSAGES * 40
+    plain, rows = replies(model, passages=passages), said(model)
+    model._codec._ends = frozenset(row[-1] for row in rows)
+    wanted = replies(model, passages=passages)
+    assert wanted != plain
+    drafting(model, monkeypatch, *rows)
+    replies(model, "a draft", passages=passages)
+    with passes(monkeypatch) as taken:
+        assert replies(model, "a draft", passages=passages) == wanted
+    assert max(tokens for rows, tokens in taken if rows == 1) <= 256
+    few = local(prefill_tokens=4)
+    drafting(few, monkeypatch, *rows)
+    few._codec._ends = model._codec._ends
+    replies(few, "a draft")
+    with passes(monkeypatch) as taken:
+        assert [r.text for r in replies(few, "a draft")] == [r.text for r in wanted[:3]]
+    assert max(tokens for _, tokens in taken) <= max(4, LENGTH - 1)
+
+
+def test_rows_behind_a_long_prefix_that_is_kept_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, prompts = local(), prompts_for("short_answer", exemplars=True)
+    isolated = [prompts.isolated.render(context=text, query=QUERY) for text in PASSAGES]
+    seen: list[Any] = []
+    model._generate(isolated, "isolated", seen.append)
+    rows = torch.stack(seen, 1).argmax(-1).tolist()
+    model._codec._ends = frozenset(row[-1] for row in rows)
+    wanted = replies(model, prompts=prompts)
+    drafting(model, monkeypatch, *rows)
+    replies(model, "a draft", prompts=prompts)
+    with passes(monkeypatch) as taken:
+        assert replies(model, "a draft", prompts=prompts) == wanted
+    assert taken.count((len(PASSAGES), 1)) == 0
+
+
+@given(st.lists(st.text(alphabet="abTomas Brevik\n.é", max_size=30), max_size=4))
+@settings(max_examples=10, deadline=None)
+def test_hostile_drafts_change_nothing(texts: list[str]) -> None:
+    model = local()
+    assert replies(model, *texts) == replies(model)
+
+
+def test_a_token_without_a_clear_lead_takes_plain_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = local()
+    plain, rows = replies(model), said(model)
+    drafting(model, monkeypatch, *rows)
+    monkeypatch.setattr(greedy, "lead_needed", lambda noise: 1e9)  # nothing is clear
+    replies(model, "a draft")
+    with passes(monkeypatch) as taken:
+        assert replies(model, "a draft") == plain
+    assert taken.count((len(PASSAGES), 1)) == LENGTH - 1
+
+
+def test_noise_is_measured_on_the_model_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Output rows that cancel to all but noise: the kernel decides between twins, so no draft is used."""
+    network = tiny_model("llama")
+    model = local(network)
+    assert model.why_not_shared is None  # as seen on a stand-in, before the weights change
+    with torch.no_grad():
+        network.model.embed_tokens.weight[:, 1] = network.model.embed_tokens.weight[:, 0]
+        for layer in network.model.layers:
+            for output in (layer.self_attn.o_proj.weight, layer.mlp.down_proj.weight):
+                output[1] = output[0]
+        head, push = network.lm_head.weight, 1e6 * torch.tensor([1.0, -1.0]).repeat(200)
+        head[1::2] = head[::2] * 1.005
+        head[:, 0] += push
+        head[:, 1] -= push
+    plain = replies(model)
+    drafting(model, monkeypatch, *said(model))
+    assert replies(model, "a draft") == plain
+
+
+def test_a_model_that_cannot_be_read_in_such_a_pass_takes_plain_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = local()
+    plain = replies(model)
+    drafting(model, monkeypatch, *said(model))
+
+    def refuses(*args: Any) -> Any:
+        raise RuntimeError("not such a mask")
+
+    monkeypatch.setattr(drafted_rows.SharedBatch, "drafted", refuses)
+    assert replies(model, "a draft") == plain
+    assert model._reader.rows_noise.values == [float("inf")]
+
+
+@pytest.mark.parametrize(
+    ("architecture", "dtype", "settings"),
+    [
+        ("llama", torch.bfloat16, {}),
+        ("gemma2", torch.float32, {}),
+        ("llama", torch.float32, {"fixed_shapes": True}),
+        ("llama", torch.float32, {"rows_at_once": 8}),
+    ],
+    ids=["half precision", "attention of its own", "fixed shapes", "steps shared with other questions"],
+)
+def test_elsewhere_plain_steps_are_taken(
+    architecture: str, dtype: Any, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = local(tiny_model(architecture, dtype=dtype), **settings)
+    plain = replies(model)
+    drafting(model, monkeypatch, *said(local(tiny_model(architecture, dtype=dtype))))
+    assert replies(model, "a draft") == plain
+    assert model._reader.rows_noise.values == []
+
+
+def test_voting_names_the_options_as_drafts(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    generate = LocalModel.generate
+
+    def noted(self: LocalModel, prompts: Any, role: Any) -> list[Response]:
+        asked.extend(prompts)
+        return generate(self, prompts, role)
+
+    monkeypatch.setattr(LocalModel, "generate", noted)
+    defense = MajorityVoting(LocalModel.bundled(), group_by="passage")
+    found = defense.answer(QUERY, PASSAGES, choices=["Tomas Brevik", "Ilse Quant"])
+    assert {prompt.drafts for prompt in asked} == {("Tomas Brevik", "Ilse Quant", NO_INFORMATION)}
+    monkeypatch.setattr(greedy, "drafted_rows", lambda *args: None)
+    assert defense.answer(QUERY, PASSAGES, choices=["Tomas Brevik", "Ilse Quant"]).groups == found.groups
