@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Any
 
 from robustrag_integrations.rounding import significant
@@ -29,25 +30,22 @@ class Usage:
 
 def together(usages: Iterable[Usage]) -> Usage:
     """The sum; a kind of tokens of which one call did not tell is unknown in the sum. Of no calls at all, 0."""
-    listed = list(usages)
-    if len(listed) == 1:
-        return listed[0]
-    return Usage(**{name: _sum([getattr(usage, name) for usage in listed]) for name in _KINDS})
+    return Usage(*(None if None in numbers else sum(numbers) for numbers in _by_kind(usages)))
 
 
 def told(usages: Iterable[Usage]) -> Usage:
     """The sum over the calls that told, which is at least a part of the whole; unknown where none did."""
-    listed = list(usages)
-    known = {name: [n for usage in listed if (n := getattr(usage, name)) is not None] for name in _KINDS}
-    return Usage(**{name: sum(numbers) if numbers else None for name, numbers in known.items()})
+    known = ([number for number in numbers if number is not None] for numbers in _by_kind(usages))
+    return Usage(*(sum(numbers) if numbers else None for numbers in known))
 
 
-def _sum(numbers: list[int | None]) -> int | None:
-    known = [n for n in numbers if n is not None]
-    return sum(known) if len(known) == len(numbers) else None
+def _by_kind(usages: Iterable[Usage]) -> list[tuple[Any, ...]]:
+    """The tokens of each call, kind by kind, in the order of the fields."""
+    return list(zip(*map(_NUMBERS, usages), strict=True)) or [()] * len(_KINDS)
 
 
 _KINDS = tuple(f.name for f in fields(Usage))
+_NUMBERS = attrgetter(*_KINDS)
 
 
 @dataclass(frozen=True)

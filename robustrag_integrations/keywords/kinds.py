@@ -183,8 +183,9 @@ def take_exact(text: str) -> tuple[set[str], str]:
         return found, text
     if not any(mark in text for mark in "`/:@_=<\\.()-[") and not any(map(str.isdigit, text)) and text == text.lower():
         return found, text
-    text = _FENCE.sub(lambda match: _code(match[1], found), text)
-    text = _SPAN.sub(lambda match: _code(match[1] or match[2], found), text)
+    if "`" in text:
+        text = _FENCE.sub(lambda match: _code(match[1], found), text)
+        text = _SPAN.sub(lambda match: _code(match[1] or match[2], found), text)
     signs = {name for name, search in _SIGNS.items() if search(text)}
     for kind in KINDS:
         if kind.needs in signs and kind.holds in text:

@@ -90,7 +90,8 @@ def final_answer(response: Response, cut_replies: CutReplies = "abstain") -> Res
         return replace(answer, text=ABSTENTION, note=f"the final call was {reason}; the answer is an abstention")
     if reason is None:
         note = answer.note and f"the final call: {answer.note}"
-        return replace(answer, text=text or ABSTENTION, note=note)
+        same = text and text == answer.text and note is answer.note
+        return answer if same else replace(answer, text=text or ABSTENTION, note=note)
     if cut_replies == "count" and text:
         return replace(answer, text=text + CUT_MARK, note=f"the answer is incomplete: {reason}")
     allowed = ", or take it as far as it goes with cut_replies='count'" if text else ""
