@@ -26,7 +26,8 @@ def plain_words(text: str) -> str:
     Letters, digits and the marks that belong to letters stay. Takes time linear in the length of the text.
     """
     if text.isascii():
-        return " ".join(text.lower().translate(_SPACED).split())
+        folded = text.lower()
+        return folded if folded.isalnum() else " ".join(folded.translate(_SPACED).split())
     folded = unicodedata.normalize("NFKC", few_marks(text)).casefold()
     return " ".join("".join(c if _belongs_to_a_word(c) else " " for c in folded).split())
 

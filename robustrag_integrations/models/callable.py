@@ -241,7 +241,8 @@ class CallableModel(TextModel):
         )
 
     async def _agather(self, prompts: Sequence[Prompt], until: Until | None = None) -> list[Response]:
-        return await agather(lambda i, turn: self._arespond(prompts[i].text, turn), len(prompts), until)
+        slots = self._async_slots()
+        return await agather(lambda i, turn: self._arespond(prompts[i].text, turn, slots), len(prompts), until)
 
     def _respond(self, prompt: str, turn: Turn) -> Response:
         tries = Tries(lambda: self._retrying(turn.stopped, self._retry_on))
@@ -258,10 +259,10 @@ class CallableModel(TextModel):
             turn.begin()
             return self._threads.call(self._timeout, self._fn, prompt, given_up=turn.given_up)
 
-    async def _arespond(self, prompt: str, turn: Turn) -> Response:
+    async def _arespond(self, prompt: str, turn: Turn, slots: asyncio.Semaphore) -> Response:
         tries = Tries(lambda: self._async_retrying(self._retry_on))
         try:
-            return self._checked(await tries.acall(lambda: self._acall(prompt, turn)))
+            return self._checked(await tries.acall(lambda: self._acall(prompt, turn, slots)))
         except INTERRUPTS:
             raise
         except BaseException as error:
@@ -270,8 +271,8 @@ class CallableModel(TextModel):
     def _failed(self, error: BaseException, tries: Tries) -> Response:
         return Response(None, error=gave_up(in_one_line(error, self._secrets()), tries.made))
 
-    async def _acall(self, prompt: str, turn: Turn) -> str | Response:
-        async with self._async_slots():
+    async def _acall(self, prompt: str, turn: Turn, slots: asyncio.Semaphore) -> str | Response:
+        async with slots:
             turn.begin()
             if self._async_fn is not None:
                 return await await_within(self._timeout, self._async_fn(prompt))

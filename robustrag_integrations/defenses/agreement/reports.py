@@ -23,6 +23,14 @@ def keyword_reports(
         if keywords is None or standing is None:
             reports.append(report(group, response, copy_of=reading.copy_of))
             continue
-        found = {"status": standing.status, "words": standing.words, "margin": standing.margin}
-        reports.append(report(group, response, keywords=listed[keywords], **found))
+        reports.append(
+            report(
+                group,
+                response,
+                keywords=listed[keywords],
+                status=standing.status,
+                words=standing.words,
+                margin=standing.margin,
+            )
+        )
     return tuple(reports)

@@ -29,9 +29,8 @@ def runs_of(phrase: str) -> list[str]:
         return found
     else:
         starts, ends = list(range(len(phrase))), list(range(1, len(phrase) + 1))
-    for more in range(min(len(ends) - 1, _LONGEST)):  # units behind the first
-        found += [phrase[start:end] for start, end in zip(starts, ends[more:], strict=False)]
-    return found
+    most = min(len(ends) - 1, _LONGEST)  # units of a part
+    return found + [phrase[start:end] for i, start in enumerate(starts) for end in ends[i : i + most]]
 
 
 def all_runs(phrases: Iterable[str]) -> frozenset[str]:
@@ -62,7 +61,7 @@ _kept_parts_of = lru_cache(maxsize=512)(_parts_of)  # a question asks for the pa
 def alone(words: Collection[str], phrases: Collection[str]) -> frozenset[str]:
     """Which of these words are no part of one of the phrases but themselves."""
     left = frozenset(words)
-    for phrase in phrases:
+    for phrase in sorted(phrases, key=len, reverse=True):  # most are a part of a long one
         if not left:
             break
         left = frozenset(w for w in left if not _runs_in(w, phrase)) if _is_plain(phrase) else left - parts_of(phrase)

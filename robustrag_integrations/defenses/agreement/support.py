@@ -74,8 +74,10 @@ def supports(
         replies: per group the text of its response, which shows what is a name and what is denied.
     """
     agreed = frozenset(in_answer) & frozenset(tally.retained)
-    shown = frozenset(sorted(agreed, key=lambda w: (-tally.counts.get(w, 0), -len(w), w))[:_MOST_KEYWORDS])
-    keys = _key_phrases(answer, shown - {simplified(w) for w in shown if simplified(w) != w})
+    shown = agreed
+    if len(agreed) > _MOST_KEYWORDS:
+        shown = frozenset(sorted(agreed, key=lambda w: (-tally.counts.get(w, 0), -len(w), w))[:_MOST_KEYWORDS])
+    keys = _key_phrases(answer, shown - {plain for w in shown if (plain := simplified(w)) != w})
     view = _Answer(answer, shown, keys, _words(plain_words(answer), *in_answer), task == "long_form")
     texts = [reply or "" for reply in replies] or [""] * len(keyword_sets)
     given = [None if said is None else (said, text) for said, text in zip(keyword_sets, texts, strict=True)]
@@ -162,7 +164,7 @@ class _Answer:
 
     def _own(self, said: frozenset[str], reply: str) -> frozenset[str]:
         """The group's keywords with a word that the answer does not hold, or with words of several of its names."""
-        content, capitalised = frozenset(w for w in said if len(w.split()) == 1), _capitalised(reply)
+        content, capitalised = _single_words(said), _capitalised(reply)
         return frozenset(w for w in said if self._is_own(w, content, capitalised))
 
     def _is_own(self, keyword: str, content: frozenset[str], capitalised: frozenset[str]) -> bool:
@@ -199,13 +201,12 @@ def _key_phrases(answer: str, shown: frozenset[str]) -> frozenset[str]:
 
     A keyword that joins what the answer sets apart, with a comma, a bracket or a line break, is none.
     """
-    content = frozenset(w for w in shown if len(w.split()) == 1)
     capitalised = _capitalised(answer)
     text = f" {plain_words(answer)} "
     parts = "\n".join(f" {plain_words(part)} " for part in _PARTS.split(answer))
     within = frozenset(w for w in shown if f" {w} " not in text or f" {w} " in parts) or shown
     specific = frozenset(w for w in within if _is_specific(w, capitalised))
-    return _longest(specific or _without_sentences(within, content))
+    return _longest(specific or _without_sentences(within, shown))
 
 
 def _is_specific(keyword: str, capitalised: frozenset[str]) -> bool:
@@ -213,8 +214,13 @@ def _is_specific(keyword: str, capitalised: frozenset[str]) -> bool:
     words = keyword.split()
     if _has_digit(words[0]) and len(words) <= _LONGEST_QUANTITY:
         return True
-    strong = [word.rstrip(".") in capitalised or _has_digit(word) for word in words]
-    return strong[0] and strong[-1] and all(s or w in NAME_LINKS for s, w in zip(strong, words, strict=True))
+    if not (_is_strong(words[0], capitalised) and _is_strong(words[-1], capitalised)):
+        return False
+    return all(word in NAME_LINKS or _is_strong(word, capitalised) for word in words[1:-1])
+
+
+def _is_strong(word: str, capitalised: frozenset[str]) -> bool:
+    return word.rstrip(".") in capitalised or _has_digit(word)
 
 
 def _has_digit(word: str) -> bool:
@@ -233,8 +239,13 @@ def _capitalised(answer: str) -> frozenset[str]:
     return _words(*(plain_words(word) for word, flag in zip(written, flags, strict=True) if flag))
 
 
-def _without_sentences(shown: frozenset[str], content: frozenset[str]) -> frozenset[str]:
-    return frozenset(w for w in shown if not _is_sentence(w, content)) or shown
+def _without_sentences(keywords: frozenset[str], shown: frozenset[str]) -> frozenset[str]:
+    content = _single_words(shown)
+    return frozenset(w for w in keywords if not _is_sentence(w, content)) or keywords
+
+
+def _single_words(keywords: Collection[str]) -> frozenset[str]:
+    return frozenset(w for w in keywords if len(w.split()) == 1)
 
 
 def _is_sentence(keyword: str, content: frozenset[str]) -> bool:

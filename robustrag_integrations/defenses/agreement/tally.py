@@ -1,9 +1,11 @@
-"""What was counted, as reports and statuses read it."""
+"""Counting what groups say, and what was counted, as reports and statuses read it."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import repeat
 
 
 @dataclass(frozen=True)
@@ -21,3 +23,22 @@ class KeywordTally:
     answering: int
     mu: Fraction
     retained: tuple[str, ...]
+
+
+def votes_for(said: Iterable[Collection[str] | None], weights: Iterable[int] | None = None) -> dict[str, int]:
+    """c(w), how many votes each keyword has. What several groups say alike is gone through once.
+
+    Args:
+        said: per group its keywords, None for an abstention.
+        weights: per group how many votes it has; None for one each.
+    """
+    alike: dict[frozenset[str], int] = {}
+    for keywords, votes in zip(said, repeat(1) if weights is None else weights, strict=False):
+        if keywords:
+            keywords = frozenset(keywords)
+            alike[keywords] = alike.get(keywords, 0) + votes
+    counts: dict[str, int] = {}
+    for keywords, votes in alike.items():
+        for keyword in keywords:
+            counts[keyword] = counts.get(keyword, 0) + votes
+    return counts

@@ -8,7 +8,7 @@ how the answer is worded, they can cause any text.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, product
 from math import prod
 from typing import Any
@@ -17,7 +17,8 @@ from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import NO_QUORUM, NOTHING_BENIGN, Findings, Ledger, Question
 from robustrag_integrations.certification.isolated import certify_sizes
 from robustrag_integrations.certification.requests import Asking
-from robustrag_integrations.defenses.consensus.counting import ConsensusRule, Wording, counts_of, list_text
+from robustrag_integrations.defenses.agreement.tally import votes_for
+from robustrag_integrations.defenses.consensus.counting import ConsensusRule, Wording, list_text
 from robustrag_integrations.defenses.consensus.plan import Consensus
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.defenses.consensus.wording import phrases_of, wordings_of
@@ -100,13 +101,13 @@ def possible_texts(
     found = Consensus.of(readings, settings)
     if corrupted == 0 or found.radius().holds(0, pending=corrupted):
         return {found.text or ABSTENTION}
-    counts = counts_of(sets)
+    counts = votes_for(sets)
     untouched = max(counts.values(), default=0)
     if corrupted >= max(untouched, rule.min_support):
         raise _Anything(ANY_KEYWORD)
     texts = {ABSTENTION} if untouched < rule.min_support else set()
     for core in _cores(counts, untouched, corrupted):
-        together = counts_of([said for said in sets if said is not None and core in said])
+        together = votes_for([said for said in sets if said is not None and core in said])
         for added in range(max(0, max(untouched, rule.min_support) - counts[core]), corrupted + 1):
             for agreed in _agreed_sets(core, together, added, rule):
                 worded = wordings_of([(r.response.text, r.found) for r in readings], agreed)
@@ -116,7 +117,7 @@ def possible_texts(
     return texts
 
 
-def _cores(counts: Counter[str], untouched: int, corrupted: int) -> list[str]:
+def _cores(counts: Mapping[str, int], untouched: int, corrupted: int) -> list[str]:
     """The keywords that can be the strongest: the others' counts do not fall."""
     cores = [w for w, c in counts.items() if c + corrupted >= untouched]
     if len(cores) > _MOST_CORES:
@@ -124,7 +125,7 @@ def _cores(counts: Counter[str], untouched: int, corrupted: int) -> list[str]:
     return cores
 
 
-def _agreed_sets(core: str, together: Counter[str], added: int, rule: ConsensusRule) -> Iterator[frozenset[str]]:
+def _agreed_sets(core: str, together: Mapping[str, int], added: int, rule: ConsensusRule) -> Iterator[frozenset[str]]:
     """The sets that can be agreed on around a strongest keyword that so many corrupted groups say, too.
 
     They add to whatever they say with it, so that each keyword next to it is in if it reaches the share without them,

@@ -7,6 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from robustrag_integrations.defenses.agreement.tally import votes_for
+
 
 @dataclass(frozen=True)
 class ConsensusRule:
@@ -52,15 +54,6 @@ class Shown:
     window: bool
 
 
-def counts_of(keyword_sets: Sequence[Collection[str] | None]) -> Counter[str]:
-    """c(w), how many groups say keyword w; None is an abstention."""
-    counts: Counter[str] = Counter()
-    for said, votes in Counter([frozenset(said) for said in keyword_sets if said is not None]).items():
-        for keyword in said:
-            counts[keyword] += votes
-    return counts
-
-
 def strongest_keyword(counts: Mapping[str, int]) -> str | None:
     """The keyword that most groups say; among equals the one of most words, then characters, then the smaller one."""
     return min(counts, key=lambda w: (-counts[w], -len(w.split()), -len(w), w), default=None)
@@ -71,11 +64,11 @@ def agreed_keywords(keyword_sets: Sequence[Collection[str] | None], rule: Consen
 
     What other groups say does not enter, however many they are. None if the strongest has less than `min_support`.
     """
-    counts = counts_of(keyword_sets)
+    counts = votes_for(keyword_sets)
     core = strongest_keyword(counts)
     if core is None or counts[core] < rule.min_support:
         return frozenset()
-    together = counts_of([said for said in keyword_sets if said is not None and core in said])
+    together = votes_for([said for said in keyword_sets if said is not None and core in said])
     return frozenset(w for w, count in together.items() if rule.reached(count, counts[core]))
 
 

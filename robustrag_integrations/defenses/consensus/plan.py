@@ -12,11 +12,10 @@ from robustrag_integrations.defenses.agreement.alternatives import alternatives
 from robustrag_integrations.defenses.agreement.asking import ask_for_keywords
 from robustrag_integrations.defenses.agreement.reports import keyword_reports
 from robustrag_integrations.defenses.agreement.support import supports
-from robustrag_integrations.defenses.agreement.tally import KeywordTally
+from robustrag_integrations.defenses.agreement.tally import KeywordTally, votes_for
 from robustrag_integrations.defenses.consensus.counting import (
     Wording,
     agreed_keywords,
-    counts_of,
     shown_text,
 )
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
@@ -134,9 +133,7 @@ class Consensus:
         agreed = agreed_keywords(sets, settings.rule)
         worded = wordings_of([(r.response.text, r.found) for r in readings], agreed)
         wordings = tuple(worded[i] for i in votes)
-        return cls(
-            sets, dict(counts_of(sets)), agreed, phrases_of(agreed), wordings, settings, tuple(filter(None, weighed))
-        )
+        return cls(sets, votes_for(sets), agreed, phrases_of(agreed), wordings, settings, tuple(filter(None, weighed)))
 
     @kept_property
     def strongest(self) -> int:
@@ -201,6 +198,6 @@ def _warnings(found: Consensus) -> list[str]:
 def _rival(found: Consensus) -> str | None:
     """The strongest keyword of groups that say nothing of the answer, where it would be enough for an answer."""
     others = [said for said in found.keyword_sets if said and not said & found.agreed]
-    counts = counts_of(others)
+    counts = votes_for(others)
     enough = [w for w, count in counts.items() if count >= found.settings.rule.min_support and found.agreed]
     return min(enough, key=lambda w: (-counts[w], -len(w), w), default=None)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Protocol
 
-from robustrag_integrations.defenses.agreement.tally import KeywordTally
+from robustrag_integrations.defenses.agreement.tally import KeywordTally, votes_for
 from robustrag_integrations.defenses.keyword.spans import KeywordSpan
 
 
@@ -65,19 +64,13 @@ def tally_keywords(
         rule: which keywords are kept.
         weights: per group how many votes it has, at least 1; None for one each.
     """
-    alike: defaultdict[frozenset[str], int] = defaultdict(int)
-    for keywords, weight in zip(keyword_sets, weights or [1] * len(keyword_sets), strict=True):
-        if keywords is not None:
-            alike[frozenset(keywords)] += weight
-    counts: defaultdict[str, int] = defaultdict(int)
-    for said, votes in alike.items():
-        for keyword in said:
-            counts[keyword] += votes
-    answering = sum(alike.values())
+    counts = votes_for(keyword_sets, weights)
+    voted = zip(keyword_sets, weights or [1] * len(keyword_sets), strict=True)
+    answering = sum(votes for keywords, votes in voted if keywords is not None)
     mu = rule.mu(answering, max(counts.values(), default=0))
     needed = math.ceil(mu)  # counts are whole numbers, which are compared faster
     retained = tuple(sorted(w for w, c in counts.items() if c >= needed))
-    return KeywordTally(dict(counts), answering, mu, retained)
+    return KeywordTally(counts, answering, mu, retained)
 
 
 def keyword_radius(

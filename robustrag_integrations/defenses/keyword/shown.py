@@ -13,14 +13,13 @@ which no keyword does.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
+from itertools import chain, product
 
 from robustrag_integrations.defenses.agreement.runs import alone, parts_of
-from robustrag_integrations.defenses.agreement.tally import KeywordTally
+from robustrag_integrations.defenses.agreement.tally import KeywordTally, votes_for
 from robustrag_integrations.defenses.agreement.written import WrittenReply
 from robustrag_integrations.keywords.normalise import as_keyword
 from robustrag_integrations.plans.asking import Reading
@@ -94,13 +93,7 @@ def list_of(readings: Sequence[Reading[frozenset[str]]], tally: KeywordTally, we
     """The list of what these groups said, given the count of their keywords."""
     hidden = shadowed(tally.retained)
     marks = with_marks(readings, tally.retained, hidden)
-    alike: defaultdict[frozenset[str], int] = defaultdict(int)
-    for given, weight in zip(marks, weights, strict=True):
-        alike[given or frozenset()] += weight
-    counts: defaultdict[str, int] = defaultdict(int)
-    for given, votes in alike.items():
-        for mark in given:
-            counts[mark] += votes
+    counts = votes_for(marks, weights)
     needed = math.ceil(tally.mu)
     kept = frozenset(mark for mark, count in counts.items() if count >= needed)
     listed = _listed(tally.retained, hidden, kept)
@@ -118,7 +111,7 @@ def list_of(readings: Sequence[Reading[frozenset[str]]], tally: KeywordTally, we
 
 def shadowed(keywords: Collection[str]) -> frozenset[str]:
     """The keywords that are a part of another one."""
-    return frozenset[str]().union(*map(parts_of, keywords)).intersection(keywords)
+    return frozenset(keywords).intersection(chain.from_iterable(map(parts_of, keywords)))
 
 
 def shown_keywords(retained: Collection[str]) -> tuple[str, ...]:

@@ -7,11 +7,11 @@ from fractions import Fraction
 
 import pytest
 
+from robustrag_integrations.defenses.agreement.tally import votes_for
 from robustrag_integrations.defenses.consensus.counting import (
     ConsensusRule,
     Wording,
     agreed_keywords,
-    counts_of,
     list_text,
     shown_text,
     strongest_keyword,
@@ -43,7 +43,7 @@ def test_nothing_is_agreed_on_below_the_smallest_support() -> None:
 
 
 def test_ties_go_to_more_words_then_characters_then_the_smaller_text() -> None:
-    assert strongest_keyword(counts_of([{"zz", "a b", "c d"}])) == "a b"
+    assert strongest_keyword(votes_for([{"zz", "a b", "c d"}])) == "a b"
     assert strongest_keyword({}) is None
 
 
