@@ -17,10 +17,9 @@ import torch
 
 from robustrag_integrations.models.local.drafts import clear_leads
 from robustrag_integrations.models.local.giving_up import stop_if_given_up
-from robustrag_integrations.models.local.shared import SharedBatch
+from robustrag_integrations.models.local.shared import MOST_OF_A_ROW, SharedBatch
 from robustrag_integrations.models.local.trie import TokenTrie
 
-MOST_OF_A_ROW = 16  # tokens; beyond, reading them for all rows costs what they save
 _AT_ONCE = 256  # tokens of a pass, all of whose logits are computed
 _MEASURED = 8  # tokens of the model's own answers at which the noise is measured
 
@@ -89,11 +88,14 @@ def _read(batch: SharedBatch, tries: Sequence[TokenTrie]) -> Iterator[tuple[int,
 
 
 def _make_equal(tries: Sequence[TokenTrie]) -> None:
-    """Fill tries up to the size of the largest: how many tokens a row has must not say how it begins."""
+    """Fill tries up to the size of the largest: how many tokens a row has must not say how it begins.
+
+    What fills them stands right behind the prompt: further on the window may be over.
+    """
     most = max(map(len, tries))
     for trie in tries:
-        other = 1 if trie.child(-1, 0) is not None else 0
-        trie.add([other] * (most - len(trie)))
+        for other in range(most + 1):
+            trie.add([other], most)
 
 
 def _walk(trie: TokenTrie, first: int, best: Sequence[int], clear: Sequence[bool]) -> list[int]:

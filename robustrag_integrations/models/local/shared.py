@@ -31,6 +31,7 @@ from robustrag_integrations.models.local.trie import TokenTrie
 
 _TILE = 64  # where all rows attend to as many columns, that is a multiple of this, so that there are few shapes
 _ALIKE = 32  # elsewhere of this: all rows begin at whole lines of memory, as kernels may sum up otherwise
+MOST_OF_A_ROW = 16  # tokens of drafts; beyond, reading them for all rows costs what they save
 WORTH_KEEPING_ONCE = 128  # tokens of a prefix from which on reading it once pays for joining two parts of an attention
 
 
@@ -80,7 +81,8 @@ class SharedBatch:
         own = max(most - (self.before if row.prefix is shared else 0) for row, most in zip(rows, longest, strict=True))
         self.longest = self.before + own
         multiple = _ALIKE if row_by_row else _TILE
-        capacity = -(-(own + room) // multiple) * multiple
+        after = max(room, MOST_OF_A_ROW) if row_by_row else room
+        capacity = -(-(own + after) // multiple) * multiple
         self._slab = Slab(self.step_rows, capacity, shared, row_by_row=row_by_row, memory=memory)
         self._keys = torch.full((self.step_rows, self.before + capacity), NOWHERE, device=lm.device)
         self._next = torch.zeros(self.step_rows, dtype=torch.long, device=lm.device)
@@ -130,10 +132,14 @@ class SharedBatch:
             yield found[key]
 
     def _put(self, at: int, row: Row, read: Sequence[Pair]) -> None:
-        before = self.before if row.prefix is not None and row.prefix is self._slab.shared else 0
+        before = self.before if self._begins(row) else 0
         self._slab.put(at, read, before)
         self._keys[at, self.before - before : self.before + row.tokens - before] = torch.arange(row.tokens)
         self._next[at] = row.tokens
+
+    def _begins(self, row: Row) -> KeyValues | None:
+        """The prefix that is kept once, if the prompt begins with it."""
+        return row.prefix if row.prefix is self._slab.shared else None
 
     def _mask(self) -> Any:
         """The mask of the next step, whose tokens see all that their rows have; None where nothing has to be hidden."""
@@ -157,7 +163,7 @@ class SharedBatch:
 
         Args:
             first: row of these.
-            tries: per row, as many tokens in each.
+            tries: per row, as many tokens in each, `MOST_OF_A_ROW` at most.
 
         Returns:
             [rows, nodes, V] float32 logits of what follows each node.
@@ -167,8 +173,9 @@ class SharedBatch:
         return torch.cat(read_together(self._lm, steps, tokens, tokens, each))
 
     def _behind(self, row: int, trie: TokenTrie) -> Step:
-        cache = self._slab.behind(row)
-        read = KeyValues(tuple(cache.pairs()), self.before + self._slab.lengths[row])
+        begun = self._begins(self._rows[row])
+        cache = self._slab.behind(row, begun)
+        read = KeyValues(tuple(cache.pairs()), self._slab.lengths[row] + (begun.tokens if begun else 0))
         alone = Alone(self._lm, self._rules, Row(read, ()), room=len(trie), at_once=len(trie), cache=cache)
         found: Step = alone.reading(trie)
         return found

@@ -266,12 +266,15 @@ class Slab(AttentionCache):
             return RowCache(self.capacity, None, self._buffers(row), prefix.tokens)
         return RowCache(self.capacity, prefix, self._buffers(row))
 
-    def behind(self, row: int) -> RowCache:
-        """What a row has, with room for tokens behind it: in its own columns, which a step then writes anew."""
+    def behind(self, row: int, prefix: KeyValues | None) -> RowCache:
+        """What a row has, with room for tokens behind it: in its own columns, which a step then writes anew.
+
+        A copy where it begins with the prefix that rows share; `prefix` is that, or None.
+        """
         length = self.lengths[row]
-        if self.shared is None:
+        if prefix is None:
             return RowCache(self.capacity, None, self._buffers(row), length)
-        cache = RowCache(self.shared.tokens + self.capacity, self.shared)
+        cache = RowCache(prefix.tokens + self.capacity, prefix)
         for index, (keys, values) in enumerate(self._buffers(row)):
             cache.update(keys[:, :, :length], values[:, :, :length], index)
         return cache

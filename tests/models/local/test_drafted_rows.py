@@ -18,13 +18,14 @@ from robustrag_integrations import LocalModel, MajorityVoting  # noqa: E402
 from robustrag_integrations.models.base import Response  # noqa: E402
 from robustrag_integrations.models.local import drafted_rows, greedy  # noqa: E402
 from robustrag_integrations.models.local.causal_lm import CausalLM  # noqa: E402
-from robustrag_integrations.prompts import NO_INFORMATION, prompts_for  # noqa: E402
+from robustrag_integrations.prompts import NO_INFORMATION, Prompt, prompts_for  # noqa: E402
 from tests.helpers.tiny_models import tiny_model  # noqa: E402
 from tests.models.local.test_shared_prefixes import PASSAGES, QUERY, TOKENIZER  # noqa: E402
 
 ARCHITECTURES = ["llama", "mistral", "qwen3", "gemma2", "gemma3", "phi3", "gpt2", "neox"]
 PROMPTS = prompts_for("short_answer")
 LENGTH = 7  # tokens of a reply at most
+LONG_ROPE = {"type": "longrope", "short_factor": [1.0] * 8, "long_factor": [4.0] * 8}
 
 
 def local(network: Any = None, **changes: Any) -> LocalModel:
@@ -57,11 +58,11 @@ def drafting(model: LocalModel, monkeypatch: pytest.MonkeyPatch, *drafts: Sequen
     monkeypatch.setattr(model._encoder, "answers", lambda texts, end="": [tuple(d) for d in drafts] if texts else [])
 
 
-def said(model: LocalModel) -> list[list[int]]:
+def said(model: LocalModel, passages: Sequence[str] = PASSAGES, prompts: Sequence[Prompt] = ()) -> list[list[int]]:
     """The tokens of each reply, by plain steps."""
     seen: list[Any] = []
-    isolated = [PROMPTS.isolated.render(context=text, query=QUERY) for text in PASSAGES]
-    model._generate(isolated, "isolated", seen.append)
+    isolated = [PROMPTS.isolated.render(context=text, query=QUERY) for text in passages]
+    model._generate(prompts or isolated, "isolated", seen.append)
     return [list(row) for row in torch.stack(seen, 1).argmax(-1).tolist()]
 
 
@@ -165,6 +166,63 @@ def test_rows_behind_a_long_prefix_that_is_kept_once(monkeypatch: pytest.MonkeyP
     with passes(monkeypatch) as taken:
         assert replies(model, "a draft", prompts=prompts) == wanted
     assert taken.count((len(PASSAGES), 1)) == 0
+
+
+def alike(rows: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
+    """Drafts of two tokens, more for each first token than a row of a pass holds."""
+    return [(first, other) for first in dict.fromkeys(row[0] for row in rows) for other in range(5, 30)]
+
+
+def test_a_passage_that_takes_all_the_room_leaves_enough_for_drafts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory is given out in parts of 32 columns: here no column is left over."""
+    prompt, long = PROMPTS.isolated.render(context="", query=QUERY), "It stands on Sorra. " * 90
+    frame = local()._encoder.frame_length(prompt)
+    model = local(max_new_tokens=3, max_context_tokens=32 * 20 - frame - 3)
+    plain = replies(model, passages=[*PASSAGES, long])
+    assert plain[-1].truncated
+    drafting(model, monkeypatch, *alike(said(model, [*PASSAGES, long])))
+    assert replies(model, "a draft", passages=[*PASSAGES, long]) == plain
+
+
+@pytest.mark.parametrize("architecture", ["gpt2", "phi3"])
+def test_no_token_of_a_pass_stands_behind_the_window(architecture: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that does has no place, or has some position encodings turn all rows by other angles."""
+    others = {"gpt2": {}, "phi3": {"rope_scaling": LONG_ROPE, "original_max_position_embeddings": 256}}[architecture]
+    window = {"gpt2": 256, "phi3": 1024}[architecture]
+    model = local(tiny_model(architecture, window=window, **others), max_new_tokens=3)
+    passages = [*PASSAGES, "It stands on Sorra. " * 90]
+    assert model._lm.window == 256
+    plain = replies(model, passages=passages)
+    rows = said(model, passages)
+    drafting(model, monkeypatch, *alike(rows[:1]), *(row[:1] for row in rows))  # of very different sizes
+    forward, furthest = CausalLM.__call__, []
+
+    def noted(lm: CausalLM, ids: Any, mask: Any, positions: Any, cache: Any, **kwargs: Any) -> Any:
+        furthest.append(int(positions.max()))
+        return forward(lm, ids, mask, positions, cache, **kwargs)
+
+    monkeypatch.setattr(CausalLM, "__call__", noted)
+    assert replies(model, "a draft", passages=passages) == plain
+    assert max(furthest) < model._lm.window
+    assert max(model._reader.rows_noise.values) < 2**-15  # drafts were read
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_rows_that_begin_otherwise_than_most_do_not_see_their_prefix(
+    architecture: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, others = local(tiny_model(architecture)), prompts_for("short_answer", exemplars=True)
+    drafting(model, monkeypatch, *said(model))
+    replies(model, "a draft")  # measures their noise
+    asked = [t.isolated.render(context=text, query=QUERY) for t in (others, others, PROMPTS) for text in PASSAGES]
+    rows = said(model, prompts=asked)
+    model._codec._ends = frozenset(row[4] for row in rows)
+    plain = model.generate(asked, "isolated")
+    drafting(model, monkeypatch, *rows)
+    with passes(monkeypatch) as taken:
+        assert model.generate([replace(prompt, drafts=("a draft",)) for prompt in asked], "isolated") == plain
+    if architecture != "gemma2":
+        assert taken.count((len(asked), 1)) == 0
 
 
 @given(st.lists(st.text(alphabet="abTomas Brevik\n.é", max_size=30), max_size=4))
