@@ -32,6 +32,7 @@ from robustrag_integrations.models.local.trie import TokenTrie
 _TILE = 64  # where all rows attend to as many columns, that is a multiple of this, so that there are few shapes
 _ALIKE = 32  # elsewhere of this: all rows begin at whole lines of memory, as kernels may sum up otherwise
 MOST_OF_A_ROW = 16  # tokens of drafts; beyond, reading them for all rows costs what they save
+_FEWEST = 2  # tokens of a pass with drafts: of a lone one the library has heads stand where tokens do
 WORTH_KEEPING_ONCE = 128  # tokens of a prefix from which on reading it once pays for joining two parts of an attention
 
 
@@ -168,7 +169,7 @@ class SharedBatch:
         Returns:
             [rows, nodes, V] float32 logits of what follows each node.
         """
-        tokens, each = sum(map(len, tries)), len(tries[0])
+        tokens, each = max(_FEWEST, sum(map(len, tries))), len(tries[0])
         steps = [self._behind(row, trie) for row, trie in enumerate(tries, first)]
         return torch.cat(read_together(self._lm, steps, tokens, tokens, each))
 

@@ -168,6 +168,20 @@ def test_rows_behind_a_long_prefix_that_is_kept_once(monkeypatch: pytest.MonkeyP
     assert taken.count((len(PASSAGES), 1)) == 0
 
 
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_a_pass_of_one_token_for_one_row(architecture: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library has the heads of a lone token stand in place of tokens."""
+    model = local(tiny_model(architecture), prefill_tokens=1)
+    rows = said(model)
+    model._codec._ends = frozenset(row[1] for row in rows)
+    plain = replies(model)
+    drafting(model, monkeypatch, *(row[:1] for row in rows))
+    replies(model, "a draft")
+    with passes(monkeypatch) as taken:
+        assert replies(model, "a draft") == plain
+    assert architecture == "gemma2" or taken.count((len(PASSAGES), 1)) == 0
+
+
 def alike(rows: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
     """Drafts of two tokens, more for each first token than a row of a pass holds."""
     return [(first, other) for first in dict.fromkeys(row[0] for row in rows) for other in range(5, 30)]
