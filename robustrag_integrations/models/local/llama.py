@@ -19,7 +19,7 @@ from transformers.cache_utils import Cache
 from robustrag_integrations.models.local.attention_cache import written
 from robustrag_integrations.models.local.kernels import for_heads
 from robustrag_integrations.models.local.laid_weights import LaidWeights, Layers
-from robustrag_integrations.models.local.products import Linear, linear
+from robustrag_integrations.models.local.products import Linear, linear, whole_tokens
 
 _AGREES = 2.0**-12  # of the largest logit: more than float noise, less than any difference in what is computed
 _Turn = tuple[torch.Tensor, torch.Tensor]
@@ -191,24 +191,29 @@ def forward(
     Returns:
         [R, keep, V] logits.
     """
-    return _Pass(products, mask, cache).read(parts, ids, positions, keep)
+    return _Pass(products, mask, cache, ids.shape[1]).read(parts, ids, positions, keep)
 
 
 class _Pass:
-    """One forward pass: what its layers have in common."""
+    """One forward pass of so many tokens in each row: what its layers have in common.
 
-    def __init__(self, products: Products, mask: torch.Tensor | None, cache: Cache | None) -> None:
-        self._products, self._mask, self._cache = products, mask, cache
+    One row is filled up with tokens of which nothing is seen or kept, as `whole_tokens` says.
+    """
+
+    def __init__(self, products: Products, mask: torch.Tensor | None, cache: Cache | None, tokens: int) -> None:
+        self._products, self._mask, self._cache, self._tokens = products, mask, cache, tokens
 
     def read(self, parts: Parts, ids: torch.Tensor, positions: torch.Tensor, keep: int | torch.Tensor) -> torch.Tensor:
         """[R, keep, V] logits."""
-        hidden, tokens = functional.embedding(ids, parts.embeddings), ids.shape[1]
+        tokens = self._tokens
+        filling = whole_tokens(tokens) - tokens if len(ids) == 1 else 0
+        hidden = functional.embedding(functional.pad(ids, (0, filling)) if filling else ids, parts.embeddings)
         turn = _turn(*parts.positions(hidden, positions))
         *before, last = parts.layers
         for index, layer in enumerate(before):
             hidden = self._layer(layer, hidden, turn, index)
         columns = self._last_columns(keep, tokens)
-        hidden = self._layer(last, hidden, turn, len(before), columns if columns < tokens else None)
+        hidden = self._layer(last, hidden, turn, len(before), columns if columns < tokens else None)[:, :tokens]
         wanted = hidden[:, keep if isinstance(keep, torch.Tensor) else slice(-keep, None)]
         return self._products.of(parts.head, parts.norm.scaled(wanted))
 
@@ -223,7 +228,7 @@ class _Pass:
     ) -> torch.Tensor:
         """[R, columns, width]: the last columns after this layer; None for all."""
         attended = self._attention(layer, layer.before_attention.scaled(hidden), turn, index, columns)
-        hidden = attended.add_(hidden if columns is None else hidden[:, -columns:])
+        hidden = attended.add_(hidden if columns is None else hidden[:, self._tokens - columns : self._tokens])
         return self._feed_forward(layer, layer.before_gates.scaled(hidden)).add_(hidden)
 
     def _feed_forward(self, layer: Layer, hidden: torch.Tensor) -> torch.Tensor:
@@ -234,7 +239,8 @@ class _Pass:
         self, layer: Layer, hidden: torch.Tensor, turn: _Turn, index: int, columns: int | None
     ) -> torch.Tensor:
         mask, groups = self._mask, layer.groups
-        heads = self._products.of(layer.asked, hidden).unflatten(-1, (-1, layer.width)).transpose(1, 2)
+        asked = self._products.of(layer.asked, hidden)[:, : self._tokens]
+        heads = asked.unflatten(-1, (-1, layer.width)).transpose(1, 2)
         turned = _turned(heads[:, :-groups], turn)
         query, key, value = turned[:, :-groups], turned[:, -groups:], heads[:, -groups:]
         if columns is not None:
@@ -249,7 +255,12 @@ class _Pass:
             scale=layer.scaling,
             is_causal=mask is None and query.shape[2] > 1,
         )
-        return self._products.of(layer.attended, found.transpose(1, 2).flatten(2))
+        joined = found.transpose(1, 2)
+        if columns is None and hidden.shape[1] > self._tokens:
+            filled = joined.new_zeros(1, hidden.shape[1], *joined.shape[2:])
+            filled[:, : self._tokens] = joined
+            joined = filled
+        return self._products.of(layer.attended, joined.flatten(2))
 
 
 def _turn(cos: torch.Tensor, sin: torch.Tensor) -> _Turn:

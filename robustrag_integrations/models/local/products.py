@@ -27,6 +27,7 @@ _FEW = range(5, 33)  # rows of a matrix for which the transposed product may be 
 _LARGE = 2**19  # numbers of a weight from which on it is; smaller ones stay in the processor's cache
 _FEWEST = 3  # rows from which on oneDNN is the faster one
 _WORK = 2**20  # multiplications of a product from which on it is; it takes a few microseconds to be called
+_COMPILED = 32  # tokens up to which each number has kernels of its own
 _MODE_PAYS = 2**21  # tokens times the square of a layer's width, from which on looking at every call of torch pays
 
 
@@ -62,6 +63,17 @@ def takes_onednn(rows: int, numbers: int, least: int) -> bool:
         least: multiplications from which on it pays.
     """
     return rows >= _FEWEST and rows * numbers >= least and _onednn_is_faster()
+
+
+def whole_tokens(tokens: int) -> int:
+    """The number of tokens that so many are filled up to, of which there are 16 between any number and twice as many.
+
+    oneDNN compiles a kernel for each shape, and keeps a thousand: prompts of all lengths would drive each other's out.
+    """
+    if tokens <= _COMPILED or not _onednn_is_faster():
+        return tokens
+    step = 1 << ((tokens - 1).bit_length() - 5)
+    return -(-tokens // step) * step
 
 
 def products(

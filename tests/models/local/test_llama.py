@@ -68,6 +68,29 @@ def test_the_numbers_are_those_of_the_models_own_code(
         assert (got - wanted).abs().max() <= 2e-5 * max(1.0, float(wanted.abs().max()))
 
 
+@pytest.mark.parametrize("filled", [34, 48])
+@pytest.mark.parametrize("keep", [1, 3, 33, torch.tensor([0, 7])], ids=["last", "some", "all", "which"])
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_prompt_that_is_filled_up_has_its_own_numbers(
+    filled: int, keep: Any, masked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What fills it up is neither seen nor kept: here not even a number."""
+    network, ids = model(), 1 + torch.arange(33)[None]
+    with torch.no_grad():
+        network.model.embed_tokens.weight[0] = torch.nan
+    lm, rules, places = CausalLM(network), MaskRules.of(CausalLM(network)), torch.arange(33)[None]
+    mask = rules.mask(places, places) if masked else None
+    monkeypatch.setattr(llama, "agrees_with_its_own", lambda network: True)
+    monkeypatch.setattr(llama, "whole_tokens", lambda tokens: filled)
+    ours, wanted = DynamicCache(), DynamicCache()
+    got = lm(ids, mask, places, ours, keep=keep)
+    own_code(monkeypatch)
+    assert torch.allclose(got, lm(ids, mask, places, wanted, keep=keep), atol=1e-5)
+    for one, other in zip(ours.layers, wanted.layers, strict=True):
+        assert torch.allclose(one.keys, other.keys, atol=1e-5)
+        assert torch.allclose(one.values, other.values, atol=1e-5)
+
+
 def test_logits_can_be_asked_of_some_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     network, ids = model(), torch.arange(12)[None]
     columns = torch.tensor([2, 7])

@@ -48,6 +48,16 @@ def test_products_are_those_of_torch_whatever_their_shape(maker: str, rows: int,
     assert got.is_contiguous()
 
 
+def test_prompts_of_all_lengths_take_few_shapes_where_each_is_compiled(maker: str) -> None:
+    filled = [products.whole_tokens(tokens) for tokens in range(1, 8193)]
+    if maker == "amd" and products._has_onednn():
+        assert len(set(filled)) < 200
+        assert all(tokens <= most <= tokens * 17 / 16 for tokens, most in enumerate(filled, 1))
+        assert filled == sorted(filled)
+    else:
+        assert filled == list(range(1, 8193))
+
+
 def test_on_amd_products_that_are_worth_it_are_onednns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(products, "processor", lambda: "amd")
     monkeypatch.setattr(products, "_has_onednn", lambda: True)
