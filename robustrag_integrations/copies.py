@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
-from array import array
 from collections.abc import Sequence
-from itertools import chain, combinations
+from itertools import combinations
+from typing import TYPE_CHECKING
 
 from robustrag_integrations.normalise import few_marks
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 NEAR = 0.7  # share of common shingles from which texts are near copies
 
@@ -56,31 +60,34 @@ def _with_much_in_common(texts: Sequence[str]) -> list[tuple[int, int]]:
     places = [place for place, text in enumerate(texts) if len(text) >= _SHORTEST]
     if sum(len(texts[place]) for place in places) > _MOST_AT_A_TIME:
         return list(combinations(places, 2))
-    shingles = dict(zip(places, _shingles_beside([texts[place] for place in places]), strict=True))
-    seen, repeated = set[object](), set[object]()
-    for found in shingles.values():
-        repeated |= found & seen
-        seen |= found
-    common = {place: found & repeated for place, found in shingles.items()}
-    places = [place for place in places if len(common[place]) >= _least_in_common(len(shingles[place]))]
+    return _pairs(places, [texts[place] for place in places]) if len(places) > 1 else []
+
+
+def _pairs(places: Sequence[int], texts: Sequence[str]) -> list[tuple[int, int]]:
+    """The places of two of these texts with enough in common; all shingles are looked at together, as numbers."""
+    import numpy as np  # here, as a question over short passages needs none of it
+
+    known: dict[str, int] = {}
+
+    def numbers(text: str) -> NDArray[np.uint64]:
+        if eight_bytes:
+            found = np.sort(np.ndarray((len(text) - _SHINGLE + 1,), np.uint64, text.encode(), strides=(1,)))
+            return found[np.concatenate(([True], found[1:] != found[:-1]))]  # as `unique` does, which is slower
+        return np.array([known.setdefault(shingle, len(known)) for shingle in _shingles(text)], np.uint64)
+
+    eight_bytes = all(map(str.isascii, texts))
+    rows = [numbers(text) for text in texts]
+    _, every, counts = np.unique(np.concatenate(rows), return_inverse=True, return_counts=True)
+    shared = [
+        (place, frozenset(own.tolist()))
+        for place, own in zip(places, np.split(every, np.cumsum([len(row) for row in rows])[:-1]), strict=True)
+        if (counts[own] > 1).sum() >= _least_in_common(len(own))
+    ]
     return [
         (i, j)
-        for i, j in combinations(places, 2)
-        if len(common[i] & common[j]) >= _least_in_common(max(len(shingles[i]), len(shingles[j])))
+        for (i, one), (j, other) in combinations(shared, 2)
+        if len(one & other) >= _least_in_common(max(len(one), len(other)))
     ]
-
-
-def _shingles_beside(texts: Sequence[str]) -> list[frozenset[object]]:
-    """The shingles of each text, to be compared with one another; eight ASCII characters as one number, made faster."""
-    if not all(map(str.isascii, texts)):
-        return [frozenset(_shingles(text)) for text in texts]
-    every = [text.encode() for text in texts]
-    return [frozenset(chain.from_iterable(_eights(data, start) for start in range(_SHINGLE))) for data in every]
-
-
-def _eights(data: bytes, start: int) -> array[int]:
-    """The bytes from here on, eight to a number; fewer at the end are left out."""
-    return array("Q", data[start : len(data) - (len(data) - start) % _SHINGLE])
 
 
 def _least_in_common(size: int) -> float:

@@ -12,13 +12,16 @@ from robustrag_integrations.plans.watch import Watch
 
 QUESTION = "Who built the old bridge?"
 CHOICES = ("Bo Ek", "Ada Vik")
+_PASSAGE = (  # long enough to be compared with others
+    "the old bridge was built by Bo Ek in 1923. It has carried the road to the harbour ever since, the chronicle says."
+)
 # An answer, an option, an abstention and reasoning: each is read with patterns and tables of its own.
 _REPLIES = ("It was built by Bo Ek in 1923.", "A", "I don't know.", "<think>It says so.</think>Bo Ek")
 
 
 def made_up_groups(count: int) -> tuple[PassageGroup, ...]:
     """Passages about the question, each a group of its own."""
-    return isolate([f"Source {number}: the old bridge was built by Bo Ek in 1923." for number in range(count)])
+    return isolate([f"Source {number}: {_PASSAGE}" for number in range(count)])
 
 
 def said_by_no_model(request: Request) -> Reply:
