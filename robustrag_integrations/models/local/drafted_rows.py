@@ -5,13 +5,14 @@ is known; then all rows' drafts that begin with it are read in one pass, behind 
 the model's lead for it is far beyond the noise that such a pass makes, as measured on the model's first prompts with
 drafts. Where a row says something else, or is in doubt, all rows take plain steps as if there had been no drafts.
 
-So a row's answer is that of plain steps whatever the other rows say, and the shapes of passes follow from the drafts.
+So a row's answer is that of plain steps whatever the other rows say.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 import torch
 
@@ -44,12 +45,8 @@ def drafted_rows(
             tries.setdefault(draft[0], TokenTrie()).add(draft, MOST_OF_A_ROW)
     if not tries.keys() >= set(first):
         return None
-    _make_equal(list(tries.values()))
-    found = []
-    for start, logits in _read(batch, [tries[token] for token in first]):
-        rows = zip(first[start:], logits.argmax(-1).tolist(), logits, strict=False)
-        found += [_walk(tries[token], token, best, clear_leads(own, lead)) for token, best, own in rows]
-    return found
+    rows = zip(first, _read(batch, [tries[token] for token in first]), strict=True)
+    return [_walk(tries[token], token, logits.argmax(-1).tolist(), clear_leads(logits, lead)) for token, logits in rows]
 
 
 def measured_noise(batch: SharedBatch, logits: torch.Tensor, most: int) -> float:
@@ -71,7 +68,7 @@ def measured_noise(batch: SharedBatch, logits: torch.Tensor, most: int) -> float
         logits = plain.append(said[-1])
         steps.append(logits)
     try:
-        got = torch.cat([read for _, read in _read(batch, [TokenTrie([tokens]) for tokens in zip(*said, strict=True)])])
+        got = torch.stack([*_read(batch, [TokenTrie([tokens]) for tokens in zip(*said, strict=True)])])
     except (AttributeError, IndexError, KeyError, NotImplementedError, RuntimeError, TypeError, ValueError):
         return math.inf
     expected = torch.stack(steps, dim=1)
@@ -79,23 +76,15 @@ def measured_noise(batch: SharedBatch, logits: torch.Tensor, most: int) -> float
     return float(gaps.max().nan_to_num(nan=math.inf))
 
 
-def _read(batch: SharedBatch, tries: Sequence[TokenTrie]) -> Iterator[tuple[int, torch.Tensor]]:
-    """The first row of each pass, and the logits [rows, nodes, V] of what follows each node of its rows."""
-    each = max(1, min(_AT_ONCE, batch.at_once) // len(tries[0]))
-    for start in range(0, len(tries), each):
+def _read(batch: SharedBatch, tries: Sequence[TokenTrie]) -> Iterator[torch.Tensor]:
+    """Per row the logits [nodes, V] of what follows each node, from passes of a bounded number of tokens."""
+    most, start = min(_AT_ONCE, batch.at_once), 0
+    while start < len(tries):
+        ends = accumulate(map(len, tries[start:]))
+        count = max(1, sum(end <= most for end in ends))
         stop_if_given_up()
-        yield start, batch.drafted(start, tries[start : start + each])
-
-
-def _make_equal(tries: Sequence[TokenTrie]) -> None:
-    """Fill tries up to the size of the largest: how many tokens a row has must not say how it begins.
-
-    What fills them stands right behind the prompt: further on the window may be over.
-    """
-    most = max(map(len, tries))
-    for trie in tries:
-        for other in range(most + 1):
-            trie.add([other], most)
+        yield from batch.drafted(start, tries[start : start + count])
+        start += count
 
 
 def _walk(trie: TokenTrie, first: int, best: Sequence[int], clear: Sequence[bool]) -> list[int]:

@@ -68,7 +68,9 @@ def step_together(lm: CausalLM, steps: Sequence[Step], rows: int) -> list[torch.
 
 
 @torch.inference_mode()
-def read_together(lm: CausalLM, steps: Sequence[Step], tokens: int, logits: int, each: int) -> list[torch.Tensor]:
+def read_together(
+    lm: CausalLM, steps: Sequence[Step], tokens: int, logits: int, each: Sequence[int]
+) -> list[torch.Tensor]:
     """Read several prompts in one forward pass, behind each other.
 
     Args:
@@ -76,10 +78,10 @@ def read_together(lm: CausalLM, steps: Sequence[Step], tokens: int, logits: int,
         steps: of different batches, of one row each.
         tokens: of the pass, no less than the prompts have; the others are padding.
         logits: that are computed, no fewer than are wanted.
-        each: of how many of its last tokens each prompt's are wanted.
+        each: per prompt, of how many of its last tokens they are wanted.
 
     Returns:
-        Per prompt [1, each, V] float32 logits.
+        Per prompt [1, wanted, V] float32 logits.
     """
     filling = tokens - sum(step.ids.shape[1] for step in steps)
     ids, places = (
@@ -87,9 +89,10 @@ def read_together(lm: CausalLM, steps: Sequence[Step], tokens: int, logits: int,
         for tensors in ([step.ids for step in steps], [step.places for step in steps])
     )
     cache = JointCache(steps, layer_kinds(lm), behind=True)
-    wanted = [column for own in cache.parts for column in range(own.stop - each, own.stop)]
+    ends = zip((own.stop for own in cache.parts), each, strict=True)
+    wanted = [column for end, count in ends for column in range(end - count, end)]
     keep = torch.tensor([*wanted, *[0] * (logits - len(wanted))], device=lm.device)
-    return list(attended_pass(lm, ids, places, cache, keep)[:, : len(wanted)].split(each, dim=1))
+    return list(attended_pass(lm, ids, places, cache, keep)[:, : len(wanted)].split(list(each), dim=1))
 
 
 @torch.inference_mode()

@@ -106,7 +106,7 @@ class JointReading:
         batches = [Alone(self.lm, self.rules, row, room=len(trie), at_once=self.at_once) for row in rows]
         stop_if_given_up()
         steps = [batch.reading(trie) for batch in batches]
-        logits = read_together(self.lm, steps, shape.tokens, shape.logits, 1 + len(trie))
+        logits = read_together(self.lm, steps, shape.tokens, shape.logits, [1 + len(trie)] * len(steps))
         for batch, mine in zip(batches, logits, strict=True):
             opened = batch.was_read(mine, strings, trie)
             yield batch.cache.pairs(), opened

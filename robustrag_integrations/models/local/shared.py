@@ -159,19 +159,20 @@ class SharedBatch:
         return logits[: self.rows, -1]
 
     @torch.inference_mode()
-    def drafted(self, first: int, tries: Sequence[TokenTrie]) -> torch.Tensor:
+    def drafted(self, first: int, tries: Sequence[TokenTrie]) -> list[torch.Tensor]:
         """Read what may follow some rows, each of which attends by itself, in one pass; nothing of it stays.
 
         Args:
             first: row of these.
-            tries: per row, as many tokens in each, `MOST_OF_A_ROW` at most.
+            tries: per row, `MOST_OF_A_ROW` tokens at most.
 
         Returns:
-            [rows, nodes, V] float32 logits of what follows each node.
+            Per row [nodes, V] float32 logits of what follows each node.
         """
-        tokens, each = max(_FEWEST, sum(map(len, tries))), len(tries[0])
+        each = list(map(len, tries))
+        tokens = max(_FEWEST, sum(each))
         steps = [self._behind(row, trie) for row, trie in enumerate(tries, first)]
-        return torch.cat(read_together(self._lm, steps, tokens, tokens, each))
+        return [logits[0] for logits in read_together(self._lm, steps, tokens, tokens, each)]
 
     def _behind(self, row: int, trie: TokenTrie) -> Step:
         begun = self._begins(self._rows[row])
