@@ -19,7 +19,7 @@ from robustrag_integrations.forks import renew_in_children
 from robustrag_integrations.models.base import Response, Role, TextModel, Until
 from robustrag_integrations.models.busy import Tries, astream_again, gave_up, is_busy, retry_policy, stream_again
 from robustrag_integrations.models.call_threads import CallThreads
-from robustrag_integrations.models.gathering import Pace, Turn, agather, gather
+from robustrag_integrations.models.gathering import Turn, agather, gather
 from robustrag_integrations.models.time_limits import astream_within, await_within, checked_timeout
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.redaction import in_one_line, presentable, secrets_of
@@ -103,7 +103,6 @@ class CallableModel(TextModel):
         self._samples = samples
         self._name = name or str(getattr(fn or async_fn, "__qualname__", type(fn or async_fn).__name__))
         self._threads = threads or CallThreads(max_concurrency)
-        self._pace = Pace()
         self._slots = threading.BoundedSemaphore(max_concurrency)
         renew_in_children(self, CallableModel._renew_slots)
         self._loop_slots: weakref.WeakKeyDictionary[Any, asyncio.Semaphore] = weakref.WeakKeyDictionary()
@@ -232,13 +231,7 @@ class CallableModel(TextModel):
         return failure
 
     def _gather(self, prompts: Sequence[Prompt], until: Until | None = None) -> list[Response]:
-        return gather(
-            lambda i, turn: self._respond(prompts[i].text, turn),
-            len(prompts),
-            self._max_concurrency,
-            until,
-            self._pace,
-        )
+        return gather(lambda i, turn: self._respond(prompts[i].text, turn), len(prompts), self._max_concurrency, until)
 
     async def _agather(self, prompts: Sequence[Prompt], until: Until | None = None) -> list[Response]:
         slots = self._async_slots()

@@ -17,8 +17,6 @@ from robustrag_integrations.models.crew import CREW
 
 _PATIENCE = 1.0  # seconds for cancelled tasks to end; one that does not is left alone
 _SHORTEST_WAVE, _LONGEST_WAVE = 1.0, 30.0  # seconds after which the next wave goes out, though some are missing
-_QUICK = 1e-4  # seconds of a call; to wake a thread takes as long
-_SURE = 50  # quick calls in a row
 
 
 class Turn:
@@ -42,25 +40,6 @@ class Turn:
         if self.stopped.is_set():
             raise CancelledError
         self.begun = True
-
-
-class Pace:
-    """Whether a model's calls return sooner than another thread is woken, as the last ones did.
-
-    Its calls are then made by one thread until one takes longer: after fifty quick calls the others wait for that one.
-    """
-
-    def __init__(self) -> None:
-        self._quick = 0
-
-    @property
-    def is_quick(self) -> bool:
-        """Whether no other thread is needed."""
-        return self._quick >= _SURE
-
-    def took(self, seconds: float) -> None:
-        """A call is over."""
-        self._quick = self._quick + 1 if seconds < _QUICK else 0
 
 
 class _Waves:
@@ -102,11 +81,7 @@ class _Waves:
 
 
 def gather(
-    ask: Callable[[int, Turn], Response],
-    count: int,
-    workers: int,
-    until: Until | None = None,
-    pace: Pace | None = None,
+    ask: Callable[[int, Turn], Response], count: int, workers: int, until: Until | None = None
 ) -> list[Response]:
     """Make calls at the same time.
 
@@ -119,10 +94,9 @@ def gather(
         workers: how many may be under way.
         until: when the replies that are in are enough: the other calls are then given up (`Turn.given_up`), or not
             made. None: all are waited for.
-        pace: the model's; None where it is not kept.
     """
     if until is None:
-        return _Together(ask, count, pace or Pace()).replies(workers)
+        return _Together(ask, count).replies(workers)
     stopped, given_up = threading.Event(), Future[None]()
     waves, turns = _Waves(count, until), [Turn(stopped, given_up) for _ in range(count)]
     pool = ThreadPoolExecutor(min(count, workers) or 1, thread_name_prefix="robustrag")
@@ -151,11 +125,10 @@ class _Together:
     Args:
         ask: makes the call of this number.
         count: how many calls there are.
-        pace: the model's.
     """
 
-    def __init__(self, ask: Callable[[int, Turn], Response], count: int, pace: Pace) -> None:
-        self._ask, self._context, self._pace = ask, copy_context(), pace
+    def __init__(self, ask: Callable[[int, Turn], Response], count: int) -> None:
+        self._ask, self._context = ask, copy_context()
         self._lock = threading.Lock()
         self._next, self._running = 0, 0
         self._stopped, self._over = threading.Event(), threading.Event()
@@ -169,7 +142,8 @@ class _Together:
                 CREW.send(partial(self._work, workers))
             else:
                 self._work(workers)
-            self._over.wait()
+            if not self._all_in():
+                self._over.wait()
         finally:
             self._stopped.set()
         if self._failed is not None:
@@ -177,35 +151,38 @@ class _Together:
         return cast("list[Response]", self._replies)
 
     def _work(self, workers: int) -> None:
-        """Make calls as long as there are some; before a first one have another thread join, which brings the next.
+        """Make calls as long as there are some; before the first one, have another thread join, which brings the next.
 
         Where no thread can be started, those that there are do all of it.
         """
-        place = self._taken()
-        while place is not None:
-            if workers > 1 and self._next < len(self._replies) and not self._pace.is_quick:
+        while (place := self._taken()) is not None:
+            if workers > 1 and self._next < len(self._replies):
                 with suppress(RuntimeError):
                     CREW.send(partial(self._work, workers - 1))
-                workers = 1
-            began = time.perf_counter()
+            workers = 1
             try:
                 turn = Turn(self._stopped, None)
                 self._replies[place] = self._context.copy().run(self._ask, place, turn)
             except BaseException as error:
                 self._failed = error
-            self._pace.took(time.perf_counter() - began)
-            place = self._taken(done=1)
+            self._done()
 
-    def _taken(self, done: int = 0) -> int | None:
-        """The next call to be made, after so many were; None where none is left for this thread."""
+    def _taken(self) -> int | None:
         with self._lock:
-            self._running -= done
-            if self._failed is None and self._next < len(self._replies) and not self._stopped.is_set():
-                self._next, self._running = self._next + 1, self._running + 1
-                return self._next - 1
-            if self._failed is not None or not self._running:
-                self._over.set()
-            return None
+            if self._failed is not None or self._next == len(self._replies) or self._stopped.is_set():
+                return None
+            self._next, self._running = self._next + 1, self._running + 1
+            return self._next - 1
+
+    def _done(self) -> None:
+        with self._lock:
+            self._running -= 1
+        if self._all_in():
+            self._over.set()
+
+    def _all_in(self) -> bool:
+        with self._lock:
+            return self._failed is not None or (self._next == len(self._replies) and not self._running)
 
 
 def _in_event_loop() -> bool:

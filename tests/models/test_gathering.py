@@ -11,7 +11,6 @@ import pytest
 
 from robustrag_integrations import CallableModel
 from robustrag_integrations.models.base import Response, Until
-from robustrag_integrations.models.gathering import Pace, Turn, gather
 from robustrag_integrations.models.two_models import TwoModels
 from robustrag_integrations.prompts import Prompt
 from tests.helpers.leaks import nothing_left
@@ -168,28 +167,6 @@ def test_calls_that_wait_are_under_way_together() -> None:
     for _ in range(3):  # the threads of the first time are used again
         replies = CallableModel(model, max_concurrency=len(PROMPTS)).generate(PROMPTS, "isolated")
         assert [reply.text for reply in replies] == [prompt.text for prompt in PROMPTS]
-
-
-def test_after_quick_calls_the_others_wait_for_the_first_and_no_longer() -> None:
-    pace, first_is_over = Pace(), threading.Event()
-    together = threading.Barrier(len(PROMPTS) - 1, timeout=10)
-
-    def waits(place: int, turn: Turn) -> Response:
-        if place == 0:
-            time.sleep(0.01)
-            first_is_over.set()
-        else:
-            assert first_is_over.is_set()
-            together.wait()
-        return Response(str(place))
-
-    assert not pace.is_quick, "nothing is known before"
-    for _ in range(1000):
-        pace.took(0.0)
-    assert pace.is_quick
-    replies = gather(waits, len(PROMPTS), len(PROMPTS), pace=pace)
-    assert [reply.text for reply in replies] == [str(place) for place in range(len(PROMPTS))]
-    assert not pace.is_quick
 
 
 def test_a_function_may_run_a_loop_of_its_own_though_the_asking_thread_has_one() -> None:
