@@ -58,7 +58,7 @@ class _Book:
 
     def entered(self, answer: RobustAnswer) -> RobustAnswer:
         """The answer with what was spent on it."""
-        groups = {group: usages[0] if len(usages) == 1 else together(usages) for group, usages in self._groups.items()}
+        groups = {group: together(usages) for group, usages in self._groups.items()}
         calls = [usage for usages in (*self._groups.values(), self._shared) for usage in usages]
         shared, made, rounds = list(self._shared), len(calls), self._rounds
         if self._session is not None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import repeat
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class KeywordTally:
     retained: tuple[str, ...]
 
 
-def votes_for(said: Iterable[Collection[str] | None], weights: Iterable[int] | None = None) -> dict[str, int]:
+def votes_for(said: Sequence[Collection[str] | None], weights: Sequence[int] | None = None) -> dict[str, int]:
     """c(w), how many votes each keyword has. What several groups say alike is gone through once.
 
     Args:
@@ -33,7 +32,7 @@ def votes_for(said: Iterable[Collection[str] | None], weights: Iterable[int] | N
         weights: per group how many votes it has; None for one each.
     """
     alike: dict[frozenset[str], int] = {}
-    for keywords, votes in zip(said, repeat(1) if weights is None else weights, strict=False):
+    for keywords, votes in zip(said, weights or [1] * len(said), strict=True):
         if keywords:
             keywords = frozenset(keywords)
             alike[keywords] = alike.get(keywords, 0) + votes

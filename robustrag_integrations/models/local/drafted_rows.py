@@ -16,13 +16,12 @@ from itertools import accumulate
 
 import torch
 
-from robustrag_integrations.models.local.drafts import clear_leads
+from robustrag_integrations.models.local.drafts import MEASURED, clear_leads, logit_noise
 from robustrag_integrations.models.local.giving_up import stop_if_given_up
 from robustrag_integrations.models.local.shared import MOST_OF_A_ROW, SharedBatch
 from robustrag_integrations.models.local.trie import TokenTrie
 
 _AT_ONCE = 256  # tokens of a pass, all of whose logits are computed
-_MEASURED = 8  # tokens of the model's own answers at which the noise is measured
 
 
 def drafted_rows(
@@ -63,7 +62,7 @@ def measured_noise(batch: SharedBatch, logits: torch.Tensor, most: int) -> float
         Infinity where the model cannot be read in such a pass.
     """
     plain, steps, said = batch.fork(), list[torch.Tensor](), list[list[int]]()
-    while len(said) < min(_MEASURED, most):
+    while len(said) < min(MEASURED, most):
         said.append(logits.argmax(-1).tolist())
         logits = plain.append(said[-1])
         steps.append(logits)
@@ -71,9 +70,7 @@ def measured_noise(batch: SharedBatch, logits: torch.Tensor, most: int) -> float
         got = torch.stack([*_read(batch, [TokenTrie([tokens]) for tokens in zip(*said, strict=True)])])
     except (AttributeError, IndexError, KeyError, NotImplementedError, RuntimeError, TypeError, ValueError):
         return math.inf
-    expected = torch.stack(steps, dim=1)
-    gaps = (got - expected).abs().amax(-1) / expected.abs().amax(-1).clamp(min=1)
-    return float(gaps.max().nan_to_num(nan=math.inf))
+    return logit_noise(got, torch.stack(steps, dim=1))
 
 
 def _read(batch: SharedBatch, tries: Sequence[TokenTrie]) -> Iterator[torch.Tensor]:

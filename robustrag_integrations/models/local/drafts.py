@@ -23,7 +23,7 @@ from robustrag_integrations.models.local.drafted_row import DraftedRow
 from robustrag_integrations.models.local.trie import TokenTrie
 from robustrag_integrations.models.noise import LOGIT_NOISE, noise_bound
 
-_MEASURED = 8  # tokens of the model's own answer at which the noise is measured
+MEASURED = 8  # tokens of the model's own answer at which the noise is measured
 
 
 class InDoubt(Exception):
@@ -42,10 +42,14 @@ def measured_noise(plain: Steps, drafted: Alone, most: int) -> float:
     """
     steps = [plain.open().logits]
     tokens: list[int] = []
-    while len(tokens) < min(_MEASURED, most):
+    while len(tokens) < min(MEASURED, most):
         tokens.append(int(steps[-1].argmax(-1)[0]))
         steps.append(plain.append(tokens[-1:]))
-    expected, got = torch.cat(steps), drafted.read(TokenTrie([tokens]))[0]
+    return logit_noise(drafted.read(TokenTrie([tokens]))[0], torch.cat(steps))
+
+
+def logit_noise(got: torch.Tensor, expected: torch.Tensor) -> float:
+    """How far logits [..., V] are from the expected ones at most, as a share of the largest (taken as at least 1)."""
     gaps = (got - expected).abs().amax(-1) / expected.abs().amax(-1).clamp(min=1)
     return float(gaps.max().nan_to_num(nan=math.inf))
 

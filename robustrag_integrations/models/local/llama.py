@@ -255,12 +255,10 @@ class _Pass:
             scale=layer.scaling,
             is_causal=mask is None and query.shape[2] > 1,
         )
-        joined = found.transpose(1, 2)
-        if columns is None and hidden.shape[1] > self._tokens:
-            filled = joined.new_zeros(1, hidden.shape[1], *joined.shape[2:])
-            filled[:, : self._tokens] = joined
-            joined = filled
-        return self._products.of(layer.attended, joined.flatten(2))
+        joined, filling = found.transpose(1, 2).flatten(2), hidden.shape[1] - self._tokens
+        if filling and columns is None:
+            joined = functional.pad(joined, (0, 0, 0, filling))
+        return self._products.of(layer.attended, joined)
 
 
 def _turn(cos: torch.Tensor, sin: torch.Tensor) -> _Turn:

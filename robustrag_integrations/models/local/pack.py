@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
+from robustrag_integrations.models.local.drafts import logit_noise
 from robustrag_integrations.models.local.packing import TokenTree
 
 
@@ -69,8 +70,7 @@ class Pack:
     def noise(self, nodes: Sequence[int], expected: torch.Tensor) -> float:
         """How far the logits of nodes just read are from the expected [nodes, V], as a share of each node's largest."""
         got = self._logits[[self._row[n] for n in nodes]]
-        largest = expected.abs().amax(-1).clamp(min=1)
-        return float(((got - expected).abs().amax(-1) / largest).amax().nan_to_num(nan=torch.inf))
+        return logit_noise(got, expected)
 
     def _add(self, parent: int, token: int) -> int:
         node = self._children[parent, token] = self._tree.size + len(self._tokens)

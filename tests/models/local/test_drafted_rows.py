@@ -19,7 +19,7 @@ from robustrag_integrations.models.base import Response  # noqa: E402
 from robustrag_integrations.models.local import drafted_rows, greedy  # noqa: E402
 from robustrag_integrations.models.local.causal_lm import CausalLM  # noqa: E402
 from robustrag_integrations.prompts import NO_INFORMATION, Prompt, prompts_for  # noqa: E402
-from tests.helpers.tiny_models import tiny_model  # noqa: E402
+from tests.helpers.tiny_models import let_logits_cancel, tiny_model  # noqa: E402
 from tests.models.local.test_shared_prefixes import PASSAGES, QUERY, TOKENIZER  # noqa: E402
 
 ARCHITECTURES = ["llama", "mistral", "qwen3", "gemma2", "gemma3", "phi3", "gpt2", "neox"]
@@ -246,15 +246,7 @@ def test_noise_is_measured_on_the_model_as_it_is(monkeypatch: pytest.MonkeyPatch
     network = tiny_model("llama")
     model = local(network)
     assert model.why_not_shared is None  # as seen on a stand-in, before the weights change
-    with torch.no_grad():
-        network.model.embed_tokens.weight[:, 1] = network.model.embed_tokens.weight[:, 0]
-        for layer in network.model.layers:
-            for output in (layer.self_attn.o_proj.weight, layer.mlp.down_proj.weight):
-                output[1] = output[0]
-        head, push = network.lm_head.weight, 1e6 * torch.tensor([1.0, -1.0]).repeat(200)
-        head[1::2] = head[::2] * 1.005
-        head[:, 0] += push
-        head[:, 1] -= push
+    let_logits_cancel(network)
     plain = replies(model)
     drafting(model, monkeypatch, *said(model))
     assert replies(model, "a draft") == plain

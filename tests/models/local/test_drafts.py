@@ -21,7 +21,7 @@ from robustrag_integrations.models.local.trie import TokenTrie  # noqa: E402
 from robustrag_integrations.prompts import Prompt, prompts_for  # noqa: E402
 from robustrag_integrations.replies.reading import CUT_MARK  # noqa: E402
 from robustrag_integrations.replies.reply import Ending, Piece  # noqa: E402
-from tests.helpers.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
+from tests.helpers.tiny_models import let_logits_cancel, tiny_model, tiny_tokenizer  # noqa: E402
 from tests.models.local.test_shared_prefixes import PASSAGES, QUERY, TOKENIZER, tokens_read  # noqa: E402
 
 ARCHITECTURES = ["llama", "mistral", "qwen3", "gemma3", "gpt2"]
@@ -88,15 +88,7 @@ def test_noise_is_measured_on_a_final_prompt_of_the_model_as_it_is() -> None:
     network = tiny_model("llama")
     model = local(network)
     assert model.why_not_shared is None  # as seen on a stand-in, before the weights change
-    with torch.no_grad():
-        network.model.embed_tokens.weight[:, 1] = network.model.embed_tokens.weight[:, 0]
-        for layer in network.model.layers:
-            for output in (layer.self_attn.o_proj.weight, layer.mlp.down_proj.weight):
-                output[1] = output[0]
-        head, push = network.lm_head.weight, 1e6 * torch.tensor([1.0, -1.0]).repeat(200)
-        head[1::2] = head[::2] * 1.005
-        head[:, 0] += push
-        head[:, 1] -= push
+    let_logits_cancel(network)
     for words in ("Brevik, Tomas", "1871", "Sorra, Brevik", "a, b, c", "engineer, summer"):
         prompt = KEYWORDS.render(keywords=words, query=QUERY)
         [plain] = model.generate([prompt], "final")
