@@ -49,7 +49,7 @@ from benchmarks.history import (
 )
 from benchmarks.history import as_table as comparison
 from benchmarks.inference import Bench
-from benchmarks.paper_code import HOW, PaperCode, paper_code
+from benchmarks.paper_code import HOW, sources
 from benchmarks.results import Ratio, as_table, draw
 from benchmarks.scaling import curves
 from benchmarks.timing import Clock
@@ -92,7 +92,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Measure, print, and write `benchmarks.json` and `benchmarks.png`."""
     parser = _parser()
     options = parser.parse_args(arguments)
-    code = _reference(parser, options)
+    _check_reference(parser, options)
     if options.dry_run and (options.check or options.record):
         parser.error("--dry-run derives its figures: it goes with neither --check nor --record")
     if options.dry_run and (live := [name for name in options.only or [] if name not in DRY_PARTS]):
@@ -111,14 +111,15 @@ def main(arguments: list[str] | None = None) -> int:
     bench = _dry_bench(options, DRY_PARTS[0]) if options.dry_run else _bench(options, device)
     found: dict[str, list[Ratio]] = {}
     drawn: list[dict[str, Any]] = []
-    whole = CHECKED if options.check or options.record else [*PARTS, SCALING, *([REFERENCE] if code else [])]
+    everything = [*PARTS, SCALING, REFERENCE] if options.reference else [*PARTS, SCALING]
+    whole = CHECKED if options.check or options.record else everything
     for name in options.only or (DRY_PARTS if options.dry_run else whole):
         part_bench = _dry_bench(options, name) if options.dry_run else bench
         if name == SCALING:
             _begin(name)
             drawn = curves(bench, quick=options.quick)
         else:
-            found[name] = _measured(name, part_bench, options, code)
+            found[name] = _measured(name, part_bench, options)
         if isinstance(part_bench.clock, DerivedClock):
             print(f"{name}: {part_bench.clock.in_words()}", file=sys.stderr)
         _write(Path(options.out), _all(found), drawn, _machine(bench, options, device), device)
@@ -131,7 +132,7 @@ def main(arguments: list[str] | None = None) -> int:
     if history is not None:
         changes = compare(records, history)
         if doubtful := in_doubt(changes):
-            once_more = {name: _measured(name, bench, options, code) for name in doubtful}
+            once_more = {name: _measured(name, bench, options) for name in doubtful}
             changes = again(changes, compare(records_of(once_more, device, setting), history))
         print(f"\n{comparison(changes)}")
     if options.record is not None:
@@ -139,11 +140,18 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if in_doubt(changes) else 0
 
 
-def _measured(name: str, bench: Bench, options: argparse.Namespace, code: PaperCode | None) -> list[Ratio]:
+def _measured(name: str, bench: Bench, options: argparse.Namespace) -> list[Ratio]:
     _begin(name)
-    if name != REFERENCE or code is None:
+    if name != REFERENCE:
         return PARTS[name](bench)
-    return beside.ratios(code, bench.repeats, bench.clock, parts=options.reference_parts, questions=options.questions)
+    return beside.ratios(
+        options.reference,
+        bench.repeats,
+        bench.clock.device,
+        threads=options.threads,
+        parts=options.reference_parts,
+        questions=options.questions,
+    )
 
 
 def _begin(name: str) -> None:
@@ -222,15 +230,14 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _reference(parser: argparse.ArgumentParser, options: argparse.Namespace) -> PaperCode | None:
-    """The paper's code, where a part needs it; checked before anything is measured."""
-    if options.reference is not None:
-        return paper_code(options.reference) if REFERENCE in (options.only or [REFERENCE]) else None
-    if REFERENCE in (options.only or []):
+def _check_reference(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """Refuse what is not the paper's code, where a part needs it, before anything is measured."""
+    if options.reference is None and REFERENCE in (options.only or []):
         parser.error(
             f"--only reference needs --reference PATH, a checkout of github.com/inspire-group/RobustRAG: {HOW}"
         )
-    return None
+    if options.reference is not None and REFERENCE in (options.only or [REFERENCE]):
+        sources(options.reference)
 
 
 def _device() -> str:

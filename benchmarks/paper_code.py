@@ -50,6 +50,12 @@ class PaperCode:
     models: Any
 
 
+def sources(path: Path, *, mend: bool = False) -> tuple[str, str]:
+    """The patched text of `src/defense.py` and `src/models.py`; what is given and raised is as for `paper_code`."""
+    mended = [(EVICTED, MENDED, "evict k' passages, not k' - 1")] if mend else []
+    return _patched(path, "defense", [*DEFENSE, *mended]), _patched(path, "models", MODELS)
+
+
 def paper_code(path: Path, *, mend: bool = False) -> PaperCode:
     """The paper's code of a checkout.
 
@@ -60,9 +66,7 @@ def paper_code(path: Path, *, mend: bool = False) -> PaperCode:
     Raises:
         SystemExit: it is not a checkout, or of another commit.
     """
-    mended = [(EVICTED, MENDED, "evict k' passages, not k' - 1")] if mend else []
-    defense = _patched(path, "defense", [*DEFENSE, *mended])
-    models = _patched(path, "models", MODELS)
+    defense, models = sources(path, mend=mend)
     package = types.ModuleType("paper_code")
     package.__path__ = [str(path / "src")]  # for its own helper modules
     sys.modules["paper_code"] = package

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from importlib.util import find_spec
 
+from benchmarks.fresh import figures
 from benchmarks.inference import Bench
 from benchmarks.results import Ratio, Target, said
 
 # Seconds that the process computed, and the most memory that it held, in MB. On Linux the kernel's figure of this
-# program alone: the other one begins with the memory of the program that started it.
+# program alone: the other one begins with the memory of the program that started it. Compiled files are written
+# whatever the environment says.
 _MEASURE = """
 import resource, sys, time
+sys.dont_write_bytecode = False
 def _memory():
     try:
         lines = open("/proc/self/status").read().splitlines()
@@ -58,7 +57,7 @@ def ratios(bench: Bench) -> list[Ratio]:
     """Every figure is of fresh processes, after one that does not count (it writes the compiled files)."""
 
     def measured(code: str) -> tuple[list[float], ...]:
-        runs = [_run(code) for _ in range(bench.repeats + 1)][1:]
+        runs = [figures("-c", _MEASURE + code) for _ in range(bench.repeats + 1)][1:]
         return tuple(list(column) for column in zip(*runs, strict=True))
 
     def row(name: str, values: list[float], most: float | None = None) -> Ratio:
@@ -111,11 +110,3 @@ def _added(
     return row(
         f"import {package} after its framework: ms", of_one(f"import {framework}\n{_IMPORT.format(module=package)}")[0]
     )
-
-
-def _run(code: str) -> list[float]:
-    command = [sys.executable, "-c", _MEASURE + code]
-    compiled = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=compiled)  # noqa: S603 - our own code
-    figures: list[float] = json.loads(done.stdout)
-    return figures

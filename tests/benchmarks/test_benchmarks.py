@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from benchmarks import costs, exactness, keyword, load, load_serve, load_tails, memory, profile, remote
+from benchmarks import costs, exactness, in_turn, keyword, load, load_serve, load_tails, memory, profile, remote
 from benchmarks.__main__ import main
 from benchmarks.inference import Bench, ratios
 from benchmarks.results import Ratio, as_table, said
@@ -106,6 +106,8 @@ def test_the_command_writes_json_and_a_picture(tmp_path, monkeypatch, capsys) ->
         (load_serve.main, ["--workers", "0"], "--workers: '0' is not a whole number from 1"),
         (memory.main, ["--questions", "0"], "--questions: '0' is not a whole number from 1"),
         (load_tails.main, ["--slow", "2"], "--slow: '2' is not a number from 0 to 1"),
+        (in_turn.main, ["here", "voting, clean", "--rounds", "0"], "--rounds: '0' is not a whole number from 1"),
+        (in_turn.main, ["here", "voting"], "argument WORK: invalid choice: 'voting'"),
         (costs.main, ["--questions", "0"], "--questions: '0' is not a whole number from 1"),
     ],
 )
@@ -138,7 +140,7 @@ def test_ratios_are_said_as_they_are_found(capsys) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [main, profile.main, load.main, load_serve.main, load_tails.main, memory.main, costs.main]
+    "command", [main, profile.main, load.main, load_serve.main, load_tails.main, memory.main, costs.main, in_turn.main]
 )
 def test_every_command_has_a_help_text(command, capsys) -> None:
     with pytest.raises(SystemExit, match="0"):
