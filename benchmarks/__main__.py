@@ -31,6 +31,7 @@ from benchmarks import (
     orchestration,
     remote,
     startup,
+    yardstick,
 )
 from benchmarks.arguments import count
 from benchmarks.dry_run import DerivedClock, small_network
@@ -40,6 +41,7 @@ from benchmarks.history import (
     TOLERANCE,
     Change,
     HistoryError,
+    Part,
     again,
     append,
     compare,
@@ -109,7 +111,7 @@ def main(arguments: list[str] | None = None) -> int:
     make_folder(parser, "--out", Path(options.out))
     _threads(options.threads)
     bench = _dry_bench(options, DRY_PARTS[0]) if options.dry_run else _bench(options, device)
-    found: dict[str, list[Ratio]] = {}
+    found: dict[str, Part] = {}
     drawn: list[dict[str, Any]] = []
     everything = [*PARTS, SCALING, REFERENCE] if options.reference else [*PARTS, SCALING]
     whole = CHECKED if options.check or options.record else everything
@@ -140,8 +142,15 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if in_doubt(changes) else 0
 
 
-def _measured(name: str, bench: Bench, options: argparse.Namespace) -> list[Ratio]:
+def _measured(name: str, bench: Bench, options: argparse.Namespace) -> Part:
+    """A part's figures, and the speed of the machine before and after them."""
     _begin(name)
+    before = yardstick.milliseconds()
+    ratios = _ratios(name, bench, options)
+    return Part(ratios, (before + yardstick.milliseconds()) / 2)
+
+
+def _ratios(name: str, bench: Bench, options: argparse.Namespace) -> list[Ratio]:
     if name != REFERENCE:
         return PARTS[name](bench)
     return beside.ratios(
@@ -158,8 +167,8 @@ def _begin(name: str) -> None:
     print(f"{name}:", file=sys.stderr, flush=True)
 
 
-def _all(found: Mapping[str, list[Ratio]]) -> list[Ratio]:
-    return [ratio for ratios in found.values() for ratio in ratios]
+def _all(found: Mapping[str, Part]) -> list[Ratio]:
+    return [ratio for part in found.values() for ratio in part.ratios]
 
 
 def _write(folder: Path, found: list[Ratio], drawn: list[dict[str, Any]], machine: dict[str, Any], device: str) -> None:

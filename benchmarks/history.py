@@ -2,7 +2,8 @@
 
 One JSON object per line and figure, in the order in which they were recorded. Ratios are compared with the last ones of
 the same setting (device, model, threads), from the same machine if it has any there, else from another one. Amounts
-(milliseconds, megabytes) are compared with those of the same machine alone.
+(milliseconds, megabytes) are compared with those of the same machine alone, and amounts of time as multiples of the
+`yardstick`, as a machine is not equally fast every day.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ HISTORY = Path(__file__).parents[1] / "docs" / "benchmarks" / "history.jsonl"
 TOLERANCE = 0.15
 """How much worse a figure may become, as a share of what it was."""
 
+_TIMES = ("ms", "second", "seconds", "per second")
+"""Units that the speed of the machine decides."""
 _BEGIN = "begin a history with `python -m benchmarks --quick --repeats 5 --record`"
 Verdict = Literal["worse", "better", "same", "new", "gone"]
 
@@ -47,6 +50,7 @@ class Record:
         rounds: how many.
         better: "lower" or "higher".
         unit: "ratio" for what can be compared across machines, else what the amount is of.
+        yardstick: the milliseconds of a fixed piece of work beside the part (`yardstick`); None where nobody looked.
     """
 
     commit: str
@@ -61,6 +65,7 @@ class Record:
     rounds: int
     better: str
     unit: str
+    yardstick: float | None
 
 
 @dataclass(frozen=True)
@@ -80,15 +85,23 @@ class Change:
     last: Record | None
 
     @property
-    def worse_by(self) -> float | None:
-        """The share of the last figure by which this one is worse; negative where it is better."""
-        if self.now is None or self.last is None:
+    def expected(self) -> float | None:
+        """The last figure, as it would be at the speed that the machine has now."""
+        if self.last is None:
             return None
-        more = self.now.median - self.last.median
+        return self.last.median if self.now is None else self.last.median * _slower_by(self.now, self.last)
+
+    @property
+    def worse_by(self) -> float | None:
+        """The share of what was expected by which this figure is worse; negative where it is better."""
+        expected = self.expected
+        if self.now is None or expected is None:
+            return None
+        more = self.now.median - expected
         lost = more if self.now.better == "lower" else -more
         if lost == 0:
             return 0.0
-        return lost / abs(self.last.median) if self.last.median else float("inf") * (1 if lost > 0 else -1)
+        return lost / abs(expected) if expected else float("inf") * (1 if lost > 0 else -1)
 
     @property
     def verdict(self) -> Verdict:
@@ -102,11 +115,24 @@ class Change:
         return "worse" if worse > edge else "better" if worse < -edge else "same"
 
 
-def records_of(found: Mapping[str, Sequence[Ratio]], device: str, setting: str) -> list[Record]:
+@dataclass(frozen=True)
+class Part:
+    """What a part of the benchmarks found.
+
+    Attributes:
+        ratios: its figures.
+        yardstick: see `Record`.
+    """
+
+    ratios: Sequence[Ratio]
+    yardstick: float
+
+
+def records_of(found: Mapping[str, Part], device: str, setting: str) -> list[Record]:
     """Figures of this run, as they would be recorded.
 
     Args:
-        found: the figures of each part.
+        found: each part of the benchmarks.
         device: `cpu` or `cuda`.
         setting: see `Record`.
     """
@@ -118,15 +144,16 @@ def records_of(found: Mapping[str, Sequence[Ratio]], device: str, setting: str) 
             day,
             machine,
             setting,
-            part,
+            name,
             ratio.name,
             **summary(ratio.values),
             rounds=len(ratio.values),
             better=ratio.direction(device),
             unit=ratio.unit,
+            yardstick=part.yardstick,
         )
-        for part, ratios in found.items()
-        for ratio in ratios
+        for name, part in found.items()
+        for ratio in part.ratios
     ]
 
 
@@ -180,11 +207,11 @@ def in_doubt(changes: Iterable[Change]) -> list[str]:
 
 
 def as_table(changes: Sequence[Change]) -> str:
-    """Last, now and change of every figure; those that became worse are marked."""
+    """Last (at the speed of now), now and change of every figure; those that became worse are marked."""
     lines = [f"{'figure':<72}{'last':>10}{'now':>10}{'change':>9}  {'now, extremes':<20} verdict"]
     for change in changes:
-        last, now = (None if record is None else record.median for record in (change.last, change.now))
-        moved = "" if last in (None, 0) or now is None else f"{now / last - 1:+.0%}"  # type: ignore[operator]
+        last, now = change.expected, None if change.now is None else change.now.median
+        moved = "" if not last or now is None else f"{now / last - 1:+.0%}"
         extremes = "" if change.now is None else f"{change.now.min:.3f} to {change.now.max:.3f}"
         lines.append(
             f"{f'{change.part}: {change.name}':<72}{_shown(last):>10}{_shown(now):>10}{moved:>9}  {extremes:<20} "
@@ -193,6 +220,11 @@ def as_table(changes: Sequence[Change]) -> str:
     compared = [change for change in changes if change.worse_by is not None]
     worse = sum(change.verdict == "worse" for change in compared)
     lines.append(f"{len(compared)} of {len(changes)} figures compared, {worse} worse by over {TOLERANCE:.0%}")
+    if speeds := [_slower_by(c.now, c.last) for c in compared if c.now and c.last and c.now.unit in _TIMES]:
+        lines.append(
+            f"last amounts of time are times {min(speeds):.2f} to {max(speeds):.2f}: what a fixed piece of work takes "
+            "now, over what it took beside them"
+        )
     return "\n".join(lines)
 
 
@@ -238,8 +270,18 @@ def _last(record: Record, history: Sequence[Record]) -> Record | None:
     """What a figure is compared with."""
     same = [r for r in history if (r.part, r.name, r.setting) == (record.part, record.name, record.setting)]
     here = [r for r in same if r.machine == record.machine]
+    if record.unit in _TIMES:
+        here = [r for r in here if r.yardstick is not None]
     usable = here or ([r for r in same if r.unit == "ratio"] if record.unit == "ratio" else [])
     return usable[-1] if usable else None
+
+
+def _slower_by(now: Record, last: Record) -> float:
+    """By which factor an amount of time is expected to have grown as the machine was slower; 1 for all else."""
+    if now.unit not in _TIMES or now.yardstick is None or last.yardstick is None:
+        return 1.0
+    slower = now.yardstick / last.yardstick
+    return 1 / slower if now.unit == "per second" else slower
 
 
 def _latest(record: Record, history: Sequence[Record]) -> list[Record]:
@@ -263,7 +305,9 @@ def _record(line: str, place: str) -> Record:
         raise HistoryError(f"{place} is no record: it needs {', '.join(wanted)} and nothing else")
     for name, kind in wanted.items():
         value = given[name]
-        right = isinstance(value, str) if kind == "str" else _is_number(value)
+        right = (
+            isinstance(value, str) if kind == "str" else _is_number(value) or (name == "yardstick" and value is None)
+        )
         if not right:
             raise HistoryError(f"{place}: {name}={value!r} must be {'a text' if kind == 'str' else 'a finite number'}")
     if given["better"] not in ("lower", "higher"):

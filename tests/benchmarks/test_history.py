@@ -11,6 +11,7 @@ import pytest
 from benchmarks.history import (
     HISTORY,
     HistoryError,
+    Part,
     Record,
     again,
     append,
@@ -22,9 +23,12 @@ from benchmarks.history import (
     records_of,
 )
 from benchmarks.results import Ratio
+from benchmarks.yardstick import milliseconds
 
 HERE = machine_in_words("cpu")
-OURS = Record("abc1234", "2026-11-22", HERE, "cpu, tiny, threads: 1", "p", "a / b", 2.0, 1.9, 2.1, 3, "lower", "ratio")
+OURS = Record(
+    "abc1234", "2026-11-22", HERE, "cpu, tiny, threads: 1", "p", "a / b", 2.0, 1.9, 2.1, 3, "lower", "ratio", 5.0
+)
 
 
 def measured(median: float, record: Record = OURS) -> Record:
@@ -71,6 +75,41 @@ def test_ratios_are_compared_across_machines_and_amounts_are_not() -> None:
     assert change.verdict == "new"
     [change] = compare([measured(3.0, amount)], [amount, replace(amount, machine=away.machine, median=9.0)])
     assert change.verdict == "worse"
+
+
+@pytest.mark.parametrize(
+    ("unit", "better", "yardstick", "now", "found"),
+    [
+        ("ms", "lower", 10.0, 4.0, "same"),  # half as fast: twice the time is what was expected
+        ("ms", "lower", 10.0, 4.7, "worse"),
+        ("ms", "lower", 2.5, 2.0, "worse"),
+        ("seconds", "lower", 10.0, 2.0, "better"),
+        ("per second", "higher", 10.0, 1.0, "same"),
+        ("per second", "higher", 10.0, 0.8, "worse"),
+        ("MB", "lower", 10.0, 4.0, "worse"),
+        ("ratio", "lower", 10.0, 4.0, "worse"),
+    ],
+)
+def test_amounts_of_time_are_compared_at_the_speed_of_the_machine(
+    unit: str, better: str, yardstick: float, now: float, found: str
+) -> None:
+    last = replace(OURS, unit=unit, better=better)
+    changes = compare([replace(measured(now, last), yardstick=yardstick)], [last])
+    assert [change.verdict for change in changes] == [found]
+    speed = f"times {yardstick / 5 if unit != 'per second' else 5 / yardstick:.2f} to"
+    assert (speed in as_table(changes)) == (unit not in ("MB", "ratio"))
+
+
+def test_amounts_of_time_without_a_yardstick_are_not_compared() -> None:
+    last = replace(OURS, unit="ms", yardstick=None)
+    assert [change.verdict for change in compare([measured(2.0, replace(last, yardstick=5.0))], [last])] == ["new"]
+    older = replace(last, yardstick=5.0)
+    [change] = compare([measured(2.0, older)], [older, last])
+    assert change.last == older
+
+
+def test_the_yardstick_is_a_time() -> None:
+    assert 0 < milliseconds() < 10_000
 
 
 def test_the_same_machine_goes_before_one_that_recorded_later() -> None:
@@ -121,7 +160,9 @@ def test_the_table_shows_last_now_and_change() -> None:
 
 def test_what_is_recorded_is_read_again(tmp_path: Path) -> None:
     file = tmp_path / "new" / "history.jsonl"
-    records = records_of({"p": [Ratio("a / ours", (1.0, 3.0, 2.0)), Ratio("b: ms", (5.0,))]}, "cpu", OURS.setting)
+    records = records_of(
+        {"p": Part([Ratio("a / ours", (1.0, 3.0, 2.0)), Ratio("b: ms", (5.0,))], 7.5)}, "cpu", OURS.setting
+    )
     append(records[:1], file)
     append(records[1:], file)
     assert read(file) == records
@@ -129,6 +170,7 @@ def test_what_is_recorded_is_read_again(tmp_path: Path) -> None:
         (2.0, 1.0, 3.0, 3, "higher", "ratio"),
         (5.0, 5.0, 5.0, 1, "lower", "ms"),
     ]
+    assert [record.yardstick for record in records] == [7.5, 7.5]
     assert records[0].machine == HERE
     assert records[0].commit
 
@@ -141,6 +183,8 @@ def test_what_is_recorded_is_read_again(tmp_path: Path) -> None:
         ('{"part": "p"}', "line 2 is no record: it needs commit, date"),
         (json.dumps({**asdict(OURS), "median": float("nan")}), "line 2: median=nan must be a finite number"),
         (json.dumps({**asdict(OURS), "median": "2"}), "line 2: median='2' must be a finite number"),
+        (json.dumps({**asdict(OURS), "yardstick": "5"}), "line 2: yardstick='5' must be a finite number"),
+        (json.dumps({**asdict(OURS), "median": None}), "line 2: median=None must be a finite number"),
         (json.dumps({**asdict(OURS), "part": 3}), "line 2: part=3 must be a text"),
         (json.dumps({**asdict(OURS), "better": "more"}), "line 2: better='more' must be 'lower' or 'higher'"),
     ],
