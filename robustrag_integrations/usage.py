@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Any
@@ -28,8 +28,10 @@ class Usage:
     reasoning: int | None = None
 
 
-def together(usages: Iterable[Usage]) -> Usage:
+def together(usages: Sequence[Usage]) -> Usage:
     """The sum; a kind of tokens of which one call did not tell is unknown in the sum. Of no calls at all, 0."""
+    if len(usages) == 1:
+        return usages[0]
     return Usage(*(None if None in numbers else sum(numbers) for numbers in _by_kind(usages)))
 
 
