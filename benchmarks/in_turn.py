@@ -58,7 +58,7 @@ Work = Callable[[Asked], Done]
 
 
 def compared(name: str, asked: Sequence[Asked], paper: Work, ours: Work, rounds: int, clock: Clock) -> Measured:
-    """Ask both in turn, the first question once before anything is counted.
+    """Ask both in turn; a round before the others is not counted.
 
     Args:
         name: what standard error calls it.
@@ -69,10 +69,8 @@ def compared(name: str, asked: Sequence[Asked], paper: Work, ours: Work, rounds:
         clock: what is read before and after each question.
     """
     both = [("reference", paper), ("ours", ours)]
-    for _, work in both:
-        work(asked[0])
     ratios, done = [], dict[str, list[Done]]()
-    for _ in range(rounds):
+    for turn in range(rounds + 1):
         seconds = {side: 0.0 for side, _ in both}
         done = {side: [] for side, _ in both}
         for at, one in enumerate(asked):
@@ -81,9 +79,10 @@ def compared(name: str, asked: Sequence[Asked], paper: Work, ours: Work, rounds:
                 found = work(one)
                 seconds[side] += clock.read() - start
                 done[side].append(found)
-        ratios.append(seconds["reference"] / seconds["ours"])
         each = ", ".join(f"{side} {1000 * s / len(asked):.1f}" for side, s in seconds.items())
-        print(f"  {name}: {each} ms a question", file=sys.stderr, flush=True)
+        print(f"  {name}: {each} ms a question{'' if turn else ' (not counted)'}", file=sys.stderr, flush=True)
+        if turn:
+            ratios.append(seconds["reference"] / seconds["ours"])
     right = {side: sum(one.right for one in found) for side, found in done.items()}
     certified = {side: sum(one.certified for one in found) for side, found in done.items()}
     return Measured(ratios, len(asked), right, certified)

@@ -140,7 +140,7 @@ def test_a_reply_becomes_the_letter_of_the_option_that_it_names() -> None:
 
 def test_both_codes_take_turns_and_what_they_got_right_is_counted(monkeypatch) -> None:
     order: list[str] = []
-    seconds = itertools.count()
+    seconds = itertools.chain([0, 50, 50, 51, 51, 52, 52, 53], itertools.count(100))  # the very first answer is slow
     monkeypatch.setattr(Clock, "read", lambda self: float(next(seconds)))
 
     def said(name: str, right: bool) -> Done:
@@ -150,7 +150,7 @@ def test_both_codes_take_turns_and_what_they_got_right_is_counted(monkeypatch) -
     asked = [Asked(QUESTION, tuple(TEXTS))] * 2
     works = (lambda a: said("paper", False)), (lambda a: said("ours", True))
     measured = compared("voting", asked, *works, 1, Clock("cpu"))
-    assert order == ["paper", "ours", "ours", "paper", "paper", "ours"]
+    assert order == ["ours", "paper", "paper", "ours"] * 2  # the first round is not counted
     found = list(judged(PAIRS["voting, clean"], measured))
     assert [(r.name, r.values) for r in found] == [
         ("voting, clean: reference / ours", (1.0,)),
