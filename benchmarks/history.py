@@ -248,12 +248,15 @@ def machine_in_words(device: str) -> str:
 
 
 def _processor() -> str:
+    """The processor's name, with the numbers that tell its generation where Linux gives them: clouds say "AMD EPYC"."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         lines = []
-    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(named, "") or platform.processor() or platform.machine()
+    said = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    name = said.get("model name") or platform.processor() or platform.machine()
+    numbers = [f"{what} {said[key]}" for what, key in (("family", "cpu family"), ("model", "model")) if key in said]
+    return f"{name} ({', '.join(numbers)})" if numbers else name
 
 
 def _commit() -> str:

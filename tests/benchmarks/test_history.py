@@ -108,6 +108,21 @@ def test_amounts_of_time_without_a_yardstick_are_not_compared() -> None:
     assert change.last == older
 
 
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (
+            "cpu family\t: 25\nmodel\t\t: 17\nmodel name\t: AMD EPYC\n\ncpu family\t: 25\n",
+            "AMD EPYC (family 25, model 17), ",
+        ),
+        ("model name\t: ARMv7\n", "ARMv7, "),
+    ],
+)
+def test_generations_of_one_name_are_different_machines(monkeypatch: pytest.MonkeyPatch, said: str, words: str) -> None:
+    monkeypatch.setattr(Path, "read_text", lambda path: said)
+    assert machine_in_words("cpu").startswith(words)
+
+
 def test_the_yardstick_is_a_time() -> None:
     assert 0 < milliseconds() < 10_000
 
