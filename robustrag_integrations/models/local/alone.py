@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from robustrag_integrations.models.local.batch import Opened, column_parts
-from robustrag_integrations.models.local.causal_lm import CausalLM
+from robustrag_integrations.models.local.causal_lm import CausalLM, Reading
 from robustrag_integrations.models.local.giving_up import stop_if_given_up
 from robustrag_integrations.models.local.joint import Step
 from robustrag_integrations.models.local.key_values import KeyValues, Pair
@@ -210,6 +210,25 @@ def read_alone(
     batch = Alone(lm, rules, row, room=sum(map(len, strings)), at_once=at_once, cache=cache)
     opened = batch.open(strings)
     return batch.cache.pairs(), opened
+
+
+def read_side_by_side(
+    lm: CausalLM,
+    rules: MaskRules,
+    rows: Sequence[Row],
+    strings: Sequence[Sequence[int]],
+    at_once: int,
+    caches: Sequence[RowCache | None],
+) -> list[Read]:
+    """`read_alone` for several prompts of no more than `at_once` tokens: a weight that was read serves all of them."""
+    trie, room = TokenTrie(string[:-1] for string in strings), sum(map(len, strings))
+    batches = [
+        Alone(lm, rules, row, room=room, at_once=at_once, cache=cache) for row, cache in zip(rows, caches, strict=True)
+    ]
+    steps = [batch.reading(trie) for batch in batches]
+    logits = lm.each([Reading(step.ids, step.mask, step.places, step.cache, 1 + len(trie)) for step in steps])
+    opened = [batch.was_read(mine, strings, trie) for batch, mine in zip(batches, logits, strict=True)]
+    return [(batch.cache.pairs(), what) for batch, what in zip(batches, opened, strict=True)]
 
 
 def spelled(logits: torch.Tensor, strings: Sequence[Sequence[int]], trie: TokenTrie) -> torch.Tensor:

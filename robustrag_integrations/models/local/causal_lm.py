@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import copy
 import inspect
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from robustrag_integrations.models.local import llama
+from robustrag_integrations.models.local.giving_up import stop_if_given_up
 from robustrag_integrations.models.local.laid_weights import LaidWeights
 from robustrag_integrations.models.local.memory import memory_explained
 from robustrag_integrations.models.local.products import Linear, linear, products
@@ -21,6 +23,41 @@ _ROPE_WITHOUT_SWITCH = ("default", "linear", "yarn", "llama3", "proportional")
 _NO_LIMIT = 1_000_000
 
 _Llama = tuple[llama.Parts, LaidWeights]
+
+
+class Reading(NamedTuple):
+    """What is read in one pass, as `CausalLM` is given it."""
+
+    ids: torch.Tensor
+    mask: Any
+    positions: torch.Tensor
+    cache: Any
+    keep: int | torch.Tensor = 1
+
+    @property
+    def columns(self) -> int:
+        """How many there will be in the cache."""
+        return getattr(self.cache, "capacity", 0) or self.cache.get_seq_length() + self.ids.shape[1]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the mask is what is added to the scores, or there is none."""
+        return self.mask is None or (isinstance(self.mask, torch.Tensor) and self.mask.dim() == 4)
+
+    @property
+    def as_for(self) -> int | None:
+        """The number of rows to choose the kernels of products for, as its cache says; None for their own."""
+        return getattr(self.cache, "as_for", None)
+
+    @property
+    def product(self) -> Linear:
+        """How products with weights are computed."""
+        return getattr(self.cache, "product", None) or partial(linear, as_for=self.as_for)
+
+    def as_llama(self, laid: LaidWeights) -> llama.Pass:
+        """For a model that is read operation by operation; a cache with products of its own has no use for `laid`."""
+        ways = llama.Products(self.product, None if hasattr(self.cache, "product") else laid, self.as_for)
+        return llama.Pass(ways, self.ids, self.mask, self.positions, self.cache, self.keep)
 
 
 class CausalLM:
@@ -97,7 +134,6 @@ class CausalLM:
         found._now = (self._as_llama(),)
         return found
 
-    @torch.inference_mode()
     def __call__(
         self, ids: torch.Tensor, mask: Any, positions: torch.Tensor, cache: Any, *, keep: int | torch.Tensor = 1
     ) -> torch.Tensor:
@@ -113,23 +149,34 @@ class CausalLM:
         Returns:
             [rows, keep, V] float32 logits.
         """
-        columns = getattr(cache, "capacity", 0) or cache.get_seq_length() + ids.shape[1]
-        as_for: int | None = getattr(cache, "as_for", None)
-        own_product: Linear | None = getattr(cache, "product", None)
-        product = own_product or partial(linear, as_for=as_for)
-        with self.memory_explained(len(ids), columns):
-            plain = mask is None or (isinstance(mask, torch.Tensor) and mask.dim() == 4)
-            ours = self._as_llama() if plain else None
+        [logits] = self.each([Reading(ids, mask, positions, cache, keep)])
+        return logits
+
+    @torch.inference_mode()
+    def each(self, readings: Sequence[Reading]) -> list[torch.Tensor]:
+        """Read the tokens of each in a pass of its own, with the bits that it has by itself.
+
+        Args:
+            readings: of different batches.
+
+        Returns:
+            Per pass [rows, keep, V] float32 logits.
+        """
+        with self.memory_explained(sum(len(one.ids) for one in readings), max(one.columns for one in readings)):
+            ours = self._as_llama() if all(one.is_plain for one in readings) else None
             if ours is not None:
                 parts, laid = ours
-                ways = llama.Products(product, None if own_product else laid, as_for)
-                logits = llama.forward(parts, ways, ids, mask, positions, cache, keep)
+                found = llama.forward(parts, [one.as_llama(laid) for one in readings])
             else:
-                with products(product, as_for or ids.numel(), keep, self.model.get_input_embeddings().weight):
-                    logits = self._by_its_own_code(ids, mask, positions, cache, keep)
-        if isinstance(cache, Slab):
-            cache.check_all_was_read()
-        return logits.float()
+                found = []
+                for one in readings:
+                    if len(readings) > 1:
+                        stop_if_given_up()
+                    found.append(self._by_its_own_code(one))
+        for one in readings:
+            if isinstance(one.cache, Slab):
+                one.cache.check_all_was_read()
+        return [logits.float() for logits in found]
 
     def _as_llama(self) -> _Llama | None:
         """The parts of a model that `llama.forward` can read, and its weights; None if it runs its own code."""
@@ -148,17 +195,18 @@ class CausalLM:
             self._laid = laid = LaidWeights(self.model, layers, weights)
         return llama.Parts.of(self.model), laid
 
-    def _by_its_own_code(
-        self, ids: torch.Tensor, mask: Any, positions: torch.Tensor, cache: Any, keep: int | torch.Tensor
-    ) -> torch.Tensor:
-        optional = {"position_ids": positions, "logits_to_keep": keep}
-        output = self.model(
-            input_ids=ids,
-            attention_mask=mask,
-            past_key_values=cache,
-            use_cache=True,
-            **{name: value for name, value in optional.items() if name in self.accepts},
-        )
+    def _by_its_own_code(self, one: Reading) -> torch.Tensor:
+        keep = one.keep
+        optional = {"position_ids": one.positions, "logits_to_keep": keep}
+        embeddings = self.model.get_input_embeddings().weight
+        with products(one.product, one.as_for or one.ids.numel(), keep, embeddings):
+            output = self.model(
+                input_ids=one.ids,
+                attention_mask=one.mask,
+                past_key_values=one.cache,
+                use_cache=True,
+                **{name: value for name, value in optional.items() if name in self.accepts},
+            )
         logits: torch.Tensor = output.logits
         if "logits_to_keep" not in self.accepts:
             logits = logits[:, keep if isinstance(keep, torch.Tensor) else slice(-keep, None)]

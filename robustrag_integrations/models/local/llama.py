@@ -9,6 +9,7 @@ A model that anybody has changed runs its own code (`untouched`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from torch.nn import functional
 from transformers.cache_utils import Cache
 
 from robustrag_integrations.models.local.attention_cache import written
+from robustrag_integrations.models.local.giving_up import stop_if_given_up
 from robustrag_integrations.models.local.kernels import for_heads
 from robustrag_integrations.models.local.laid_weights import LaidWeights, Layers
 from robustrag_integrations.models.local.products import Linear, linear, whole_tokens
@@ -130,7 +132,7 @@ def agrees_with_its_own(model: Any) -> bool:
     """Whether `forward` gives the logits of the model's own code, for a short text."""
     ids = torch.arange(8)[None] % model.config.vocab_size
     theirs = model(input_ids=ids, use_cache=False).logits
-    ours = forward(Parts.of(model), Products(linear), ids, None, torch.arange(8)[None], None, len(ids[0]))
+    [ours] = forward(Parts.of(model), [Pass(Products(linear), ids, None, torch.arange(8)[None], None, len(ids[0]))])
     return bool((ours - theirs).abs().max() <= _AGREES * theirs.abs().max())
 
 
@@ -168,80 +170,99 @@ class Products:
         return torch.cat(each, -1) if len(each) > 1 else each[0]
 
 
-def forward(
-    parts: Parts,
-    products: Products,
-    ids: torch.Tensor,
-    mask: torch.Tensor | None,
-    positions: torch.Tensor,
-    cache: Cache | None,
-    keep: int | torch.Tensor,
-) -> torch.Tensor:
-    """Read tokens.
+def forward(parts: Parts, passes: Sequence[Pass]) -> list[torch.Tensor]:
+    """Read the tokens of some passes side by side, each in the calls and shapes in which it is read by itself.
+
+    Half a layer serves all of them before the next half does: its weights come from memory once, then from the
+    processor's cache.
 
     Args:
         parts: of an untouched model.
+        passes: of different batches, not read yet.
+
+    Returns:
+        Per pass [R, keep, V] logits.
+    """
+    for one in passes:
+        one.begin(parts)
+    last = len(parts.layers) - 1
+    for index, layer in enumerate(parts.layers):
+        if len(passes) > 1:
+            stop_if_given_up()
+        for one in passes:
+            one.attend(layer, index, last=index == last)
+        for one in passes:
+            one.feed_forward(layer)
+    return [one.logits(parts) for one in passes]
+
+
+class Pass:
+    """One forward pass over so many tokens in each row: what its layers have in common, and how far it has come.
+
+    One row is filled up with tokens of which nothing is seen or kept, as `whole_tokens` says.
+
+    Args:
         products: how they are computed.
         ids: [R, T] token ids.
         mask: [R, 1, T, columns], added to the scores; None where each token sees all before it.
         positions: [R, T] places of the tokens in their own prompts.
         cache: the keys and values so far; grows by these columns. None for none.
         keep: for how many of the last columns logits are wanted, or [K] which columns.
-
-    Returns:
-        [R, keep, V] logits.
-    """
-    return _Pass(products, mask, cache, ids.shape[1]).read(parts, ids, positions, keep)
-
-
-class _Pass:
-    """One forward pass of so many tokens in each row: what its layers have in common.
-
-    One row is filled up with tokens of which nothing is seen or kept, as `whole_tokens` says.
     """
 
-    def __init__(self, products: Products, mask: torch.Tensor | None, cache: Cache | None, tokens: int) -> None:
-        self._products, self._mask, self._cache, self._tokens = products, mask, cache, tokens
+    def __init__(
+        self,
+        products: Products,
+        ids: torch.Tensor,
+        mask: torch.Tensor | None,
+        positions: torch.Tensor,
+        cache: Cache | None,
+        keep: int | torch.Tensor,
+    ) -> None:
+        self._products, self._mask, self._cache = products, mask, cache
+        self._ids, self._positions, self._keep = ids, positions, keep
+        self._tokens: int = ids.shape[1]
+        self._hidden: torch.Tensor
+        self._turn: _Turn
 
-    def read(self, parts: Parts, ids: torch.Tensor, positions: torch.Tensor, keep: int | torch.Tensor) -> torch.Tensor:
-        """[R, keep, V] logits."""
-        tokens = self._tokens
-        filling = whole_tokens(tokens) - tokens if len(ids) == 1 else 0
-        hidden = functional.embedding(functional.pad(ids, (0, filling)) if filling else ids, parts.embeddings)
-        turn = _turn(*parts.positions(hidden, positions))
-        *before, last = parts.layers
-        for index, layer in enumerate(before):
-            hidden = self._layer(layer, hidden, turn, index)
-        columns = self._last_columns(keep, tokens)
-        hidden = self._layer(last, hidden, turn, len(before), columns if columns < tokens else None)[:, :tokens]
+    def begin(self, parts: Parts) -> None:
+        """Look up what the first layer is given."""
+        filling = whole_tokens(self._tokens) - self._tokens if len(self._ids) == 1 else 0
+        ids = functional.pad(self._ids, (0, filling)) if filling else self._ids
+        self._hidden = functional.embedding(ids, parts.embeddings)
+        self._turn = _turn(*parts.positions(self._hidden, self._positions))
+
+    def attend(self, layer: Layer, index: int, *, last: bool) -> None:
+        """The first half of a layer; the last one only for those of the last columns that count."""
+        columns = self._last_columns() if last else self._tokens
+        only = columns if columns < self._tokens else None
+        attended = self._attention(layer, layer.before_attention.scaled(self._hidden), index, only)
+        seen = self._hidden if only is None else self._hidden[:, self._tokens - columns : self._tokens]
+        self._hidden = attended.add_(seen)
+
+    def feed_forward(self, layer: Layer) -> None:
+        """The second half."""
+        gate, up = self._products.of(layer.gated, layer.before_gates.scaled(self._hidden)).chunk(2, -1)
+        self._hidden = self._products.of(layer.down, functional.silu(gate).mul_(up)).add_(self._hidden)
+
+    def logits(self, parts: Parts) -> torch.Tensor:
+        """[R, keep, V] logits, once all layers are through."""
+        keep, hidden = self._keep, self._hidden[:, : self._tokens]
         wanted = hidden[:, keep if isinstance(keep, torch.Tensor) else slice(-keep, None)]
         return self._products.of(parts.head, parts.norm.scaled(wanted))
 
-    def _last_columns(self, keep: int | torch.Tensor, tokens: int) -> int:
+    def _last_columns(self) -> int:
         """How many of the last columns the last layer is to be computed for; of the others it needs keys and values."""
+        keep = self._keep
         if isinstance(keep, torch.Tensor) or (self._mask is None and keep > 1):
-            return tokens
-        return min(keep, tokens)
+            return self._tokens
+        return min(keep, self._tokens)
 
-    def _layer(
-        self, layer: Layer, hidden: torch.Tensor, turn: _Turn, index: int, columns: int | None = None
-    ) -> torch.Tensor:
-        """[R, columns, width]: the last columns after this layer; None for all."""
-        attended = self._attention(layer, layer.before_attention.scaled(hidden), turn, index, columns)
-        hidden = attended.add_(hidden if columns is None else hidden[:, self._tokens - columns : self._tokens])
-        return self._feed_forward(layer, layer.before_gates.scaled(hidden)).add_(hidden)
-
-    def _feed_forward(self, layer: Layer, hidden: torch.Tensor) -> torch.Tensor:
-        gate, up = self._products.of(layer.gated, hidden).chunk(2, -1)
-        return self._products.of(layer.down, functional.silu(gate).mul_(up))
-
-    def _attention(
-        self, layer: Layer, hidden: torch.Tensor, turn: _Turn, index: int, columns: int | None
-    ) -> torch.Tensor:
+    def _attention(self, layer: Layer, hidden: torch.Tensor, index: int, columns: int | None) -> torch.Tensor:
         mask, groups = self._mask, layer.groups
         asked = self._products.of(layer.asked, hidden)[:, : self._tokens]
         heads = asked.unflatten(-1, (-1, layer.width)).transpose(1, 2)
-        turned = _turned(heads[:, :-groups], turn)
+        turned = _turned(heads[:, :-groups], self._turn)
         query, key, value = turned[:, :-groups], turned[:, -groups:], heads[:, -groups:]
         if columns is not None:
             query, mask = query[:, :, -columns:], None if mask is None else mask[:, :, -columns:]

@@ -17,9 +17,10 @@ from typing import Any
 
 import torch
 
-from robustrag_integrations.models.local.alone import Alone, Read, Row, read_alone
+from robustrag_integrations.models.local.alone import Alone, Read, Row, read_alone, read_side_by_side
 from robustrag_integrations.models.local.batch import Opened
 from robustrag_integrations.models.local.causal_lm import CausalLM
+from robustrag_integrations.models.local.giving_up import stop_if_given_up
 from robustrag_integrations.models.local.joint import Step, read_together
 from robustrag_integrations.models.local.joint_reading import JointReading
 from robustrag_integrations.models.local.key_values import KeyValues, Pair
@@ -125,12 +126,37 @@ class SharedBatch:
         if self._together is not None:
             different = dict(zip(keys, self._rows, strict=True))
             found.update(zip(different, self._together.read(list(different.values()), strings), strict=True))
+        else:
+            first = {key: at for at, key in reversed([*enumerate(keys)])}
+            for places in self._parts(sorted(first.values()), sum(map(len, strings))):
+                read = self._read_side_by_side(places, strings)
+                found.update(zip([keys[at] for at in places], read, strict=True))
         for at, (key, row) in enumerate(zip(keys, self._rows, strict=True)):
-            if key not in found:
-                cache = self._slab.row(at, row.prefix)
-                found[key] = read_alone(self._lm, self._rules, row, strings, self.at_once, cache)
             self._put(at, row, found[key][0])
             yield found[key]
+
+    def _parts(self, places: Sequence[int], more: int) -> Iterator[list[int]]:
+        """Which rows are read side by side: together they have no more tokens than a pass, with so many behind each."""
+        part: list[int] = []
+        tokens = 0
+        for at in places:
+            own = len(self._rows[at].rest) + more
+            if part and tokens + own > self.at_once:
+                yield part
+                part, tokens = [], 0
+            part.append(at)
+            tokens += own
+        if part:
+            yield part
+
+    def _read_side_by_side(self, places: Sequence[int], strings: Sequence[Sequence[int]]) -> list[Read]:
+        """Read the prompts of some rows, into the slab where that can be."""
+        stop_if_given_up()
+        rows = [self._rows[at] for at in places]
+        caches = [self._slab.row(at, row.prefix) for at, row in zip(places, rows, strict=True)]
+        if len(rows) == 1:  # it may be longer than a pass
+            return [read_alone(self._lm, self._rules, rows[0], strings, self.at_once, caches[0])]
+        return read_side_by_side(self._lm, self._rules, rows, strings, self.at_once, caches)
 
     def _put(self, at: int, row: Row, read: Sequence[Pair]) -> None:
         before = self.before if self._begins(row) else 0

@@ -42,14 +42,14 @@ def replies(model: LocalModel, *texts: str, prompts: Any = PROMPTS, passages: Se
 def passes(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[int, int]]]:
     """The rows and tokens of each forward pass."""
     found: list[tuple[int, int]] = []
-    plain = CausalLM.__call__
+    plain = CausalLM.each
 
-    def counted(lm: CausalLM, ids: Any, *args: Any, **kwargs: Any) -> Any:
-        found.append(tuple(ids.shape))
-        return plain(lm, ids, *args, **kwargs)
+    def counted(lm: CausalLM, readings: Sequence[Any]) -> Any:
+        found.extend(tuple(one.ids.shape) for one in readings)
+        return plain(lm, readings)
 
     with monkeypatch.context() as patch:
-        patch.setattr(CausalLM, "__call__", counted)
+        patch.setattr(CausalLM, "each", counted)
         yield found
 
 
@@ -193,13 +193,13 @@ def test_no_token_of_a_pass_stands_behind_the_window(architecture: str, monkeypa
     plain = replies(model, passages=passages)
     rows = said(model, passages)
     drafting(model, monkeypatch, *alike(rows[:1]), *(row[:1] for row in rows))  # of very different sizes
-    forward, furthest = CausalLM.__call__, []
+    each, furthest = CausalLM.each, []
 
-    def noted(lm: CausalLM, ids: Any, mask: Any, positions: Any, cache: Any, **kwargs: Any) -> Any:
-        furthest.append(int(positions.max()))
-        return forward(lm, ids, mask, positions, cache, **kwargs)
+    def noted(lm: CausalLM, readings: Sequence[Any]) -> Any:
+        furthest.extend(int(one.positions.max()) for one in readings)
+        return each(lm, readings)
 
-    monkeypatch.setattr(CausalLM, "__call__", noted)
+    monkeypatch.setattr(CausalLM, "each", noted)
     assert replies(model, "a draft", passages=passages) == plain
     assert max(furthest) < model._lm.window
     assert max(model._reader.rows_noise.values) < 2**-15  # drafts were read

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -13,9 +14,10 @@ pytest.importorskip("transformers")
 
 from transformers import DynamicCache  # noqa: E402
 
-from robustrag_integrations.models.local import causal_lm, llama  # noqa: E402
-from robustrag_integrations.models.local.causal_lm import CausalLM  # noqa: E402
+from robustrag_integrations.models.local import causal_lm, giving_up, llama  # noqa: E402
+from robustrag_integrations.models.local.causal_lm import CausalLM, Reading  # noqa: E402
 from robustrag_integrations.models.local.masks import MaskRules  # noqa: E402
+from robustrag_integrations.models.local.slab import RowCache  # noqa: E402
 from robustrag_integrations.models.local.untouched import is_untouched_llama  # noqa: E402
 from tests.helpers.tiny_models import tiny_model  # noqa: E402
 
@@ -279,3 +281,49 @@ def test_a_model_is_compared_anew_once_what_was_found_out_is_forgotten(monkeypat
     lm.forget()
     wanted = network(input_ids=ids).logits[:, -1:]
     assert torch.allclose(lm(ids, None, ids, DynamicCache()), wanted, atol=1e-5)
+
+
+def begun(lm: CausalLM, *, prefix: int = 5) -> list[tuple[Reading, RowCache]]:
+    """Prompts of many lengths, one with tokens that are scored behind it, each behind a prefix of its own."""
+    rules, found = MaskRules.of(lm), []
+    for lengths, keep in ((1, 1), (9, 1), (33, 1), (47, 3)):
+        cache = RowCache(prefix + lengths)
+        keys = torch.arange(prefix + lengths)[None]
+        lm((keys[:, :prefix] * 7 + lengths) % 400, None, keys[:, :prefix], cache)
+        ids, places = (keys[:, prefix:] * 11 + lengths) % 400, keys[:, prefix:]
+        found.append((Reading(ids, rules.mask(places, keys), places, cache, keep), cache))
+    return found
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["operation by operation", "its own code"])
+def test_prompts_that_are_read_side_by_side_have_the_bits_of_each_by_itself(
+    own: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if own:
+        own_code(monkeypatch)
+    lm = CausalLM(model(attention_bias=True))
+    apart, together = begun(lm), begun(lm)
+    expected = [lm.each([one])[0] for one, _ in apart]
+    assert all(map(torch.equal, lm.each([one for one, _ in together]), expected))
+    for (_, one), (_, other) in zip(apart, together, strict=True):
+        kept = zip(one.pairs(), other.pairs(), strict=True)
+        assert all(torch.equal(a, b) for pairs in kept for a, b in zip(*pairs, strict=True))
+
+
+def test_reading_side_by_side_stops_once_nobody_waits_and_a_step_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step may be taken for other questions, too."""
+    lm = CausalLM(model())
+    readings = [one for one, _ in begun(lm)]
+    lm.each(readings[:1])
+    nobody_waits = threading.Event()
+    nobody_waits.set()
+    abandoned = giving_up._ABANDONED.set(nobody_waits)
+    try:
+        lm.each(readings[1:2])
+        with pytest.raises(giving_up.GivenUpError):
+            lm.each(readings[2:])
+        own_code(monkeypatch)
+        with pytest.raises(giving_up.GivenUpError):
+            lm.each(readings[2:])
+    finally:
+        giving_up._ABANDONED.reset(abandoned)
