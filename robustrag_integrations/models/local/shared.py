@@ -86,7 +86,7 @@ class SharedBatch:
         after = max(room, MOST_OF_A_ROW) if row_by_row else room
         capacity = -(-(own + after) // multiple) * multiple
         self._slab = Slab(self.step_rows, capacity, shared, row_by_row=row_by_row, memory=memory)
-        self._keys = torch.full((self.step_rows, self.before + capacity), NOWHERE, device=lm.device)
+        self._starts = [self.before] * self.step_rows
         self._next = torch.zeros(self.step_rows, dtype=torch.long, device=lm.device)
 
     @property
@@ -98,7 +98,7 @@ class SharedBatch:
         """A copy that can be advanced on its own, with the same numbers to the bit."""
         twin = copy.copy(self)
         with torch.inference_mode():
-            twin._slab, twin._keys = self._slab.copy(), self._keys.clone()
+            twin._slab = self._slab.copy()
         return twin
 
     def cached(self) -> Iterator[torch.Tensor]:
@@ -109,13 +109,20 @@ class SharedBatch:
         """What a tree of continuations can grow on; the batch itself stays as it is."""
         with torch.inference_mode():
             pairs = self._slab.pairs()
-        keys = self._keys[: self.rows, : pairs[0][0].shape[2]]
+        keys = self._places(pairs[0][0].shape[2], self._next)[: self.rows]
         return Stem.after(self._lm, self._rules, pairs, keys, self._next[: self.rows])
+
+    def _places(self, columns: int, counts: torch.Tensor) -> torch.Tensor:
+        """[rows, columns] positions of what stands in the first columns, so many tokens in each row; else NOWHERE."""
+        device = self._lm.device
+        starts = torch.tensor(self._starts, device=device)[:, None]
+        places = torch.arange(columns, device=device) - starts
+        return places.masked_fill_((places < 0) | (places >= counts[:, None]), NOWHERE)
 
     @torch.inference_mode()
     def open(self, strings: Sequence[Sequence[int]] = ()) -> Opened:
         """Read the prompts and score the strings behind them."""
-        with self._lm.memory_explained(self.step_rows, self._keys.shape[1]):
+        with self._lm.memory_explained(self.step_rows, self.before + self._slab.capacity):
             opened = [what for _, what in self._read(strings)]
         return Opened(torch.cat([o.logits for o in opened]), torch.cat([o.spelled for o in opened]))
 
@@ -161,7 +168,7 @@ class SharedBatch:
     def _put(self, at: int, row: Row, read: Sequence[Pair]) -> None:
         before = self.before if self._begins(row) else 0
         self._slab.put(at, read, before)
-        self._keys[at, self.before - before : self.before + row.tokens - before] = torch.arange(row.tokens)
+        self._starts[at] = self.before - before
         self._next[at] = row.tokens
 
     def _begins(self, row: Row) -> KeyValues | None:
@@ -170,11 +177,9 @@ class SharedBatch:
 
     def _mask(self) -> Any:
         """The mask of the next step, whose tokens see all that their rows have; None where nothing has to be hidden."""
-        rows = torch.arange(self.step_rows, device=self._lm.device)
-        self._keys[rows, self.before + torch.tensor(self._slab.lengths, device=self._lm.device)] = self._next
         if self._slab.row_by_row and self._slab.shared is None and self._rules.plain:
             return None
-        return self._rules.mask(self._next[:, None], self._keys[:, : self.before + self._slab.width])
+        return self._rules.mask(self._next[:, None], self._places(self.before + self._slab.width, self._next + 1))
 
     @torch.inference_mode()
     def append(self, tokens: Sequence[int]) -> torch.Tensor:
