@@ -56,20 +56,21 @@ class ShippedTagger:
 
     def _words(self, tokens: Sequence[tuple[Token, int]], tags: Floats, trees: Floats) -> list[TaggedWord]:
         chosen = zip(tokens, tags.argmax(axis=1).tolist(), trees.argmax(axis=1).tolist(), strict=True)
-        return [
-            TaggedWord(text, self._lemma(text, tree, trees, row), self._parts_of_speech[tag], start)
-            for row, (((text, _), start), tag, tree) in enumerate(chosen)
-            if not text.isspace()
-        ]
+        lemma_by, labels, words = self._lemma_by, self._labels, []
+        for row, (((text, _), start), tag, tree) in enumerate(chosen):
+            if not text.isspace():
+                lemma = lemma_by(labels[tree], text)
+                lemma = self._next_best_lemma(text, trees[row]) if lemma is None else lemma
+                words.append(TaggedWord(text, lemma, self._parts_of_speech[tag], start))
+        return words
 
-    def _lemma(self, text: str, best: int, trees: Floats, row: int) -> str:
-        """The lemma by the best tree that fits the word; the word itself if none of the first few does."""
-        for _ in range(self._tries):
-            lemma = self._lemma_by(self._labels[best], text)
+    def _next_best_lemma(self, text: str, trees: Floats) -> str:
+        """The lemma by the first of the next best trees that fits the word; the word itself if none does."""
+        for _ in range(self._tries - 1):
+            trees[trees.argmax()] = np.finfo(np.float32).min
+            lemma = self._lemma_by(self._labels[trees.argmax()], text)
             if lemma is not None:
                 return lemma
-            trees[row, best] = np.finfo(np.float32).min
-            best = int(trees[row].argmax())
         return text
 
 

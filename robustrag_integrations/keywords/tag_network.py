@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate, chain
+from itertools import accumulate
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -26,13 +26,12 @@ from robustrag_integrations.keywords.token_rules import Token
 Floats: TypeAlias = NDArray[np.float32]
 Parameters: TypeAlias = Mapping[str, Any]  # of one layer: arrays by their names
 
-_BLOCKS = (12, 8, 4)  # rows of one product
-_PARTS = 3  # of its columns: with so few of both no library shares a product out among threads
-_EMPTY = 1  # the row that fills blocks up
+_BLOCK = 4  # rows of one product: so few that no library shares it out among threads
 _ROWS_TOGETHER = 512  # of several lines: bounds the memory
 _WORDS_TOGETHER = 128  # that are new
 _KEPT_WORDS = 4096
-_AROUND = np.array([-1, 0, 1])  # the rows of a window
+_WINDOW = np.arange(3)
+_NO_WORD = Token("")  # of empty rows
 _TINY = np.float32(1e-8)
 
 
@@ -82,46 +81,27 @@ class _Maxout:
         return best
 
 
-@dataclass(frozen=True)
-class _Order:
-    """The order in which rows are multiplied: those of one line in blocks of its own, which its length decides.
+def _product(rows: Floats, weights: Floats) -> Floats:
+    """rows @ weights, `_BLOCK` rows at a time."""
+    inputs, outputs = weights.shape
+    found: Floats = np.matmul(rows.reshape(-1, _BLOCK, inputs), weights).reshape(-1, outputs)
+    return found
 
-    Attributes:
-        rows: the row at each place: int [places], by the size of the blocks.
-        places: how many places there are in blocks of each size of `_BLOCKS`.
-        at: the place of each row: int [all rows]; of no meaning for rows that have none.
+
+def _in_blocks(rows: int) -> int:
+    """How many rows so many take in whole blocks."""
+    return -(-rows // _BLOCK) * _BLOCK
+
+
+def _windows(rows: Floats, firsts: Sequence[int], lengths: Iterable[int]) -> Floats:
+    """So many windows of three rows from each of these rows on, in blocks of their own: [windows, 3 * width].
+
+    Of what fills blocks up nothing is read.
     """
-
-    rows: NDArray[np.intp]
-    places: tuple[int, ...]
-    at: NDArray[np.intp]
-
-    @classmethod
-    def of(cls, spans: Iterable[range], rows: int) -> _Order:
-        """Of the rows of these lines, among so many."""
-        blocks: dict[int, list[int]] = {size: [] for size in _BLOCKS}
-        for span in spans:
-            for first in range(0, len(span), _BLOCKS[0]):
-                part = span[first : first + _BLOCKS[0]]
-                size = -(-len(part) // _BLOCKS[-1]) * _BLOCKS[-1]
-                blocks[size] += [*part, *[_EMPTY] * (size - len(part))]
-        order = np.array(list(chain.from_iterable(blocks.values())), np.intp)
-        at = np.zeros(rows, np.intp)
-        at[order] = np.arange(len(order))
-        return cls(order, tuple(map(len, blocks.values())), at)
-
-    def product(self, rows: Floats, weights: Floats) -> Floats:
-        """rows @ weights: the rows of a block with a third of the columns at a time."""
-        inputs, outputs = weights.shape
-        thirds = weights.reshape(inputs, _PARTS, -1).transpose(1, 0, 2)
-        found = np.empty((len(rows), outputs), np.float32)
-        end = 0
-        for size, places in zip(_BLOCKS, self.places, strict=True):
-            begin, end = end, end + places
-            if places:
-                out = found[begin:end].reshape(-1, size, _PARTS, outputs // _PARTS).transpose(0, 2, 1, 3)
-                np.matmul(rows[begin:end].reshape(-1, 1, size, inputs), thirds, out=out)
-        return found
+    starts = np.concatenate(
+        [np.arange(first, first + _in_blocks(length)) for first, length in zip(firsts, lengths, strict=True)]
+    )
+    return rows.take(starts[:, None] + _WINDOW, axis=0, mode="clip").reshape(len(starts), 3 * rows.shape[1])
 
 
 class TagNetwork:
@@ -155,7 +135,9 @@ class TagNetwork:
         self._heads = np.ascontiguousarray(np.concatenate(weights).T)
         self._head_bias = np.concatenate([np.asarray(head["b"], np.float32) for head in heads])
         self._part = lru_cache(_KEPT_WORDS)(self._read_part)
-        self._kept: dict[Token, Floats] = {}
+        self._no_word = np.zeros(10 * self._width, np.float32)
+        self._no_word[4 * self._width : 7 * self._width] = first.bias
+        self._kept = {_NO_WORD: self._no_word}
         self._uncut = UncutByForks()
 
     def scores(self, lines: Sequence[Sequence[Token]]) -> list[tuple[Floats, Floats]]:
@@ -180,58 +162,65 @@ class TagNetwork:
 
         The middle one sees no word: so no line sees another one. Each line's rows have blocks of their own in products.
         """
-        width, places, rows = self._width, list[int](), _EMPTY + 2
-        for line in lines:
-            places.append(rows)
-            rows += len(line) + 3
-        spans = [range(place, place + len(line)) for place, line in zip(places, lines, strict=True)]
-        words, read = np.zeros((rows, 10 * width), np.float32), self._words_of(lines)
-        for span, line in zip(spans, lines, strict=True):
-            if line:
-                words[span.start : span.stop] = [read[token] for token in line]
-        sums = words[:, 4 * width : 7 * width] + self._first.bias
-        sums[1:] += words[:-1, width : 4 * width]
-        sums[:-1] += words[1:, 7 * width :]
-        seen, at = words[:, :width] + self._first.of_biased(sums), np.arange(rows)
+        width, lengths = self._width, [len(line) for line in lines]
+        words = self._words_of(lines)
+        # What a word adds to the sums of the row above it, of its own, and of the row below.
+        sums = words[1:-1, 4 * width : 7 * width] + words[:-2, width : 4 * width]
+        sums += words[2:, 7 * width :]
+        seen = self._first.of_biased(sums)
+        seen += words[1:-1, :width]
+        places = [0, *accumulate(length + 3 for length in lengths)]
         for layer, reach in zip(self._others, (1, 0), strict=True):
-            order = _Order.of([range(span.start - reach, span.stop + reach) for span in spans if span], rows)
-            windows = seen[at[order.rows[:, None] + _AROUND]].reshape(-1, 3 * width)
-            seen = windows[:, width : 2 * width] + layer.of_sums(order.product(windows, layer.weights))
-            at = order.at
-        scores = order.product(seen, self._heads)
+            around = [length + 2 * reach for length in lengths]
+            windows = _windows(seen, places[:-1], around)
+            seen = layer.of_sums(_product(windows, layer.weights))
+            seen += windows[:, width : 2 * width]
+            places = [0, *accumulate(map(_in_blocks, around))]
+        scores = _product(seen, self._heads)
         scores += self._head_bias
-        scores = scores[at[[row for span in spans for row in span]]]
-        ends = list(accumulate(map(len, lines)))
-        found = [scores[end - len(line) : end] for line, end in zip(lines, ends, strict=True)]
-        return [(row[:, : self._tags], row[:, self._tags :]) for row in found]
+        rows = [scores[place : place + length] for place, length in zip(places, lengths, strict=False)]
+        return [(row[:, : self._tags], row[:, self._tags :]) for row in rows]
 
-    def _words_of(self, lines: Sequence[Sequence[Token]]) -> dict[Token, Floats]:
-        """Each word's vector, and its shares in the first convolution: float32 [10 * width]."""
-        kept = self._kept
-        found = {token: kept.get(token) for line in lines for token in line}
-        new = [token for token, word in found.items() if word is None]
-        for first in range(0, len(new), _WORDS_TOGETHER):
-            chunk = new[first : first + _WORDS_TOGETHER]
+    def _words_of(self, lines: Sequence[Sequence[Token]]) -> Floats:
+        """The words of all rows and one more at either end, as `_read_words` gives them: [rows + 2, 10 * width]."""
+        tokens = [_NO_WORD]
+        for line in lines:
+            tokens += (_NO_WORD, _NO_WORD, *line, _NO_WORD)
+        tokens += (_NO_WORD, _NO_WORD)
+        words = list(map(self._kept.get, tokens))
+        if new := dict.fromkeys([token for token, word in zip(tokens, words, strict=True) if word is None]):
+            read = self._read_new(list(new))
+            words = [read[token] if word is None else word for token, word in zip(tokens, words, strict=True)]
+        return np.concatenate(cast("list[Floats]", words)).reshape(len(words), -1)
+
+    def _read_new(self, tokens: Sequence[Token]) -> dict[Token, Floats]:
+        """Read words, and keep them."""
+        kept, found = self._kept, dict[Token, Floats]()
+        for first in range(0, len(tokens), _WORDS_TOGETHER):
+            chunk = tokens[first : first + _WORDS_TOGETHER]
             read = dict(zip(chunk, self._read_words(chunk), strict=True))
             found |= read
             if len(kept) + len(read) > _KEPT_WORDS:
-                kept = self._kept = {}
+                kept = self._kept = {_NO_WORD: self._no_word}
             kept |= read
-        return cast("dict[Token, Floats]", found)
+        return found
 
     def _read_words(self, tokens: Sequence[Token]) -> Floats:
-        parts = np.array([[self._part(*feature) for feature in enumerate(_features(token))] for token in tokens])
-        vectors = self._embed.of_sums(np.add.reduce(parts, axis=1))
+        """Each word's vector and its shares in the first convolution, with the bias in the middle one."""
+        parts = np.concatenate([self._part(*feature) for token in tokens for feature in enumerate(_features(token))])
+        vectors = self._embed.of_sums(np.add.reduce(parts.reshape(len(tokens), len(self._tables), -1), axis=1))
         # Each word's row is multiplied by itself, so that the words beside it move no bit of it.
         shares = np.matmul(vectors[:, None, None], self._by_place).reshape(len(vectors), -1)
         found: Floats = np.concatenate((vectors, shares), axis=1)
+        found += self._no_word
         return found
 
     def _read_part(self, number: int, feature: str) -> Floats:
         """What a feature of a word adds to the sums of the first layer: float32 [3 * width]."""
         table, seed = self._tables[number]
-        first, second, third, fourth = (key % len(table) for key in four_keys(string_id(feature), seed))
-        found: Floats = table[first] + table[second] + table[third] + table[fourth]
+        first, second, third, fourth = four_keys(string_id(feature), seed)
+        rows = len(table)
+        found: Floats = table[first % rows] + table[second % rows] + table[third % rows] + table[fourth % rows]
         return found
 
 

@@ -26,7 +26,7 @@ from robustrag_integrations.keywords.murmur import four_keys, string_id
 from robustrag_integrations.keywords.pipelines import SHIPPED_FOLDER, LazyShippedTagger
 from robustrag_integrations.keywords.shipped_tagger import ShippedTagger
 from robustrag_integrations.keywords.spacy_words import NORMS, SYMBOLS, norm, shape
-from robustrag_integrations.keywords.tag_network import Floats
+from robustrag_integrations.keywords.tag_network import _NO_WORD, Floats
 from robustrag_integrations.keywords.token_rules import Token
 
 NLP = spacy.load(SHIPPED_FOLDER)
@@ -108,9 +108,9 @@ def test_lines_that_are_read_together_move_no_bit_of_each_other() -> None:
     network, rng = TAGGER._network, random.Random(2)
     for _ in range(20):
         lines = [[Token(rng.choice(WORDS)) for _ in range(rng.randrange(40))] for _ in range(rng.randrange(1, 30))]
-        network._kept = {}  # words are read together, too
+        network._kept = {_NO_WORD: network._no_word}  # words are read together, too
         together = network.scores(lines)
-        network._kept = {}
+        network._kept = {_NO_WORD: network._no_word}
         assert len(together) == len(lines)
         for line, found in zip(lines, together, strict=True):
             alone = network.scores([line])[0]
