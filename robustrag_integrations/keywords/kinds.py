@@ -181,7 +181,7 @@ def take_exact(text: str) -> tuple[set[str], str]:
     found: set[str] = set()
     if _PROSE(text) and not _A_HUMP(text):
         return found, text
-    if not any(mark in text for mark in "`/:@_=<\\.()-[") and not any(map(str.isdigit, text)) and text == text.lower():
+    if text == text.lower() and not any(mark in text for mark in "`/:@_=<\\.()-[") and not any(map(str.isdigit, text)):
         return found, text
     if "`" in text:
         text = _FENCE.sub(lambda match: _code(match[1], found), text)

@@ -8,7 +8,7 @@ tokenizer are followed step by step on the text alone (`spacy.tokenizer`: `_toke
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -121,7 +121,7 @@ class TokenRules:
                 by_first.setdefault(phrase[0], []).append(phrase)
         return by_first
 
-    def _with_phrases(self, tokens: Sequence[tuple[Token, int]], line: str) -> list[tuple[Token, int]]:
+    def _with_phrases(self, tokens: list[tuple[Token, int]], line: str) -> list[tuple[Token, int]]:
         """Put special cases in the place of the tokens that they were split into; of those that overlap the longest."""
         words = [token.text for token, _ in tokens]
         spans = [
@@ -130,6 +130,8 @@ class TokenRules:
             for phrase in self._phrases.get(word, ())
             if tuple(words[start : start + len(phrase)]) == phrase
         ]
+        if not spans:
+            return tokens
         seen: set[int] = set()
         replaced: dict[int, tuple[int, tuple[Token, ...]]] = {}
         for start, end in sorted(set(spans), key=lambda span: (span[0] - span[1], span[0])):
