@@ -96,7 +96,7 @@ def _in_blocks(rows: int) -> int:
 def _windows(rows: Floats, firsts: Sequence[int], lengths: Iterable[int]) -> Floats:
     """So many windows of three rows from each of these rows on, in blocks of their own: [windows, 3 * width].
 
-    Of what fills blocks up nothing is read.
+    Blocks are filled up with whatever follows; nobody reads what becomes of that.
     """
     starts = np.concatenate(
         [np.arange(first, first + _in_blocks(length)) for first, length in zip(firsts, lengths, strict=True)]
