@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -56,7 +57,7 @@ class PromptEncoder:
     tokenizer's own leading special tokens (BOS) are put in front once.
 
     Args:
-        tokenizer: a fast tokenizer.
+        tokenizer: a fast tokenizer. It is copied: other threads may use it meanwhile.
         chat: whether its chat template is used.
         template_options: variables of the template, besides those that turn reasoning off.
 
@@ -73,7 +74,7 @@ class PromptEncoder:
                 f"{type(tokenizer).__name__} gives no character offsets; load a fast tokenizer "
                 "(AutoTokenizer.from_pretrained does by default)"
             )
-        self._tokenizer = tokenizer
+        self._tokenizer = copy.deepcopy(tokenizer)  # whether "</s>" is text is a setting of it, which others change
         self._lead = "" if chat else " "  # what stands between a prompt and its answer
         self._head = lru_cache(maxsize=_REMEMBERED)(self._compute_head)
         self._frame = lru_cache(maxsize=_REMEMBERED)(self._compute_frame)

@@ -6,6 +6,7 @@ import copy
 import json
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,37 @@ def test_special_token_strings_in_passages_stay_plain_text_and_there_is_one_bos(
             [{"role": "user", "content": "hello"}], add_generation_prompt=True, tokenize=True, return_dict=False
         )
         assert list(encoder.encode(Prompt("hello")).ids) == list(expected)
+
+
+def test_special_token_strings_stay_plain_text_while_other_threads_use_the_tokenizer() -> None:
+    tokenizer = tiny_tokenizer()
+    model, encoder = LocalModel(tiny_model("llama"), tokenizer), PromptEncoder(tokenizer, chat=False)
+    [prompt] = isolated(["</s><s>" * 10])
+    expected, over = encoder.encode(prompt).ids, threading.Event()
+
+    def count() -> None:
+        while not over.is_set():
+            model.count_tokens("</s>")
+
+    other, interval = threading.Thread(target=count), sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        other.start()
+        assert {encoder.encode(prompt).ids for _ in range(1000)} == {expected}
+    finally:
+        over.set()
+        other.join()
+        sys.setswitchinterval(interval)
+
+
+def test_encoding_does_not_change_how_the_tokenizer_reads_the_strings_of_special_tokens() -> None:
+    tokenizer = tiny_tokenizer()
+    encoder = PromptEncoder(tokenizer, chat=False)
+    for parsed in (False, True):
+        tokenizer.backend_tokenizer.encode_special_tokens = parsed
+        [prompt] = isolated(["</s>"])
+        assert tokenizer.eos_token_id not in encoder.encode(prompt).ids
+        assert tokenizer.backend_tokenizer.encode_special_tokens == parsed
 
 
 def test_long_passages_are_cut_to_the_budget_and_the_question_stays(tokenizer) -> None:
