@@ -104,6 +104,29 @@ def column_parts(columns: int, rows: int, at_once: int) -> list[slice]:
     return [slice(start, min(start + step, columns)) for start in range(0, columns, step)]
 
 
+def in_parts(sizes: Sequence[int], most: int, count: int | None = None) -> Iterator[list[int]]:
+    """Cut things of these sizes into parts, in order.
+
+    Args:
+        sizes: in tokens.
+        most: how many tokens a part has at most; a longer thing is a part by itself.
+        count: how many things it has at most; None for any number.
+
+    Returns:
+        The places of each part.
+    """
+    part: list[int] = []
+    tokens = 0
+    for place, size in enumerate(sizes):
+        if part and (len(part) == count or tokens + size > most):
+            yield part
+            part, tokens = [], 0
+        part.append(place)
+        tokens += size
+    if part:
+        yield part
+
+
 class PlainBatch:
     """Left-padded rows of one width. One column of padding at least, as an all-ones mask would be dropped.
 

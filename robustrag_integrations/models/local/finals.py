@@ -21,6 +21,7 @@ import torch
 
 from robustrag_integrations.models.base import FinalAnswers, Response, TokenCodec
 from robustrag_integrations.models.detokenizer import IncrementalDetokenizer
+from robustrag_integrations.models.local.batch import in_parts
 from robustrag_integrations.models.local.encoding import Encoded
 from robustrag_integrations.models.local.giving_up import given_up_with_the_caller, stop_if_given_up
 from robustrag_integrations.models.local.pack import Pack
@@ -257,15 +258,8 @@ def _shared(sequences: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 
 def _parts(prompts: Mapping[int, Encoded], max_new_tokens: int) -> Iterator[list[int]]:
     """Prompts that fit into one tree with their answers, in order."""
-    trunk = len(_shared([e.ids for e in prompts.values()])) if prompts else 0
-    part: list[int] = []
-    nodes = 0
-    for i, encoded in prompts.items():
-        own = len(encoded.ids) - trunk + max(_DRAFTS * _AHEAD, max_new_tokens)
-        if part and (len(part) == _LEAVES or nodes + own > _NODES):
-            yield part
-            part, nodes = [], 0
-        part.append(i)
-        nodes += own
-    if part:
-        yield part
+    trunk, numbers = len(_shared([e.ids for e in prompts.values()])) if prompts else 0, list(prompts)
+    answer = max(_DRAFTS * _AHEAD, max_new_tokens)
+    sizes = [len(encoded.ids) - trunk + answer for encoded in prompts.values()]
+    for part in in_parts(sizes, _NODES, _LEAVES):
+        yield [numbers[place] for place in part]

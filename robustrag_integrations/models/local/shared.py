@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from robustrag_integrations.models.local.alone import Alone, Read, Row, read_alone, read_side_by_side
-from robustrag_integrations.models.local.batch import Opened
+from robustrag_integrations.models.local.batch import Opened, in_parts
 from robustrag_integrations.models.local.causal_lm import CausalLM
 from robustrag_integrations.models.local.giving_up import stop_if_given_up
 from robustrag_integrations.models.local.joint import Step, read_together
@@ -134,27 +134,17 @@ class SharedBatch:
             different = dict(zip(keys, self._rows, strict=True))
             found.update(zip(different, self._together.read(list(different.values()), strings), strict=True))
         else:
-            first = {key: at for at, key in reversed([*enumerate(keys)])}
-            for places in self._parts(sorted(first.values()), sum(map(len, strings))):
+            first: dict[Any, int] = {}
+            for at, key in enumerate(keys):
+                first.setdefault(key, at)
+            firsts, behind = list(first.values()), sum(map(len, strings))
+            for part in in_parts([len(self._rows[at].rest) + behind for at in firsts], self.at_once):
+                places = [firsts[at] for at in part]
                 read = self._read_side_by_side(places, strings)
                 found.update(zip([keys[at] for at in places], read, strict=True))
         for at, (key, row) in enumerate(zip(keys, self._rows, strict=True)):
             self._put(at, row, found[key][0])
             yield found[key]
-
-    def _parts(self, places: Sequence[int], more: int) -> Iterator[list[int]]:
-        """Which rows are read side by side: together they have no more tokens than a pass, with so many behind each."""
-        part: list[int] = []
-        tokens = 0
-        for at in places:
-            own = len(self._rows[at].rest) + more
-            if part and tokens + own > self.at_once:
-                yield part
-                part, tokens = [], 0
-            part.append(at)
-            tokens += own
-        if part:
-            yield part
 
     def _read_side_by_side(self, places: Sequence[int], strings: Sequence[Sequence[int]]) -> list[Read]:
         """Read the prompts of some rows, into the slab where that can be."""
