@@ -17,9 +17,9 @@ from robustrag_integrations.models.local.laid_weights import LaidWeights
 from robustrag_integrations.models.local.memory import memory_explained
 from robustrag_integrations.models.local.products import Linear, linear, products
 from robustrag_integrations.models.local.slab import Slab
+from robustrag_integrations.models.local.turns import WITHOUT_SWITCH
 from robustrag_integrations.models.local.untouched import is_untouched_llama
 
-_ROPE_WITHOUT_SWITCH = ("default", "linear", "yarn", "llama3", "proportional")
 _NO_LIMIT = 1_000_000
 
 _Llama = tuple[llama.Parts, LaidWeights]
@@ -99,7 +99,7 @@ class CausalLM:
         config = self.config
         limit = int(getattr(config, "max_position_embeddings", None) or _NO_LIMIT)
         for rope in _rope_parameters(config):
-            if rope.get("rope_type", "default") not in _ROPE_WITHOUT_SWITCH:
+            if rope.get("rope_type", "default") not in WITHOUT_SWITCH:
                 trained = rope.get("original_max_position_embeddings")
                 limit = min(limit, int(trained or getattr(config, "original_max_position_embeddings", None) or limit))
         return limit
@@ -193,7 +193,7 @@ class CausalLM:
         if laid is None or not laid.hold(layers, weights):
             self._unseen_changes += laid is not None
             self._laid = laid = LaidWeights(self.model, layers, weights)
-        return llama.Parts.of(self.model), laid
+        return llama.Parts.of(self.model, laid), laid
 
     def _by_its_own_code(self, one: Reading) -> torch.Tensor:
         keep = one.keep

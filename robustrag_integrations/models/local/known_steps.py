@@ -22,7 +22,7 @@ from robustrag_integrations.models.local.products import linear
 from robustrag_integrations.models.local.slab import RowCache
 from robustrag_integrations.models.local.torch_calls import TorchCalls
 
-_OF_ROWS = (*OF_SINGLE_NUMBERS, "layer_norm", "linear", "mean", "rms_norm", "rsqrt", "var")
+_OF_ROWS = (*OF_SINGLE_NUMBERS, "layer_norm", "linear", "mean", "rms_norm", "rsqrt", "sum", "var")
 _PLACES = {**dict.fromkeys(_OF_ROWS, 0), "addmm": 1}  # which argument of a function has the rows
 _PART = 256  # outputs of a weight that are computed for all tokens before the next ones are
 

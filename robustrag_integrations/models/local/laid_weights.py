@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
@@ -18,6 +18,18 @@ from robustrag_integrations.models.local.products import by_onednn, takes_onednn
 _MOST_BYTES = 2**26  # of weights that are copied
 _TOKENS = 128  # of a product that the layout is best for
 _WORK = 2**19  # multiplications of a product from which on it pays; it takes a few microseconds to be called
+
+
+class Norm(Protocol):
+    """Scales numbers before a product."""
+
+    @property
+    def least(self) -> float:
+        """What decides how, besides the model's weights."""
+
+    def scaled(self, hidden: torch.Tensor) -> torch.Tensor:
+        """[..., I] of the same."""
+
 
 Layers = Mapping[Any, Sequence[Any]]
 """Linear layers that are given the same numbers, by the module that asks for them; all have a bias, or none has."""
@@ -39,6 +51,8 @@ class LaidWeights:
         self._looked_at = [_some(weight) for weight in model.parameters()] if self._layers else []
         self._seen = self._look()
         self._laid = {asking: _LaidWeight.of(several) for asking, several in self._layers.items()}
+        self._room = _MOST_BYTES - sum(weight.nbytes for weight in model.parameters())
+        self._of_tokens: tuple[Any, torch.Tensor] | None = None
 
     @torch.inference_mode()
     def hold(self, layers: Layers, weights: object) -> bool:
@@ -64,6 +78,26 @@ class LaidWeights:
             return None
         return by_onednn(inputs, found.weight, found.bias)
 
+    @torch.inference_mode()
+    def of_tokens(self, asking: Any, embeddings: torch.Tensor, norm: Norm) -> torch.Tensor | None:
+        """[V, sum of O]: what a module's layers make of each token by itself; None if they were not laid.
+
+        Also where that takes too much memory. All tokens are computed in the same parts, whoever asks.
+
+        Args:
+            asking: the module, always the same.
+            embeddings: [V, I] of the tokens.
+            norm: what the layers are given of an embedding.
+        """
+        found = self._laid.get(asking)
+        if found is None or len(embeddings) * found.outputs * embeddings.itemsize > self._room:
+            return None
+        known = self._of_tokens
+        if known is None or known[0] != norm.least:
+            parts = (by_onednn(norm.scaled(part), found.weight, found.bias) for part in embeddings.split(_TOKENS))
+            self._of_tokens = known = norm.least, torch.cat(list(parts))
+        return known[1]
+
     def _look(self) -> torch.Tensor:
         """The bits of the numbers, as what is not a number does not equal itself."""
         return (torch.cat(self._looked_at) if self._looked_at else torch.empty(0)).view(torch.int32)
@@ -77,18 +111,20 @@ class _LaidWeight:
         weight: as oneDNN has it; torch cannot look into it.
         bias: [sum of O], or None.
         numbers: of the weights.
+        outputs: the sum of O.
     """
 
     weight: torch.Tensor
     bias: torch.Tensor | None
     numbers: int
+    outputs: int
 
     @classmethod
     def of(cls, layers: Sequence[Any]) -> _LaidWeight:
         weights = torch.cat([layer.weight for layer in layers])
         biases = [layer.bias for layer in layers if layer.bias is not None]
         laid = torch.ops.mkldnn._reorder_linear_weight(weights, _TOKENS)
-        return cls(laid, torch.cat(biases) if biases else None, weights.numel())
+        return cls(laid, torch.cat(biases) if biases else None, weights.numel(), len(weights))
 
 
 def _pays(model: Any) -> bool:

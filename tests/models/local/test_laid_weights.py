@@ -69,6 +69,53 @@ def test_few_rows_are_left_to_the_layers_unless_they_stand_for_many() -> None:
     assert weights.product(network.model, inputs, 2**30) is None
 
 
+def of_tokens(network: Any, weights: LaidWeights) -> Any:
+    layer = llama.Layer.of(network.model.layers[0])
+    return weights.of_tokens(layer.asked.asking, network.model.embed_tokens.weight, layer.before_attention)
+
+
+def test_what_the_first_layer_asks_of_a_token_is_what_it_asks_of_its_embedding() -> None:
+    network = model(attention_bias=True)
+    first = network.model.layers[0]
+    with torch.inference_mode():
+        given = first.input_layernorm(network.model.embed_tokens.weight)
+        each = [layer(given) for layer in (first.self_attn.q_proj, first.self_attn.k_proj, first.self_attn.v_proj)]
+    weights = laid(network)
+    found = of_tokens(network, weights)
+    assert torch.allclose(found, torch.cat(each, -1), atol=1e-5)
+    assert of_tokens(network, weights) is found
+
+
+def test_a_token_begins_with_the_same_bits_in_every_pass() -> None:
+    """Its value in the first layer follows from the token alone: in prompts of all lengths, and in a step."""
+    lm, found = CausalLM(model(attention_bias=True)), []
+    for before in (0, 1, 30, 39):
+        cache = DynamicCache()
+        if before:
+            lm(IDS[:, :before], None, IDS[:, :before], cache)
+        lm(IDS[:, before:], None if before in (0, 39) else torch.zeros(1, 1, 40 - before, 40), IDS[:, before:], cache)
+        found.append(cache.layers[0].values)
+    assert all(torch.equal(values, found[0]) for values in found)
+
+
+def test_a_large_vocabulary_is_not_worked_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = model()
+    own = sum(weight.nbytes for weight in network.parameters())
+    monkeypatch.setattr(laid_weights, "_MOST_BYTES", own)
+    assert of_tokens(network, laid(network)) is None
+    monkeypatch.setattr(laid_weights, "_MOST_BYTES", 2 * own + 2**20)
+    assert of_tokens(network, laid(network)) is not None
+
+
+def test_another_epsilon_of_a_norm_counts_from_the_next_question_on() -> None:
+    network = model()
+    lm = CausalLM(network)
+    before = logits(lm)
+    network.model.layers[0].input_layernorm.variance_epsilon = 1.0
+    assert torch.allclose(logits(lm), plain_logits(network), atol=1e-4)
+    assert not torch.allclose(logits(lm), before, atol=1e-4)
+
+
 def written_in_place(network: Any) -> None:
     with torch.no_grad():
         network.model.layers[0].mlp.up_proj.weight[3, 3] += 1
