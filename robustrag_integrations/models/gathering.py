@@ -95,6 +95,8 @@ def gather(
         until: when the replies that are in are enough: the other calls are then given up (`Turn.given_up`), or not
             made. None: all are waited for.
     """
+    if until is None and count == 1 and not _in_event_loop():  # nobody is to join
+        return [copy_context().run(ask, 0, Turn(threading.Event(), None))]
     if until is None:
         return _Together(ask, count).replies(workers)
     stopped, given_up = threading.Event(), Future[None]()
@@ -142,7 +144,9 @@ class _Together:
                 CREW.send(partial(self._work, workers))
             else:
                 self._work(workers)
-            if not self._all_in():
+            with self._lock:
+                all_in = self._all_in()
+            if not all_in:
                 self._over.wait()
         finally:
             self._stopped.set()
@@ -177,12 +181,12 @@ class _Together:
     def _done(self) -> None:
         with self._lock:
             self._running -= 1
-        if self._all_in():
-            self._over.set()
+            if self._all_in():
+                self._over.set()
 
     def _all_in(self) -> bool:
-        with self._lock:
-            return self._failed is not None or (self._next == len(self._replies) and not self._running)
+        """Whether nobody makes a call any more; asked with the lock held."""
+        return self._failed is not None or (self._next == len(self._replies) and not self._running)
 
 
 def _in_event_loop() -> bool:

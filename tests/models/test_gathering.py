@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Sequence
+from contextvars import ContextVar
 
 import pytest
 
@@ -155,6 +156,19 @@ def test_a_function_that_answers_at_once_is_called_in_the_asking_thread() -> Non
         replies = CallableModel(model, max_concurrency=4).generate(PROMPTS, "isolated")
         assert [reply.text for reply in replies] == [prompt.text for prompt in PROMPTS]
     assert threads.count(threading.current_thread()) >= 20
+
+
+def test_one_call_is_made_in_the_asking_thread_in_a_context_of_its_own() -> None:
+    left = ContextVar("left", default="nothing")
+    threads: list[threading.Thread] = []
+
+    def model(prompt: str) -> str:
+        threads.append(threading.current_thread())
+        left.set(prompt)
+        return prompt
+
+    [reply] = CallableModel(model).generate(PROMPTS[:1], "final")
+    assert (reply.text, threads, left.get()) == (PROMPTS[0].text, [threading.current_thread()], "nothing")
 
 
 def test_calls_that_wait_are_under_way_together() -> None:
