@@ -10,7 +10,7 @@ from robustrag_integrations.citations import Citation, marked_text
 from robustrag_integrations.determinism import UNKNOWN, Determinism
 from robustrag_integrations.display import printable, table
 from robustrag_integrations.json_values import plain, restored
-from robustrag_integrations.usage import Spending, Usage, tokens_in_words
+from robustrag_integrations.usage import UNTOLD, Spending, Usage, tokens_in_words
 from robustrag_integrations.words import loss_in_words, radius_in_words, repeats_in_words
 
 GroupStatus = Literal["supports", "partial", "left_out", "outvoted", "abstained", "copy", "failed", "not_asked"]
@@ -62,7 +62,7 @@ class GroupReport:
     words: tuple[str, ...] = ()
     note: str | None = None
     reasoning_chars: int = 0
-    usage: Usage = field(default=Usage(), compare=False)
+    usage: Usage = field(default=UNTOLD, compare=False)
     votes: int = 1
     copy_of: int | None = None
 
@@ -260,7 +260,7 @@ def _names(of: GroupReport | Citation) -> str:
 
 def _spending_lines(spending: Spending) -> list[str]:
     """The tokens, where a call told any."""
-    return [f"Tokens:   {tokens_in_words(spending)}"] if spending.told != Usage() and spending.calls else []
+    return [f"Tokens:   {tokens_in_words(spending)}"] if spending.told != UNTOLD and spending.calls else []
 
 
 def _determinism_lines(found: Determinism) -> list[str]:

@@ -45,10 +45,15 @@ def first_of_same(texts: Sequence[str]) -> list[int]:
 
 def near_copies(texts: Sequence[str]) -> list[tuple[int, int]]:
     """The pairs of texts that are near copies; only the first 20,000 characters count."""
-    plain = [comparable(text[:_LONGEST])[:_LONGEST] for text in texts]
+    plain = ["" if _is_too_short(text) else comparable(text[:_LONGEST])[:_LONGEST] for text in texts]
     pairs = _with_much_in_common(plain)
     sketches = {place: _sketch(plain[place]) for place in sorted({place for pair in pairs for place in pair})}
     return [(i, j) for i, j in pairs if _likeness(sketches[i], sketches[j]) >= NEAR]
+
+
+def _is_too_short(text: str) -> bool:
+    """Whether it is surely below `_SHORTEST`, which plain ASCII characters are if they are so many."""
+    return len(text) < _SHORTEST and text.isascii()
 
 
 def _with_much_in_common(texts: Sequence[str]) -> list[tuple[int, int]]:

@@ -28,6 +28,10 @@ class Usage:
     reasoning: int | None = None
 
 
+UNTOLD = Usage()
+"""Of a call that told nothing: one object, which is found equal to itself at a glance."""
+
+
 def together(usages: Sequence[Usage]) -> Usage:
     """The sum; a kind of tokens of which one call did not tell is unknown in the sum. Of no calls at all, 0."""
     if len(usages) == 1:

@@ -563,7 +563,8 @@ class Defense(ABC):
         name = next((method.name for method in METHODS.values() if method.class_name == cls.__name__), cls.__name__)
         cls.check_rules(inputs.rules)
         groups, notes = inputs.rules.counted(inputs.groups)
-        inputs = replace(inputs, groups=groups, caveats=(*inputs.caveats, *notes))
+        if notes or groups != inputs.groups:
+            inputs = replace(inputs, groups=groups, caveats=(*inputs.caveats, *notes))
         if len(groups) < inputs.rules.min_groups:
             return too_few_groups(groups, inputs.rules, inputs.query, name, settings.as_dict(), inputs.caveats)
         plan = cls.plan_of(inputs, settings)

@@ -12,9 +12,7 @@ from dataclasses import replace
 from robustrag_integrations.answer import GroupReport, RobustAnswer
 from robustrag_integrations.models.base import Distributions, Opening
 from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request, replied, responses_of
-from robustrag_integrations.usage import Spending, Usage, together, told
-
-_UNKNOWN = Usage()
+from robustrag_integrations.usage import UNTOLD, Spending, Usage, together, told
 
 
 def with_spending(plan: Plan) -> Plan:
@@ -69,7 +67,7 @@ class _Book:
             shared.append(spent[-1])
             calls += spent
             made += self._session.calls
-        reports = tuple([_with_usage(g, groups.get(g.index, _UNKNOWN)) for g in answer.groups])
+        reports = tuple([_with_usage(g, groups.get(g.index, UNTOLD)) for g in answer.groups])
         spending = Spending(made, rounds, _silent(calls), together(calls), told(calls), together(shared))
         return replace(answer, groups=reports, spending=spending)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from robustrag_integrations.usage import Usage
+from robustrag_integrations.usage import UNTOLD, Usage
 
 __all__ = ["Ending", "FinishReason", "Piece", "Usage"]
 
@@ -27,7 +27,7 @@ class Ending:
     finish: FinishReason = "unknown"
     refusal: str | None = None
     reasoning_chars: int = 0
-    usage: Usage = field(default=Usage(), compare=False)
+    usage: Usage = field(default=UNTOLD, compare=False)
 
 
 Piece: TypeAlias = str | Ending

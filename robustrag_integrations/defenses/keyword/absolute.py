@@ -62,7 +62,8 @@ class AbsoluteThreshold:
 
     def mu(self, answering: int, strongest: int) -> Fraction:
         """mu(n); the strongest keyword's count does not enter."""
-        return min(self.alpha * answering, Fraction(self.beta))
+        share, whole = self.alpha.numerator, self.alpha.denominator
+        return Fraction(min(share * answering, self.beta * whole), whole)
 
     def needed(self, answering: int) -> int:
         """The smallest count that reaches mu(n), exactly: counts are whole numbers, so c >= mu means c >= needed."""

@@ -104,7 +104,7 @@ def _drafts(readings: Sequence[Reading[frozenset[str]]], task: Task) -> tuple[st
     if task != "short_answer":
         return ()
     said = Counter((r.response.text or "").strip() for r in readings if r.found is not None)
-    return tuple(text for text, _ in said.most_common(_DRAFTS) if len(text) <= _DRAFT_LENGTH)
+    return tuple(text for text, _ in said.most_common()[:_DRAFTS] if len(text) <= _DRAFT_LENGTH)
 
 
 def _keywords_of_answer(
