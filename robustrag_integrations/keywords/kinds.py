@@ -47,7 +47,7 @@ class Kind:
         forms: a match as its keywords; none where it is not of this kind after all.
         stays: whether the words in it count as words too.
         holds: what every match holds; a text without it is not searched.
-        needs: the name of what is found in every match (`_SIGNS`); quicker to look for than the match.
+        needs: the name of what is found in every match that has forms (`_SIGNS`); quicker to look for than the match.
     """
 
     name: str
@@ -137,6 +137,7 @@ _SIGNS = {
     "": re.compile("").search,
     "argument": re.compile(r"[^\sA-Za-z,;.!?()]").search,
     "digit": re.compile(r"[\d₀-₉]").search,
+    "count": re.compile(r"[A-Za-z)·⋅∙][\d₀-₉]").search,
     "decimal": re.compile(r"\d\.\d").search,
     "half": re.compile(r"\d\s?[ap]\.?m", re.I).search,
     "clock": re.compile(r"\d[:.h]\d", re.I).search,
@@ -164,7 +165,7 @@ KINDS = (
     Kind("identifier", re.compile(r"(?<![\w@/.-])--[a-z][\w-]{1,40}(?:=[^\s`*,;]{1,80})?(?!\w)"), _bare, holds="--"),
     Kind("identifier", re.compile(r"(?<![\w@/.-])[a-z]{2,40}(?:[A-Z][a-z0-9]{0,40}){1,8}(?!\w)"), _as_written, stays=True, needs="hump"),
     Kind("identifier", re.compile(r"(?<![\w@/.-])(?:[A-Z][a-z0-9]{1,40}){2,8}(?!\w)"), _as_written, stays=True, needs="hump"),
-    Kind("formula", re.compile(rf"(?<![\w(])(?:{_ELEMENT}{_COUNT}|\((?:{_ELEMENT}{_COUNT}){{1,5}}\){_COUNT}){{2,12}}(?:[·⋅∙]\d{{0,2}}(?:{_ELEMENT}{_COUNT}){{1,6}})?(?![\w])"), _formula, stays=True, needs="digit"),
+    Kind("formula", re.compile(rf"(?<![\w(])(?:{_ELEMENT}{_COUNT}|\((?:{_ELEMENT}{_COUNT}){{1,5}}\){_COUNT}){{2,12}}(?:[·⋅∙]\d{{0,2}}(?:{_ELEMENT}{_COUNT}){{1,6}})?(?![\w])"), _formula, stays=True, needs="count"),
 )  # fmt: skip
 
 _FENCE = re.compile(r"^[ \t]*```[\w+-]{0,20}[ \t]*\n(.{0,4000}?)(?:\n[ \t]*```|\Z)", re.M | re.S)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from robustrag_integrations.keywords import SpacyKeywordExtractor
+from robustrag_integrations.keywords.kinds import _SIGNS, KINDS
 
 extract = SpacyKeywordExtractor()
 
@@ -104,3 +107,10 @@ def test_code_with_a_list_in_it_stays_one_keyword() -> None:
 )
 def test_ranges_options_times_and_titles_of_other_forms(reply: str, keyword: str) -> None:
     assert keyword in SpacyKeywordExtractor()(reply)
+
+
+@given(st.lists(st.sampled_from([*"HONaCl()·⋅∙ -,.;x", "Na", "Cl", "₂", "٣", *"0123"]), max_size=12).map("".join))
+def test_a_text_without_the_sign_of_a_formula_holds_none(text: str) -> None:
+    [formula] = [kind for kind in KINDS if kind.name == "formula"]
+    held = any(formula.forms(match) for match in formula.pattern.finditer(text))
+    assert not held or _SIGNS[formula.needs](text)

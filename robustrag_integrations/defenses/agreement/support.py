@@ -116,7 +116,7 @@ class _Answer:
 
     def _is_otherwise(self, said: frozenset[str], reply: str, words: tuple[str, ...], tally: KeywordTally) -> bool:
         """Whether a reply denies what it shares with the answer, or names or counts something else by it."""
-        if any(denies(reply, word) and not denies(self.text, word) for word in words):
+        if reply != self.text and any(denies(reply, word) and not denies(self.text, word) for word in words):
             return True
         if any(self._counts_otherwise(word, said, tally) for word in words if _has_digit(word)):
             return True

@@ -134,7 +134,10 @@ class WrittenReply:
         if start < 0 or not (self._text.startswith(lead, start) and self._text.endswith(trail, 0, end)):
             return None
         inside = self._text[start:end]
-        gaps = _WORD.split(inside[len(lead) : len(inside) - len(trail)])[1:-1]
+        between = inside[len(lead) : len(inside) - len(trail)]
+        if ", " in between:  # the gap that most words are apart by
+            return None
+        gaps = _WORD.split(between)[1:-1]
         if len(inside) > MAX_KEYWORD_CHARACTERS or not all(map(_GAP.fullmatch, gaps)):
             return None
         if any(map(str.isdigit, keyword)) and not _same_numbers(inside, keyword):
@@ -181,6 +184,8 @@ def _is_ending(stem: str, word: str) -> bool:
 
 
 def _signs_at_ends(keyword: str) -> tuple[str, str]:
+    if keyword[0].isalnum() and keyword[-1].isalnum():
+        return "", ""
     inside = [place for place, character in enumerate(keyword) if character.isalnum()]
     return keyword[: inside[0]], keyword[inside[-1] + 1 :]
 

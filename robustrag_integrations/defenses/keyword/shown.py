@@ -26,6 +26,7 @@ from robustrag_integrations.plans.asking import Reading
 
 _FORM, _ALONE = "\0written ", "\0alone"
 _FAR = 1 << 62
+_FEW = 16  # keywords
 
 
 def form_mark(keyword: str, form: str) -> str:
@@ -111,6 +112,8 @@ def list_of(readings: Sequence[Reading[frozenset[str]]], tally: KeywordTally, we
 
 def shadowed(keywords: Collection[str]) -> frozenset[str]:
     """The keywords that are a part of another one."""
+    if len(keywords) <= _FEW:  # to compare them takes less than to list all parts
+        return frozenset(keywords) - alone(keywords, keywords)
     return frozenset(keywords).intersection(chain.from_iterable(map(parts_of, keywords)))
 
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 from itertools import chain, combinations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from robustrag_integrations import CallableModel, KeywordAggregation
 from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.defenses.agreement.runs import parts_of
 from robustrag_integrations.defenses.keyword.shown import (
     alone_mark,
     form_mark,
     marks_of,
     possible_lists,
+    shadowed,
     shown_keywords,
 )
 
@@ -59,6 +63,14 @@ def test_parts_of_a_phrase_are_listed_where_enough_groups_say_them_alone() -> No
     mixed = answered(*["Paris"] * 5, *["Paris Hilton"] * 5)
     assert mixed.evidence["shown"] == ["Paris", "Paris Hilton"]
     assert {"paris", "hilton", "paris hilton"} <= set(mixed.evidence["retained"])
+
+
+WORDS = st.sampled_from(["a", "b", "ab", "o'd", "15%", "é", "東京", "東"])
+
+
+@given(st.frozensets(st.lists(WORDS, max_size=14).map(" ".join)))
+def test_few_keywords_are_shadowed_as_many_are(keywords: frozenset[str]) -> None:
+    assert shadowed(keywords) == keywords.intersection(chain.from_iterable(map(parts_of, keywords)))
 
 
 def test_a_capital_of_a_sentence_does_not_split_a_word() -> None:
