@@ -15,6 +15,7 @@ Task = Literal["short_answer", "multiple_choice", "long_form"]
 TASKS: tuple[Task, ...] = ("short_answer", "multiple_choice", "long_form")
 
 ABSTENTION = "I don't know"
+SHORT_DRAFTS = (ABSTENTION,)  # of a question whose answer is short: it abstains, or says words of its passage
 NO_INFORMATION = "No information found"
 MOST_EXEMPLARS = 4  # worked examples that there are for every task
 
@@ -53,6 +54,10 @@ class Prompt:
     def shared(self) -> int:
         """How many characters at its start are the same for every group."""
         return self.context[0] if self.context else 0
+
+    def with_drafts(self, drafts: tuple[str, ...]) -> Prompt:
+        """The same prompt with these drafts."""
+        return replace(self, drafts=drafts)
 
     def without_context(self) -> Prompt:
         """The prompt of an empty context: what all groups have around their passages."""

@@ -14,7 +14,7 @@ from robustrag_integrations.defenses.registry import CONSENSUS
 from robustrag_integrations.keywords import KeywordExtractor
 from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.asking import Quorum
-from robustrag_integrations.prompts import Prompt, PromptSet, Task, prompts_for
+from robustrag_integrations.prompts import SHORT_DRAFTS, Prompt, PromptSet, Task, prompts_for
 from robustrag_integrations.replies.reading import CutReplies
 
 
@@ -63,7 +63,8 @@ class ConsensusSettings:
 
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:
         """One prompt per group."""
-        return [self.prompts.isolated.render(context=g.text, query=query) for g in groups]
+        isolated = self.prompts.isolated
+        return [isolated.render(context=g.text, query=query).with_drafts(SHORT_DRAFTS) for g in groups]
 
     def as_dict(self) -> dict[str, Any]:
         """The settings, JSON-safe, as answers and certificates name them."""

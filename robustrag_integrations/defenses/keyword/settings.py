@@ -15,7 +15,7 @@ from robustrag_integrations.defenses.registry import KEYWORD
 from robustrag_integrations.keywords import KeywordExtractor
 from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.asking import Quorum
-from robustrag_integrations.prompts import Prompt, PromptSet, Task, agreed_prompt, prompts_for
+from robustrag_integrations.prompts import SHORT_DRAFTS, Prompt, PromptSet, Task, agreed_prompt, prompts_for
 from robustrag_integrations.replies.reading import CutReplies
 
 Threshold = Literal["relative", "absolute"]
@@ -78,7 +78,8 @@ class KeywordSettings:
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:
         """One prompt per group; for long form a request for short phrases."""
         template = self.prompts.phrases if self.task == "long_form" and self.prompts.phrases else self.prompts.isolated
-        return [template.render(context=g.text, query=query) for g in groups]
+        drafts = SHORT_DRAFTS if self.task == "short_answer" else ()
+        return [template.render(context=g.text, query=query).with_drafts(drafts) for g in groups]
 
     def final_prompt(self, query: str, shown: Sequence[str]) -> Prompt:
         """The second prompt: the query and the list of retained keywords (`shown.shown_keywords`), nothing else."""

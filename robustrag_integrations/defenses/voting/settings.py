@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from robustrag_integrations.defenses.registry import VOTING
@@ -48,7 +48,7 @@ class VotingSettings:
         options = (*choices, NO_INFORMATION)
         listed = format_choices(options)
         prompts = (self.prompts.isolated.render(context=g.text, query=query, choices=listed) for g in groups)
-        return [replace(prompt, drafts=options) for prompt in prompts]
+        return [prompt.with_drafts(options) for prompt in prompts]
 
     def vote_of(self, response: Response, choices: Sequence[str]) -> Reading[int]:
         """A group's vote."""

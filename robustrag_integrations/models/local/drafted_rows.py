@@ -1,9 +1,10 @@
-"""Answers of several prompts verified from drafts in one pass, in place of a step for every token.
+"""Answers of several prompts verified from drafts, a pass or two in place of a step for every token.
 
-A multiple-choice question says beforehand what most replies will be. Once the prompts are read, the first token of each
-is known; then all rows' drafts that begin with it are read in one pass, behind each other. A token stands only where
-the model's lead for it is far beyond the noise that such a pass makes, as measured on the model's first prompts with
-drafts. Where a row says something else, or is in doubt, all rows take plain steps as if there had been no drafts.
+A multiple-choice question says beforehand what most replies will be, and a short answer is mostly words of its passage.
+Once the prompts are read, the first token of each is known; then what may follow it is read in one pass, for all rows,
+and again behind the tokens of rows that go on otherwise. A token stands only where the model's lead for it is far
+beyond the noise that such a pass makes, as measured on the model's first prompts with drafts. Where a row is in doubt,
+or drafts are of little use, all rows take plain steps as if there had been no drafts.
 
 So a row's answer is that of plain steps whatever the other rows say.
 """
@@ -11,41 +12,63 @@ So a row's answer is that of plain steps whatever the other rows say.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 
 import torch
 
 from robustrag_integrations.models.local.drafts import MEASURED, clear_leads, logit_noise
 from robustrag_integrations.models.local.giving_up import stop_if_given_up
+from robustrag_integrations.models.local.guesses import Guesses
 from robustrag_integrations.models.local.shared import MOST_OF_A_ROW, SharedBatch
 from robustrag_integrations.models.local.trie import TokenTrie
 
 _AT_ONCE = 256  # tokens of a pass, all of whose logits are computed
 
 
-def drafted_rows(
-    batch: SharedBatch, first: Sequence[int], drafts: Sequence[Sequence[int]], lead: float
-) -> list[list[int]] | None:
-    """Each row's greedy tokens, from the first to the one after the last that a draft has.
+def answered(
+    batch: SharedBatch,
+    first: Sequence[int],
+    guesses: Sequence[Guesses],
+    add: Callable[[int, int], bool],
+    most: int,
+    lead: float,
+) -> bool:
+    """Find the greedy answers of all rows.
 
     Args:
         batch: prompts that were read; they stay as they are.
         first: per row, its first token.
-        drafts: tokens of answers that may come.
+        guesses: per row, what may follow.
+        add: is given a row and its next token; says whether its answer is complete by that.
+        most: tokens of an answer.
         lead: of the best logit over the next with which a token stands, as a share of the largest logit.
 
     Returns:
-        Per row its tokens, as far as they are clear; None where a row begins like no draft.
+        Whether all answers are complete; what was added counts for nothing otherwise.
     """
-    tries: dict[int, TokenTrie] = {}
-    for draft in drafts:
-        if draft:
-            tries.setdefault(draft[0], TokenTrie()).add(draft, MOST_OF_A_ROW)
-    if not tries.keys() >= set(first):
-        return None
-    rows = zip(first, _read(batch, [tries[token] for token in first]), strict=True)
-    return [_walk(tries[token], token, logits.argmax(-1).tolist(), clear_leads(logits, lead)) for token, logits in rows]
+    taken = [[token] for token in first]
+    left = [row for row, token in enumerate(first) if not add(row, token)]
+    room = min(MOST_OF_A_ROW, most - 1)
+    while left:
+        if any(len(taken[row]) > room for row in left):
+            return False
+        known = {row: guesses[row].after(taken[row], room) for row in left}
+        if 2 * sum(trie is None for trie in known.values()) > len(left):
+            return False
+        tries = {row: trie or TokenTrie([taken[row]]) for row, trie in known.items()}
+        before = len(left)
+        for row, logits in _read(batch, tries):
+            last = tries[row].path(taken[row])[-1]
+            following = _walk(tries[row], last, logits.argmax(-1).tolist(), clear_leads(logits, lead))
+            if not following:
+                return False
+            taken[row] += following
+            if any(add(row, token) for token in following):
+                left.remove(row)
+        if 2 * len(left) > before:
+            return False
+    return True
 
 
 def measured_noise(batch: SharedBatch, logits: torch.Tensor, most: int) -> float:
@@ -67,26 +90,29 @@ def measured_noise(batch: SharedBatch, logits: torch.Tensor, most: int) -> float
         logits = plain.append(said[-1])
         steps.append(logits)
     try:
-        got = torch.stack([*_read(batch, [TokenTrie([tokens]) for tokens in zip(*said, strict=True)])])
+        tries = {row: TokenTrie([tokens]) for row, tokens in enumerate(zip(*said, strict=True))}
+        got = torch.stack([logits for _, logits in _read(batch, tries)])
     except (AttributeError, IndexError, KeyError, NotImplementedError, RuntimeError, TypeError, ValueError):
         return math.inf
     return logit_noise(got, torch.stack(steps, dim=1))
 
 
-def _read(batch: SharedBatch, tries: Sequence[TokenTrie]) -> Iterator[torch.Tensor]:
-    """Per row the logits [nodes, V] of what follows each node, from passes of a bounded number of tokens."""
-    most, start = min(_AT_ONCE, batch.at_once), 0
-    while start < len(tries):
-        ends = accumulate(map(len, tries[start:]))
-        count = max(1, sum(end <= most for end in ends))
+def _read(batch: SharedBatch, tries: Mapping[int, TokenTrie]) -> Iterator[tuple[int, torch.Tensor]]:
+    """The logits [nodes, V] of what follows each node of some rows, from passes of a bounded number of tokens."""
+    most, start, rows = min(_AT_ONCE, batch.at_once), 0, sorted(tries)
+    every = [tries.get(row) or TokenTrie([[0]]) for row in range(rows[0], rows[-1] + 1)]
+    while start < len(every):
+        widest = accumulate(map(len, every[start:]), max)
+        count = max(1, sum(read * width <= most for read, width in enumerate(widest, 1)))
         stop_if_given_up()
-        yield from batch.drafted(start, tries[start : start + count])
+        found = batch.drafted(rows[0] + start, every[start : start + count])
+        yield from ((row, logits) for row, logits in enumerate(found, rows[0] + start) if row in tries)
         start += count
 
 
-def _walk(trie: TokenTrie, first: int, best: Sequence[int], clear: Sequence[bool]) -> list[int]:
-    """The tokens from the first on, while they are clear and a draft goes on."""
-    tokens, node = [first], trie.child(-1, first)
+def _walk(trie: TokenTrie, node: int | None, best: Sequence[int], clear: Sequence[bool]) -> list[int]:
+    """The tokens behind a node, while they are clear and something was read behind them."""
+    tokens: list[int] = []
     while node is not None and clear[node]:
         tokens.append(best[node])
         node = trie.child(node, tokens[-1])

@@ -15,7 +15,7 @@ from robustrag_integrations.models.local.alone import Alone
 from robustrag_integrations.models.local.batch import Steps
 from robustrag_integrations.models.local.draft_shapes import MOST_NODES, has_same_bits
 from robustrag_integrations.models.local.drafted_row import DraftedRow
-from robustrag_integrations.models.local.drafted_rows import drafted_rows
+from robustrag_integrations.models.local.drafted_rows import answered
 from robustrag_integrations.models.local.drafted_rows import measured_noise as noise_of_rows
 from robustrag_integrations.models.local.drafts import (
     InDoubt,
@@ -27,6 +27,7 @@ from robustrag_integrations.models.local.drafts import (
 )
 from robustrag_integrations.models.local.encoding import Encoded
 from robustrag_integrations.models.local.giving_up import stop_if_given_up
+from robustrag_integrations.models.local.guesses import Guesses
 from robustrag_integrations.models.local.known_steps import read_known
 from robustrag_integrations.models.local.packing import known_noise
 from robustrag_integrations.models.local.reading import PromptReader
@@ -92,7 +93,7 @@ class GreedyWriter:
         done, clear = [False] * len(texts), [True] * len(texts)
         logits = batch.open().logits
         if drafts and watch is None and isinstance(batch, SharedBatch):
-            found = self._from_drafts(batch, logits, doubt, drafts)
+            found = self._from_drafts(batch, logits, doubt, prompts, drafts)
             if found is not None:
                 return found
         for step in range(self.max_new_tokens):
@@ -116,22 +117,32 @@ class GreedyWriter:
         ]
 
     def _from_drafts(
-        self, batch: SharedBatch, logits: torch.Tensor, doubt: float, drafts: Sequence[Sequence[int]]
+        self,
+        batch: SharedBatch,
+        logits: torch.Tensor,
+        doubt: float,
+        prompts: Sequence[Encoded],
+        drafts: Sequence[Sequence[int]],
     ) -> list[Written] | None:
         """All answers, where drafts have each to its end and it is clear that steps would say the same."""
         if batch.step_shape or not known_noise(self.reader.lm) or not all(clear_leads(logits, 2 * doubt)):
             return None
         noise = self.reader.rows_noise.get((), lambda: noise_of_rows(batch, logits, self.max_new_tokens))
-        if (lead := lead_needed(noise)) is None:
+        if (lead := lead_needed(noise)) is None or not self.reader.rows_drafts.is_due():
             return None
-        kept = [tokens[: self.max_new_tokens - 1] for tokens in drafts]
-        rows = drafted_rows(batch, logits.argmax(-1).tolist(), kept, max(lead, 2 * doubt))
-        texts = [IncrementalDetokenizer(self.codec, self.stop) for _ in rows or ()]
-        for text, tokens in zip(texts, rows or (), strict=True):
-            if not any(self._add(text, token) for token in tokens[: self.max_new_tokens]):
-                return None
+        texts = [IncrementalDetokenizer(self.codec, self.stop) for _ in prompts]
+        found = answered(
+            batch,
+            logits.argmax(-1).tolist(),
+            [Guesses(drafts, prompt.ids[prompt.shared :]) for prompt in prompts],
+            lambda row, token: self._add(texts[row], token),
+            self.max_new_tokens,
+            max(lead, 2 * doubt),
+        )
+        self.reader.rows_drafts.note(found)
+        for text in texts:
             text.finish()
-        return [(text.shown, text.finish_reason) for text in texts] or None
+        return [(text.shown, text.finish_reason) for text in texts] if found else None
 
     def _again(self, prompt: Encoded, most: int) -> Written:
         """The answer to one prompt in steps of its own, whatever else is going on."""

@@ -60,13 +60,13 @@ class MaskRules:
         Args:
             queries: [rows, Q] positions of the tokens that are read now; NOWHERE for padding.
             keys: [rows, K] positions of everything in the cache, those tokens last.
-            visible: [Q, C] which of the last C columns each token may see where order alone does not say it: branches
-                of a tree stand side by side. None: everything before it.
+            visible: [Q, C], or [rows, Q, C]: which of the last C columns each token may see where order alone does not
+                say it, as branches of a tree stand side by side. None: everything before it.
         """
         ahead = queries[:, :, None] - keys[:, None, :]
         seen = ahead >= 0
         if visible is not None:
-            seen[:, :, keys.shape[1] - visible.shape[1] :] &= visible
+            seen[:, :, keys.shape[1] - visible.shape[-1] :] &= visible
         masks = {k: self._additive(seen if w is None else seen & (ahead < w)) for k, w in self.windows.items()}
         return masks if len(masks) > 1 else next(iter(masks.values()))
 

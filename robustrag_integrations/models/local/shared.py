@@ -17,11 +17,11 @@ from typing import Any
 
 import torch
 
-from robustrag_integrations.models.local.alone import Alone, Read, Row, read_alone, read_side_by_side
+from robustrag_integrations.models.local.alone import Read, Row, read_alone, read_side_by_side
 from robustrag_integrations.models.local.batch import Opened, in_parts
 from robustrag_integrations.models.local.causal_lm import CausalLM
 from robustrag_integrations.models.local.giving_up import stop_if_given_up
-from robustrag_integrations.models.local.joint import Step, read_together
+from robustrag_integrations.models.local.joint import Step
 from robustrag_integrations.models.local.joint_reading import JointReading
 from robustrag_integrations.models.local.key_values import KeyValues, Pair
 from robustrag_integrations.models.local.masks import NOWHERE, MaskRules
@@ -33,7 +33,7 @@ from robustrag_integrations.models.local.trie import TokenTrie
 _TILE = 64  # where all rows attend to as many columns, that is a multiple of this, so that there are few shapes
 _ALIKE = 32  # elsewhere of this: all rows begin at whole lines of memory, as kernels may sum up otherwise
 MOST_OF_A_ROW = 16  # tokens of drafts; beyond, reading them for all rows costs what they save
-_FEWEST = 2  # tokens of a pass with drafts: of a lone one the library has heads stand where tokens do
+_FEWEST = 2  # tokens of a row in a pass with drafts: of a lone one the library has heads stand where tokens do
 WORTH_KEEPING_ONCE = 128  # tokens of a prefix from which on reading it once pays for joining two parts of an attention
 
 
@@ -183,6 +183,8 @@ class SharedBatch:
     def drafted(self, first: int, tries: Sequence[TokenTrie]) -> list[torch.Tensor]:
         """Read what may follow some rows, each of which attends by itself, in one pass; nothing of it stays.
 
+        All rows attend in one call, over as many columns as the longest of them has: its numbers are off by noise.
+
         Args:
             first: row of these.
             tries: per row, `MOST_OF_A_ROW` tokens at most.
@@ -190,18 +192,20 @@ class SharedBatch:
         Returns:
             Per row [nodes, V] float32 logits of what follows each node.
         """
-        each = list(map(len, tries))
-        tokens = max(_FEWEST, sum(each))
-        steps = [self._behind(row, trie) for row, trie in enumerate(tries, first)]
-        return [logits[0] for logits in read_together(self._lm, steps, tokens, tokens, each)]
-
-    def _behind(self, row: int, trie: TokenTrie) -> Step:
-        begun = self._begins(self._rows[row])
-        cache = self._slab.behind(row, begun)
-        read = KeyValues(tuple(cache.pairs()), self._slab.lengths[row] + (begun.tokens if begun else 0))
-        alone = Alone(self._lm, self._rules, Row(read, ()), room=len(trie), at_once=len(trie), cache=cache)
-        found: Step = alone.reading(trie)
-        return found
+        rows, device = slice(first, first + len(tries)), self._lm.device
+        width = max(_FEWEST, *map(len, tries))
+        ids, depths = torch.zeros((2, len(tries), width), dtype=torch.long)
+        visible = torch.eye(width, dtype=torch.bool).repeat(len(tries), 1, 1)
+        for row, trie in enumerate(tries):
+            count = len(trie)
+            ids[row, :count], depths[row, :count] = torch.tensor(trie.tokens), torch.tensor(trie.depths)
+            visible[row, :count, :count] = trie.visible(0)
+        places = self._next[rows, None] + depths.to(device)
+        cache = self._slab.behind(rows)
+        read = self._places(self.before + cache.read, self._next)[rows]
+        mask = self._rules.mask(places, torch.cat([read, places], dim=1), visible.to(device))
+        logits = self._lm(ids.to(device), mask, places, cache, keep=width)
+        return [own[: len(trie)] for own, trie in zip(logits, tries, strict=True)]
 
     @torch.inference_mode()
     def step(self, tokens: Sequence[int]) -> Step:
