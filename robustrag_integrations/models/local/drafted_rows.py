@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, islice
 
 import torch
 
@@ -58,10 +58,8 @@ def answered(
             return False
         tries = {row: trie or TokenTrie([taken[row]]) for row, trie in known.items()}
         before = len(left)
-        for row, logits in _read(batch, tries):
-            last = tries[row].path(taken[row])[-1]
-            following = _walk(tries[row], last, logits.argmax(-1).tolist(), clear_leads(logits, lead))
-            if not following:
+        for row, best, clear in _choices(batch, tries, lead):
+            if not (following := _walk(tries[row], taken[row], best, clear)):
                 return False
             taken[row] += following
             if any(add(row, token) for token in following):
@@ -91,29 +89,46 @@ def measured_noise(batch: SharedBatch, logits: torch.Tensor, most: int) -> float
         steps.append(logits)
     try:
         tries = {row: TokenTrie([tokens]) for row, tokens in enumerate(zip(*said, strict=True))}
-        got = torch.stack([logits for _, logits in _read(batch, tries)])
+        got = torch.cat([logits for _, logits in _read(batch, tries)])[:, : len(said)]
     except (AttributeError, IndexError, KeyError, NotImplementedError, RuntimeError, TypeError, ValueError):
         return math.inf
     return logit_noise(got, torch.stack(steps, dim=1))
 
 
+def _choices(
+    batch: SharedBatch, tries: Mapping[int, TokenTrie], lead: float
+) -> Iterator[tuple[int, list[int], list[bool]]]:
+    """Some rows, the best token after each node of theirs, and whether it is clear."""
+    for start, logits in _read(batch, tries):
+        best, clear = logits.argmax(-1).tolist(), iter(clear_leads(logits.flatten(0, 1), lead))
+        for row, tokens in enumerate(best, start):
+            stand = list(islice(clear, len(tokens)))
+            if row in tries:
+                yield row, tokens, stand
+
+
 def _read(batch: SharedBatch, tries: Mapping[int, TokenTrie]) -> Iterator[tuple[int, torch.Tensor]]:
-    """The logits [nodes, V] of what follows each node of some rows, from passes of a bounded number of tokens."""
+    """What follows the nodes of these rows and of those between, in passes of a bounded number of tokens.
+
+    Yields:
+        The first row of a pass, and its logits [rows, nodes, V].
+    """
     most, start, rows = min(_AT_ONCE, batch.at_once), 0, sorted(tries)
     every = [tries.get(row) or TokenTrie([[0]]) for row in range(rows[0], rows[-1] + 1)]
     while start < len(every):
         widest = accumulate(map(len, every[start:]), max)
         count = max(1, sum(read * width <= most for read, width in enumerate(widest, 1)))
         stop_if_given_up()
-        found = batch.drafted(rows[0] + start, every[start : start + count])
-        yield from ((row, logits) for row, logits in enumerate(found, rows[0] + start) if row in tries)
+        yield rows[0] + start, batch.drafted(rows[0] + start, every[start : start + count])
         start += count
 
 
-def _walk(trie: TokenTrie, node: int | None, best: Sequence[int], clear: Sequence[bool]) -> list[int]:
-    """The tokens behind a node, while they are clear and something was read behind them."""
-    tokens: list[int] = []
-    while node is not None and clear[node]:
+def _walk(trie: TokenTrie, taken: Sequence[int], best: Sequence[int], clear: Sequence[bool]) -> list[int]:
+    """What follows the tokens so far, as far as it is clear and something was read behind it."""
+    tokens, node = list[int](), trie.path(taken)[-1]
+    while clear[node]:
         tokens.append(best[node])
-        node = trie.child(node, tokens[-1])
+        if (following := trie.child(node, tokens[-1])) is None:
+            break
+        node = following
     return tokens

@@ -180,7 +180,7 @@ class SharedBatch:
         return logits[: self.rows, -1]
 
     @torch.inference_mode()
-    def drafted(self, first: int, tries: Sequence[TokenTrie]) -> list[torch.Tensor]:
+    def drafted(self, first: int, tries: Sequence[TokenTrie]) -> torch.Tensor:
         """Read what may follow some rows, each of which attends by itself, in one pass; nothing of it stays.
 
         All rows attend in one call, over as many columns as the longest of them has: its numbers are off by noise.
@@ -190,7 +190,7 @@ class SharedBatch:
             tries: per row, `MOST_OF_A_ROW` tokens at most.
 
         Returns:
-            Per row [nodes, V] float32 logits of what follows each node.
+            [rows, nodes, V] float32 logits of what follows each node; nothing of use behind the last node of a row.
         """
         rows, device = slice(first, first + len(tries)), self._lm.device
         width = max(_FEWEST, *map(len, tries))
@@ -204,8 +204,7 @@ class SharedBatch:
         cache = self._slab.behind(rows)
         read = self._places(self.before + cache.read, self._next)[rows]
         mask = self._rules.mask(places, torch.cat([read, places], dim=1), visible.to(device))
-        logits = self._lm(ids.to(device), mask, places, cache, keep=width)
-        return [own[: len(trie)] for own, trie in zip(logits, tries, strict=True)]
+        return self._lm(ids.to(device), mask, places, cache, keep=width)
 
     @torch.inference_mode()
     def step(self, tokens: Sequence[int]) -> Step:
