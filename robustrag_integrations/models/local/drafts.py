@@ -116,9 +116,12 @@ def _choices(logits: torch.Tensor, lead: float) -> tuple[list[int], list[bool]]:
 
 
 def clear_leads(logits: torch.Tensor, least: float) -> list[bool]:
-    """Per row, whether the best logit leads by this much at least, as a share of the largest (taken as at least 1)."""
-    best = logits.topk(2, dim=-1).values
-    clear = best[:, 0] - best[:, 1] >= least * logits.abs().amax(-1).clamp(min=1)  # not where one is not a number
+    """Per row, whether the best logit leads by this much at least, as a share of the largest (taken as at least 1).
+
+    None does where a logit is infinite, or not a number.
+    """
+    best, largest = logits.topk(2, dim=-1).values, logits.abs().amax(-1)
+    clear = (best[:, 0] - best[:, 1] >= least * largest.clamp(min=1)) & largest.isfinite()
     found: list[bool] = clear.tolist()
     return found
 

@@ -17,6 +17,7 @@ from robustrag_integrations import KeywordAggregation, LocalModel  # noqa: E402
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings  # noqa: E402
 from robustrag_integrations.models.local import greedy  # noqa: E402
 from robustrag_integrations.models.local.draft_shapes import MOST_NODES, has_same_bits  # noqa: E402
+from robustrag_integrations.models.local.drafts import clear_leads  # noqa: E402
 from robustrag_integrations.models.local.trie import TokenTrie  # noqa: E402
 from robustrag_integrations.prompts import Prompt, prompts_for  # noqa: E402
 from robustrag_integrations.replies.reading import CUT_MARK  # noqa: E402
@@ -256,3 +257,9 @@ def test_a_trie_holds_common_beginnings_once_and_keeps_within_its_size() -> None
     assert (below.tokens, below.depths, below.lines()) == ([2, 3, 4], [0, 1, 1], [(0,), (0, 1), (0, 2)])
     trie.add(range(10, 500), MOST_NODES)
     assert len(trie) == MOST_NODES
+
+
+def test_no_token_stands_beside_logits_that_are_no_numbers() -> None:
+    rows = torch.tensor([[3.0, 1.0, 0.0]]).repeat(4, 1)
+    rows[1, 0], rows[2, 2], rows[3, 1] = torch.inf, -torch.inf, torch.nan
+    assert clear_leads(rows, 0.1) == [True, False, False, False]
