@@ -67,7 +67,8 @@ class IsolationProbe:
         """
         trial = _steps(lay, summing=self._lm.dtype in HALF)
         if columns is None:
-            return self._find(trial, rows, _LONGEST, ())
+            most = min(_LONGEST, longest)  # a model may have no place for more
+            return self._find(trial, rows, most, most)
         return self._find(trial, rows, longest, columns, (SHORT, longest))
 
     def passes(self, trials: Sequence[Trial], rows: int, longest: int, shape: Hashable) -> bool:

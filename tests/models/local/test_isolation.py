@@ -20,6 +20,7 @@ from robustrag_integrations import DecodingAggregation, KeywordAggregation  # no
 from robustrag_integrations.models.base import AskedAlone  # noqa: E402
 from robustrag_integrations.models.local import isolation_probe  # noqa: E402
 from robustrag_integrations.models.local.isolation import Isolation  # noqa: E402
+from robustrag_integrations.prompts import Prompt  # noqa: E402
 from tests.helpers.tiny_models import tiny_model  # noqa: E402
 from tests.models.local.moving import ATTACKS, BENIGN, PLANTED, PROMPTS, QUERY, local, moved  # noqa: E402
 from tests.needs import needing  # noqa: E402
@@ -351,3 +352,20 @@ def test_nothing_moves_further_than_promised_under_several_sets_of_kernels(
     )
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]
     assert "probed: not a bit of a row depends on other rows" in done.stdout
+
+
+def test_a_question_that_leaves_little_of_the_window_is_probed_within_it() -> None:
+    """GPT-2 has a place for each token of its window, and for none behind it."""
+    model = local(tiny_model("gpt2", window=128), max_new_tokens=1, stop=())
+    asked, prompts = 0, list[Prompt]()
+    for words in range(90, 130):
+        question = "who built it" + " a" * words + "\n"
+        prompts = [Prompt(question + text, (len(question), len(question) + len(text))) for text in BENIGN[:2]]
+        try:
+            found = model.generate(prompts, "isolated")
+        except ValueError as error:
+            assert "leaves no room for passages" in str(error)  # noqa: PT017 - the last one that fits is what is wanted
+            break
+        assert [r.text for r in found] == [model.generate([p], "isolated")[0].text for p in prompts]
+        asked += 1
+    assert asked
