@@ -140,9 +140,11 @@ class GreedyWriter:
             max(lead, 2 * doubt),
         )
         self.reader.rows_drafts.note(found)
+        if not found:
+            return None
         for text in texts:
             text.finish()
-        return [(text.shown, text.finish_reason) for text in texts] if found else None
+        return [(text.shown, text.finish_reason) for text in texts]
 
     def _again(self, prompt: Encoded, most: int) -> Written:
         """The answer to one prompt in steps of its own, whatever else is going on."""
