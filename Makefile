@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 export PYTHON
+# Tests start hundreds of programs: each would compile thousands of modules again where this is set, as in containers.
+unexport PYTHONDONTWRITEBYTECODE
 INSTALL := .ci/install
 # $(call tests,PYTHON,ARGUMENTS): all at once, then what failed once more and alone, as clocks matter to some.
 tests = $(1) -m pytest -q -n auto --dist worksteal $(2) || $(1) -m pytest -q --last-failed $(2)
