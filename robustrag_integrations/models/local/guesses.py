@@ -1,4 +1,4 @@
-"""What may follow the tokens of an answer: drafts, and what stands behind the same tokens in its own prompt.
+"""What may follow the tokens of an answer: drafts, or what stands behind the same tokens in its own prompt.
 
 Short answers are mostly words of the passage that they are about. Where an answer has begun with words of its prompt,
 it may well go on as the prompt does (prompt lookup decoding).
@@ -32,13 +32,15 @@ class Guesses:
     def after(self, taken: Sequence[int], most: int) -> TokenTrie | None:
         """The tokens of an answer so far and what may follow them, `most` tokens in all; None if nobody knows.
 
+        The prompt is looked up where no draft begins so: every token of a row is read for all rows.
+
         Args:
             taken: one or more.
             most: no fewer than these.
         """
         begun = tuple(taken)
         known = [draft for draft in self.drafts if tuple(draft[: len(begun)]) == begun]
-        known += [(*begun, *self.prompt[place : place + _AHEAD]) for place in self._places(begun)]
+        known = known or [(*begun, *self.prompt[place : place + _AHEAD]) for place in self._places(begun)]
         trie = TokenTrie([begun])
         for tokens in known:
             trie.add(tokens, most)

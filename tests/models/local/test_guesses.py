@@ -18,11 +18,15 @@ def after(guesses: Guesses, *taken: int, most: int = 16) -> set[tuple[int, ...]]
     return {line for line in lines if not any(other != line and other[: len(line)] == line for other in lines)}
 
 
-def test_drafts_that_begin_so_and_what_stands_behind_the_same_token_in_the_prompt() -> None:
-    guesses = Guesses([(1, 2, 3), (4, 5)], [9, 1, 7, 8, 9])
-    assert after(guesses, 1) == {(1, 2, 3), (1, 7, 8, 9)}
+def test_drafts_that_begin_so_or_what_stands_behind_the_same_token_in_the_prompt() -> None:
+    guesses = Guesses([(1, 2, 3), (1, 2, 6), (4, 5)], [9, 1, 7, 8, 9])
+    assert after(guesses, 1) == {(1, 2, 3), (1, 2, 6)}
     assert after(guesses, 4) == {(4, 5)}
     assert after(guesses, 7, 8) == {(7, 8, 9)}
+
+
+def test_an_answer_that_goes_on_otherwise_than_its_draft_is_looked_up_in_the_prompt() -> None:
+    assert after(Guesses([(1, 2, 3)], [1, 7, 8]), 1, 7) == {(1, 7, 8)}
 
 
 def test_the_place_behind_most_of_the_last_tokens_is_read_on_from() -> None:
