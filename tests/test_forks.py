@@ -45,7 +45,7 @@ for number in range({forks}):
 stopped.set()
 for thread in threads:
     thread.join(20)
-print("hung", hung, "parent", work() == expected)
+print("hung", hung, "parent", work() == expected, flush=True)
 os._exit(0)
 """
 
