@@ -2,8 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 export PYTHON
-# Tests start hundreds of programs: each would compile thousands of modules again where this is set, as in containers.
+# What containers often set. Tests start hundreds of programs: each would compile thousands of modules again with the
+# one, and hide that it does not flush what it prints with the other.
 unexport PYTHONDONTWRITEBYTECODE
+unexport PYTHONUNBUFFERED
 INSTALL := .ci/install
 # $(call tests,PYTHON,ARGUMENTS): all at once, then what failed once more and alone, as clocks matter to some.
 tests = $(1) -m pytest -q -n auto --dist worksteal $(2) || $(1) -m pytest -q --last-failed $(2)
