@@ -2,8 +2,8 @@
 
 One JSON object per line and figure, in the order in which they were recorded. Ratios are compared with the last ones of
 the same setting (device, model, threads), from the same machine if it has any there, else from another one. Amounts
-(milliseconds, megabytes) are compared with those of the same machine alone, and amounts of time as multiples of the
-`yardstick`, as a machine is not equally fast every day.
+(milliseconds, megabytes) are compared with those of the same machine alone: amounts of time as multiples of the
+`yardstick`, as a machine is not equally fast every day, and by their best rounds, as what else it does only adds.
 """
 
 from __future__ import annotations
@@ -67,6 +67,13 @@ class Record:
     unit: str
     yardstick: float | None
 
+    @property
+    def compared(self) -> float:
+        """The figure that is compared: the median, but the best round of an amount of time."""
+        if self.unit not in _TIMES:
+            return self.median
+        return self.min if self.better == "lower" else self.max
+
 
 @dataclass(frozen=True)
 class Change:
@@ -89,7 +96,7 @@ class Change:
         """The last figure, as it would be at the speed that the machine has now."""
         if self.last is None:
             return None
-        return self.last.median if self.now is None else self.last.median * _slower_by(self.now, self.last)
+        return self.last.compared * (1.0 if self.now is None else _slower_by(self.now, self.last))
 
     @property
     def worse_by(self) -> float | None:
@@ -97,7 +104,7 @@ class Change:
         expected = self.expected
         if self.now is None or expected is None:
             return None
-        more = self.now.median - expected
+        more = self.now.compared - expected
         lost = more if self.now.better == "lower" else -more
         if lost == 0:
             return 0.0
@@ -195,7 +202,7 @@ def compare(now: Sequence[Record], history: Sequence[Record]) -> list[Change]:
 def again(first: Sequence[Change], second: Sequence[Change]) -> list[Change]:
     """Changes after the parts in doubt were measured once more: the better of two figures counts.
 
-    Noise rarely makes the same figure worse twice; a change of the code does so each time.
+    Noise rarely makes the same figure worse each time; a change of the code does.
     """
     repeated = {(change.part, change.name): change for change in second}
     return [_better(change, repeated.get((change.part, change.name))) for change in first]
@@ -210,7 +217,7 @@ def as_table(changes: Sequence[Change]) -> str:
     """Last (at the speed of now), now and change of every figure; those that became worse are marked."""
     lines = [f"{'figure':<72}{'last':>10}{'now':>10}{'change':>9}  {'now, extremes':<20} verdict"]
     for change in changes:
-        last, now = change.expected, None if change.now is None else change.now.median
+        last, now = change.expected, None if change.now is None else change.now.compared
         moved = "" if not last or now is None else f"{now / last - 1:+.0%}"
         extremes = "" if change.now is None else f"{change.now.min:.3f} to {change.now.max:.3f}"
         lines.append(
