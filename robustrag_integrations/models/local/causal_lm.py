@@ -55,8 +55,8 @@ class Reading(NamedTuple):
         return getattr(self.cache, "product", None) or partial(linear, as_for=self.as_for)
 
     def as_llama(self, laid: LaidWeights) -> llama.Pass:
-        """For a model that is read operation by operation; a cache with products of its own has no use for `laid`."""
-        ways = llama.Products(self.product, None if hasattr(self.cache, "product") else laid, self.as_for)
+        """For a model that is read operation by operation."""
+        ways = llama.Products(self.product, laid, self.as_for)
         return llama.Pass(ways, self.ids, self.mask, self.positions, self.cache, self.keep)
 
 

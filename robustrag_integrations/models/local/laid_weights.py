@@ -1,7 +1,7 @@
-"""Weights of a small model as oneDNN likes them best: in its own layout, and side by side.
+"""Weights of a small model as the kernels of products like them best: in another layout, and side by side.
 
-Products with a few dozen tokens take a tenth less then, and three of them become one. They are copies, so only models
-of which a copy takes little memory get them, and every question looks first whether they still hold.
+Products with a few dozen tokens take up to a tenth less then, and three of them become one. They are copies, so only
+models of which a copy takes little memory get them, and every question looks first whether they still hold.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from math import gcd
 from typing import Any, Protocol
 
 import torch
+from torch.nn import functional
 
-from robustrag_integrations.models.local.products import by_onednn, takes_onednn
+from robustrag_integrations.models.local.products import by_onednn, mkl_likes_laid_weights, takes_onednn
 
 _MOST_BYTES = 2**26  # of weights that are copied
 _TOKENS = 128  # of a product that the layout is best for
@@ -46,11 +47,12 @@ class LaidWeights:
 
     @torch.inference_mode()
     def __init__(self, model: Any, layers: Layers, weights: object) -> None:
-        self._layers = layers if _pays(model) else {}
+        kind = _kind(model)
+        self._layers = layers if kind else {}
         self._weights = weights
         self._looked_at = [_some(weight) for weight in model.parameters()] if self._layers else []
         self._seen = self._look()
-        self._laid = {asking: _LaidWeight.of(several) for asking, several in self._layers.items()}
+        self._laid = {asking: kind.of(several) for asking, several in self._layers.items()} if kind else {}
         self._room = _MOST_BYTES - sum(weight.nbytes for weight in model.parameters())
         self._of_tokens: tuple[Any, torch.Tensor] | None = None
 
@@ -74,9 +76,9 @@ class LaidWeights:
             as_for: as `linear` has it.
         """
         found = self._laid.get(asking)
-        if found is None or not takes_onednn(as_for or inputs.numel() // inputs.shape[-1], found.numbers, _WORK):
+        if found is None or not found.pays(as_for or inputs.numel() // inputs.shape[-1]):
             return None
-        return by_onednn(inputs, found.weight, found.bias)
+        return found.product(inputs)
 
     @torch.inference_mode()
     def of_tokens(self, asking: Any, embeddings: torch.Tensor, norm: Norm) -> torch.Tensor | None:
@@ -94,7 +96,7 @@ class LaidWeights:
             return None
         known = self._of_tokens
         if known is None or known[0] != norm.least:
-            parts = (by_onednn(norm.scaled(part), found.weight, found.bias) for part in embeddings.split(_TOKENS))
+            parts = (found.product(norm.scaled(part)) for part in embeddings.split(_TOKENS))
             self._of_tokens = known = norm.least, torch.cat(list(parts))
         return known[1]
 
@@ -108,34 +110,65 @@ class _LaidWeight:
     """The weights of linear layers, as one.
 
     Attributes:
-        weight: as oneDNN has it; torch cannot look into it.
+        weight: [sum of O, I]; where it is oneDNN's, torch cannot look into it.
         bias: [sum of O], or None.
-        numbers: of the weights.
         outputs: the sum of O.
     """
 
     weight: torch.Tensor
     bias: torch.Tensor | None
-    numbers: int
     outputs: int
 
     @classmethod
     def of(cls, layers: Sequence[Any]) -> _LaidWeight:
         weights = torch.cat([layer.weight for layer in layers])
         biases = [layer.bias for layer in layers if layer.bias is not None]
-        laid = torch.ops.mkldnn._reorder_linear_weight(weights, _TOKENS)
-        return cls(laid, torch.cat(biases) if biases else None, weights.numel(), len(weights))
+        return cls(cls.laid(weights), torch.cat(biases) if biases else None, len(weights))
+
+    @staticmethod
+    def laid(weights: torch.Tensor) -> torch.Tensor:
+        """For MKL column by column."""
+        return weights.t().contiguous().t()
+
+    def pays(self, rows: int) -> bool:
+        """Whether the layers' own weights are no faster for so many rows."""
+        return True
+
+    def product(self, inputs: torch.Tensor) -> torch.Tensor:
+        """[..., sum of O] of [..., I]."""
+        return functional.linear(inputs, self.weight, self.bias)
 
 
-def _pays(model: Any) -> bool:
-    """Whether a model's weights are worth laying, and can be watched: torch counts no changes of inference tensors."""
+@dataclass(frozen=True)
+class _OneDnnWeight(_LaidWeight):
+    """The same for oneDNN."""
+
+    @staticmethod
+    def laid(weights: torch.Tensor) -> torch.Tensor:
+        """In blocks that it knows the order of."""
+        found: torch.Tensor = torch.ops.mkldnn._reorder_linear_weight(weights, _TOKENS)
+        return found
+
+    def pays(self, rows: int) -> bool:
+        """Its calls cost more than small products take."""
+        return takes_onednn(rows, self.weight.numel(), _WORK)
+
+    def product(self, inputs: torch.Tensor) -> torch.Tensor:
+        """By its kernel."""
+        return by_onednn(inputs, self.weight, self.bias)
+
+
+def _kind(model: Any) -> type[_LaidWeight] | None:
+    """How a model's weights are laid; None if that does not pay.
+
+    Nor are they where they cannot be watched, as torch counts no changes of inference tensors.
+    """
     weights = list(model.parameters())
-    return (
-        takes_onednn(_TOKENS, _WORK, _WORK)
-        and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")
-        and sum(weight.nbytes for weight in weights) <= _MOST_BYTES
-        and not any(weight.is_inference() for weight in weights)
-    )
+    if sum(weight.nbytes for weight in weights) > _MOST_BYTES or any(weight.is_inference() for weight in weights):
+        return None
+    if takes_onednn(_TOKENS, _WORK, _WORK) and hasattr(torch.ops.mkldnn, "_reorder_linear_weight"):
+        return _OneDnnWeight
+    return _LaidWeight if mkl_likes_laid_weights() else None
 
 
 def _some(weight: torch.Tensor) -> torch.Tensor:

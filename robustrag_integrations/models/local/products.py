@@ -1,8 +1,8 @@
 """Products with a model's weights, by the kernel that is the fastest for them on this processor.
 
-Torch leaves those in single precision to MKL. On processors of AMD it takes twice as long as oneDNN, which torch brings
-along, too. On processors of Intel it takes up to twice as long for the few rows of a decoding step as for the same
-product the other way round.
+Torch leaves those in single precision to MKL. On processors of AMD with AVX-512 it takes up to twice as long as oneDNN,
+which torch brings along, too; on those without, oneDNN takes up to three times as long. On processors of Intel, MKL
+takes up to twice as long for the few rows of a decoding step as for the same product the other way round.
 
 Which kernel is taken follows from the shapes alone.
 """
@@ -142,9 +142,19 @@ def _mkl_likes_columns() -> bool:
     return processor() == "intel" and torch.backends.mkl.is_available()
 
 
+def mkl_likes_laid_weights() -> bool:
+    """Whether MKL is the faster one, and faster still with weights that are laid for it."""
+    return processor() == "amd" and not _has_avx512() and torch.backends.mkl.is_available()
+
+
 def _onednn_is_faster() -> bool:
     """Whether many rows are faster with oneDNN, which must not have been switched off."""
-    return processor() == "amd" and torch.backends.mkldnn.enabled and _has_onednn()
+    return processor() == "amd" and _has_avx512() and torch.backends.mkldnn.enabled and _has_onednn()
+
+
+def _has_avx512() -> bool:
+    """Whether torch sees these instructions; oneDNN uses them wherever they are, MKL on processors of Intel alone."""
+    return "AVX512" in torch.backends.cpu.get_cpu_capability()
 
 
 @cache

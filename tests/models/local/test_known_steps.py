@@ -82,8 +82,8 @@ def test_a_weight_is_taken_in_parts_with_the_bits_of_the_whole() -> None:
 
 
 def test_they_are_not_taken_where_bits_would_move(monkeypatch: pytest.MonkeyPatch) -> None:
-    linear = known_steps.linear
-    monkeypatch.setattr(known_steps, "linear", lambda *a: linear(*a) * (1 + 2**-20))
+    attend = known_steps._KnownSteps.attend
+    monkeypatch.setattr(known_steps._KnownSteps, "attend", lambda *a: attend(*a) * (1 + 2**-20))
     model = model_of(tiny_model("llama"))
     assert torch.equal(after(model, "Who?", [5, 6, 7]), plain_logits(model, "Who?", [5, 6, 7]))
     assert not model._reader.takes_known_steps(read(model, "Who?"), [5, 6, 7])

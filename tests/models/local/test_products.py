@@ -13,12 +13,13 @@ from torch.nn import functional  # noqa: E402
 
 from robustrag_integrations.models.local import products  # noqa: E402
 
-PROCESSORS = ["amd", "intel", ""]
+PROCESSORS = ["amd", "amd without AVX-512", "intel", ""]
 
 
 @pytest.fixture(params=PROCESSORS)
 def maker(request: Any, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(products, "processor", lambda: request.param)
+    monkeypatch.setattr(products, "processor", lambda: request.param.partition(" ")[0])
+    monkeypatch.setattr(products, "_has_avx512", lambda: "without" not in request.param)
     monkeypatch.setattr(products, "_LARGE", 48 * 80)
     monkeypatch.setattr(products, "_WORK", 6 * 48 * 80)
     return str(request.param)
@@ -58,8 +59,9 @@ def test_prompts_of_all_lengths_take_few_shapes_where_each_is_compiled(maker: st
         assert filled == list(range(1, 8193))
 
 
-def test_on_amd_products_that_are_worth_it_are_onednns(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_amd_with_avx512_products_that_are_worth_it_are_onednns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(products, "processor", lambda: "amd")
+    monkeypatch.setattr(products, "_has_avx512", lambda: True)
     monkeypatch.setattr(products, "_has_onednn", lambda: True)
     monkeypatch.setattr(products, "_WORK", 6 * 48 * 80)
     assert [kernels_used(monkeypatch, rows=rows) for rows in (2, 5, 6, 100)] == ["torch", "torch", "onednn", "onednn"]
@@ -67,6 +69,8 @@ def test_on_amd_products_that_are_worth_it_are_onednns(monkeypatch: pytest.Monke
     assert [kernels_used(monkeypatch, rows=rows) for rows in (1, 2, 3)] == ["torch", "torch", "onednn"]
     with torch.backends.mkldnn.flags(enabled=False):
         assert kernels_used(monkeypatch, rows=100) == "torch"
+    monkeypatch.setattr(products, "_has_avx512", lambda: False)
+    assert kernels_used(monkeypatch, rows=100) == "torch"
 
 
 def test_on_intel_large_products_of_few_rows_are_weights_times_columns(monkeypatch: pytest.MonkeyPatch) -> None:
