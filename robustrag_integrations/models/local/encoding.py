@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -17,7 +17,10 @@ _LONE = re.compile("[\ud800-\udfff]")  # halves of surrogate pairs: JSON can spe
 _AFTER_A_HEAD = ("", "a", "A", " a", "\n", "\n\nA", "  ", "\t", "1", ".", ":", '"', "é", "中")
 _REMEMBERED = 128  # texts around passages; the same for every group of a question
 _WORTH_SHARING = 8  # tokens
+_MUCH_TEXT = 2**15  # characters from which on threads pay that read texts side by side
 SEAM = 2  # tokens by which text with a passage may exceed the sum of its parts, where token boundaries shift
+
+_Place = tuple[int, int]  # of a token: its first character, and the one behind its last
 
 
 @dataclass(frozen=True)
@@ -69,17 +72,18 @@ class PromptEncoder:
     """
 
     def __init__(self, tokenizer: Any, *, chat: bool, template_options: Mapping[str, Any] | None = None) -> None:
-        if not getattr(tokenizer, "is_fast", False):
+        if not getattr(tokenizer, "is_fast", False) or not hasattr(tokenizer, "backend_tokenizer"):
             raise ValueError(
                 f"{type(tokenizer).__name__} gives no character offsets; load a fast tokenizer "
                 "(AutoTokenizer.from_pretrained does by default)"
             )
-        self._tokenizer = copy.deepcopy(tokenizer)  # whether "</s>" is text is a setting of it, which others change
+        own = copy.deepcopy(tokenizer)  # whether "</s>" is text is a setting of it, which others change
         self._lead = "" if chat else " "  # what stands between a prompt and its answer
         self._head = lru_cache(maxsize=_REMEMBERED)(self._compute_head)
         self._frame = lru_cache(maxsize=_REMEMBERED)(self._compute_frame)
         self.frame = chat_frame(tokenizer, template_options) if chat else None
-        self._before, self._after = self._parsed_frame(self.frame) if self.frame else (self._leading_special(), ())
+        self._before, self._after = _parsed_frame(own, self.frame) if self.frame else (_leading_special(own), ())
+        self._backend = _reading_plain_text(own)
 
     def encode(self, prompt: Prompt, budget: int | None = None) -> Encoded:
         """Tokens of a prompt, never more than `frame_length` + `budget`: the end of a longer context is cut."""
@@ -87,8 +91,8 @@ class PromptEncoder:
 
     def encode_all(self, prompts: Sequence[Prompt], budget: int | None = None) -> list[Encoded]:
         """`encode` for several prompts at once."""
-        found = self._with_offsets([p.text for p in prompts])
-        return [self._encoded(p, ids, offsets, budget) for p, (ids, offsets) in zip(prompts, found, strict=True)]
+        found = self._read([p.text for p in prompts])
+        return [self._encoded(p, read, budget) for p, read in zip(prompts, found, strict=True)]
 
     def frame_length(self, prompt: Prompt) -> int:
         """How many tokens the prompt has apart from its context; the same for every group of a question."""
@@ -96,7 +100,7 @@ class PromptEncoder:
 
     def abstentions(self) -> tuple[tuple[int, ...], ...]:
         """The token sequences that spell the abstention string after a prompt, with and without a leading space."""
-        variants = (self._plain(text) for text in (" " + ABSTENTION, ABSTENTION))
+        variants = (tuple(read.ids) for read in self._read([" " + ABSTENTION, ABSTENTION]))
         return tuple(dict.fromkeys(v for v in variants if v))
 
     def answers(self, texts: Iterable[str], end: str = "") -> list[tuple[int, ...]]:
@@ -105,20 +109,16 @@ class PromptEncoder:
         With a space in front and without: which of them a model says is not for its template alone to tell.
         """
         leads = (self._lead, "" if self._lead else " ")
-        if not (whole := [_tokenizable(lead + text + end) for text in texts for lead in leads]):
-            return []
-        read = self._tokenizer(whole, add_special_tokens=False, split_special_tokens=True)["input_ids"]
-        return [tuple(ids)[: -1 if end else None] for ids in read]
+        whole = [lead + text + end for text in texts for lead in leads]
+        return [tuple(read.ids)[: -1 if end else None] for read in self._read(whole)]
 
-    def _encoded(
-        self, prompt: Prompt, ids: list[int], offsets: Sequence[tuple[int, int]], budget: int | None
-    ) -> Encoded:
+    def _encoded(self, prompt: Prompt, read: Any, budget: int | None) -> Encoded:
         heads = self._heads(prompt)
-        ids, offsets = self._from_head(heads, prompt.text, ids, offsets)
+        ids, offsets = self._from_head(heads, prompt.text, read)
         excess = 0 if budget is None else len(ids) - len(self._frame(prompt.without_context())) - budget - SEAM
         cut = excess > 0
         if cut and prompt.context is not None:
-            ids = self._without_the_end_of_the_context(prompt, ids, offsets, excess)
+            ids = self._without_the_end_of_the_context(prompt, ids, offsets(), excess)
         return Encoded((*self._before, *ids, *self._after), cut, self._prefixes(prompt, heads))
 
     def _heads(self, prompt: Prompt) -> list[_Head]:
@@ -135,44 +135,42 @@ class PromptEncoder:
 
     def _compute_frame(self, prompt: Prompt) -> tuple[int, ...]:
         """The tokens of a prompt whose context is empty."""
-        [(ids, offsets)] = self._with_offsets([prompt.text])
-        return tuple(self._from_head(self._heads(prompt), prompt.text, ids, offsets)[0])
+        [read] = self._read([prompt.text])
+        return tuple(self._from_head(self._heads(prompt), prompt.text, read)[0])
 
-    def _from_head(
-        self, heads: Sequence[_Head], text: str, ids: list[int], offsets: Sequence[tuple[int, int]]
-    ) -> tuple[list[int], Sequence[tuple[int, int]]]:
-        """The tokens of a text, beginning with those of its last head.
+    def _from_head(self, heads: Sequence[_Head], text: str, read: Any) -> tuple[list[int], Callable[[], list[_Place]]]:
+        """The tokens of a text, beginning with those of its last head, and what tells their places.
 
         That is how the whole is tokenised, unless what follows the head is made to run into it: such a text is
         tokenised from there on, so that no passage decides what its own prompt shares with others.
         """
+        ids: list[int] = read.ids
         if not heads or tuple(ids[: len(heads[-1].ids)]) == heads[-1].ids:
-            return ids, offsets
+            return ids, lambda: read.offsets
         head = heads[-1]
-        [(rest, places)] = self._with_offsets([text[head.chars :]])
-        moved = [(a + head.chars, b + head.chars) for a, b in places]
-        return [*head.ids, *rest], [*[(0, 0)] * len(head.ids), *moved]
+        [rest] = self._read([text[head.chars :]])
+        moved = ((a + head.chars, b + head.chars) for a, b in rest.offsets)
+        return [*head.ids, *rest.ids], lambda: [*[(0, 0)] * len(head.ids), *moved]
 
     def _compute_head(self, text: str) -> _Head:
         """The tokens of a text that no text after it changes, as far as a dozen different ones can tell."""
-        found = self._with_offsets([text + after for after in _AFTER_A_HEAD])
+        found = [(read.ids, read.offsets) for read in self._read([text + after for after in _AFTER_A_HEAD])]
         ids, offsets = found[0]
         same = min(_common(ids, other) for other, _ in found)
         while same and any(len(o) > same and o[same][0] < offsets[same - 1][1] for _, o in found):
             same -= 1  # not between two tokens of one character
         return _Head(tuple(ids[:same]), offsets[same - 1][1] if same else 0)
 
-    def _with_offsets(self, texts: Sequence[str]) -> list[tuple[list[int], Sequence[tuple[int, int]]]]:
-        encoding = self._tokenizer(
-            list(map(_tokenizable, texts)),
-            add_special_tokens=False,
-            split_special_tokens=True,
-            return_offsets_mapping=True,
-        )
-        return list(zip(map(list, encoding["input_ids"]), encoding["offset_mapping"], strict=True))
+    def _read(self, texts: Sequence[str]) -> list[Any]:
+        """Texts as the tokenizer's library gives them: `ids`, and `offsets`, which take time to be listed."""
+        tokenizable = list(map(_tokenizable, texts))
+        if sum(map(len, tokenizable)) > _MUCH_TEXT:
+            found: list[Any] = self._backend.encode_batch(tokenizable, add_special_tokens=False)
+            return found
+        return [self._backend.encode(text, add_special_tokens=False) for text in tokenizable]
 
     def _without_the_end_of_the_context(
-        self, prompt: Prompt, ids: list[int], offsets: Sequence[tuple[int, int]], excess: int
+        self, prompt: Prompt, ids: list[int], offsets: Sequence[_Place], excess: int
     ) -> list[int]:
         start, end = prompt.context or (0, 0)
         inside = [i for i, (a, b) in enumerate(offsets) if a >= start and b <= end and b > a]
@@ -180,24 +178,6 @@ class PromptEncoder:
             return list(self._frame(prompt.without_context()))
         last = inside[-1] + 1
         return ids[: last - excess] + ids[last:]
-
-    def _plain(self, text: str) -> tuple[int, ...]:
-        ids = self._tokenizer(_tokenizable(text), add_special_tokens=False, split_special_tokens=True)["input_ids"]
-        return tuple(ids)
-
-    def _parsed(self, text: str) -> tuple[int, ...]:
-        return tuple(self._tokenizer(text, add_special_tokens=False, split_special_tokens=False)["input_ids"])
-
-    def _leading_special(self) -> tuple[int, ...]:
-        ids: Sequence[int] = self._tokenizer("a")["input_ids"]
-        plain = self._plain("a")
-        for at in range(len(ids)):
-            if tuple(ids[at : at + len(plain)]) == plain:
-                return tuple(ids[:at])
-        return ()
-
-    def _parsed_frame(self, frame: ChatFrame) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        return self._parsed(frame.before), self._parsed(frame.after) if frame.after else ()
 
     @property
     def opened(self) -> str:
@@ -215,6 +195,34 @@ class PromptEncoder:
                 f"decoding aggregation would decode reasoning in place of an answer: the chat template "
                 f"{self.frame.reasons}. Take keyword aggregation, another model, or chat=False for a base model"
             )
+
+
+def _reading_plain_text(tokenizer: Any) -> Any:
+    """What a tokenizer of one's own reads with, for text in which nothing is special; nothing is cut or filled up."""
+    backend = tokenizer.backend_tokenizer
+    backend.no_truncation()
+    backend.no_padding()
+    backend.encode_special_tokens = True
+    return backend
+
+
+def _leading_special(tokenizer: Any) -> tuple[int, ...]:
+    """What a tokenizer puts before every text."""
+    ids: Sequence[int] = tokenizer("a")["input_ids"]
+    plain = tokenizer("a", add_special_tokens=False, split_special_tokens=True)["input_ids"]
+    for at in range(len(ids)):
+        if ids[at : at + len(plain)] == plain:
+            return tuple(ids[:at])
+    return ()
+
+
+def _parsed_frame(tokenizer: Any, frame: ChatFrame) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The tokens around a prompt, special ones among them."""
+    before, after = (
+        tuple(tokenizer(text, add_special_tokens=False, split_special_tokens=False)["input_ids"]) if text else ()
+        for text in (frame.before, frame.after)
+    )
+    return before, after
 
 
 def _tokenizable(text: str) -> str:
