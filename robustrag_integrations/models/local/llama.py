@@ -72,6 +72,7 @@ class Layer(NamedTuple):
 
     Attributes:
         asked: queries, keys and values.
+        queries, kept: the same in two, for the last layer: queries alone; keys and values.
         attended: what attention gives.
         gated: gates and what they let through.
         down: what came through.
@@ -82,6 +83,8 @@ class Layer(NamedTuple):
 
     before_attention: Norm
     asked: Linears
+    queries: Linears
+    kept: Linears
     attended: Linears
     before_gates: Norm
     gated: Linears
@@ -94,10 +97,12 @@ class Layer(NamedTuple):
     def of(cls, layer: Any) -> Layer:
         """As a module has them."""
         attention, mlp = layer.self_attn, layer.mlp
-        keys = attention.k_proj
+        queries, keys, values = attention.q_proj, attention.k_proj, attention.v_proj
         return cls(
             Norm.of(layer.input_layernorm),
-            Linears.of(attention, attention.q_proj, keys, attention.v_proj),
+            Linears.of(attention, queries, keys, values),
+            Linears.of(queries),
+            Linears.of(keys, keys, values),
             Linears.of(attention.o_proj),
             Norm.of(layer.post_attention_layernorm),
             Linears.of(mlp, mlp.gate_proj, mlp.up_proj),
@@ -154,6 +159,8 @@ def layers_of(model: Any) -> Layers:
         found[attention] = attention.q_proj, attention.k_proj, attention.v_proj
         found[mlp] = mlp.gate_proj, mlp.up_proj
         found |= {last: (last,) for last in (attention.o_proj, mlp.down_proj)}
+    last = model.model.layers[-1].self_attn  # of which queries are wanted for few columns, keys and values for all
+    found |= {last.q_proj: (last.q_proj,), last.k_proj: (last.k_proj, last.v_proj)}
     return {asking: layers for asking, layers in found.items() if len({one.bias is None for one in layers}) == 1}
 
 
@@ -247,7 +254,7 @@ class Pass:
         """The first half of a layer; the last one only for those of the last columns that count."""
         columns = self._last_columns() if last else self._tokens
         only = columns if columns < self._tokens else None
-        attended = self._attention(layer, self._asked(layer, index), index, only)
+        attended = self._attention(layer, *self._heads(layer, index, only), index)
         seen = self._hidden if only is None else self._hidden[:, self._tokens - columns : self._tokens]
         self._hidden = attended.add_(seen)
 
@@ -269,30 +276,48 @@ class Pass:
             return self._tokens
         return min(keep, self._tokens)
 
-    def _asked(self, layer: Layer, index: int) -> torch.Tensor:
+    def _heads(self, layer: Layer, index: int, columns: int | None) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """[R, heads, T, width] queries of so many last columns, None for all; keys and values. Two are rotated."""
+        groups, known = layer.groups, self._first is not None and index == 0
+        if columns is None or known:
+            heads = _of_width(self._asked(layer, known=known), layer.width)
+            asking = turned(heads[:, :-groups], self._turn)
+            query, key = asking[:, :-groups], asking[:, -groups:]
+            return query if columns is None else query[:, :, -columns:], key, heads[:, -groups:]
+        given, end = layer.before_attention.scaled(self._hidden), self._tokens
+        kept = _of_width(self._products.of(layer.kept, given)[:, :end], layer.width)
+        query = _of_width(self._products.of(layer.queries, given[:, end - columns : end]), layer.width)
+        cos, sin = (factors[:, :, -columns:] for factors in self._turn)
+        return turned(query, (cos, sin)), turned(kept[:, :groups], self._turn), kept[:, groups:]
+
+    def _asked(self, layer: Layer, *, known: bool) -> torch.Tensor:
         """[R, T, sum of O] queries, keys and values before rotation; those of the first layer follow from the token."""
-        if index == 0 and self._first is not None:
+        if known:
             return functional.embedding(self._ids, self._first)
         return self._products.of(layer.asked, layer.before_attention.scaled(self._hidden))[:, : self._tokens]
 
-    def _attention(self, layer: Layer, asked: torch.Tensor, index: int, columns: int | None) -> torch.Tensor:
-        mask, groups = self._mask, layer.groups
-        heads = asked.unflatten(-1, (-1, layer.width)).transpose(1, 2)
-        asking = turned(heads[:, :-groups], self._turn)
-        query, key, value = asking[:, :-groups], asking[:, -groups:], heads[:, -groups:]
-        if columns is not None:
-            query, mask = query[:, :, -columns:], None if mask is None else mask[:, :, -columns:]
+    def _attention(
+        self, layer: Layer, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, index: int
+    ) -> torch.Tensor:
+        mask, count = self._mask, query.shape[2]
+        if mask is not None and count < self._tokens:
+            mask = mask[:, :, -count:]
         (key, value), attention = written(self._cache, key, value, index)
-        each = query.shape[1] // groups
+        each = query.shape[1] // layer.groups
         found = attention(
             query,
             for_heads(key, each),
             for_heads(value, each),
             attn_mask=mask,
             scale=layer.scaling,
-            is_causal=mask is None and query.shape[2] > 1,
+            is_causal=mask is None and count > 1,
         )
         joined, filling = found.transpose(1, 2).flatten(2), self._hidden.shape[1] - self._tokens
-        if filling and columns is None:
+        if filling and count == self._tokens:
             joined = functional.pad(joined, (0, 0, 0, filling))
         return self._products.of(layer.attended, joined)
+
+
+def _of_width(numbers: torch.Tensor, width: int) -> torch.Tensor:
+    """[R, heads, T, width] of [R, T, heads * width]."""
+    return numbers.unflatten(-1, (-1, width)).transpose(1, 2)

@@ -108,6 +108,22 @@ def test_norms_are_those_of_torch(size: float) -> None:
         assert torch.allclose(llama.Norm.of(module).scaled(hidden), wanted, rtol=1e-5, atol=1e-6)
 
 
+def test_queries_of_the_last_layer_are_those_of_the_columns_that_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    network, ids, seen = model(), torch.arange(12)[None], {}
+    of = llama.Products.of
+
+    def counted(self: llama.Products, layers: llama.Linears, hidden: Any) -> Any:
+        seen[layers.asking] = hidden.shape[1]
+        return of(self, layers, hidden)
+
+    monkeypatch.setattr(llama.Products, "of", counted)
+    lm = CausalLM(network).as_it_is()  # its own code is asked here, whether ours agrees
+    seen.clear()
+    lm(ids, None, ids, DynamicCache(), keep=1)
+    last = network.model.layers[-1].self_attn
+    assert [seen.get(part) for part in (last, last.q_proj, last.k_proj, last.o_proj)] == [None, 1, 12, 1]
+
+
 def test_logits_can_be_asked_of_some_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     network, ids = model(), torch.arange(12)[None]
     columns = torch.tensor([2, 7])
