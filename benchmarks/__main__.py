@@ -29,6 +29,7 @@ from benchmarks import (
     inference,
     keyword,
     orchestration,
+    products,
     remote,
     startup,
     yardstick,
@@ -67,10 +68,11 @@ PARTS: dict[str, Callable[[Bench], list[Ratio]]] = {
     "extraction": extraction.ratios,
     "batching": batching.ratios,
     "startup": startup.ratios,
+    "products": products.ratios,
     "remote": remote.ratios,
 }
 DRY_PARTS = ["inference", "keyword", "exactness", "certification", "batching"]
-CHECKED = ["startup", "extraction", "orchestration", "inference", "keyword", "exactness"]
+CHECKED = ["startup", "extraction", "orchestration", "products", "inference", "keyword", "exactness"]
 """What `make bench-check` compares with the history: minutes."""
 MORE_TIMES = 2
 """How often a part is measured once more that has a figure which became worse."""
@@ -85,6 +87,7 @@ ABOUT = {
     "extraction": "reading ten replies: keywords and abstentions",
     "batching": "questions that share decoding steps",
     "startup": "imports and first answers of fresh processes",
+    "products": "products with weights: the kernel that is taken, next to the fastest one here",
     "remote": "rounds of decoding on a simulated server",
     SCALING: "curves over passages, lengths and groups, for the picture (slow)",
     REFERENCE: "the paper's code beside ours on the bundled reader; needs --reference",

@@ -11,7 +11,19 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from benchmarks import costs, exactness, in_turn, keyword, load, load_serve, load_tails, memory, profile, remote
+from benchmarks import (
+    costs,
+    exactness,
+    in_turn,
+    keyword,
+    load,
+    load_serve,
+    load_tails,
+    memory,
+    products,
+    profile,
+    remote,
+)
 from benchmarks.__main__ import main
 from benchmarks.inference import Bench, ratios
 from benchmarks.results import Ratio, as_table, said
@@ -59,6 +71,23 @@ def test_inference_keyword_and_exactness_measure_on_a_small_scene(bench: Bench) 
     assert all(value > 0 for name, r in found.items() if "/" in name for value in r.values)
     names = " ".join(found)
     assert all(part in names for part in ("ours cold", "ours warm", "vanilla warm", "naive", "query first", "drafts"))
+
+
+def test_the_kernel_that_is_taken_is_put_next_to_all_others(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "_MULTIPLICATIONS", 1)
+    found = products.ratios(bench)
+    assert len({ratio.name for ratio in found}) == 6
+    assert all(value >= 1 for ratio in found for value in ratio.values)
+    monkeypatch.setattr(products, "_kernels", lambda layers, *, laid: iter([("taken", slow), ("other", fast)]))
+    assert all(value > 1 for ratio in products.ratios(bench) for value in ratio.values)
+
+
+def fast(numbers: object, layer: object) -> None:
+    pass
+
+
+def slow(numbers: object, layer: object) -> None:
+    sum(range(10_000))
 
 
 def test_remote_decoding_takes_a_third_of_the_rounds(bench: Bench) -> None:

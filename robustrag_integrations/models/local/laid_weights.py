@@ -47,12 +47,13 @@ class LaidWeights:
 
     @torch.inference_mode()
     def __init__(self, model: Any, layers: Layers, weights: object) -> None:
-        kind = _kind(model)
-        self._layers = layers if kind else {}
+        found = {asking: _kind(several) for asking, several in layers.items()} if _is_small(model) else {}
+        kinds = {asking: kind for asking, kind in found.items() if kind is not None}
+        self._layers = layers if kinds else {}
         self._weights = weights
-        self._looked_at = [_some(weight) for weight in model.parameters()] if self._layers else []
-        self._seen = self._look()
-        self._laid = {asking: kind.of(several) for asking, several in self._layers.items()} if kind else {}
+        self._looked_at = [_some(weight) for weight in model.parameters()] if kinds else []
+        self._seen = self._look()  # before they are copied: a change meanwhile is seen by the next question
+        self._laid = {asking: kind.of(layers[asking]) for asking, kind in kinds.items()}
         self._room = _MOST_BYTES - sum(weight.nbytes for weight in model.parameters())
         self._of_tokens: tuple[Any, torch.Tensor] | None = None
 
@@ -158,17 +159,22 @@ class _OneDnnWeight(_LaidWeight):
         return by_onednn(inputs, self.weight, self.bias)
 
 
-def _kind(model: Any) -> type[_LaidWeight] | None:
-    """How a model's weights are laid; None if that does not pay.
-
-    Nor are they where they cannot be watched, as torch counts no changes of inference tensors.
-    """
+def _is_small(model: Any) -> bool:
+    """Whether a copy takes little memory, and can be watched: torch counts no changes of inference tensors."""
     weights = list(model.parameters())
-    if sum(weight.nbytes for weight in weights) > _MOST_BYTES or any(weight.is_inference() for weight in weights):
-        return None
-    if takes_onednn(_TOKENS, _WORK, _WORK) and hasattr(torch.ops.mkldnn, "_reorder_linear_weight"):
+    return sum(weight.nbytes for weight in weights) <= _MOST_BYTES and not any(w.is_inference() for w in weights)
+
+
+def _kind(layers: Sequence[Any]) -> type[_LaidWeight] | None:
+    """How the weights of layers are laid; None if that does not pay."""
+    if takes_onednn(_TOKENS, sum(layer.weight.numel() for layer in layers), _WORK) and _onednn_lays():
         return _OneDnnWeight
     return _LaidWeight if mkl_likes_laid_weights() else None
+
+
+def _onednn_lays() -> bool:
+    """Whether this build of torch gives access to it."""
+    return hasattr(torch.ops.mkldnn, "_reorder_linear_weight")
 
 
 def _some(weight: torch.Tensor) -> torch.Tensor:

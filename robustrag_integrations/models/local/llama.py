@@ -66,6 +66,11 @@ class Linears(NamedTuple):
         """Of these modules; `asking` itself where there are none."""
         return cls(asking, tuple((layer.weight, layer.bias) for layer in layers or (asking,)))
 
+    @property
+    def numbers(self) -> int:
+        """Of all weights."""
+        return sum(weight.numel() for weight, _ in self.each)
+
 
 class Layer(NamedTuple):
     """A decoder layer: its norms, its products, and how its heads attend.
@@ -123,6 +128,7 @@ class Parts(NamedTuple):
         layers: in order.
         norm: before the head.
         head: gives logits.
+        largest: numbers of the largest weight of the layers.
     """
 
     embeddings: torch.Tensor
@@ -131,6 +137,7 @@ class Parts(NamedTuple):
     layers: tuple[Layer, ...]
     norm: Norm
     head: Linears
+    largest: int
 
     @classmethod
     def of(cls, model: Any, laid: LaidWeights | None = None) -> Parts:
@@ -139,7 +146,9 @@ class Parts(NamedTuple):
         layers = tuple(map(Layer.of, [*inner.layers][: inner.config.num_hidden_layers]))
         weight, first = inner.embed_tokens.weight, layers[0]
         asked = laid and laid.of_tokens(first.asked.asking, weight, first.before_attention)
-        return cls(weight, asked, Turns(inner.rotary_emb), layers, Norm.of(inner.norm), Linears.of(model.lm_head))
+        largest = max(each.numbers for each in (first.asked, first.attended, first.gated, first.down))
+        head = Linears.of(model.lm_head)
+        return cls(weight, asked, Turns(inner.rotary_emb), layers, Norm.of(inner.norm), head, largest)
 
 
 @torch.inference_mode()
@@ -245,7 +254,7 @@ class Pass:
 
     def begin(self, parts: Parts) -> None:
         """Look up what the first layer is given."""
-        filling = whole_tokens(self._tokens) - self._tokens if len(self._ids) == 1 else 0
+        filling = whole_tokens(self._tokens, parts.largest) - self._tokens if len(self._ids) == 1 else 0
         ids = functional.pad(self._ids, (0, filling)) if filling else self._ids
         self._hidden, self._first = functional.embedding(ids, parts.embeddings), parts.asked
         self._turn = parts.turns.of(self._hidden, self._positions)

@@ -1,8 +1,9 @@
 """Products with a model's weights, by the kernel that is the fastest for them on this processor.
 
 Torch leaves those in single precision to MKL. On processors of AMD with AVX-512 it takes up to twice as long as oneDNN,
-which torch brings along, too; on those without, oneDNN takes up to three times as long. On processors of Intel, MKL
-takes up to twice as long for the few rows of a decoding step as for the same product the other way round.
+which torch brings along, too. On those without, it takes up to 1.6 times as long with large weights, and oneDNN up to
+three times as long with small ones. On processors of Intel, MKL takes up to twice as long for the few rows of a
+decoding step as for the same product the other way round.
 
 Which kernel is taken follows from the shapes alone.
 """
@@ -27,7 +28,9 @@ _FEW = range(5, 33)  # rows of a matrix for which the transposed product may be 
 _LARGE = 2**19  # numbers of a weight from which on it is; smaller ones stay in the processor's cache
 _FEWEST = 3  # rows from which on oneDNN is the faster one
 _WORK = 2**20  # multiplications of a product from which on it is; it takes a few microseconds to be called
+_OUT_OF_CACHE = 2**20  # numbers of a weight from which on it is on processors of AMD without AVX-512
 _COMPILED = 32  # tokens up to which each number has kernels of its own
+_WIDENED = 4  # times the square of a layer's width: numbers of its largest weight, or so
 _MODE_PAYS = 2**21  # tokens times the square of a layer's width, from which on looking at every call of torch pays
 
 
@@ -62,15 +65,19 @@ def takes_onednn(rows: int, numbers: int, least: int) -> bool:
         numbers: of the weight.
         least: multiplications from which on it pays.
     """
-    return rows >= _FEWEST and rows * numbers >= least and _onednn_is_faster()
+    return rows >= _FEWEST and rows * numbers >= least and _onednn_is_faster(numbers)
 
 
-def whole_tokens(tokens: int) -> int:
+def whole_tokens(tokens: int, numbers: int) -> int:
     """The number of tokens that so many are filled up to, of which there are 16 between any number and twice as many.
 
     oneDNN compiles a kernel for each shape, and keeps a thousand: prompts of all lengths would drive each other's out.
+
+    Args:
+        tokens: of a prompt.
+        numbers: of the largest weight that all its tokens are multiplied with.
     """
-    if tokens <= _COMPILED or not _onednn_is_faster():
+    if tokens <= _COMPILED or not _onednn_is_faster(numbers):
         return tokens
     step = 1 << ((tokens - 1).bit_length() - 5)
     return -(-tokens // step) * step
@@ -87,8 +94,9 @@ def products(
         keep: of how many of them logits are wanted, or which.
         embeddings: [V, width] of its tokens, whose size says how large its products are.
     """
-    if _onednn_is_faster():
-        pays = tokens >= _FEWEST and tokens * embeddings.shape[-1] ** 2 >= _MODE_PAYS
+    square = embeddings.shape[-1] ** 2
+    if _onednn_is_faster(_WIDENED * square):
+        pays = tokens >= _FEWEST and tokens * square >= _MODE_PAYS
     else:
         few = tokens in _FEW or (keep if isinstance(keep, int) else len(keep)) in _FEW
         pays = few and embeddings.numel() >= _LARGE and _mkl_likes_columns()
@@ -143,13 +151,14 @@ def _mkl_likes_columns() -> bool:
 
 
 def mkl_likes_laid_weights() -> bool:
-    """Whether MKL is the faster one, and faster still with weights that are laid for it."""
+    """Whether MKL is the faster one with small weights, and faster still if they are laid for it."""
     return processor() == "amd" and not _has_avx512() and torch.backends.mkl.is_available()
 
 
-def _onednn_is_faster() -> bool:
-    """Whether many rows are faster with oneDNN, which must not have been switched off."""
-    return processor() == "amd" and _has_avx512() and torch.backends.mkldnn.enabled and _has_onednn()
+def _onednn_is_faster(numbers: int) -> bool:
+    """Whether oneDNN is for many rows and a weight of so many numbers; it must not have been switched off."""
+    likes = processor() == "amd" and (numbers >= _OUT_OF_CACHE or _has_avx512())
+    return likes and torch.backends.mkldnn.enabled and _has_onednn()
 
 
 def _has_avx512() -> bool:

@@ -88,7 +88,7 @@ def test_a_prompt_that_is_filled_up_has_its_own_numbers(
     lm, rules, places = CausalLM(network), MaskRules.of(CausalLM(network)), torch.arange(33)[None]
     mask = rules.mask(places, places) if masked else None
     monkeypatch.setattr(llama, "agrees_with_its_own", lambda network: True)
-    monkeypatch.setattr(llama, "whole_tokens", lambda tokens: filled)
+    monkeypatch.setattr(llama, "whole_tokens", lambda tokens, numbers: filled)
     ours, wanted = DynamicCache(), DynamicCache()
     got = lm(ids, mask, places, ours, keep=keep)
     own_code(monkeypatch)

@@ -50,8 +50,11 @@ def test_products_are_those_of_torch_whatever_their_shape(maker: str, rows: int,
 
 
 def test_prompts_of_all_lengths_take_few_shapes_where_each_is_compiled(maker: str) -> None:
-    filled = [products.whole_tokens(tokens) for tokens in range(1, 8193)]
-    if maker == "amd" and products._has_onednn():
+    large = 2**20 if maker == "amd without AVX-512" else 1
+    filled = [products.whole_tokens(tokens, large) for tokens in range(1, 8193)]
+    if large > 1:
+        assert products.whole_tokens(33, large - 1) == 33
+    if maker.startswith("amd") and products._has_onednn():
         assert len(set(filled)) < 200
         assert all(tokens <= most <= tokens * 17 / 16 for tokens, most in enumerate(filled, 1))
         assert filled == sorted(filled)
@@ -59,7 +62,7 @@ def test_prompts_of_all_lengths_take_few_shapes_where_each_is_compiled(maker: st
         assert filled == list(range(1, 8193))
 
 
-def test_on_amd_with_avx512_products_that_are_worth_it_are_onednns(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_amd_products_that_are_worth_it_are_onednns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(products, "processor", lambda: "amd")
     monkeypatch.setattr(products, "_has_avx512", lambda: True)
     monkeypatch.setattr(products, "_has_onednn", lambda: True)
@@ -71,11 +74,13 @@ def test_on_amd_with_avx512_products_that_are_worth_it_are_onednns(monkeypatch: 
         assert kernels_used(monkeypatch, rows=100) == "torch"
     monkeypatch.setattr(products, "_has_avx512", lambda: False)
     assert kernels_used(monkeypatch, rows=100) == "torch"
+    monkeypatch.setattr(products, "_OUT_OF_CACHE", 48 * 80)
+    assert kernels_used(monkeypatch, rows=100) == "onednn"
 
 
 def test_on_intel_large_products_of_few_rows_are_weights_times_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(products, "_mkl_likes_columns", lambda: True)
-    monkeypatch.setattr(products, "_onednn_is_faster", lambda: False)
+    monkeypatch.setattr(products, "_onednn_is_faster", lambda numbers: False)
     assert kernels_used(monkeypatch, rows=5) == "torch"  # so small a weight stays in the processor's cache
     monkeypatch.setattr(products, "_LARGE", 48 * 80)
     found = [kernels_used(monkeypatch, rows=rows) for rows in (4, 5, 32, 33)]
@@ -113,10 +118,10 @@ def test_mixed_precision_of_the_user_stays() -> None:
 def test_looking_at_every_call_is_left_out_where_it_does_not_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     way = partial(products.linear)
     small, large = torch.zeros(400, 64), torch.zeros(4000, 1024)
-    monkeypatch.setattr(products, "_onednn_is_faster", lambda: True)
+    monkeypatch.setattr(products, "_onednn_is_faster", lambda numbers: True)
     looks = [isinstance(products.products(way, n, 1, e), products.Products) for e in (small, large) for n in (2, 100)]
     assert looks == [False, False, False, True]
-    monkeypatch.setattr(products, "_onednn_is_faster", lambda: False)
+    monkeypatch.setattr(products, "_onednn_is_faster", lambda numbers: False)
     monkeypatch.setattr(products, "_mkl_likes_columns", lambda: True)
     looks = [isinstance(products.products(way, n, 1, e), products.Products) for e in (small, large) for n in (5, 100)]
     assert looks == [False, False, True, False]
