@@ -167,14 +167,10 @@ def _is_small(model: Any) -> bool:
 
 def _kind(layers: Sequence[Any]) -> type[_LaidWeight] | None:
     """How the weights of layers are laid; None if that does not pay."""
-    if takes_onednn(_TOKENS, sum(layer.weight.numel() for layer in layers), _WORK) and _onednn_lays():
+    numbers = sum(layer.weight.numel() for layer in layers)
+    if takes_onednn(_TOKENS, numbers, _WORK) and hasattr(torch.ops.mkldnn, "_reorder_linear_weight"):
         return _OneDnnWeight
     return _LaidWeight if mkl_likes_laid_weights() else None
-
-
-def _onednn_lays() -> bool:
-    """Whether this build of torch gives access to it."""
-    return hasattr(torch.ops.mkldnn, "_reorder_linear_weight")
 
 
 def _some(weight: torch.Tensor) -> torch.Tensor:
