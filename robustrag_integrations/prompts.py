@@ -42,7 +42,8 @@ class Prompt:
         fixed: how many characters at its start come from the template alone: the same for every question, so that
             models can compute them once and keep them.
         drafts: answers that may well come, for models that verify faster than they write; never a part of the
-            question, and without influence on the answer.
+            question, and without influence on the answer. Of several, the last is what is said of passages that name
+            no other.
     """
 
     text: str
@@ -54,6 +55,14 @@ class Prompt:
     def shared(self) -> int:
         """How many characters at its start are the same for every group."""
         return self.context[0] if self.context else 0
+
+    @property
+    def likely_draft(self) -> str | None:
+        """The draft that the passages name first, or the last one; None where there is no choice of drafts."""
+        if self.context is None or len(self.drafts) < 2:
+            return None
+        named = [(place, draft) for draft in self.drafts if (place := self.text.find(draft, *self.context)) >= 0]
+        return min(named)[1] if named else self.drafts[-1]
 
     def with_drafts(self, drafts: tuple[str, ...]) -> Prompt:
         """The same prompt with these drafts."""

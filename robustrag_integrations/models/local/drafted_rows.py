@@ -2,9 +2,10 @@
 
 A multiple-choice question says beforehand what most replies will be, and a short answer is mostly words of its passage.
 Once the prompts are read, the first token of each is known; then what may follow it is read in one pass, for all rows,
-and again behind the tokens of rows that go on otherwise. A token stands only where the model's lead for it is far
-beyond the noise that such a pass makes, as measured on the model's first prompts with drafts. Where a row is in doubt,
-or drafts are of little use, all rows take plain steps as if there had been no drafts.
+and again behind the tokens of rows that go on otherwise. The likely one of several drafts can be read together with
+the prompt. A token stands only where the model's lead for it is far beyond the noise that such passes make, as measured
+on the model's first prompts with drafts. Where a row is in doubt, or drafts are of little use, all rows take plain
+steps as if there had been no drafts.
 
 So a row's answer is that of plain steps whatever the other rows say.
 """
@@ -24,11 +25,12 @@ from robustrag_integrations.models.local.shared import MOST_OF_A_ROW, SharedBatc
 from robustrag_integrations.models.local.trie import TokenTrie
 
 _AT_ONCE = 256  # tokens of a pass, all of whose logits are computed
+_CANNOT = (AttributeError, IndexError, KeyError, NotImplementedError, RuntimeError, TypeError, ValueError)
 
 
 def answered(
     batch: SharedBatch,
-    first: Sequence[int],
+    begun: Sequence[Sequence[int]],
     guesses: Sequence[Guesses],
     add: Callable[[int, int], bool],
     most: int,
@@ -38,7 +40,7 @@ def answered(
 
     Args:
         batch: prompts that were read; they stay as they are.
-        first: per row, its first token.
+        begun: per row, its first token or more, each of which is added.
         guesses: per row, what may follow.
         add: is given a row and its next token; says whether its answer is complete by that.
         most: tokens of an answer.
@@ -47,26 +49,48 @@ def answered(
     Returns:
         Whether all answers are complete; what was added counts for nothing otherwise.
     """
-    taken = [[token] for token in first]
-    left = [row for row, token in enumerate(first) if not add(row, token)]
+    taken = [[*tokens] for tokens in begun]
+    left = [row for row, tokens in enumerate(begun) if not any(add(row, token) for token in tokens)]
     room = min(MOST_OF_A_ROW, most - 1)
     while left:
         if any(len(taken[row]) > room for row in left):
             return False
         known = {row: guesses[row].after(taken[row], room) for row in left}
-        if 2 * sum(trie is None for trie in known.values()) > len(left):
+        if 2 * sum(trie is None for trie in known.values()) > len(taken):
             return False
         tries = {row: trie or TokenTrie([taken[row]]) for row, trie in known.items()}
-        before = len(left)
         for row, best, clear in _choices(batch, tries, lead):
             if not (following := _walk(tries[row], taken[row], best, clear)):
                 return False
             taken[row] += following
             if any(add(row, token) for token in following):
                 left.remove(row)
-        if 2 * len(left) > before:
+        if 2 * len(left) > len(taken):
             return False
     return True
+
+
+def begun_with(logits: Sequence[torch.Tensor], behind: Sequence[Sequence[int]], lead: float) -> list[list[int]] | None:
+    """The tokens with which each answer begins: those of its draft as far as it goes that way, and one more.
+
+    Args:
+        logits: per row [1 + tokens, V], what follows the prompt and each token of the draft.
+        behind: per row, the tokens of its draft.
+        lead: as for `answered`.
+
+    Returns:
+        Per row a token or more; None where one of them is in doubt.
+    """
+    every = torch.cat([*logits])
+    best, clear = iter(every.argmax(-1).tolist()), iter(clear_leads(every, lead))
+    begun = []
+    for tokens in behind:
+        mine, stands = (list(islice(found, 1 + len(tokens))) for found in (best, clear))
+        same = next((at for at, pair in enumerate(zip(mine, tokens, strict=False)) if pair[0] != pair[1]), len(tokens))
+        if not all(stands[: same + 1]):
+            return None
+        begun.append(mine[: same + 1])
+    return begun
 
 
 def measured_noise(batch: SharedBatch, logits: torch.Tensor, most: int) -> float:
@@ -82,17 +106,46 @@ def measured_noise(batch: SharedBatch, logits: torch.Tensor, most: int) -> float
     Returns:
         Infinity where the model cannot be read in such a pass.
     """
+    said, steps = _said(batch, logits, most)
+    try:
+        return logit_noise(_behind(batch, said), steps)
+    except _CANNOT:
+        return math.inf
+
+
+def noise_ahead(plain: SharedBatch, ahead: SharedBatch, most: int) -> float:
+    """`measured_noise` of prompts that are read together with a draft, and of drafts behind them.
+
+    Args:
+        plain, ahead: the same prompts, not read yet.
+        most: how many tokens may follow.
+    """
+    logits = plain.open().logits
+    said, steps = _said(plain, logits, most)
+    try:
+        got = ahead.open_ahead(said)
+        if got is None:
+            return math.inf
+        expected = torch.cat([logits[:, None], steps], dim=1)
+        return max(logit_noise(torch.stack(got), expected), logit_noise(_behind(ahead, said), steps))
+    except _CANNOT:
+        return math.inf
+
+
+def _said(batch: SharedBatch, logits: torch.Tensor, most: int) -> tuple[list[tuple[int, ...]], torch.Tensor]:
+    """Per row what the model says by itself; [rows, tokens, V] logits behind each token. The batch stays as it is."""
     plain, steps, said = batch.fork(), list[torch.Tensor](), list[list[int]]()
     while len(said) < min(MEASURED, most):
         said.append(logits.argmax(-1).tolist())
         logits = plain.append(said[-1])
         steps.append(logits)
-    try:
-        tries = {row: TokenTrie([tokens]) for row, tokens in enumerate(zip(*said, strict=True))}
-        got = torch.cat([logits for _, logits in _read(batch, tries)])[:, : len(said)]
-    except (AttributeError, IndexError, KeyError, NotImplementedError, RuntimeError, TypeError, ValueError):
-        return math.inf
-    return logit_noise(got, torch.stack(steps, dim=1))
+    return list(zip(*said, strict=True)), torch.stack(steps, dim=1)
+
+
+def _behind(batch: SharedBatch, said: Sequence[Sequence[int]]) -> torch.Tensor:
+    """[rows, tokens, V] logits behind these tokens of each row, read behind the prompts."""
+    tries = {row: TokenTrie([tokens]) for row, tokens in enumerate(said)}
+    return torch.cat([logits for _, logits in _read(batch, tries)])[:, : len(said[0])]
 
 
 def _choices(

@@ -20,6 +20,8 @@ _WORTH_SHARING = 8  # tokens
 _MUCH_TEXT = 2**15  # characters from which on threads pay that read texts side by side
 SEAM = 2  # tokens by which text with a passage may exceed the sum of its parts, where token boundaries shift
 
+Ways = tuple[tuple[int, ...], ...]
+"""The tokens of an answer, in each way in which a model may say it."""
 _Place = tuple[int, int]  # of a token: its first character, and the one behind its last
 
 
@@ -103,14 +105,14 @@ class PromptEncoder:
         variants = (tuple(read.ids) for read in self._read([" " + ABSTENTION, ABSTENTION]))
         return tuple(dict.fromkeys(v for v in variants if v))
 
-    def answers(self, texts: Iterable[str], end: str = "") -> list[tuple[int, ...]]:
-        """The tokens of texts as answers, each followed by `end`, whose last token is left out.
+    def answers(self, texts: Iterable[str], end: str = "") -> list[Ways]:
+        """Per text its tokens as an answer that is followed by `end`, whose last token is left out.
 
         With a space in front and without: which of them a model says is not for its template alone to tell.
         """
         leads = (self._lead, "" if self._lead else " ")
-        whole = [lead + text + end for text in texts for lead in leads]
-        return [tuple(read.ids)[: -1 if end else None] for read in self._read(whole)]
+        read = ([lead + text + end for lead in leads] for text in texts)
+        return [tuple(tuple(found.ids)[: -1 if end else None] for found in self._read(both)) for both in read]
 
     def _encoded(self, prompt: Prompt, read: Any, budget: int | None) -> Encoded:
         heads = self._heads(prompt)

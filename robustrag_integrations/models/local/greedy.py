@@ -15,7 +15,7 @@ from robustrag_integrations.models.local.alone import Alone
 from robustrag_integrations.models.local.batch import Steps
 from robustrag_integrations.models.local.draft_shapes import MOST_NODES, has_same_bits
 from robustrag_integrations.models.local.drafted_row import DraftedRow
-from robustrag_integrations.models.local.drafted_rows import answered
+from robustrag_integrations.models.local.drafted_rows import answered, begun_with, noise_ahead
 from robustrag_integrations.models.local.drafted_rows import measured_noise as noise_of_rows
 from robustrag_integrations.models.local.drafts import (
     InDoubt,
@@ -25,13 +25,13 @@ from robustrag_integrations.models.local.drafts import (
     lead_needed,
     measured_noise,
 )
-from robustrag_integrations.models.local.encoding import Encoded
+from robustrag_integrations.models.local.encoding import Encoded, Ways
 from robustrag_integrations.models.local.giving_up import stop_if_given_up
 from robustrag_integrations.models.local.guesses import Guesses
 from robustrag_integrations.models.local.known_steps import read_known
 from robustrag_integrations.models.local.packing import known_noise
 from robustrag_integrations.models.local.reading import PromptReader
-from robustrag_integrations.models.local.shared import SharedBatch
+from robustrag_integrations.models.local.shared import MOST_OF_A_ROW, SharedBatch
 from robustrag_integrations.models.local.step_sharing import StepSharing, room_for
 from robustrag_integrations.models.local.trie import TokenTrie
 from robustrag_integrations.models.noise import LEAST_NOISE
@@ -65,6 +65,7 @@ class GreedyWriter:
         longest: Sequence[int],
         watch: Watch | None = None,
         drafts: Sequence[Sequence[int]] = (),
+        likely: Sequence[Ways] = (),
     ) -> list[Written]:
         """Answer all prompts as one batch, until the last answer is complete; a complete one stays in the batch.
 
@@ -73,11 +74,53 @@ class GreedyWriter:
             longest: per prompt, how many tokens it could have had, whatever its passage.
             watch: sees the logits of every step.
             drafts: tokens of answers that may come from any of them.
+            likely: per prompt, those of the draft that is the likely one, as ways to say it; none where no draft is.
 
         Returns:
             Per prompt its answer, and why it is over.
         """
-        return self._written(*self._batch(prompts, longest), prompts, longest, watch, drafts)
+        batch, doubt = self._batch(prompts, longest)
+        if likely and watch is None and (lead := self._lead_ahead(batch, doubt, prompts, longest)) is not None:
+            assert isinstance(batch, SharedBatch)  # noqa: S101 - there is a lead for no other
+            if (found := self._ahead(batch, lead, prompts, drafts, likely)) is not None:
+                return found
+            batch, doubt = self._batch(prompts, longest)  # no steps are taken behind prompts of other shapes
+        return self._written(batch, doubt, prompts, longest, watch, drafts)
+
+    def _lead_ahead(
+        self, batch: Steps, doubt: float, prompts: Sequence[Encoded], longest: Sequence[int]
+    ) -> float | None:
+        """The lead with which a token stands where drafts are read together with their prompts; None for not now."""
+        if not isinstance(batch, SharedBatch) or batch.step_shape or not known_noise(self.reader.lm):
+            return None
+
+        def measure() -> float:
+            plain, ahead = self._batch(prompts, longest)[0], self._batch(prompts, longest)[0]
+            if not isinstance(plain, SharedBatch) or not isinstance(ahead, SharedBatch):
+                return math.inf
+            return noise_ahead(plain, ahead, self.max_new_tokens)
+
+        lead = lead_needed(self.reader.ahead_noise.get((), measure))
+        return None if lead is None or not self.reader.ahead_drafts.is_due() else max(lead, 2 * doubt)
+
+    def _ahead(
+        self,
+        batch: SharedBatch,
+        lead: float,
+        prompts: Sequence[Encoded],
+        drafts: Sequence[Sequence[int]],
+        likely: Sequence[Ways],
+    ) -> list[Written] | None:
+        """`_from_drafts` with the likely drafts read together with the prompts; the batch is of no use elsewhere."""
+        tries, most = self.reader.ahead_drafts, min(MOST_OF_A_ROW, self.max_new_tokens - 1)
+        behind = [tries.way_of(ways)[:most] for ways in likely]
+        logits = batch.open_ahead(behind)
+        begun = None if logits is None else begun_with(logits, behind, lead)
+        found = None if begun is None else self._completed(batch, begun, prompts, drafts, lead)
+        right = sum(len(tokens) > len(draft) for tokens, draft in zip(begun or (), behind, strict=False))
+        tries.note(found is not None and 2 * right >= len(prompts))
+        tries.said(begun or (), likely)
+        return found
 
     def _written(
         self,
@@ -130,16 +173,29 @@ class GreedyWriter:
         noise = self.reader.rows_noise.get((), lambda: noise_of_rows(batch, logits, self.max_new_tokens))
         if (lead := lead_needed(noise)) is None or not self.reader.rows_drafts.is_due():
             return None
+        begun = [[token] for token in logits.argmax(-1).tolist()]
+        found = self._completed(batch, begun, prompts, drafts, max(lead, 2 * doubt))
+        self.reader.rows_drafts.note(found is not None)
+        return found
+
+    def _completed(
+        self,
+        batch: SharedBatch,
+        begun: Sequence[Sequence[int]],
+        prompts: Sequence[Encoded],
+        drafts: Sequence[Sequence[int]],
+        lead: float,
+    ) -> list[Written] | None:
+        """All answers, of which some tokens are known, where drafts have each to its end with this lead."""
         texts = [IncrementalDetokenizer(self.codec, self.stop) for _ in prompts]
         found = answered(
             batch,
-            logits.argmax(-1).tolist(),
+            begun,
             [Guesses(drafts, prompt.ids[prompt.shared :]) for prompt in prompts],
             lambda row, token: self._add(texts[row], token),
             self.max_new_tokens,
-            max(lead, 2 * doubt),
+            lead,
         )
-        self.reader.rows_drafts.note(found)
         if not found:
             return None
         for text in texts:

@@ -6,9 +6,11 @@ it may well go on as the prompt does (prompt lookup decoding).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from robustrag_integrations.models.local.encoding import Ways
 from robustrag_integrations.models.local.trie import TokenTrie
 
 _ALIKE = 3  # last tokens of an answer that are looked for, at most
@@ -78,3 +80,23 @@ class BackOff:
         """What came of it."""
         self._wait = 0 if useful else min(1 + 2 * self._wait, _MOST_LET_GO)
         self._left = self._wait
+
+
+class LikelyDrafts(BackOff):
+    """The same for drafts that are read before any reply has begun, and in which way a model says answers."""
+
+    def reset(self) -> None:
+        """As for a new model."""
+        super().reset()
+        self._way = 0
+
+    def way_of(self, ways: Ways) -> tuple[int, ...]:
+        """The tokens of an answer in the way in which the last replies began."""
+        return ways[min(self._way, len(ways) - 1)]
+
+    def said(self, begun: Sequence[Sequence[int]], likely: Sequence[Ways]) -> None:
+        """How replies began, and the ways to say what was likely."""
+        pairs = zip(begun, likely, strict=False)
+        same = Counter(at for tokens, ways in pairs for at, way in enumerate(ways) if way[:1] == tuple(tokens[:1]))
+        if same:
+            self._way = max(same, key=lambda way: same[way])

@@ -329,4 +329,4 @@ class Pass:
 
 def _of_width(numbers: torch.Tensor, width: int) -> torch.Tensor:
     """[R, heads, T, width] of [R, T, heads * width]."""
-    return numbers.unflatten(-1, (-1, width)).transpose(1, 2)
+    return numbers.view(*numbers.shape[:-1], -1, width).transpose(1, 2)

@@ -26,7 +26,7 @@ from robustrag_integrations.models.base import (
     TextModel,
     TokenCodec,
 )
-from robustrag_integrations.models.local.encoding import Encoded, PromptEncoder
+from robustrag_integrations.models.local.encoding import Encoded, PromptEncoder, Ways
 from robustrag_integrations.models.local.own_threads import in_own_thread
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Ending, Piece
@@ -313,7 +313,7 @@ class LocalModel(TextModel, DecodingModel):
         said: list[str] = []
         if self._encoder.opened:
             yield self._encoder.opened
-        for piece in self._writer.pieces(encoded, self._drafts([prompt])):
+        for piece in self._writer.pieces(encoded, self._drafts([prompt])[0]):
             if isinstance(piece, Ending):
                 yield replace(piece, usage=self._usage([encoded], ["".join(said)])[0])
             else:
@@ -381,13 +381,13 @@ class LocalModel(TextModel, DecodingModel):
         if not prompts:
             return []
         encoded, longest = self._layout.encode(prompts, role, self._max_new_tokens)
-        drafts = self._drafts(prompts)
+        drafts, likely = self._drafts(prompts)
         if len(prompts) == 1 and drafts:
             *pieces, ending = self._writer.pieces(encoded[0], drafts)
             assert isinstance(ending, Ending)  # noqa: S101 - the last piece
             texts = [("".join(p for p in pieces if isinstance(p, str)), ending.finish)]
         else:
-            texts = self._writer.together(encoded, longest, watch, drafts)
+            texts = self._writer.together(encoded, longest, watch, drafts, likely)
         used = self._usage(encoded, [text for text, _ in texts])
         return [
             Response(self._encoder.opened + text, truncated=e.truncated, finish=finish, usage=usage)
@@ -405,12 +405,14 @@ class LocalModel(TextModel, DecodingModel):
         readable = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
         return list(map(len, self._tokenizer(readable, add_special_tokens=False)["input_ids"]))
 
-    def _drafts(self, prompts: Sequence[Prompt]) -> list[tuple[int, ...]]:
-        """The tokens of answers that may come from any of these prompts."""
-        first = prompts[0].drafts
-        if any(prompt.drafts != first for prompt in prompts):
-            return []
-        return self._encoder.answers(first, end=self._stop[0] if self._stop else "")
+    def _drafts(self, prompts: Sequence[Prompt]) -> tuple[list[tuple[int, ...]], list[Ways]]:
+        """The tokens of answers that may come from any of these prompts; per prompt those of the likely one, if any."""
+        texts = prompts[0].drafts
+        if any(prompt.drafts != texts for prompt in prompts):
+            return [], []
+        ways = dict(zip(texts, self._encoder.answers(texts, end=self._stop[0] if self._stop else ""), strict=True))
+        likely = [ways[draft] for prompt in prompts if (draft := prompt.likely_draft) is not None]
+        return [tokens for each in ways.values() for tokens in each], likely if len(likely) == len(prompts) else []
 
 
 def _said_in_python(name: str) -> str | None:

@@ -161,6 +161,7 @@ def _onednn_is_faster(numbers: int) -> bool:
     return likes and torch.backends.mkldnn.enabled and _has_onednn()
 
 
+@cache
 def _has_avx512() -> bool:
     """Whether torch sees these instructions; oneDNN uses them wherever they are, MKL on processors of Intel alone."""
     return "AVX512" in torch.backends.cpu.get_cpu_capability()

@@ -17,7 +17,7 @@ from robustrag_integrations.models.local.draft_shapes import find_draft_shapes
 from robustrag_integrations.models.local.drafted_row import DraftedRow
 from robustrag_integrations.models.local.encoding import Encoded
 from robustrag_integrations.models.local.giving_up import carried_through
-from robustrag_integrations.models.local.guesses import BackOff
+from robustrag_integrations.models.local.guesses import BackOff, LikelyDrafts
 from robustrag_integrations.models.local.isolation import Isolation
 from robustrag_integrations.models.local.isolation_probe import IsolationProbe, whole_tiles
 from robustrag_integrations.models.local.joint_reading import ENOUGH, JointReading
@@ -72,6 +72,7 @@ class PromptReader:
         draft_noise: how far logits of drafts are from those of plain decoding.
         rows_noise: the same of drafts of several prompts.
         rows_drafts: whether drafts of several prompts are worth a try, as far as the last ones were of use.
+        ahead_noise, ahead_drafts: both of drafts that are read together with their prompts.
         drafts_exact: whether drafts had the bits of plain steps on the model's first prompt with drafts.
     """
 
@@ -83,6 +84,8 @@ class PromptReader:
         self.draft_noise = Remembered[float](lm)
         self.rows_noise = Remembered[float](lm)
         self.rows_drafts = BackOff()
+        self.ahead_noise = Remembered[float](lm)
+        self.ahead_drafts = LikelyDrafts()
         self.drafts_exact = Remembered[bool](lm)
         self._lone_steps = Remembered[StepShapes](lm)
         self._known_steps = Remembered[bool](lm)
@@ -113,6 +116,8 @@ class PromptReader:
         self.draft_noise.clear()
         self.rows_noise.clear()
         self.rows_drafts.reset()
+        self.ahead_noise.clear()
+        self.ahead_drafts.reset()
         self.drafts_exact.clear()
         self._lone_steps.clear()
         self._known_steps.clear()

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from robustrag_integrations.models.local.alone import Read, Row, read_alone, read_side_by_side
+from robustrag_integrations.models.local.alone import Read, Row, read_ahead, read_alone, read_side_by_side
 from robustrag_integrations.models.local.batch import Opened, in_parts
 from robustrag_integrations.models.local.causal_lm import CausalLM
 from robustrag_integrations.models.local.giving_up import stop_if_given_up
@@ -125,6 +125,38 @@ class SharedBatch:
         with self._lm.memory_explained(self.step_rows, self.before + self._slab.capacity):
             opened = [what for _, what in self._read(strings)]
         return Opened(torch.cat([o.logits for o in opened]), torch.cat([o.spelled for o in opened]))
+
+    @torch.inference_mode()
+    def open_ahead(self, behind: Sequence[Sequence[int]]) -> list[torch.Tensor] | None:
+        """Read each prompt and, in the same pass, tokens that may follow it, of which nothing stays.
+
+        A pass has another shape then: the logits are off by noise, and so is all that is read behind the prompts.
+
+        Args:
+            behind: per row, `MOST_OF_A_ROW` tokens at most.
+
+        Returns:
+            Per row [1 + tokens, V] float32 logits of what follows the prompt, and each token. None where a prompt is
+            longer than a pass; nothing was read then.
+        """
+        whole = [(id(row.prefix), row.rest, tuple(tokens)) for row, tokens in zip(self._rows, behind, strict=True)]
+        lengths = {key: len(key[1]) + len(key[2]) for key in whole}
+        if self._together is not None or max(lengths.values()) > self.at_once:
+            return None
+        different, found = list(lengths), dict[Any, tuple[Sequence[Pair], torch.Tensor]]()
+        with self._lm.memory_explained(self.step_rows, self.before + self._slab.capacity):
+            for part in in_parts(list(lengths.values()), self.at_once):
+                stop_if_given_up()
+                keys = [different[at] for at in part]
+                places = [whole.index(key) for key in keys]
+                rows = [self._rows[at] for at in places]
+                caches = [self._slab.row(at, row.prefix) for at, row in zip(places, rows, strict=True)]
+                tokens = [key[2] for key in keys]
+                read = read_ahead(self._lm, self._rules, rows, tokens, self.at_once, caches)
+                found.update(zip(keys, read, strict=True))
+            for at, (key, row) in enumerate(zip(whole, self._rows, strict=True)):
+                self._put(at, row, found[key][0])
+        return [found[key][1] for key in whole]
 
     def _read(self, strings: Sequence[Sequence[int]]) -> Iterator[Read]:
         """Read each prompt into its row, and score the strings behind it. Prompts that are the same are read once."""

@@ -56,7 +56,7 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[int, int]]]:
 
 def drafting(model: LocalModel, monkeypatch: pytest.MonkeyPatch, *drafts: Sequence[int]) -> None:
     """Have all drafts mean these tokens."""
-    monkeypatch.setattr(model._encoder, "answers", lambda texts, end="": [tuple(d) for d in drafts] if texts else [])
+    monkeypatch.setattr(model._encoder, "answers", lambda texts, end="": [tuple(map(tuple, drafts))] * len(texts))
 
 
 def said(model: LocalModel, passages: Sequence[str] = PASSAGES, prompts: Sequence[Prompt] = ()) -> list[list[int]]:

@@ -73,12 +73,12 @@ def test_a_draft_that_holds_saves_the_forward_passes(monkeypatch: pytest.MonkeyP
     with tokens_read(model) as slow:
         plain = model._ask_alone(FINAL, steps.append)
     said = [int(logits.argmax()) for logits in steps]
-    monkeypatch.setattr(model._encoder, "answers", lambda texts, end="": [(9, 9), tuple(said)])
+    monkeypatch.setattr(model._encoder, "answers", lambda texts, end="": [((9, 9), tuple(said))])
     with tokens_read(model) as fast:
         assert model.generate([drafted(FINAL, "a draft")], "final") == [plain]
     assert len(slow) == 12
     assert len(fast) == 1
-    monkeypatch.setattr(model._encoder, "answers", lambda texts, end="": [(*said[:5], 9, 9)])
+    monkeypatch.setattr(model._encoder, "answers", lambda texts, end="": [((*said[:5], 9, 9),)])
     with tokens_read(model) as half:
         assert model.generate([drafted(FINAL, "a draft")], "final") == [plain]
     assert len(half) == 1 + (12 - 6)
@@ -142,7 +142,7 @@ def test_in_half_precision_drafts_that_hold_take_one_pass_behind_the_prompt(monk
         ([(9, *said)], 12),
         ([tuple(said[:1])], 12),
     ):
-        monkeypatch.setattr(model._encoder, "answers", lambda texts, end="", drafts=drafts: drafts)
+        monkeypatch.setattr(model._encoder, "answers", lambda texts, end="", drafts=drafts: [tuple(drafts)])
         model.generate([drafted(FINAL, "a draft")], "final")  # the first with drafts tries them out
         with tokens_read(model) as read:
             assert model.generate([drafted(FINAL, "a draft")], "final") == [plain]
