@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 from robustrag_integrations.certification.requests import CertificationReply, Score
 from robustrag_integrations.metrics import GuardedMetric, Metric
-from robustrag_integrations.models.base import Response, TextModel
+from robustrag_integrations.models.base import FinalAnswers, Response, TextModel
 from robustrag_integrations.plans.keeping import Kept, fills
 from robustrag_integrations.plans.requests import Ask
 from robustrag_integrations.prompts import Prompt
@@ -46,8 +47,12 @@ class TextCertifier(Scorer):
     def __init__(self, model: TextModel, metric: Metric, references: Sequence[str], kept: Kept | None = None) -> None:
         super().__init__(metric, references)
         self._model = model
-        self._finals = model.finals()
         self._kept = kept
+
+    @cached_property
+    def _finals(self) -> FinalAnswers:
+        """What answers final prompts; not every method has some."""
+        return self._model.finals()
 
     def __call__(self, request: object) -> CertificationReply:
         """Perform one request."""

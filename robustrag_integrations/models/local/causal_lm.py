@@ -221,10 +221,12 @@ def weights_of(model: Any) -> list[torch.Tensor]:
 
 def modules_of(model: Any) -> list[Any]:
     """As `modules` of torch gives them, in another order."""
-    modules, seen = [model], {model}
+    modules, seen = [model], {None, model}
     for module in modules:
-        modules += [inner for inner in module._modules.values() if inner is not None and inner not in seen]
-        seen.update(module._modules.values())
+        for inner in module._modules.values():
+            if inner not in seen:
+                seen.add(inner)
+                modules.append(inner)
     return modules
 
 
