@@ -46,9 +46,11 @@ def first_of_same(texts: Sequence[str]) -> list[int]:
 def near_copies(texts: Sequence[str]) -> list[tuple[int, int]]:
     """The pairs of texts that are near copies; only the first 20,000 characters count."""
     plain = ["" if _is_too_short(text) else comparable(text[:_LONGEST])[:_LONGEST] for text in texts]
-    pairs = _with_much_in_common(plain)
-    sketches = {place: _sketch(plain[place]) for place in sorted({place for pair in pairs for place in pair})}
-    return [(i, j) for i, j in pairs if _likeness(sketches[i], sketches[j]) >= NEAR]
+    likeness = _with_much_in_common(plain)
+    unclear = [pair for pair, known in likeness.items() if known is None]
+    sketches = {place: _sketch(plain[place]) for place in sorted({place for pair in unclear for place in pair})}
+    likeness |= {(i, j): _likeness(sketches[i], sketches[j]) for i, j in unclear}
+    return [pair for pair, known in likeness.items() if known is not None and known >= NEAR]
 
 
 def _is_too_short(text: str) -> bool:
@@ -56,19 +58,19 @@ def _is_too_short(text: str) -> bool:
     return len(text) < _SHORTEST and text.isascii()
 
 
-def _with_much_in_common(texts: Sequence[str]) -> list[tuple[int, int]]:
-    """The pairs that may be near copies: with fewer shingles in common than these the estimate stays below `NEAR`.
+def _with_much_in_common(texts: Sequence[str]) -> dict[tuple[int, int], float | None]:
+    """The pairs that may be near copies, and their likeness; None where it is to be estimated.
 
-    Finding out takes a thirtieth of hashing the shingles. Of much text all pairs are given, as all shingles would have
-    to be held at a time.
+    With fewer shingles in common than these it stays below `NEAR`. Finding out takes a thirtieth of hashing the
+    shingles. Of much text all pairs are given, as all shingles would have to be held at a time.
     """
     places = [place for place, text in enumerate(texts) if len(text) >= _SHORTEST]
     if sum(len(texts[place]) for place in places) > _MOST_AT_A_TIME:
-        return list(combinations(places, 2))
-    return _pairs(places, [texts[place] for place in places]) if len(places) > 1 else []
+        return dict.fromkeys(combinations(places, 2))
+    return _pairs(places, [texts[place] for place in places]) if len(places) > 1 else {}
 
 
-def _pairs(places: Sequence[int], texts: Sequence[str]) -> list[tuple[int, int]]:
+def _pairs(places: Sequence[int], texts: Sequence[str]) -> dict[tuple[int, int], float | None]:
     """The places of two of these texts with enough in common; all shingles are looked at together, as numbers."""
     import numpy as np  # here, as a question over short passages needs none of it
 
@@ -83,16 +85,16 @@ def _pairs(places: Sequence[int], texts: Sequence[str]) -> list[tuple[int, int]]
     eight_bytes = all(map(str.isascii, texts))
     rows = [numbers(text) for text in texts]
     _, every, counts = np.unique(np.concatenate(rows), return_inverse=True, return_counts=True)
-    shared = [
-        (place, frozenset(own.tolist()))
-        for place, own in zip(places, np.split(every, np.cumsum([len(row) for row in rows])[:-1]), strict=True)
-        if (counts[own] > 1).sum() >= _least_in_common(len(own))
-    ]
-    return [
-        (i, j)
-        for (i, one), (j, other) in combinations(shared, 2)
-        if len(one & other) >= _least_in_common(max(len(one), len(other)))
-    ]
+    owns = np.split(every, np.cumsum([len(row) for row in rows])[:-1])
+    common = [frozenset(own[counts[own] > 1].tolist()) for own in owns]
+    least = [_least_in_common(len(own)) for own in owns]
+    found: dict[tuple[int, int], float | None] = {}
+    for i, j in combinations([i for i, shared in enumerate(common) if len(shared) >= least[i]], 2):
+        both = len(common[i] & common[j])
+        if both >= max(least[i], least[j]):
+            union = len(owns[i]) + len(owns[j]) - both
+            found[places[i], places[j]] = both / union if union <= _SKETCH else None
+    return found
 
 
 def _least_in_common(size: int) -> float:

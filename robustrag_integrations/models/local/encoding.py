@@ -102,7 +102,7 @@ class PromptEncoder:
 
     def abstentions(self) -> tuple[tuple[int, ...], ...]:
         """The token sequences that spell the abstention string after a prompt, with and without a leading space."""
-        variants = (tuple(read.ids) for read in self._read([" " + ABSTENTION, ABSTENTION]))
+        variants = map(tuple, self._read([" " + ABSTENTION, ABSTENTION]))
         return tuple(dict.fromkeys(v for v in variants if v))
 
     def answers(self, texts: Iterable[str], end: str = "") -> list[Ways]:
@@ -112,9 +112,9 @@ class PromptEncoder:
         """
         leads = (self._lead, "" if self._lead else " ")
         read = ([lead + text + end for lead in leads] for text in texts)
-        return [tuple(tuple(found.ids)[: -1 if end else None] for found in self._read(both)) for both in read]
+        return [tuple(tuple(ids[: -1 if end else None]) for ids in self._read(both)) for both in read]
 
-    def _encoded(self, prompt: Prompt, read: Any, budget: int | None) -> Encoded:
+    def _encoded(self, prompt: Prompt, read: list[int], budget: int | None) -> Encoded:
         heads = self._heads(prompt)
         ids, offsets = self._from_head(heads, prompt.text, read)
         excess = 0 if budget is None else len(ids) - len(self._frame(prompt.without_context())) - budget - SEAM
@@ -140,36 +140,41 @@ class PromptEncoder:
         [read] = self._read([prompt.text])
         return tuple(self._from_head(self._heads(prompt), prompt.text, read)[0])
 
-    def _from_head(self, heads: Sequence[_Head], text: str, read: Any) -> tuple[list[int], Callable[[], list[_Place]]]:
+    def _from_head(
+        self, heads: Sequence[_Head], text: str, ids: list[int]
+    ) -> tuple[list[int], Callable[[], list[_Place]]]:
         """The tokens of a text, beginning with those of its last head, and what tells their places.
 
         That is how the whole is tokenised, unless what follows the head is made to run into it: such a text is
         tokenised from there on, so that no passage decides what its own prompt shares with others.
         """
-        ids: list[int] = read.ids
         if not heads or tuple(ids[: len(heads[-1].ids)]) == heads[-1].ids:
-            return ids, lambda: read.offsets
+            return ids, lambda: self._read_with_places(text)[1]
         head = heads[-1]
-        [rest] = self._read([text[head.chars :]])
-        moved = ((a + head.chars, b + head.chars) for a, b in rest.offsets)
-        return [*head.ids, *rest.ids], lambda: [*[(0, 0)] * len(head.ids), *moved]
+        rest, places = self._read_with_places(text[head.chars :])
+        moved = ((a + head.chars, b + head.chars) for a, b in places)
+        return [*head.ids, *rest], lambda: [*[(0, 0)] * len(head.ids), *moved]
 
     def _compute_head(self, text: str) -> _Head:
         """The tokens of a text that no text after it changes, as far as a dozen different ones can tell."""
-        found = [(read.ids, read.offsets) for read in self._read([text + after for after in _AFTER_A_HEAD])]
+        found = [self._read_with_places(text + after) for after in _AFTER_A_HEAD]
         ids, offsets = found[0]
         same = min(_common(ids, other) for other, _ in found)
         while same and any(len(o) > same and o[same][0] < offsets[same - 1][1] for _, o in found):
             same -= 1  # not between two tokens of one character
         return _Head(tuple(ids[:same]), offsets[same - 1][1] if same else 0)
 
-    def _read(self, texts: Sequence[str]) -> list[Any]:
-        """Texts as the tokenizer's library gives them: `ids`, and `offsets`, which take time to be listed."""
-        tokenizable = list(map(_tokenizable, texts))
-        if sum(map(len, tokenizable)) > _MUCH_TEXT:
-            found: list[Any] = self._backend.encode_batch(tokenizable, add_special_tokens=False)
-            return found
-        return [self._backend.encode(text, add_special_tokens=False) for text in tokenizable]
+    def _read(self, texts: Sequence[str]) -> list[list[int]]:
+        """The tokens of texts, by the tokenizer's library; it takes less time where nobody asks for their places."""
+        tokenizable, read = list(map(_tokenizable, texts)), self._backend.encode_batch_fast
+        together = sum(map(len, tokenizable)) > _MUCH_TEXT
+        parts = [tokenizable] if together else [[text] for text in tokenizable]
+        return [found.ids for part in parts for found in read(part, add_special_tokens=False)]
+
+    def _read_with_places(self, text: str) -> tuple[list[int], list[_Place]]:
+        """The tokens of a text, and where in it they stand."""
+        found = self._backend.encode(_tokenizable(text), add_special_tokens=False)
+        return found.ids, found.offsets
 
     def _without_the_end_of_the_context(
         self, prompt: Prompt, ids: list[int], offsets: Sequence[_Place], excess: int

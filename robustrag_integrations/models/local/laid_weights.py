@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import torch
 from torch.nn import functional
 
-from robustrag_integrations.models.local.products import by_onednn, mkl_likes_laid_weights, takes_onednn
+from robustrag_integrations.models.local.products import by_onednn, fewest_rows, mkl_likes_laid_weights, takes_onednn
 
 _MOST_BYTES = 2**26  # of weights that are copied
 _TOKENS = 128  # of a product that the layout is best for
@@ -114,26 +114,34 @@ class _LaidWeight:
         weight: [sum of O, I]; where it is oneDNN's, torch cannot look into it.
         bias: [sum of O], or None.
         outputs: the sum of O.
+        fewest: rows of the inputs for which the layers' own weights are no faster.
     """
 
     weight: torch.Tensor
     bias: torch.Tensor | None
     outputs: int
+    fewest: int
 
     @classmethod
     def of(cls, layers: Sequence[Any]) -> _LaidWeight:
         weights = torch.cat([layer.weight for layer in layers])
         biases = [layer.bias for layer in layers if layer.bias is not None]
-        return cls(cls.laid(weights), torch.cat(biases) if biases else None, len(weights))
+        bias = torch.cat(biases) if biases else None
+        return cls(cls.laid(weights), bias, len(weights), cls.fewest_rows(weights.numel()))
 
     @staticmethod
     def laid(weights: torch.Tensor) -> torch.Tensor:
         """For MKL column by column."""
         return weights.t().contiguous().t()
 
+    @staticmethod
+    def fewest_rows(numbers: int) -> int:
+        """From which on it pays, of a weight of so many numbers."""
+        return 1
+
     def pays(self, rows: int) -> bool:
         """Whether the layers' own weights are no faster for so many rows."""
-        return True
+        return rows >= self.fewest
 
     def product(self, inputs: torch.Tensor) -> torch.Tensor:
         """[..., sum of O] of [..., I]."""
@@ -150,9 +158,14 @@ class _OneDnnWeight(_LaidWeight):
         found: torch.Tensor = torch.ops.mkldnn._reorder_linear_weight(weights, _TOKENS)
         return found
 
-    def pays(self, rows: int) -> bool:
+    @staticmethod
+    def fewest_rows(numbers: int) -> int:
         """Its calls cost more than small products take."""
-        return takes_onednn(rows, self.weight.numel(), _WORK)
+        return fewest_rows(numbers, _WORK)
+
+    def pays(self, rows: int) -> bool:
+        """Also whether it is still switched on."""
+        return rows >= self.fewest and torch.backends.mkldnn.enabled
 
     def product(self, inputs: torch.Tensor) -> torch.Tensor:
         """By its kernel."""

@@ -41,8 +41,9 @@ class Norm(NamedTuple):
     @classmethod
     def of(cls, module: Any) -> Norm:
         """As a module has them."""
-        width = module.weight.numel()
-        return cls(module.weight.detach() * width**0.5, module.variance_epsilon * width)
+        weight = module.weight
+        width = len(weight)
+        return cls(weight.detach() * width**0.5, module.variance_epsilon * width)
 
     def scaled(self, hidden: torch.Tensor) -> torch.Tensor:
         """[..., width] of the same."""
@@ -64,7 +65,8 @@ class Linears(NamedTuple):
     @classmethod
     def of(cls, asking: Any, *layers: Any) -> Linears:
         """Of these modules; `asking` itself where there are none."""
-        return cls(asking, tuple((layer.weight, layer.bias) for layer in layers or (asking,)))
+        kept = (layer._parameters for layer in layers or (asking,))
+        return cls(asking, tuple((one["weight"], one["bias"]) for one in kept))
 
     @property
     def numbers(self) -> int:

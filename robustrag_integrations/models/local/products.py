@@ -65,7 +65,12 @@ def takes_onednn(rows: int, numbers: int, least: int) -> bool:
         numbers: of the weight.
         least: multiplications from which on it pays.
     """
-    return rows >= _FEWEST and rows * numbers >= least and _onednn_is_faster(numbers)
+    return rows >= fewest_rows(numbers, least) and _onednn_is_faster(numbers)
+
+
+def fewest_rows(numbers: int, least: int) -> int:
+    """The number of rows from which on a product is oneDNN's, where that is the faster one; both as above."""
+    return max(_FEWEST, -(-least // max(1, numbers)))
 
 
 def whole_tokens(tokens: int, numbers: int) -> int:
@@ -134,7 +139,7 @@ def _is_single(inputs: Any, weight: Any = None) -> bool:
 
 def by_onednn(inputs: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
     """`linear` by oneDNN."""
-    found: torch.Tensor = torch.ops.mkldnn._linear_pointwise.default(inputs, weight, bias, "none", [], "")
+    found: torch.Tensor = _onednn_product()(inputs, weight, bias, "none", [], "")
     return found
 
 
@@ -165,6 +170,13 @@ def _onednn_is_faster(numbers: int) -> bool:
 def _has_avx512() -> bool:
     """Whether torch sees these instructions; oneDNN uses them wherever they are, MKL on processors of Intel alone."""
     return "AVX512" in torch.backends.cpu.get_cpu_capability()
+
+
+@cache
+def _onednn_product() -> Callable[..., torch.Tensor]:
+    """Looked up once: it is called hundreds of times for a question."""
+    found: Callable[..., torch.Tensor] = torch.ops.mkldnn._linear_pointwise.default
+    return found
 
 
 @cache

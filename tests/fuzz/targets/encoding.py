@@ -26,7 +26,7 @@ def _encoder() -> PromptEncoder:
 
 
 def encoding(source: Source) -> None:
-    """No passage spells a special token, and none makes its prompt longer than the budget allows."""
+    """No passage spells a special token, none makes its prompt longer than the budget allows; places cost no token."""
     context, query = text(source, 8, 3000), text(source, 3, 300)
     prompt = prompts_for("short_answer").isolated.render(context=context, query=query)
     encoder, budget = _encoder(), source.between(1, 64)
@@ -37,6 +37,7 @@ def encoding(source: Source) -> None:
     if not cut.truncated:
         assert cut.ids == whole.ids
     encoder.encode(Prompt(context))
+    assert encoder._read([context]) == [encoder._read_with_places(context)[0]]
 
 
 TARGETS = (Target("encoding", encoding, 2),)
