@@ -25,6 +25,7 @@ from robustrag_integrations.models.local.shared import MOST_OF_A_ROW, SharedBatc
 from robustrag_integrations.models.local.trie import TokenTrie
 
 _AT_ONCE = 256  # tokens of a pass, all of whose logits are computed
+_MOST_PASSES = 6  # behind the prompts; a row about which nobody knows more takes one for every token
 _CANNOT = (AttributeError, IndexError, KeyError, NotImplementedError, RuntimeError, TypeError, ValueError)
 
 
@@ -52,7 +53,9 @@ def answered(
     taken = [[*tokens] for tokens in begun]
     left = [row for row, tokens in enumerate(begun) if not any(add(row, token) for token in tokens)]
     room = min(MOST_OF_A_ROW, most - 1)
-    while left:
+    for _ in range(_MOST_PASSES):
+        if not left:
+            return True
         if any(len(taken[row]) > room for row in left):
             return False
         known = {row: guesses[row].after(taken[row], room) for row in left}
@@ -67,7 +70,7 @@ def answered(
                 left.remove(row)
         if 2 * len(left) > len(taken):
             return False
-    return True
+    return not left
 
 
 def begun_with(logits: Sequence[torch.Tensor], behind: Sequence[Sequence[int]], lead: float) -> list[list[int]] | None:

@@ -16,7 +16,6 @@ from robustrag_integrations.models.local.trie import TokenTrie
 _ALIKE = 3  # last tokens of an answer that are looked for, at most
 _PLACES = 2  # in the prompt, from which is read on
 _AHEAD = 6  # tokens of it
-_MOST_LET_GO = 15  # chances after many failures
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,12 @@ class BackOff:
     """Whether to try again what may be of no use: after failures in a row, twice as many chances each time are let go.
 
     It decides how fast answers come, and nothing else. Threads may get in each other's way, which does no harm.
+
+    Attributes:
+        most: chances that are let go after many failures.
     """
+
+    most = 15
 
     def __init__(self) -> None:
         self.reset()
@@ -78,12 +82,14 @@ class BackOff:
 
     def note(self, useful: bool) -> None:
         """What came of it."""
-        self._wait = 0 if useful else min(1 + 2 * self._wait, _MOST_LET_GO)
+        self._wait = 0 if useful else min(1 + 2 * self._wait, self.most)
         self._left = self._wait
 
 
 class LikelyDrafts(BackOff):
     """The same for drafts that are read before any reply has begun, and in which way a model says answers."""
+
+    most = 63  # prompts may have to be read anew
 
     def reset(self) -> None:
         """As for a new model."""

@@ -140,18 +140,20 @@ class SharedBatch:
             longer than a pass; nothing was read then.
         """
         whole = [(id(row.prefix), row.rest, tuple(tokens)) for row, tokens in zip(self._rows, behind, strict=True)]
-        lengths = {key: len(key[1]) + len(key[2]) for key in whole}
-        if self._together is not None or max(lengths.values()) > self.at_once:
+        first: dict[Any, int] = {}
+        for at, key in enumerate(whole):
+            first.setdefault(key, at)
+        different, lengths = list(first), [len(rest) + len(tokens) for _, rest, tokens in first]
+        if self._together is not None or max(lengths) > self.at_once:
             return None
-        different, found = list(lengths), dict[Any, tuple[Sequence[Pair], torch.Tensor]]()
+        found: dict[Any, tuple[Sequence[Pair], torch.Tensor]] = {}
         with self._lm.memory_explained(self.step_rows, self.before + self._slab.capacity):
-            for part in in_parts(list(lengths.values()), self.at_once):
+            for part in in_parts(lengths, self.at_once):
                 stop_if_given_up()
                 keys = [different[at] for at in part]
-                places = [whole.index(key) for key in keys]
-                rows = [self._rows[at] for at in places]
-                caches = [self._slab.row(at, row.prefix) for at, row in zip(places, rows, strict=True)]
-                tokens = [key[2] for key in keys]
+                rows = [self._rows[first[key]] for key in keys]
+                caches = [self._slab.row(first[key], row.prefix) for key, row in zip(keys, rows, strict=True)]
+                tokens = [tokens for _, _, tokens in keys]
                 read = read_ahead(self._lm, self._rules, rows, tokens, self.at_once, caches)
                 found.update(zip(keys, read, strict=True))
             for at, (key, row) in enumerate(zip(whole, self._rows, strict=True)):

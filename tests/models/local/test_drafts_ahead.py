@@ -18,6 +18,7 @@ from robustrag_integrations.models.local.shared import MOST_OF_A_ROW  # noqa: E4
 from tests.helpers.tiny_models import let_logits_cancel, tiny_model  # noqa: E402
 from tests.models.local.test_drafted_rows import (  # noqa: E402
     ARCHITECTURES,
+    LENGTH,
     local,
     passes,
     replies,
@@ -97,6 +98,31 @@ def test_a_pass_behind_the_prompts_is_for_rows_whose_likely_draft_does_not_hold(
     with passes(monkeypatch) as taken:
         assert replies(model, "a draft") == plain
     assert [rows for rows, _ in taken] == [1] * ROWS + [1]
+
+
+@pytest.mark.parametrize("most", [LENGTH, 20])
+def test_a_row_about_which_nobody_knows_more_takes_six_passes_at_most(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = local(max_new_tokens=most)
+    rows = said(model)
+    model._codec._ends = frozenset({row[4] for row in rows[: None if most == LENGTH else -1]})
+    drafts = [row[: next(i for i, t in enumerate(row) if t in model._codec._ends)] for row in rows[:-1]]
+    plain = replies(model)
+    with_noise_measured(model, [*drafts, [9]], monkeypatch)
+    ways = [(tuple(one),) for one in (*drafts, [9])]
+    monkeypatch.setattr(model, "_drafts", lambda prompts: ([tuple(one) for one in drafts], ways))
+    replies(model, "a draft")  # what may be measured has been
+    model._reader.ahead_drafts.reset()
+    monkeypatch.setattr(model._reader.rows_drafts, "is_due", lambda: False)
+    with passes(monkeypatch) as taken:
+        assert replies(model, "a draft") == plain
+    behind = [one for one in taken[ROWS:] if one[0] == 1][:7]
+    if most == LENGTH:
+        assert 1 <= len(taken[ROWS:]) == len(behind) <= 4
+    else:
+        assert taken[ROWS:].count((ROWS, 1)) == most - 1  # plain steps, behind prompts that were read anew
+        assert [tokens for _, tokens in behind[:6]] == [2, 2, 3, 4, 5, 6]
 
 
 def test_a_row_in_doubt_takes_all_rows_through_plain_steps_behind_prompts_that_are_read_anew(
