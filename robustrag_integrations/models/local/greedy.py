@@ -80,18 +80,19 @@ class GreedyWriter:
             Per prompt its answer, and why it is over.
         """
         batch, doubt = self._batch(prompts, longest)
-        if likely and watch is None and (lead := self._lead_ahead(batch, doubt, prompts, longest)) is not None:
-            assert isinstance(batch, SharedBatch)  # noqa: S101 - there is a lead for no other
-            if (found := self._ahead(batch, lead, prompts, drafts, likely)) is not None:
-                return found
-            batch, doubt = self._batch(prompts, longest)  # no steps are taken behind prompts of other shapes
+        if likely and watch is None and isinstance(batch, SharedBatch):
+            lead = self._lead_ahead(batch, doubt, prompts, longest)
+            if lead is not None:
+                if (found := self._ahead(batch, lead, prompts, drafts, likely)) is not None:
+                    return found
+                batch, doubt = self._batch(prompts, longest)  # no steps are taken behind prompts of other shapes
         return self._written(batch, doubt, prompts, longest, watch, drafts)
 
     def _lead_ahead(
-        self, batch: Steps, doubt: float, prompts: Sequence[Encoded], longest: Sequence[int]
+        self, batch: SharedBatch, doubt: float, prompts: Sequence[Encoded], longest: Sequence[int]
     ) -> float | None:
         """The lead with which a token stands where drafts are read together with their prompts; None for not now."""
-        if not isinstance(batch, SharedBatch) or batch.step_shape or not known_noise(self.reader.lm):
+        if batch.step_shape or not known_noise(self.reader.lm):
             return None
 
         def measure() -> float:

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import torch
 
@@ -26,9 +26,11 @@ from robustrag_integrations.models.local.joint_reading import JointReading
 from robustrag_integrations.models.local.key_values import KeyValues, Pair
 from robustrag_integrations.models.local.masks import NOWHERE, MaskRules
 from robustrag_integrations.models.local.packing import Stem
-from robustrag_integrations.models.local.slab import Slab
+from robustrag_integrations.models.local.slab import RowCache, Slab
 from robustrag_integrations.models.local.spare_memory import SpareMemory
 from robustrag_integrations.models.local.trie import TokenTrie
+
+T = TypeVar("T")
 
 _TILE = 64  # where all rows attend to as many columns, that is a multiple of this, so that there are few shapes
 _ALIKE = 32  # elsewhere of this: all rows begin at whole lines of memory, as kernels may sum up otherwise
@@ -139,55 +141,68 @@ class SharedBatch:
             Per row [1 + tokens, V] float32 logits of what follows the prompt, and each token. None where a prompt is
             longer than a pass; nothing was read then.
         """
-        whole = [(id(row.prefix), row.rest, tuple(tokens)) for row, tokens in zip(self._rows, behind, strict=True)]
-        first: dict[Any, int] = {}
-        for at, key in enumerate(whole):
-            first.setdefault(key, at)
-        different, lengths = list(first), [len(rest) + len(tokens) for _, rest, tokens in first]
+        lengths = [len(row.rest) + len(tokens) for row, tokens in zip(self._rows, behind, strict=True)]
         if self._together is not None or max(lengths) > self.at_once:
             return None
-        found: dict[Any, tuple[Sequence[Pair], torch.Tensor]] = {}
+        keys = [(*key, tuple(tokens)) for key, tokens in zip(self._keys(), behind, strict=True)]
+
+        def read(places: Sequence[int]) -> list[tuple[Sequence[Pair], torch.Tensor]]:
+            rows, caches = self._laid(places)
+            return read_ahead(self._lm, self._rules, rows, [behind[at] for at in places], self.at_once, caches)
+
         with self._lm.memory_explained(self.step_rows, self.before + self._slab.capacity):
-            for part in in_parts(lengths, self.at_once):
-                stop_if_given_up()
-                keys = [different[at] for at in part]
-                rows = [self._rows[first[key]] for key in keys]
-                caches = [self._slab.row(first[key], row.prefix) for key, row in zip(keys, rows, strict=True)]
-                tokens = [tokens for _, _, tokens in keys]
-                read = read_ahead(self._lm, self._rules, rows, tokens, self.at_once, caches)
-                found.update(zip(keys, read, strict=True))
-            for at, (key, row) in enumerate(zip(whole, self._rows, strict=True)):
+            found = self._in_passes(keys, lengths, read)
+            for at, (key, row) in enumerate(zip(keys, self._rows, strict=True)):
                 self._put(at, row, found[key][0])
-        return [found[key][1] for key in whole]
+        return [found[key][1] for key in keys]
 
     def _read(self, strings: Sequence[Sequence[int]]) -> Iterator[Read]:
         """Read each prompt into its row, and score the strings behind it. Prompts that are the same are read once."""
-        keys = [(id(row.prefix), row.rest) for row in self._rows]
-        found: dict[Any, Read] = {}
+        keys = self._keys()
         if self._together is not None:
             different = dict(zip(keys, self._rows, strict=True))
-            found.update(zip(different, self._together.read(list(different.values()), strings), strict=True))
+            found = dict(zip(different, self._together.read(list(different.values()), strings), strict=True))
         else:
-            first: dict[Any, int] = {}
-            for at, key in enumerate(keys):
-                first.setdefault(key, at)
-            firsts, behind = list(first.values()), sum(map(len, strings))
-            for part in in_parts([len(self._rows[at].rest) + behind for at in firsts], self.at_once):
-                places = [firsts[at] for at in part]
-                read = self._read_side_by_side(places, strings)
-                found.update(zip([keys[at] for at in places], read, strict=True))
+            lengths = [len(row.rest) + sum(map(len, strings)) for row in self._rows]
+            found = self._in_passes(keys, lengths, lambda places: self._read_side_by_side(places, strings))
         for at, (key, row) in enumerate(zip(keys, self._rows, strict=True)):
             self._put(at, row, found[key][0])
             yield found[key]
 
+    def _keys(self) -> list[tuple[Hashable, ...]]:
+        """Per row what its prompt is known by: the same for prompts that are the same."""
+        return [(id(row.prefix), row.rest) for row in self._rows]
+
+    def _in_passes(
+        self, keys: Sequence[tuple[Hashable, ...]], lengths: Sequence[int], read: Callable[[Sequence[int]], Sequence[T]]
+    ) -> dict[tuple[Hashable, ...], T]:
+        """What comes of reading rows several at a time, by their keys; of rows with the same key the first is read.
+
+        Args:
+            keys: per row.
+            lengths: per row, how many tokens are read.
+            read: gives something for each of these rows.
+        """
+        first: dict[tuple[Hashable, ...], int] = {}
+        for at, key in enumerate(keys):
+            first.setdefault(key, at)
+        firsts, found = list(first.values()), list[T]()
+        for part in in_parts([lengths[at] for at in firsts], self.at_once):
+            stop_if_given_up()
+            found += read([firsts[at] for at in part])
+        return dict(zip(first, found, strict=True))
+
     def _read_side_by_side(self, places: Sequence[int], strings: Sequence[Sequence[int]]) -> list[Read]:
         """Read the prompts of some rows, into the slab where that can be."""
-        stop_if_given_up()
-        rows = [self._rows[at] for at in places]
-        caches = [self._slab.row(at, row.prefix) for at, row in zip(places, rows, strict=True)]
+        rows, caches = self._laid(places)
         if len(rows) == 1:  # it may be longer than a pass
             return [read_alone(self._lm, self._rules, rows[0], strings, self.at_once, caches[0])]
         return read_side_by_side(self._lm, self._rules, rows, strings, self.at_once, caches)
+
+    def _laid(self, places: Sequence[int]) -> tuple[list[Row], list[RowCache | None]]:
+        """Some rows, and where in the slab each is read, if it can be."""
+        rows = [self._rows[at] for at in places]
+        return rows, [self._slab.row(at, row.prefix) for at, row in zip(places, rows, strict=True)]
 
     def _put(self, at: int, row: Row, read: Sequence[Pair]) -> None:
         before = self.before if self._begins(row) else 0

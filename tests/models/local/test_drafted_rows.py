@@ -26,6 +26,17 @@ from tests.models.local.test_shared_prefixes import PASSAGES, QUERY, TOKENIZER  
 ARCHITECTURES = ["llama", "mistral", "qwen3", "gemma2", "gemma3", "phi3", "gpt2", "neox"]
 PROMPTS = prompts_for("short_answer")
 LENGTH = 7  # tokens of a reply at most
+ELSEWHERE = pytest.mark.parametrize(
+    ("architecture", "dtype", "settings"),
+    [
+        ("llama", torch.bfloat16, {}),
+        ("gemma2", torch.float32, {}),
+        ("llama", torch.float32, {"fixed_shapes": True}),
+        ("llama", torch.float32, {"rows_at_once": 8}),
+    ],
+    ids=["half precision", "attention of its own", "fixed shapes", "steps shared with other questions"],
+)
+"""Where no drafts of several rows are read."""
 LONG_ROPE = {"type": "longrope", "short_factor": [1.0] * 8, "long_factor": [4.0] * 8}
 
 
@@ -265,16 +276,7 @@ def test_a_model_that_cannot_be_read_in_such_a_pass_takes_plain_steps(monkeypatc
     assert model._reader.rows_noise.values == [float("inf")]
 
 
-@pytest.mark.parametrize(
-    ("architecture", "dtype", "settings"),
-    [
-        ("llama", torch.bfloat16, {}),
-        ("gemma2", torch.float32, {}),
-        ("llama", torch.float32, {"fixed_shapes": True}),
-        ("llama", torch.float32, {"rows_at_once": 8}),
-    ],
-    ids=["half precision", "attention of its own", "fixed shapes", "steps shared with other questions"],
-)
+@ELSEWHERE
 def test_elsewhere_plain_steps_are_taken(
     architecture: str, dtype: Any, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,6 +18,7 @@ from robustrag_integrations.models.local.shared import MOST_OF_A_ROW  # noqa: E4
 from tests.helpers.tiny_models import let_logits_cancel, tiny_model  # noqa: E402
 from tests.models.local.test_drafted_rows import (  # noqa: E402
     ARCHITECTURES,
+    ELSEWHERE,
     LENGTH,
     local,
     passes,
@@ -207,16 +208,7 @@ def test_a_model_that_cannot_be_read_so_takes_plain_steps(monkeypatch: pytest.Mo
     assert model._reader.ahead_noise.values == [float("inf")]
 
 
-@pytest.mark.parametrize(
-    ("architecture", "dtype", "settings"),
-    [
-        ("llama", torch.bfloat16, {}),
-        ("gemma2", torch.float32, {}),
-        ("llama", torch.float32, {"fixed_shapes": True}),
-        ("llama", torch.float32, {"rows_at_once": 8}),
-    ],
-    ids=["half precision", "attention of its own", "fixed shapes", "steps shared with other questions"],
-)
+@ELSEWHERE
 def test_elsewhere_prompts_are_read_by_themselves(
     architecture: str, dtype: Any, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
