@@ -41,11 +41,15 @@ _PROFILES = {
     "uk": "і та в у на з до є що це не як за від був була було про для",
     "ru": "и в на с из по не что это как за от был была было о для к его он она",
 }  # fmt: skip
-_PROFILE_OF: dict[str, list[str]] = {}
+_ONE_LETTER = 0.4  # of a word: "e-mail" is no Portuguese
+_LANGUAGES_OF: dict[str, list[str]] = {}
 for _language, _words in _PROFILES.items():
     for _word in dict.fromkeys(_words.split()):
-        _PROFILE_OF.setdefault(_word, []).append(_language)
-_ONE_LETTER = 0.4  # of a word: "e-mail" is no Portuguese
+        _LANGUAGES_OF.setdefault(_word, []).append(_language)
+_PROFILE_OF = {  # what a word counts for each of its languages
+    word: [(language, (1 if len(word) > 1 else _ONE_LETTER) / len(languages)) for language in languages]
+    for word, languages in _LANGUAGES_OF.items()
+}
 _LETTERS = {
     "de": "äöüß", "fr": "àâçèêëîïôùûœ", "es": "ñ¿¡", "pt": "ãõ", "pl": "ąćęłńóśźż", "tr": "ğışİ", "vi": "ăđơư",
     "sv": "å",
@@ -120,10 +124,9 @@ def _of_cyrillic(text: str) -> str:
 def _of_latin(text: str) -> str | None:
     lowered = text.casefold()
     scores: defaultdict[str, float] = defaultdict(float)
-    for word in _WORD.findall(lowered):
-        languages = _PROFILE_OF.get(word, ())
-        for language in languages:
-            scores[language] += (1 if len(word) > 1 else _ONE_LETTER) / len(languages)
+    for profile in filter(None, map(_PROFILE_OF.get, _WORD.findall(lowered))):
+        for language, share in profile:
+            scores[language] += share
     if not text.isascii():
         for language, letters in _LETTERS.items():
             scores[language] += 0.5 * any(letter in lowered for letter in letters)

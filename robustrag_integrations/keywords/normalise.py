@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
+from collections.abc import Collection
 
 from robustrag_integrations.normalise import few_marks
 
@@ -46,6 +47,7 @@ _VULGAR = re.compile(r"(?<=\d)(?=[¼-¾⅐-⅞])")
 _LONG_WORD = re.compile(rf"(\S{{{MAX_WORD_CHARACTERS}}})\S+")
 _LOOSE_APOSTROPHE = re.compile(r"(?<![^\W_])'|'(?![^\W_])")
 _PLAIN_WORDS = re.compile("[a-z0-9]+(?: [a-z0-9]+)*")
+_PLAIN_LIST = re.compile("[a-z0-9]+(?:[ \n][a-z0-9]+)*")
 _INSIDE = frozenset("'-./&+#%:@^_=°")  # punctuation a keyword may hold between its words and at its ends
 _NEVER = frozenset("<>|~`◁▷")
 _LATIN_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "æ": "ae", "œ": "oe", "ı": "i", "þ": "th"})
@@ -89,7 +91,7 @@ def plain_lines(response: str) -> list[str]:
         text = _OTHER_TAG.sub("\n", _INLINE_TAG.sub("", text))
     if "[" in text:
         text = _CITATION.sub("", _LINK.sub(r"\1", text))
-    if any(mark in text for mark in "*`~_"):
+    if "*" in text or "`" in text or "~" in text or "_" in text:
         text = _EMPHASIS.sub("", text)
     lines = [_LINE_LEAD.sub("", " ".join(line.split())) for line in text.split("\n")]
     lines = [line for line in lines if line]
@@ -116,6 +118,16 @@ def as_keyword(text: str) -> str:
     folded = _LOOSE_APOSTROPHE.sub(" ", unicodedata.normalize("NFKC", folded))
     spaced = " ".join("".join(c if _may_stand_in_keyword(c) else " " for c in folded).split())
     return _bare_ends(spaced[:MAX_KEYWORD_CHARACTERS])
+
+
+def as_keywords(texts: Collection[str]) -> set[str]:
+    """Each of these texts as it is counted (`as_keyword`)."""
+    together = "\n".join(texts).casefold()
+    if _PLAIN_LIST.fullmatch(together):
+        each = together.split("\n")
+        if len(each) == len(texts) and max(map(len, each)) <= MAX_KEYWORD_CHARACTERS:
+            return set(each)
+    return set(map(as_keyword, texts))
 
 
 def _may_stand_in_keyword(character: str) -> bool:

@@ -22,7 +22,7 @@ from itertools import groupby
 from robustrag_integrations.keywords.closed_classes import ARTICLES, NAME_LINKS, listed
 from robustrag_integrations.keywords.han import simplified
 from robustrag_integrations.keywords.languages import VERDICTS
-from robustrag_integrations.keywords.normalise import as_keyword, without_accents
+from robustrag_integrations.keywords.normalise import as_keyword, as_keywords, without_accents
 from robustrag_integrations.keywords.other_languages import keywords_of_line, whole_reply
 from robustrag_integrations.keywords.words import Item, TaggedWord, items_of
 
@@ -55,13 +55,15 @@ def keywords_of(lines: Sequence[str], tagged: Sequence[Sequence[TaggedWord]]) ->
         tagged: the words of every line.
     """
     items = [items_of(words, line) for words, line in zip(tagged, lines, strict=True)]
-    found = {keyword for line, row in zip(lines, items, strict=True) for keyword in _of_line(row, line)}
+    found = set[str]()
+    for line, row in zip(lines, items, strict=True):
+        found.update(_of_line(row, line))
     found = found or set(_actions(tagged))
     whole = _whole_response(items, lines)
     found.update(whole, _verdict(items))
     if len(items) > 1 or not whole:
         found.update(_clauses(items))
-    counted = set(map(as_keyword, found))
+    counted = as_keywords(found)
     odd = [keyword for keyword in counted if "-" in keyword or "'" in keyword or not keyword.isascii()]
     counted.update(as_keyword(variant) for keyword in odd for variant in _variants(keyword))
     counted.discard("")
@@ -81,29 +83,31 @@ def keywords_in(lines: Sequence[str], language: str) -> frozenset[str]:
     return frozenset(counted - {""})
 
 
-def _of_line(row: Sequence[Item], line: str) -> Iterator[str]:
+def _of_line(row: Sequence[Item], line: str) -> list[str]:
     items = _negated(row)
+    found: list[str] = []
     run: list[Item] = []
     for item in items:
         if item.informative:
-            yield from item.alone
+            found += item.alone
             run.append(item)
         elif run:
-            yield from _phrases(run)
+            found += _phrases(run)
             run = []
-    yield from _phrases(run)
+    found += _phrases(run)
     written = [item.written for item in items]
     if not NAME_LINKS.isdisjoint(written):
-        yield from _linked_names(items)
+        found += _linked_names(items)
     if not _MAY_HOLD_A_TITLE.isdisjoint(line.split()):
-        yield from _titles(line)
+        found += _titles(line)
     if '"' in line or "'" in line:
-        yield from _quoted_titles(row, line)
+        found += _quoted_titles(row, line)
+    return found
 
 
 def _negated(items: Sequence[Item]) -> Sequence[Item]:
     """Join a negation and the word that it negates to one item: "not effective" is another phrase than "effective"."""
-    if _NEGATIONS.keys().isdisjoint([item.written.casefold() for item in items]):
+    if _NEGATIONS.keys().isdisjoint("\0".join([item.written for item in items]).casefold().split("\0")):
         return items
     joined: list[Item] = []
     negation: Item | None = None
@@ -114,7 +118,7 @@ def _negated(items: Sequence[Item]) -> Sequence[Item]:
         elif negation is not None and item.wordlike and folded not in _BETWEEN:
             if folded not in _NO_NEGATION:
                 shown = f"{_NEGATIONS[negation.written.casefold()]} {item.shown}"
-                item = Item(shown, shown, (shown,), True, item.start, item.end)
+                item = Item.of(shown, shown, (shown,), True, item.start, item.end)
             negation = None
         elif not item.wordlike:
             negation = None
@@ -122,13 +126,11 @@ def _negated(items: Sequence[Item]) -> Sequence[Item]:
     return joined
 
 
-def _phrases(run: Sequence[Item]) -> Iterator[str]:
-    """Yield a run of informative words as a phrase; one that is too long in pieces."""
+def _phrases(run: Sequence[Item]) -> list[str]:
+    """Return a run of informative words as a phrase; one that is too long in pieces."""
     words = [item.shown for item in run if item.wordlike]
-    for first in range(0, len(words), MAX_PHRASE_WORDS):
-        piece = words[first : first + MAX_PHRASE_WORDS]
-        if len(piece) > 1:
-            yield " ".join(piece)
+    pieces = [words[first : first + MAX_PHRASE_WORDS] for first in range(0, len(words), MAX_PHRASE_WORDS)]
+    return [" ".join(piece) for piece in pieces if len(piece) > 1]
 
 
 def _linked_names(items: Sequence[Item]) -> Iterator[str]:
@@ -174,7 +176,8 @@ def _actions(tagged: Sequence[Sequence[TaggedWord]]) -> Iterator[str]:
 
 def _verdict(items: Sequence[Sequence[Item]]) -> list[str]:
     """Return the yes or no that a response begins with."""
-    first = next((item.written for row in items for item in row), "")
+    rows = list(filter(None, items))
+    first = rows[0][0].written if rows else ""
     return [first] if first.casefold() in ("yes", "no") else []
 
 
@@ -199,14 +202,14 @@ def _clauses(items: Sequence[Sequence[Item]]) -> Iterator[str]:
 
 def _rejoined(row: Sequence[Item]) -> list[Item]:
     """Return the words of a line with contractions and possessives put back together."""
-    if not any("'" in item.written for item in row):
+    if "'" not in "".join([item.written for item in row]):
         return [item for item in row if item.wordlike]
     joined: list[Item] = []
     for item in row:
         if joined and item.start == joined[-1].end and "'" in item.written:
             last = joined[-1]
             written = last.written + item.written
-            joined[-1] = Item(written, written, (), last.informative, last.start, item.end)
+            joined[-1] = Item.of(written, written, (), last.informative, last.start, item.end)
         elif item.wordlike:
             joined.append(item)
     return joined

@@ -13,7 +13,7 @@ import numpy as np
 import srsly
 
 from robustrag_integrations.keywords.lemma_trees import LemmaTrees
-from robustrag_integrations.keywords.tag_network import Floats, TagNetwork
+from robustrag_integrations.keywords.tag_network import Floats, Scores, TagNetwork
 from robustrag_integrations.keywords.token_rules import Token, TokenRules
 from robustrag_integrations.keywords.words import TaggedWord
 
@@ -52,16 +52,18 @@ class ShippedTagger:
         """
         tokens = [self._rules.tokens(line) for line in lines]
         scores = self._network.scores([[token for token, _ in row] for row in tokens])
-        return [self._words(row, *found) for row, found in zip(tokens, scores, strict=True)]
+        return [self._words(row, found) for row, found in zip(tokens, scores, strict=True)]
 
-    def _words(self, tokens: Sequence[tuple[Token, int]], tags: Floats, trees: Floats) -> list[TaggedWord]:
-        chosen = zip(tokens, tags.argmax(axis=1).tolist(), trees.argmax(axis=1).tolist(), strict=True)
-        lemma_by, labels, words = self._lemma_by, self._labels, []
+    def _words(self, tokens: Sequence[tuple[Token, int]], scores: Scores) -> list[TaggedWord]:
+        chosen = zip(tokens, scores.best_tags, scores.best_trees, strict=True)
+        lemma_by, labels, parts_of_speech = self._lemma_by, self._labels, self._parts_of_speech
+        words: list[TaggedWord] = []
         for row, (((text, _), start), tag, tree) in enumerate(chosen):
             if not text.isspace():
                 lemma = lemma_by(labels[tree], text)
-                lemma = self._next_best_lemma(text, trees[row]) if lemma is None else lemma
-                words.append(TaggedWord(text, lemma, self._parts_of_speech[tag], start))
+                lemma = self._next_best_lemma(text, scores.trees[row]) if lemma is None else lemma
+                word = (text, lemma, parts_of_speech[tag], start)
+                words.append(tuple.__new__(TaggedWord, word))  # not by way of a Python function
         return words
 
     def _next_best_lemma(self, text: str, trees: Floats) -> str:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate
-from typing import Any, TypeAlias, cast
+from itertools import accumulate, chain
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import srsly
@@ -33,6 +33,21 @@ _KEPT_WORDS = 4096
 _WINDOW = np.arange(3)
 _NO_WORD = Token("")  # of empty rows
 _TINY = np.float32(1e-8)
+
+
+class Scores(NamedTuple):
+    """What the network says of a line's tokens.
+
+    Attributes:
+        tags: the scores of the parts of speech, float32 [tokens, tags].
+        trees: those of the lemmatizer's trees, float32 [tokens, trees].
+        best_tags, best_trees: per token the number of the highest one, the first of several.
+    """
+
+    tags: Floats
+    trees: Floats
+    best_tags: list[int]
+    best_trees: list[int]
 
 
 @dataclass(frozen=True)
@@ -98,9 +113,8 @@ def _windows(rows: Floats, firsts: Sequence[int], lengths: Iterable[int]) -> Flo
 
     Blocks are filled up with whatever follows; nobody reads what becomes of that.
     """
-    starts = np.concatenate(
-        [np.arange(first, first + _in_blocks(length)) for first, length in zip(firsts, lengths, strict=True)]
-    )
+    places = chain.from_iterable([range(i, i + _in_blocks(length)) for i, length in zip(firsts, lengths, strict=True)])
+    starts = np.fromiter(places, np.intp)
     return rows.take(starts[:, None] + _WINDOW, axis=0, mode="clip").reshape(len(starts), 3 * rows.shape[1])
 
 
@@ -140,12 +154,12 @@ class TagNetwork:
         self._kept = {_NO_WORD: self._no_word}
         self._uncut = UncutByForks()
 
-    def scores(self, lines: Sequence[Sequence[Token]]) -> list[tuple[Floats, Floats]]:
-        """Return for each line the scores of the parts of speech and of the lemmatizer's trees, each [tokens, labels].
+    def scores(self, lines: Sequence[Sequence[Token]]) -> list[Scores]:
+        """Return the scores of each line.
 
         Lines are read together, up to `_ROWS_TOGETHER` rows at a time: that changes no bit of any of them.
         """
-        found: list[tuple[Floats, Floats]] = []
+        found: list[Scores] = []
         together: list[Sequence[Token]] = []
         rows = 0
         with self._uncut:
@@ -157,7 +171,7 @@ class TagNetwork:
                 rows += len(line)
             return found + self._scores(together) if together else found
 
-    def _scores(self, lines: Sequence[Sequence[Token]]) -> list[tuple[Floats, Floats]]:
+    def _scores(self, lines: Sequence[Sequence[Token]]) -> list[Scores]:
         """The scores of lines whose rows lie below one another, with three empty rows between two lines.
 
         The middle one sees no word: so no line sees another one. Each line's rows have blocks of their own in products.
@@ -178,8 +192,10 @@ class TagNetwork:
             places = [0, *accumulate(map(_in_blocks, around))]
         scores = _product(seen, self._heads)
         scores += self._head_bias
-        rows = [scores[place : place + length] for place, length in zip(places, lengths, strict=False)]
-        return [(row[:, : self._tags], row[:, self._tags :]) for row in rows]
+        tags, trees = scores[:, : self._tags], scores[:, self._tags :]
+        best_tags, best_trees = tags.argmax(axis=1).tolist(), trees.argmax(axis=1).tolist()
+        rows = [slice(place, place + length) for place, length in zip(places, lengths, strict=False)]
+        return [Scores(tags[row], trees[row], best_tags[row], best_trees[row]) for row in rows]
 
     def _words_of(self, lines: Sequence[Sequence[Token]]) -> Floats:
         """The words of all rows and one more at either end, as `_read_words` gives them: [rows + 2, 10 * width]."""

@@ -42,7 +42,7 @@ class TokenRules:
         self._infixes = re.compile(tokenizer["infix_finditer"]).finditer
         self._stays, url = (pattern and re.compile(pattern).match for pattern in map(tokenizer.get, _WHOLE))
         self._whole = [match for match in (self._stays, url) if match]
-        self._tokens_of = lru_cache(_KEPT_SPANS)(self._split)
+        self._tokens_of = lru_cache(_KEPT_SPANS)(self._read)
         self._phrases = self._phrases_to_find(faster=tokenizer["faster_heuristics"])
 
     def tokens(self, line: str) -> list[tuple[Token, int]]:
@@ -50,15 +50,20 @@ class TokenRules:
         found: list[tuple[Token, int]] = []
         may_hold_a_phrase = False
         for span, start in _spans(line):
-            tokens = self._tokens_of(span) if len(span) <= _LONGEST_KEPT else self._split(span)
+            tokens, begins_a_phrase = self._tokens_of(span) if len(span) <= _LONGEST_KEPT else self._read(span)
+            may_hold_a_phrase = may_hold_a_phrase or begins_a_phrase
             for token in tokens:
                 found.append((token, start))
                 start += len(token[0])
-                may_hold_a_phrase = may_hold_a_phrase or token[0] in self._phrases
         return self._with_phrases(found, line) if may_hold_a_phrase else found
 
+    def _read(self, span: str) -> tuple[tuple[Token, ...], bool]:
+        """The tokens of a stretch without blanks, or of blanks, and whether one of them begins a phrase."""
+        tokens = self._split(span)
+        return tokens, not self._phrases.keys().isdisjoint([token.text for token in tokens])
+
     def _split(self, span: str, special_cases: bool = True) -> tuple[Token, ...]:
-        """The tokens of a stretch without blanks, or of blanks."""
+        """The tokens of a stretch, by the special cases or without them."""
         rules: Mapping[str, tuple[Token, ...]] = self._rules if special_cases else {}
         if span in rules:
             return rules[span]
@@ -154,21 +159,23 @@ class TokenRules:
         return out
 
 
-def _spans(line: str) -> Iterator[tuple[str, int]]:
+def _spans(line: str) -> list[tuple[str, int]]:
     """The stretches with and without blanks, and where each begins; one blank between two tokens is left out."""
     words = line.split()
+    found: list[tuple[str, int]] = []
     if " ".join(words) == line:
         start = 0
         for word in words:
-            yield word, start
+            found.append((word, start))
             start += len(word) + 1
-        return
+        return found
     for match in _SPANS.finditer(line):
         start, span = match.start(), match[0]
         if span[0] == " " and start:
             span, start = span[1:], start + 1
         if span:
-            yield span, start
+            found.append((span, start))
+    return found
 
 
 def _length_found(pattern: str) -> Callable[[str], int]:

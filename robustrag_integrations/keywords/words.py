@@ -7,7 +7,7 @@ What the tagger says is corrected here where it is known to be weak: a capitalis
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -46,6 +46,7 @@ class Item(NamedTuple):
         shown: as it stands in a phrase: a common noun as its lemma, anything else as written.
         alone: the keywords that it gives by itself.
         informative: whether phrases run through it.
+        wordlike: whether it holds a letter or a digit.
         start, end: its characters in the line.
     """
 
@@ -53,13 +54,14 @@ class Item(NamedTuple):
     shown: str
     alone: tuple[str, ...]
     informative: bool
+    wordlike: bool
     start: int
     end: int
 
-    @property
-    def wordlike(self) -> bool:
-        """Whether it holds a letter or a digit."""
-        return self.written.isalnum() or any(map(str.isalnum, self.written))
+    @classmethod
+    def of(cls, written: str, shown: str, alone: tuple[str, ...], informative: bool, start: int, end: int) -> Item:
+        """An item, of which is found out whether it is wordlike."""
+        return cls(written, shown, alone, informative, _is_wordlike(written), start, end)
 
 
 def items_of(words: Sequence[TaggedWord], line: str) -> list[Item]:
@@ -68,21 +70,22 @@ def items_of(words: Sequence[TaggedWord], line: str) -> list[Item]:
     upcoming = next(quantities, None)
     names = _informative_flags(words, line)
     items: list[Item] = []
-    position = 0
-    while position < len(words):
+    position, count = 0, len(words)
+    while position < count:
         text, lemma, pos, start = words[position]
         end = start + len(text)
         if upcoming and end > upcoming.start:
             items.append(_quantity_item(upcoming))
-            while position < len(words) and words[position].start < upcoming.end:
+            while position < count and words[position].start < upcoming.end:
                 position += 1
             upcoming = next(quantities, None)
             continue
         length = 1
-        if position + 1 < len(words) and words[position + 1].start == end:
+        if position + 1 < count and words[position + 1].start == end:
             length = _compound_length(words, position, upcoming.start if upcoming else len(line))
         if length == 1:
-            items.append(Item(*_word_parts(text, lemma, pos, names[position]), start, end))
+            parts = _word_parts(text, lemma, pos, names[position])
+            items.append(tuple.__new__(Item, (*parts, start, end)))  # not by way of a Python function
         else:
             items.append(_compound(words[position : position + length], names[position : position + length], line))
         position += length
@@ -91,7 +94,7 @@ def items_of(words: Sequence[TaggedWord], line: str) -> list[Item]:
 
 def _quantity_item(quantity: Quantity) -> Item:
     fullest = quantity.forms[0]
-    return Item(fullest, fullest, quantity.forms, True, quantity.start, quantity.end)
+    return Item.of(fullest, fullest, quantity.forms, True, quantity.start, quantity.end)
 
 
 def _compound_length(words: Sequence[TaggedWord], position: int, limit: int) -> int:
@@ -124,12 +127,12 @@ def _compound(words: Sequence[TaggedWord], informative: Sequence[bool], line: st
         if counts and len(word.text) > 1 and not word.text.isdecimal()
         for keyword in _word_parts(word.text, word.lemma, word.pos, True)[2]
     ]
-    return Item(written, written, (written, *parts) if any(informative) else (), any(informative), start, end)
+    return Item.of(written, written, (written, *parts) if any(informative) else (), any(informative), start, end)
 
 
 @lru_cache(_KEPT_WORDS)
-def _word_parts(text: str, lemma: str, pos: str, informative: bool) -> tuple[str, str, tuple[str, ...], bool]:
-    """The first four parts of the item of a word; a line's words have at most `MAX_WORD_CHARACTERS`."""
+def _word_parts(text: str, lemma: str, pos: str, informative: bool) -> tuple[str, str, tuple[str, ...], bool, bool]:
+    """The first five parts of the item of a word; a line's words have at most `MAX_WORD_CHARACTERS`."""
     written = undotted(text)
     lemma = undotted(lemma) if any(map(str.isalnum, lemma)) else written
     empty = written.casefold() in EMPTY_WORDS and not text[:1].isupper()
@@ -137,13 +140,18 @@ def _word_parts(text: str, lemma: str, pos: str, informative: bool) -> tuple[str
     if pos == "NOUN" and written.casefold().endswith(_NO_PLURAL):
         lemma = written  # "everest", if tagged as a noun, is not the superlative of "ever"
     shown = lemma if pos == "NOUN" else written
-    if not counts or not any(map(str.isalnum, written)):
+    wordlike = _is_wordlike(written)
+    if not counts or not wordlike:
         alone: tuple[str, ...] = ()
     elif pos == "PROPN":
         alone = (written, lemma)
     else:
         alone = (lemma,) if pos in ("NOUN", "ADJ", "ADV") else (written,)
-    return written, shown, alone, counts
+    return written, shown, alone, counts, wordlike
+
+
+def _is_wordlike(text: str) -> bool:
+    return text.isalnum() or any(map(str.isalnum, text))
 
 
 def undotted(text: str) -> str:
@@ -152,34 +160,40 @@ def undotted(text: str) -> str:
 
 
 def _informative_flags(words: Sequence[TaggedWord], line: str) -> list[bool]:
-    return list(_each_informative(words, shouting=line.isupper()))
+    """Of each word whether it is informative, by its tag or in spite of it."""
+    return [
+        word.pos in INFORMATIVE or (not _says_nothing(word.text) and _counts(words, position, line))
+        for position, word in enumerate(words)
+    ]
 
 
-def _each_informative(words: Sequence[TaggedWord], *, shouting: bool) -> Iterator[bool]:
-    for position, word in enumerate(words):
-        text = word.text
-        if word.pos in INFORMATIVE:
-            yield True
-        elif text.islower() and text.isascii() and text.isalpha():
-            yield False
-        else:
-            before = words[position - 1] if position else None
-            after = words[position + 1] if position + 1 < len(words) else None
-            yield _of_its_looks(word) or _a_name(word, before, after, shouting)
+def _counts(words: Sequence[TaggedWord], position: int, line: str) -> bool:
+    """Whether an uninformative tag is overruled by what a word looks like, where it stands."""
+    word = words[position]
+    before = words[position - 1] if position else None
+    after = words[position + 1] if position + 1 < len(words) else None
+    return _of_its_looks(word.text) or _a_name(word, before, after, line)
 
 
-def _of_its_looks(word: TaggedWord) -> bool:
-    if word.text.isascii() and word.text.isalpha() and word.text[1:].islower():
+@lru_cache(_KEPT_WORDS)
+def _says_nothing(text: str) -> bool:
+    """Whether nothing in a word's looks speaks against its tag: small letters of ASCII, or signs of it."""
+    return text.isascii() and ((text.islower() and text.isalpha()) or not any(map(str.isalnum, text)))
+
+
+def _of_its_looks(text: str) -> bool:
+    if text.isascii() and text.isalpha() and text[1:].islower():
         return False
-    camel = word.text[0].islower() and not word.text.islower() and word.text.isalpha()  # iPhone, eBay
-    return camel or any(c.isdigit() or (c.isalpha() and not is_latin(c)) for c in word.text)
+    camel = text[0].islower() and not text.islower() and text.isalpha()  # iPhone, eBay
+    return camel or any(c.isdigit() or (c.isalpha() and not is_latin(c)) for c in text)
 
 
-def _a_name(word: TaggedWord, before: TaggedWord | None, after: TaggedWord | None, shouting: bool) -> bool:
+def _a_name(word: TaggedWord, before: TaggedWord | None, after: TaggedWord | None, line: str) -> bool:
     """Whether an uninformative tag is overruled because the word is capitalised like a name."""
     text = word.text
     if not text[0].isupper() or text == "I" or "'" in text:
         return False
+    shouting = line.isupper()
     if len(text) > 1 and text.isupper() and not shouting:
         return True
     starts_sentence = before is None or not (before.text[-1].isalnum() or before.text in (",", "-", "&", "/", "'s"))

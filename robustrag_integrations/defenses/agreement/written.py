@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from robustrag_integrations.keywords.normalise import (
@@ -23,6 +24,7 @@ from robustrag_integrations.normalise import plain_words
 
 _WORD = re.compile(r"(?:[^\W_][\u0300-\u036f]{0,3})+")
 _PLAIN_WORD = re.compile("[a-z0-9]+")
+_PLAIN_KEYWORD = re.compile("[a-z0-9]+(?: [a-z0-9]+)*")
 _GAP = re.compile(r"[ \u00a0\u202f]{1,2}|[-\u2010-\u2013'\u2019./&+_·]|[.] | [-\u2010-\u2013&/+] |,(?=\d)|")
 _SENTENCE_END = re.compile(r"(?:[.!?:;\n\u3002\uff01\uff1f]|^)[\s\"'\u201c\u2018\u201e\u00ab(\[{*_#>-]*\Z")
 _THOUSANDS = re.compile(r"(?<=\d)[,.'\u2019 \u00a0\u202f](?=\d{3}(?!\d))")
@@ -53,10 +55,8 @@ class WrittenReply:
 
     def __init__(self, text: str) -> None:
         self._text = text[:MAX_CHARACTERS]
-        if self._text.isascii():
-            self._words = [_Word(m[0], *m.span()) for m in _PLAIN_WORD.finditer(self._text.lower())]
-        else:
-            self._words = [_Word(_folded(m[0]), *m.span()) for m in _WORD.finditer(self._text)]
+        self._is_ascii = self._text.isascii()
+        self._lowered = self._text.lower() if self._is_ascii else ""
 
     def form_of(self, keyword: str) -> str | None:
         """The keyword as the reply writes it first; None where it does not stand in it, or too oddly to be shown.
@@ -65,12 +65,16 @@ class WrittenReply:
         its words may have endings ("boots" for "boot"). A place within a sentence comes before the start of one, whose
         capital means nothing. An amount may be written otherwise ("5030 metres" for "5030 m").
         """
+        if len(keyword) > MAX_KEYWORD_CHARACTERS:
+            return None
+        if (place := self._only_place(keyword)) is not None:
+            return self._text[place : place + len(keyword)]
         words = plain_words(keyword).split()
-        if not words or len(keyword) > MAX_KEYWORD_CHARACTERS:
+        if not words:
             return None
         letters = "".join(words)
         places = list(self._exact(letters, self._words, self._starts))
-        if not places and not self._text.isascii():
+        if not places and not self._is_ascii:
             places = list(self._exact(letters, self._unaccented, self._unaccented_starts))
         places = places or list(self._with_endings(words))
         forms = [(at, form) for at in places if (form := self._shown(keyword, *at)) is not None]
@@ -79,6 +83,29 @@ class WrittenReply:
         if forms:
             return min(forms, key=lambda found: (self._starts_sentence(found[0][0]), len(found[1]), found[0]))[1]
         return self._amounts.get(keyword) if any(map(str.isdigit, keyword)) else None
+
+    def _only_place(self, keyword: str) -> int | None:
+        """Where a keyword of plain words begins that stands here to the letter, if its letters are nowhere else."""
+        letters = _letters_of(keyword) if self._is_ascii else None
+        if letters is None:
+            return None
+        start = self._lowered.find(keyword)
+        if start < 0 or self._run_together.find(letters) != self._run_together.rfind(letters):
+            return None
+        end = start + len(keyword)
+        within = self._lowered[max(0, start - 1) : start].isalnum() or self._lowered[end : end + 1].isalnum()
+        return None if within else start
+
+    @kept_property
+    def _run_together(self) -> str:
+        """The words without anything between them."""
+        return "".join(_PLAIN_WORD.findall(self._lowered))
+
+    @kept_property
+    def _words(self) -> list[_Word]:
+        if self._is_ascii:
+            return [_Word(m[0], *m.span()) for m in _PLAIN_WORD.finditer(self._lowered)]
+        return [_Word(_folded(m[0]), *m.span()) for m in _WORD.finditer(self._text)]
 
     @kept_property
     def _starts(self) -> _Places:
@@ -158,6 +185,12 @@ class WrittenReply:
                     for form in amount.forms:
                         found.setdefault(as_keyword(form), written)
         return found
+
+
+@lru_cache(maxsize=512)  # several groups say the same keywords
+def _letters_of(keyword: str) -> str | None:
+    """The letters and digits of a keyword of plain lower-case words; None for any other one."""
+    return keyword.replace(" ", "") if _PLAIN_KEYWORD.fullmatch(keyword) else None
 
 
 def _is_plain_run(text: str) -> bool:

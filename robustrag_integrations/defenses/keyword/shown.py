@@ -39,21 +39,21 @@ def alone_mark(keyword: str) -> str:
     return keyword + _ALONE
 
 
-def marks_of(text: str, keywords: Collection[str], counted: Collection[str], hidden: Collection[str]) -> frozenset[str]:
+def marks_of(text: str, keywords: Collection[str], spelled: Collection[str], hidden: Collection[str]) -> frozenset[str]:
     """One group's marks, a function of its reply alone for each keyword.
 
     Args:
         text: its reply.
         keywords: its keywords.
-        counted: the keywords whose marks are asked for: no others can decide anything.
-        hidden: those of them that are `shadowed` by others.
+        spelled: the keywords whose form marks are asked for.
+        hidden: those whose alone marks are.
     """
-    said = frozenset(keywords).intersection(counted)
-    own = alone(said.intersection(hidden), keywords)
+    own = frozenset(keywords)
+    shaded = own.intersection(hidden)
+    found = set(map(alone_mark, alone(shaded, own))) if shaded else set[str]()
     written = WrittenReply(text)
-    found = {alone_mark(word) for word in own}
-    for word in said:
-        if as_keyword(word) == word and (form := written.form_of(word)) is not None:  # others count to the letter
+    for word in own.intersection(spelled):
+        if (form := written.form_of(word)) is not None:
             found.add(form_mark(word, form))
     return frozenset(found)
 
@@ -61,7 +61,14 @@ def marks_of(text: str, keywords: Collection[str], counted: Collection[str], hid
 def with_marks(
     readings: Sequence[Reading[frozenset[str]]], counted: Collection[str], hidden: Collection[str]
 ) -> list[frozenset[str] | None]:
-    """The marks of each group (`marks_of`); None for one that abstains. Equal replies are looked at once."""
+    """The marks of each group (`marks_of`); None for one that abstains. Equal replies are looked at once.
+
+    Args:
+        readings: what the groups said.
+        counted: the keywords whose marks are asked for: no others can decide anything.
+        hidden: those of them that are `shadowed` by others.
+    """
+    spelled = [word for word in counted if as_keyword(word) == word]  # others count to the letter
     found: dict[tuple[str, frozenset[str]], frozenset[str]] = {}
     marks: list[frozenset[str] | None] = []
     for reading in readings:
@@ -70,7 +77,7 @@ def with_marks(
             continue
         reply = (reading.response.text or "", reading.found)
         if reply not in found:
-            found[reply] = marks_of(*reply, counted, hidden)
+            found[reply] = marks_of(*reply, spelled, hidden)
         marks.append(found[reply])
     return marks
 
