@@ -23,6 +23,7 @@ _POSTPOSED = frozenset(listed("değil नहीं"))
 _WRONG = frozenset(
     listed("wrong false incorrect untrue mistaken falsch faux fausse falso falsa incorrecto errado sbagliato")
 )
+_DENYING = NEGATIONS | _WRONG
 _NO_DENIAL = frozenset(
     listed("only just merely simply until least doubt question nur bis seulement que solo sólo soltanto")
 )
@@ -37,14 +38,14 @@ _AFTER_UNSPACED = re.compile(r"\s?(?:(?:では|じゃ|で)(?:な[いく]|あり�
 def denies(reply: str, phrase: str) -> bool:
     """Whether every mention of the phrase in the reply is denied; not if there is none."""
     reply = reply[:_LONGEST_REPLY].replace("’", "'")
-    if len(reply) <= _WINDOW and reply.isascii() and not any(map(_may_deny, _RUNS(reply.lower()))):
+    if len(reply) <= _WINDOW and reply.isascii() and not _may_deny(reply.lower()):
         return False
     spans = mentions(phrase, reply)
     return bool(spans) and all(_denied(reply, start, end) for start, end in spans)
 
 
-def _may_deny(word: str) -> bool:
-    return _negates(word) or word in _WRONG
+def _may_deny(lowered: str) -> bool:
+    return "n't" in lowered or not _DENYING.isdisjoint(_RUNS(lowered))
 
 
 def names_longer(reply: str, name: str, known: Collection[str]) -> bool:

@@ -143,18 +143,12 @@ class KeywordReader:
         return read_response(response, self._keywords, self.cut_replies)
 
     def _keywords(self, text: str) -> frozenset[str] | None:
-        found: Collection[str] | None = self.known.replies.get(text)
-        if found is None:
-            if self.abstention(text):
+        words = self.known.replies.get(text)
+        if words is None:
+            if self.abstention(text) or (found := self.extractor(text)) is None:
                 return None
-            found = self.extractor(text)
-        if found is None:
-            return None
-        given = () if isinstance(found, str) else tuple(found)  # a generator can be read but once
-        if isinstance(found, str) or not all(isinstance(w, str) for w in given):
-            raise TypeError(f"the extractor must return a set of str, got {type(found).__name__}")
-        words = map(str.__str__, given)  # of a subclass of str, which may compare as it likes, the characters alone
-        counted = self._phrases(frozenset(w for w in words if "\0" not in w), text)
+            words = _as_counted(found)
+        counted = self._phrases(words, text)
         return counted - self.asked or counted
 
     def _phrases(self, words: frozenset[str], text: str) -> frozenset[str]:
@@ -179,6 +173,19 @@ class KeywordReader:
             "abstention": extractor_fingerprint(self.abstention),
             "cut_replies": self.cut_replies,
         }
+
+
+def _as_counted(found: Collection[str]) -> frozenset[str]:
+    """What an extractor returned, whoever wrote it.
+
+    Raises:
+        TypeError: anything but a collection of str.
+    """
+    given = () if isinstance(found, str) else tuple(found)  # a generator can be read but once
+    if isinstance(found, str) or not all(isinstance(w, str) for w in given):
+        raise TypeError(f"the extractor must return a set of str, got {type(found).__name__}")
+    words = map(str.__str__, given)  # of a subclass of str, which may compare as it likes, the characters alone
+    return frozenset(w for w in words if "\0" not in w)
 
 
 def _abstention_of(given: Callable[[str], bool] | Sequence[str] | None) -> Callable[[str], bool]:
