@@ -98,7 +98,8 @@ class _KnownSteps(AttendingCache):
         with torch._C.DisableTorchFunction():  # nobody has to see thousands of calls
             rows, starts = _rows(inputs), range(_PART, len(weight) - _PART + 1, _PART)
             parts = zip(*(t.tensor_split(tuple(starts)) for t in (weight, bias) if t is not None), strict=True)
-            return torch.cat([torch.cat([linear(row, *part) for row in rows]) for part in parts], dim=-1)
+            computed = [torch.cat([linear(row, *part, whole=weight.numel()) for row in rows]) for part in parts]
+            return torch.cat(computed, dim=-1)
 
 
 class _RowByRow(TorchCalls):

@@ -27,6 +27,7 @@ Linear = Callable[..., torch.Tensor]  # called as torch's `linear`, with a weigh
 _FEW = range(5, 33)  # rows of a matrix for which the transposed product may be the faster one
 _LARGE = 2**19  # numbers of a weight from which on it is; smaller ones stay in the processor's cache
 _FEWEST = 3  # rows from which on oneDNN is the faster one
+_FOR_LONE_ROWS = 2**18  # numbers of a weight from which on it is for fewer rows, too, with AVX-512
 _WORK = 2**20  # multiplications of a product from which on it is; it takes a few microseconds to be called
 _OUT_OF_CACHE = 2**20  # numbers of a weight from which on it is on processors of AMD without AVX-512
 _COMPILED = 32  # tokens up to which each number has kernels of its own
@@ -35,7 +36,12 @@ _MODE_PAYS = 2**21  # tokens times the square of a layer's width, from which on 
 
 
 def linear(
-    inputs: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, *, as_for: int | None = None
+    inputs: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    *,
+    as_for: int | None = None,
+    whole: int | None = None,
 ) -> torch.Tensor:
     """As torch's `linear`.
 
@@ -45,14 +51,16 @@ def linear(
         bias: [O], the same, or None.
         as_for: the number of rows to choose the kernel for, where passes with other numbers must give the same bits;
             None for those of `inputs`.
+        whole: the numbers of the weight to choose the kernel for, where this is a part of it that must give the bits
+            of the whole; None for those of `weight`.
 
     Returns:
         [..., O]
     """
-    rows = as_for or inputs.numel() // max(1, inputs.shape[-1])
-    if takes_onednn(rows, weight.numel(), _WORK):
+    rows, numbers = as_for or inputs.numel() // max(1, inputs.shape[-1]), whole or weight.numel()
+    if _takes_lone_rows(numbers) or takes_onednn(rows, numbers, _WORK):
         return by_onednn(inputs, weight, bias)
-    if rows in _FEW and weight.numel() >= _LARGE and _mkl_likes_columns():
+    if rows in _FEW and numbers >= _LARGE and _mkl_likes_columns():
         return _transposed(inputs, weight, bias)
     return functional.linear(inputs, weight, bias)
 
@@ -71,6 +79,11 @@ def takes_onednn(rows: int, numbers: int, least: int) -> bool:
 def fewest_rows(numbers: int, least: int) -> int:
     """The number of rows from which on a product is oneDNN's, where that is the faster one; both as above."""
     return max(_FEWEST, -(-least // max(1, numbers)))
+
+
+def _takes_lone_rows(numbers: int) -> bool:
+    """Whether all products with a weight of so many numbers are oneDNN's, those of a single row too."""
+    return numbers >= _FOR_LONE_ROWS and _has_avx512() and _onednn_is_faster(numbers)
 
 
 def whole_tokens(tokens: int, numbers: int) -> int:
@@ -101,7 +114,7 @@ def products(
     """
     square = embeddings.shape[-1] ** 2
     if _onednn_is_faster(_WIDENED * square):
-        pays = tokens >= _FEWEST and tokens * square >= _MODE_PAYS
+        pays = tokens * square >= _MODE_PAYS and (tokens >= _FEWEST or _takes_lone_rows(_WIDENED * square))
     else:
         few = tokens in _FEW or (keep if isinstance(keep, int) else len(keep)) in _FEW
         pays = few and embeddings.numel() >= _LARGE and _mkl_likes_columns()

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from robustrag_integrations import LocalModel  # noqa: E402
-from robustrag_integrations.models.local import known_steps  # noqa: E402
+from robustrag_integrations.models.local import known_steps, products  # noqa: E402
 from robustrag_integrations.models.local.alone import Alone  # noqa: E402
 from robustrag_integrations.prompts import Prompt  # noqa: E402
 from tests.helpers.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
@@ -79,6 +79,14 @@ def test_a_weight_is_taken_in_parts_with_the_bits_of_the_whole() -> None:
             assert found.shape == (5, 1, outputs)
             wanted = torch.nn.functional.linear(rows, weight, added)
             assert torch.allclose(found, wanted, atol=1e-4)
+
+
+@pytest.mark.skipif(not products.takes_onednn(8, 2**20, 1), reason="no processor on which oneDNN is the faster one")
+def test_a_part_of_a_large_weight_has_the_kernel_of_the_whole() -> None:
+    chance = torch.Generator().manual_seed(0)
+    weight, rows = torch.randn(1200, 300, generator=chance), torch.randn(5, 1, 300, generator=chance)
+    wanted = torch.cat([products.linear(row, weight) for row in rows.split(1)])
+    assert torch.equal(known_steps._KnownSteps.product(rows, weight), wanted)
 
 
 def test_they_are_not_taken_where_bits_would_move(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,12 +70,14 @@ def test_on_amd_products_that_are_worth_it_are_onednns(monkeypatch: pytest.Monke
     assert [kernels_used(monkeypatch, rows=rows) for rows in (2, 5, 6, 100)] == ["torch", "torch", "onednn", "onednn"]
     monkeypatch.setattr(products, "_WORK", 1)
     assert [kernels_used(monkeypatch, rows=rows) for rows in (1, 2, 3)] == ["torch", "torch", "onednn"]
+    assert kernels_used(monkeypatch, rows=1, whole=products._FOR_LONE_ROWS) == "onednn"  # as the whole is
     with torch.backends.mkldnn.flags(enabled=False):
         assert kernels_used(monkeypatch, rows=100) == "torch"
     monkeypatch.setattr(products, "_has_avx512", lambda: False)
     assert kernels_used(monkeypatch, rows=100) == "torch"
     monkeypatch.setattr(products, "_OUT_OF_CACHE", 48 * 80)
     assert kernels_used(monkeypatch, rows=100) == "onednn"
+    assert kernels_used(monkeypatch, rows=2, whole=products._FOR_LONE_ROWS) == "torch"
 
 
 def test_on_intel_large_products_of_few_rows_are_weights_times_columns(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,8 +121,14 @@ def test_looking_at_every_call_is_left_out_where_it_does_not_pay(monkeypatch: py
     way = partial(products.linear)
     small, large = torch.zeros(400, 64), torch.zeros(4000, 1024)
     monkeypatch.setattr(products, "_onednn_is_faster", lambda numbers: True)
-    looks = [isinstance(products.products(way, n, 1, e), products.Products) for e in (small, large) for n in (2, 100)]
-    assert looks == [False, False, False, True]
+    for avx512 in (True, False):
+        monkeypatch.setattr(products, "_has_avx512", lambda: avx512)  # noqa: B023 - asked at once
+        lone = isinstance(products.products(way, 1, 1, torch.zeros(8, 2048)), products.Products)
+        looks = [
+            isinstance(products.products(way, n, 1, e), products.Products) for e in (small, large) for n in (1, 100)
+        ]
+        assert lone == avx512
+        assert looks == [False, False, False, True]
     monkeypatch.setattr(products, "_onednn_is_faster", lambda numbers: False)
     monkeypatch.setattr(products, "_mkl_likes_columns", lambda: True)
     looks = [isinstance(products.products(way, n, 1, e), products.Products) for e in (small, large) for n in (5, 100)]
