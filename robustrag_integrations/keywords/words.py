@@ -161,18 +161,19 @@ def undotted(text: str) -> str:
 
 def _informative_flags(words: Sequence[TaggedWord], line: str) -> list[bool]:
     """Of each word whether it is informative, by its tag or in spite of it."""
+    shouting = line.isupper()
     return [
-        word.pos in INFORMATIVE or (not _says_nothing(word.text) and _counts(words, position, line))
+        word.pos in INFORMATIVE or (not _says_nothing(word.text) and _counts(words, position, shouting))
         for position, word in enumerate(words)
     ]
 
 
-def _counts(words: Sequence[TaggedWord], position: int, line: str) -> bool:
+def _counts(words: Sequence[TaggedWord], position: int, shouting: bool) -> bool:
     """Whether an uninformative tag is overruled by what a word looks like, where it stands."""
     word = words[position]
     before = words[position - 1] if position else None
     after = words[position + 1] if position + 1 < len(words) else None
-    return _of_its_looks(word.text) or _a_name(word, before, after, line)
+    return _of_its_looks(word.text) or _a_name(word, before, after, shouting)
 
 
 @lru_cache(_KEPT_WORDS)
@@ -188,12 +189,11 @@ def _of_its_looks(text: str) -> bool:
     return camel or any(c.isdigit() or (c.isalpha() and not is_latin(c)) for c in text)
 
 
-def _a_name(word: TaggedWord, before: TaggedWord | None, after: TaggedWord | None, line: str) -> bool:
+def _a_name(word: TaggedWord, before: TaggedWord | None, after: TaggedWord | None, shouting: bool) -> bool:
     """Whether an uninformative tag is overruled because the word is capitalised like a name."""
     text = word.text
     if not text[0].isupper() or text == "I" or "'" in text:
         return False
-    shouting = line.isupper()
     if len(text) > 1 and text.isupper() and not shouting:
         return True
     starts_sentence = before is None or not (before.text[-1].isalnum() or before.text in (",", "-", "&", "/", "'s"))

@@ -31,6 +31,9 @@ _THOUSANDS = re.compile(r"(?<=\d)[,.'\u2019 \u00a0\u202f](?=\d{3}(?!\d))")
 _HYPHEN = re.compile(r"(?<=[^\W\d_])-(?=\w)|(?<=\w)-(?=[^\W\d_])")
 _LEAD = 12  # characters before a word that are looked at for the end of a sentence
 _MOST = 50  # places where a keyword may begin
+_SEARCHED = (
+    1_000  # characters of a reply up to which to search all of it for a keyword takes less than to compare words
+)
 _LONGEST_ENDING = 4
 _SHORTEST_STEM = 4
 
@@ -56,6 +59,7 @@ class WrittenReply:
     def __init__(self, text: str) -> None:
         self._text = text[:MAX_CHARACTERS]
         self._is_ascii = self._text.isascii()
+        self._is_searched = self._is_ascii and len(self._text) <= _SEARCHED
         self._lowered = self._text.lower() if self._is_ascii else ""
 
     def form_of(self, keyword: str) -> str | None:
@@ -86,7 +90,7 @@ class WrittenReply:
 
     def _only_place(self, keyword: str) -> int | None:
         """Where a keyword of plain words begins that stands here to the letter, if its letters are nowhere else."""
-        letters = _letters_of(keyword) if self._is_ascii else None
+        letters = _letters_of(keyword) if self._is_searched else None
         if letters is None:
             return None
         start = self._lowered.find(keyword)

@@ -58,7 +58,7 @@ def linear(
         [..., O]
     """
     rows, numbers = as_for or inputs.numel() // max(1, inputs.shape[-1]), whole or weight.numel()
-    if _takes_lone_rows(numbers) or takes_onednn(rows, numbers, _WORK):
+    if (_takes_lone_rows(numbers) and weight.is_contiguous()) or takes_onednn(rows, numbers, _WORK):
         return by_onednn(inputs, weight, bias)
     if rows in _FEW and numbers >= _LARGE and _mkl_likes_columns():
         return _transposed(inputs, weight, bias)
@@ -82,7 +82,7 @@ def fewest_rows(numbers: int, least: int) -> int:
 
 
 def _takes_lone_rows(numbers: int) -> bool:
-    """Whether all products with a weight of so many numbers are oneDNN's, those of a single row too."""
+    """Whether products with a weight of so many numbers, row by row in memory, are oneDNN's for a lone row, too."""
     return numbers >= _FOR_LONE_ROWS and _has_avx512() and _onednn_is_faster(numbers)
 
 
