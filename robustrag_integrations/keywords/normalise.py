@@ -46,7 +46,9 @@ _SUPERSCRIPT = re.compile(r"(?<=\d)[²³¹⁰⁴-⁹]+")
 _VULGAR = re.compile(r"(?<=\d)(?=[¼-¾⅐-⅞])")
 _LONG_WORD = re.compile(rf"(\S{{{MAX_WORD_CHARACTERS}}})\S+")
 _LOOSE_APOSTROPHE = re.compile(r"(?<![^\W_])'|'(?![^\W_])")
-_PLAIN_WORDS = re.compile("[a-z0-9]+(?: [a-z0-9]+)*")
+PLAIN_WORDS = re.compile("[a-z0-9]+(?: [a-z0-9]+)*")
+"""Of a keyword that is nothing but words of ASCII letters and digits: it is counted as it is."""
+
 _PLAIN_LIST = re.compile("[a-z0-9]+(?:[ \n][a-z0-9]+)*")
 _INSIDE = frozenset("'-./&+#%:@^_=°")  # punctuation a keyword may hold between its words and at its ends
 _NEVER = frozenset("<>|~`◁▷")
@@ -113,7 +115,7 @@ def as_keyword(text: str) -> str:
     Empty if nothing is left. Never longer than `MAX_KEYWORD_CHARACTERS`.
     """
     folded = text.casefold()
-    if _PLAIN_WORDS.fullmatch(folded) and len(folded) <= MAX_KEYWORD_CHARACTERS:
+    if PLAIN_WORDS.fullmatch(folded) and len(folded) <= MAX_KEYWORD_CHARACTERS:
         return folded
     folded = _LOOSE_APOSTROPHE.sub(" ", unicodedata.normalize("NFKC", folded))
     spaced = " ".join("".join(c if _may_stand_in_keyword(c) else " " for c in folded).split())

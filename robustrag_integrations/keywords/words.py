@@ -134,7 +134,7 @@ def _compound(words: Sequence[TaggedWord], informative: Sequence[bool], line: st
 def _word_parts(text: str, lemma: str, pos: str, informative: bool) -> tuple[str, str, tuple[str, ...], bool, bool]:
     """The first five parts of the item of a word; a line's words have at most `MAX_WORD_CHARACTERS`."""
     written = undotted(text)
-    lemma = undotted(lemma) if any(map(str.isalnum, lemma)) else written
+    lemma = undotted(lemma) if _is_wordlike(lemma) else written
     empty = written.casefold() in EMPTY_WORDS and not text[:1].isupper()
     counts = informative and not empty
     if pos == "NOUN" and written.casefold().endswith(_NO_PLURAL):

@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias
 from robustrag_integrations.keywords.normalise import (
     MAX_CHARACTERS,
     MAX_KEYWORD_CHARACTERS,
+    PLAIN_WORDS,
     as_keyword,
     without_accents,
 )
@@ -24,16 +25,13 @@ from robustrag_integrations.normalise import plain_words
 
 _WORD = re.compile(r"(?:[^\W_][\u0300-\u036f]{0,3})+")
 _PLAIN_WORD = re.compile("[a-z0-9]+")
-_PLAIN_KEYWORD = re.compile("[a-z0-9]+(?: [a-z0-9]+)*")
 _GAP = re.compile(r"[ \u00a0\u202f]{1,2}|[-\u2010-\u2013'\u2019./&+_·]|[.] | [-\u2010-\u2013&/+] |,(?=\d)|")
 _SENTENCE_END = re.compile(r"(?:[.!?:;\n\u3002\uff01\uff1f]|^)[\s\"'\u201c\u2018\u201e\u00ab(\[{*_#>-]*\Z")
 _THOUSANDS = re.compile(r"(?<=\d)[,.'\u2019 \u00a0\u202f](?=\d{3}(?!\d))")
 _HYPHEN = re.compile(r"(?<=[^\W\d_])-(?=\w)|(?<=\w)-(?=[^\W\d_])")
 _LEAD = 12  # characters before a word that are looked at for the end of a sentence
 _MOST = 50  # places where a keyword may begin
-_SEARCHED = (
-    1_000  # characters of a reply up to which to search all of it for a keyword takes less than to compare words
-)
+_SEARCHED = 1_000  # characters of a reply; in a longer one words are compared, and not all of it is searched each time
 _LONGEST_ENDING = 4
 _SHORTEST_STEM = 4
 
@@ -194,7 +192,7 @@ class WrittenReply:
 @lru_cache(maxsize=512)  # several groups say the same keywords
 def _letters_of(keyword: str) -> str | None:
     """The letters and digits of a keyword of plain lower-case words; None for any other one."""
-    return keyword.replace(" ", "") if _PLAIN_KEYWORD.fullmatch(keyword) else None
+    return keyword.replace(" ", "") if PLAIN_WORDS.fullmatch(keyword) else None
 
 
 def _is_plain_run(text: str) -> bool:
