@@ -64,10 +64,6 @@ class Prompt:
         named = [(place, draft) for draft in self.drafts if (place := self.text.find(draft, *self.context)) >= 0]
         return min(named)[1] if named else self.drafts[-1]
 
-    def with_drafts(self, drafts: tuple[str, ...]) -> Prompt:
-        """The same prompt with these drafts."""
-        return replace(self, drafts=drafts)
-
     def without_context(self) -> Prompt:
         """The prompt of an empty context: what all groups have around their passages."""
         if self.context is None:
@@ -96,12 +92,13 @@ class PromptTemplate:
     body: str
     fields: tuple[str, ...]
     exemplars: tuple[Exemplar, ...] = ()
-    _pieces: tuple[tuple[str, str | None], ...] = field(init=False, repr=False, compare=False)
-    _prefix: str = field(init=False, repr=False, compare=False)  # instruction and exemplars, the same in every prompt
+    _lead: str = field(init=False, repr=False, compare=False)  # all before the first field, the same in every prompt
+    _rest: tuple[tuple[str, str], ...] = field(init=False, repr=False, compare=False)  # each field, and what follows it
 
     def __post_init__(self) -> None:
-        pieces = tuple(_split(self.body))
-        found = {name for _, name in pieces if name is not None}
+        first, *others = _split(self.body)
+        names = [name for _, name in (first, *others) if name is not None]
+        found = set(names)
         if missing := [name for name in self.fields if name not in found]:
             raise ValueError(f"the prompt {self.body!r} lacks {_braced(missing)}; write each where its text should go")
         if self.body.count("{context}") > 1:
@@ -111,31 +108,35 @@ class PromptTemplate:
                 f"the prompt {self.body!r} has unknown placeholders {_braced(unknown)}; known here: "
                 f"{_braced(self.fields)}. Double the braces to write them literally: {{{{ }}}}"
             )
-        object.__setattr__(self, "_pieces", pieces)
-        shown = "".join(f"{self._body(e.fields)} {e.answer}\n\n" for e in self.exemplars)
-        object.__setattr__(self, "_prefix", self.instruction + shown)
+        rest = tuple(zip(names, [literal for literal, _ in others], strict=True))
+        object.__setattr__(self, "_rest", rest)
+        shown = [
+            first[0] + "".join(e.fields[name] + literal for name, literal in rest) + f" {e.answer}\n\n"
+            for e in self.exemplars
+        ]
+        object.__setattr__(self, "_lead", "".join((self.instruction, *shown, first[0])))
 
-    def render(self, **values: str) -> Prompt:
+    def render(self, drafts: tuple[str, ...] = (), /, **values: str) -> Prompt:
         """Insert the values; each is inserted literally.
+
+        Args:
+            drafts: answers that may well come (`Prompt.drafts`).
+            **values: one per field.
 
         Raises:
             KeyError: a field has no value.
         """
-        before, span = self._prefix, None
-        for literal, name in self._pieces:
-            before += literal
+        text, span = self._lead, None
+        for name, literal in self._rest:
+            value = values[name]
             if name == "context":
-                span = (len(before), len(before) + len(values[name]))
-            if name is not None:
-                before += values[name]
-        return Prompt(before, span, len(self._prefix) + len(self._pieces[0][0]))
+                span = (len(text), len(text) + len(value))
+            text += value + literal
+        return Prompt(text, span, len(self._lead), drafts)
 
     def with_exemplars(self, exemplars: Sequence[Exemplar]) -> PromptTemplate:
         """The same template showing these worked examples."""
         return replace(self, exemplars=tuple(exemplars))
-
-    def _body(self, values: Mapping[str, str]) -> str:
-        return "".join(literal + (values[name] if name is not None else "") for literal, name in self._pieces)
 
 
 def _split(body: str) -> Iterable[tuple[str, str | None]]:

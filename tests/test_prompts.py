@@ -22,13 +22,12 @@ OPTIONS = ("Bo Ek", "Ida Moe", NO_INFORMATION)
 )
 def test_the_likely_one_of_several_drafts_is_the_one_that_the_passages_name_first(context: str, likely: str) -> None:
     template = prompts_for("multiple_choice").isolated
-    prompt = template.render(context=context, query="Did Bo Ek build it?", choices="A. Bo Ek\nB. Ida Moe")
-    assert prompt.with_drafts(OPTIONS).likely_draft == likely
+    prompt = template.render(OPTIONS, context=context, query="Did Bo Ek build it?", choices="A. Bo Ek\nB. Ida Moe")
+    assert prompt.likely_draft == likely
 
 
 def test_no_draft_is_likely_where_there_is_no_choice_or_no_passage() -> None:
     prompts = prompts_for("short_answer")
-    about = prompts.isolated.render(context="Bo Ek built it.", query="Who built it?")
-    assert about.likely_draft is None
-    assert about.with_drafts(("Bo Ek",)).likely_draft is None
-    assert prompts.no_retrieval.render(query="Who built it?").with_drafts(OPTIONS).likely_draft is None
+    for drafts in ((), ("Bo Ek",)):
+        assert prompts.isolated.render(drafts, context="Bo Ek built it.", query="Who built it?").likely_draft is None
+    assert prompts.no_retrieval.render(OPTIONS, query="Who built it?").likely_draft is None

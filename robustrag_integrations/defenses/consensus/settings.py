@@ -64,7 +64,7 @@ class ConsensusSettings:
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:
         """One prompt per group."""
         isolated = self.prompts.isolated
-        return [isolated.render(context=g.text, query=query).with_drafts(SHORT_DRAFTS) for g in groups]
+        return [isolated.render(SHORT_DRAFTS, context=g.text, query=query) for g in groups]
 
     def as_dict(self) -> dict[str, Any]:
         """The settings, JSON-safe, as answers and certificates name them."""

@@ -58,7 +58,7 @@ def keyword_plan(
     radius = keyword_radius(replace(tally, retained=listed.decisive), listed.counted, settings.rule, weights)
     conflict = _conflict(keyword_sets, tally)
     if tally.retained:
-        prompt = settings.final_prompt(query, listed.shown).with_drafts(_drafts(readings, settings.task))
+        prompt = settings.final_prompt(query, listed.shown, _drafts(readings, settings.task))
         whole = any(response.aloud for response in responses)
         with naming_groups(groups, responses):
             final = yield from ask_final(prompt, settings.reader.cut_replies, whole=whole, brief=said.brief)

@@ -47,8 +47,8 @@ class VotingSettings:
         """One prompt per group; "No information found" is the last option."""
         options = (*choices, NO_INFORMATION)
         listed = format_choices(options)
-        prompts = (self.prompts.isolated.render(context=g.text, query=query, choices=listed) for g in groups)
-        return [prompt.with_drafts(options) for prompt in prompts]
+        isolated = self.prompts.isolated
+        return [isolated.render(options, context=g.text, query=query, choices=listed) for g in groups]
 
     def vote_of(self, response: Response, choices: Sequence[str]) -> Reading[int]:
         """A group's vote."""
