@@ -88,15 +88,19 @@ def _document_warnings(origins: Sequence[tuple[int, Origin]]) -> list[str]:
 def _copy_warnings(groups: Sequence[PassageGroup]) -> list[str]:
     """Passages of different groups with the same text, or nearly."""
     owners = [(g.index, p.text) for g in groups for p in g.passages if p.text.strip()][:_COMPARED]
-    firsts = first_of_same([text for _, text in owners])
+    texts = [text for _, text in owners]
+    firsts = first_of_same(texts)
+    kept = sorted(set(firsts))
+    alike = near_copies([texts[first] for first in kept])
+    if not alike and len(kept) == len(texts):
+        return []
     copies: dict[int, list[int]] = {}
     for (group, _), first in zip(owners, firsts, strict=True):
         copies.setdefault(first, []).append(group)
     same = {tuple(sorted(set(found))) for found in copies.values() if len(set(found)) > 1}
-    kept = sorted(copies)
     near = {
         pair
-        for i, j in near_copies([owners[first][1] for first in kept])
+        for i, j in alike
         for one in copies[kept[i]]
         for other in copies[kept[j]]
         if one != other and not any(one in s and other in s for s in same)

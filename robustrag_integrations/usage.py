@@ -36,12 +36,17 @@ def together(usages: Sequence[Usage]) -> Usage:
     """The sum; a kind of tokens of which one call did not tell is unknown in the sum. Of no calls at all, 0."""
     if len(usages) == 1:
         return usages[0]
+    if any(usage is UNTOLD for usage in usages):
+        return UNTOLD
     return Usage(*(None if None in numbers else sum(numbers) for numbers in _by_kind(usages)))
 
 
 def told(usages: Iterable[Usage]) -> Usage:
     """The sum over the calls that told, which is at least a part of the whole; unknown where none did."""
-    known = ([number for number in numbers if number is not None] for numbers in _by_kind(usages))
+    telling = [usage for usage in usages if usage is not UNTOLD]
+    if not telling:
+        return UNTOLD
+    known = ([number for number in numbers if number is not None] for numbers in _by_kind(telling))
     return Usage(*(sum(numbers) if numbers else None for numbers in known))
 
 

@@ -135,6 +135,9 @@ def _phrases(run: Sequence[Item]) -> list[str]:
 
 def _linked_names(items: Sequence[Item]) -> Iterator[str]:
     """Yield "Lord of the Rings", "Bank of America": capitalised stretches held together by small words."""
+    behind = [item.written in NAME_LINKS for item in items[1:]]
+    if not any(link and item.written[:1].isupper() for item, link in zip(items, behind, strict=False)):
+        return
 
     def kind(item: Item) -> str:
         if item.written in NAME_LINKS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from configparser import RawConfigParser
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from robustrag_integrations.keywords.token_rules import Token, TokenRules
 from robustrag_integrations.keywords.words import TaggedWord
 
 _KEPT_LEMMAS = 4096
+_tagged = partial(tuple.__new__, TaggedWord)  # not by way of a Python function
 
 
 class ShippedTagger:
@@ -55,16 +56,14 @@ class ShippedTagger:
         return [self._words(row, found) for row, found in zip(tokens, scores, strict=True)]
 
     def _words(self, tokens: Sequence[tuple[Token, int]], scores: Scores) -> list[TaggedWord]:
-        chosen = zip(tokens, scores.best_tags, scores.best_trees, strict=True)
-        lemma_by, labels, parts_of_speech = self._lemma_by, self._labels, self._parts_of_speech
-        words: list[TaggedWord] = []
-        for row, (((text, _), start), tag, tree) in enumerate(chosen):
-            if not text.isspace():
-                lemma = lemma_by(labels[tree], text)
-                lemma = self._next_best_lemma(text, scores.trees[row]) if lemma is None else lemma
-                word = (text, lemma, parts_of_speech[tag], start)
-                words.append(tuple.__new__(TaggedWord, word))  # not by way of a Python function
-        return words
+        texts = [token.text for token, _ in tokens]
+        lemmas = list(map(self._lemma_by, map(self._labels.__getitem__, scores.best_trees), texts))
+        if None in lemmas:
+            given = zip(texts, lemmas, scores.trees, strict=True)
+            lemmas = [self._next_best_lemma(text, trees) if lemma is None else lemma for text, lemma, trees in given]
+        tags = map(self._parts_of_speech.__getitem__, scores.best_tags)
+        words = map(_tagged, zip(texts, lemmas, tags, [start for _, start in tokens], strict=True))
+        return [word for word in words if not word[0].isspace()]
 
     def _next_best_lemma(self, text: str, trees: Floats) -> str:
         """The lemma by the first of the next best trees that fits the word; the word itself if none does."""

@@ -6,6 +6,8 @@ The shipped pipeline was trained with these. They are written down here so that 
 
 from __future__ import annotations
 
+import re
+
 from robustrag_integrations.keywords.closed_classes import listed
 
 _NAMES = (
@@ -39,7 +41,16 @@ NORMS = {sign: norm for norm, signs in _SIGNS.items() for sign in listed(signs)}
 """The norms of signs that are not their own."""
 
 _LONG = 100
-_LONGEST_RUN = 4
+_RUN = re.compile(r"(.)\1{4,}", re.DOTALL)
+
+
+def _sign(character: str) -> str:
+    if character.isalpha():
+        return "X" if character.isupper() else "x"
+    return "d" if character.isdigit() else character
+
+
+_SIGNS_OF_ASCII = str.maketrans({character: _sign(character) for character in map(chr, range(128))})
 
 
 def norm(word: str) -> str:
@@ -51,11 +62,5 @@ def shape(word: str) -> str:
     """The shape of a word, such as "Xxxxx" or "dd.d"; runs of more than four are cut."""
     if len(word) >= _LONG:
         return "LONG"
-    signs = [("X" if c.isupper() else "x") if c.isalpha() else "d" if c.isdigit() else c for c in word]
-    last, run, kept = "", 0, []
-    for sign in signs:
-        run = run + 1 if sign == last else 1
-        last = sign
-        if run <= _LONGEST_RUN:
-            kept.append(sign)
-    return "".join(kept)
+    signs = word.translate(_SIGNS_OF_ASCII) if word.isascii() else "".join(map(_sign, word))
+    return _RUN.sub(r"\1\1\1\1", signs)

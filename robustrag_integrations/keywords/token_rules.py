@@ -44,23 +44,29 @@ class TokenRules:
         self._whole = [match for match in (self._stays, url) if match]
         self._tokens_of = lru_cache(_KEPT_SPANS)(self._read)
         self._phrases = self._phrases_to_find(faster=tokenizer["faster_heuristics"])
+        within_blanks = (chunk for chunk in self._rules if any(map(str.isspace, chunk)) and not chunk.isspace())
+        self._across = frozenset(self._split(chunk, special_cases=False)[0].text for chunk in within_blanks)
 
     def tokens(self, line: str) -> list[tuple[Token, int]]:
         """Return the tokens of a line and where each begins, spaces among them as spaCy has them."""
         found: list[tuple[Token, int]] = []
-        may_hold_a_phrase = False
+        with_phrases = False
         for span, start in _spans(line):
-            tokens, begins_a_phrase = self._tokens_of(span) if len(span) <= _LONGEST_KEPT else self._read(span)
-            may_hold_a_phrase = may_hold_a_phrase or begins_a_phrase
+            tokens, holds_a_phrase = self._tokens_of(span) if len(span) <= _LONGEST_KEPT else self._read(span)
+            with_phrases = with_phrases or holds_a_phrase
             for token in tokens:
                 found.append((token, start))
                 start += len(token[0])
-        return self._with_phrases(found, line) if may_hold_a_phrase else found
+        return self._with_phrases(found, line) if with_phrases else found
 
     def _read(self, span: str) -> tuple[tuple[Token, ...], bool]:
-        """The tokens of a stretch without blanks, or of blanks, and whether one of them begins a phrase."""
+        """The tokens of a stretch without blanks, or of blanks, and whether it may hold a phrase.
+
+        One with a blank between its characters may stand in several stretches: its first token is enough.
+        """
         tokens = self._split(span)
-        return tokens, not self._phrases.keys().isdisjoint([token.text for token in tokens])
+        words = tuple([token.text for token in tokens])
+        return tokens, bool(self._found_among(words)) or not self._across.isdisjoint(words)
 
     def _split(self, span: str, special_cases: bool = True) -> tuple[Token, ...]:
         """The tokens of a stretch, by the special cases or without them."""
@@ -126,15 +132,19 @@ class TokenRules:
                 by_first.setdefault(phrase[0], []).append(phrase)
         return by_first
 
-    def _with_phrases(self, tokens: list[tuple[Token, int]], line: str) -> list[tuple[Token, int]]:
-        """Put special cases in the place of the tokens that they were split into; of those that overlap the longest."""
-        words = [token.text for token, _ in tokens]
-        spans = [
+    def _found_among(self, words: tuple[str, ...]) -> list[tuple[int, int]]:
+        """Where phrases begin and end among these tokens."""
+        return [
             (start, start + len(phrase))
             for start, word in enumerate(words)
             for phrase in self._phrases.get(word, ())
-            if tuple(words[start : start + len(phrase)]) == phrase
+            if words[start : start + len(phrase)] == phrase
         ]
+
+    def _with_phrases(self, tokens: list[tuple[Token, int]], line: str) -> list[tuple[Token, int]]:
+        """Put special cases in the place of the tokens that they were split into; of those that overlap the longest."""
+        words = tuple([token.text for token, _ in tokens])
+        spans = self._found_among(words)
         if not spans:
             return tokens
         seen: set[int] = set()

@@ -159,7 +159,8 @@ class _Together:
 
         Where no thread can be started, those that there are do all of it.
         """
-        while (place := self._taken()) is not None:
+        place = self._next_place(0)
+        while place is not None:
             if workers > 1 and self._next < len(self._replies):
                 with suppress(RuntimeError):
                     CREW.send(partial(self._work, workers - 1))
@@ -169,20 +170,18 @@ class _Together:
                 self._replies[place] = self._context.copy().run(self._ask, place, turn)
             except BaseException as error:
                 self._failed = error
-            self._done()
+            place = self._next_place(1)
 
-    def _taken(self) -> int | None:
+    def _next_place(self, done: int) -> int | None:
+        """The call that this thread makes next, after so many of its own; None where none is left or wanted."""
         with self._lock:
-            if self._failed is not None or self._next == len(self._replies) or self._stopped.is_set():
-                return None
-            self._next, self._running = self._next + 1, self._running + 1
-            return self._next - 1
-
-    def _done(self) -> None:
-        with self._lock:
-            self._running -= 1
+            self._running -= done
+            if self._failed is None and self._next < len(self._replies) and not self._stopped.is_set():
+                self._next, self._running = self._next + 1, self._running + 1
+                return self._next - 1
             if self._all_in():
                 self._over.set()
+            return None
 
     def _all_in(self) -> bool:
         """Whether nobody makes a call any more; asked with the lock held."""
