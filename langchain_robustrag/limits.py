@@ -60,8 +60,13 @@ class CallLimit:
 
     def _thread_slots(self, cap: int) -> threading.BoundedSemaphore:
         with self._lock:
-            return self._threads.setdefault(cap, threading.BoundedSemaphore(cap))
+            if cap not in self._threads:
+                self._threads[cap] = threading.BoundedSemaphore(cap)
+            return self._threads[cap]
 
     def _loop_slots(self, cap: int) -> asyncio.Semaphore:
         with self._lock:
-            return self._loops.setdefault(asyncio.get_running_loop(), {}).setdefault(cap, asyncio.Semaphore(cap))
+            caps = self._loops.setdefault(asyncio.get_running_loop(), {})
+            if cap not in caps:
+                caps[cap] = asyncio.Semaphore(cap)
+            return caps[cap]

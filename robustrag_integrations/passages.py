@@ -41,8 +41,8 @@ class Passage:
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
             raise TypeError(f"a passage's text must be a str, got {type(self.text).__name__}: {self.text!r:.60}")
-        for name in ("id", "source", "document_id"):
-            if (given := getattr(self, name)) is not None:
+        for name, given in (("id", self.id), ("source", self.source), ("document_id", self.document_id)):
+            if given is not None:
                 object.__setattr__(self, name, label(given))
 
     @kept_property
@@ -222,8 +222,8 @@ def _key_of(by: GroupBy) -> Callable[[Passage], Hashable]:
 
 
 def _keyed_group(index: int, items: Sequence[Passage], ranks: Sequence[int], keys: Keys) -> PassageGroup:
-    reasons = tuple([reason for rank in ranks if (reason := keys.missing[rank]) is not None])
-    passages = tuple([items[rank] for rank in ranks])
+    reasons = tuple(filter(None, map(keys.missing.__getitem__, ranks)))
+    passages = tuple(map(items.__getitem__, ranks))
     return PassageGroup(index, passages, reasons, ranks=tuple(ranks), key=keys.keys[ranks[0]])
 
 

@@ -63,4 +63,4 @@ def shape(word: str) -> str:
     if len(word) >= _LONG:
         return "LONG"
     signs = word.translate(_SIGNS_OF_ASCII) if word.isascii() else "".join(map(_sign, word))
-    return _RUN.sub(r"\1\1\1\1", signs)
+    return _RUN.sub(lambda run: run[0][:4], signs)

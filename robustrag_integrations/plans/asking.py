@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
+from operator import attrgetter
 from typing import Any, Generic, TypeVar, cast
 
 from robustrag_integrations.answer import GroupReport
@@ -24,6 +25,7 @@ from robustrag_integrations.votes import VoteRules
 Found = TypeVar("Found")
 
 _SHORT_PROMPTS = 20_000  # characters of all prompts together
+_COMPARED = attrgetter(*(f.name for f in fields(Response) if f.compare))  # of two replies that are equal
 
 
 @dataclass(frozen=True)
@@ -122,11 +124,11 @@ def read_response(
 
 def read_responses(responses: Sequence[Response], read: Callable[[Response], Reading[Found]]) -> list[Reading[Found]]:
     """Read each response; equal ones once, whatever each of them cost."""
-    known: dict[Response, Reading[Found]] = {}
+    known: dict[Any, Reading[Found]] = {}
     readings = []
-    for response in responses:
-        if (reading := known.get(response)) is None:
-            reading = known[response] = read(response)
+    for response, compared in zip(responses, map(_COMPARED, responses), strict=True):
+        if (reading := known.get(compared)) is None:
+            reading = known[compared] = read(response)
         if reading.response.usage is not response.usage:
             reading = replace(reading, response=replace(reading.response, usage=response.usage))
         readings.append(reading)
@@ -210,6 +212,8 @@ def _one_vote_each(
     One that says something else counts: otherwise an attacker could silence a group by a copy of its text that the
     model reads another way. Why the radius holds is in docs/certificates.md.
     """
+    if all(group.copy_of is None for group in groups):
+        return [r if r.response.unheard is None else replace(r, is_open=True) for r in readings]
     said: dict[tuple[int, Hashable, str | None], int] = {}
     missing: dict[int, int] = {}  # text -> the group with it that was not waited for
     counted = []
