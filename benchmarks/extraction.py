@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle
 
 from benchmarks.inference import Bench
 from benchmarks.results import Ratio, Target, said
@@ -26,6 +27,7 @@ _WORDINGS = (
     "He met {} on 3 May 2021 because of a scandal.",
     "{}, on the river Seine",
 )
+_IN_TURN = cycle(_WORDINGS)
 _SYLLABLES = ["ba", "ke", "li", "mo", "ru", "sen", "tor", "val", "win", "zan"]
 _QUESTIONS = 20  # per round
 _IN_FLIGHT = 64
@@ -79,9 +81,9 @@ def names() -> Iterator[str]:
 
 
 def replies_of(fresh: Iterator[str], *, equal: bool = False) -> list[str]:
-    """Ten short replies, each about a name that was not there before."""
+    """Ten short replies, about a name that was not there before; equal ones in each wording in turn."""
     name = next(fresh)
-    return [_WORDINGS[4].format(name)] * 10 if equal else [wording.format(name) for wording in _WORDINGS]
+    return [next(_IN_TURN).format(name)] * 10 if equal else [wording.format(name) for wording in _WORDINGS]
 
 
 def _milliseconds(work: Callable[[Sequence[str]], None], fresh: Iterator[str], *, equal: bool) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
@@ -13,7 +12,8 @@ from benchmarks.inference import Bench
 from benchmarks.results import Ratio, Target, said
 
 QUESTION = "Who built the bridge?"
-PASSAGES = [f"Account {number}: what was said about the bridge in year {1900 + number}." for number in range(10)]
+_ACCOUNT = "Account "
+PASSAGES = [f"{_ACCOUNT}{number}: what was said about the bridge in year {1900 + number}." for number in range(10)]
 METHODS = ("keyword", "consensus", "voting")
 CHOICES = ["Bo Ek", "Ada Holm", "Ivo Lund"]
 
@@ -37,8 +37,8 @@ class Instant:
     def said(self, prompt: str) -> str:
         """The reply to a prompt."""
         self.asked += 1
-        found = re.search(r"Account (\d)", prompt)
-        return self.replies[int(found[1])] if found else self.replies[-1]
+        place = prompt.find(_ACCOUNT)
+        return self.replies[-1 if place < 0 else int(prompt[place + len(_ACCOUNT)])]
 
 
 @dataclass(frozen=True)

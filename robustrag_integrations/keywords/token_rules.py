@@ -77,7 +77,7 @@ class TokenRules:
         after: list[Token] = []
         span = self._without_affixes(span, rules, before, after)
         if span:
-            middle = rules.get(span) or self._of_the_middle(span)
+            middle = rules.get(span) or ((Token(span),) if _is_whole(span) else self._of_the_middle(span))
             return (*before, *middle, *reversed(after))
         return (*before, *reversed(after))
 
@@ -86,7 +86,7 @@ class TokenRules:
     ) -> str:
         size = 0
         while span and len(span) != size:
-            if (self._stays and self._stays(span)) or span in rules:
+            if _is_whole(span) or (self._stays and self._stays(span)) or span in rules:
                 break
             size = len(span)
             first = self._prefix(span)
@@ -186,6 +186,11 @@ def _spans(line: str) -> list[tuple[str, int]]:
         if span:
             found.append((span, start))
     return found
+
+
+def _is_whole(span: str) -> bool:
+    """Whether no pattern splits it, which the special cases alone may do: letters of ASCII."""
+    return span.isascii() and span.isalpha()
 
 
 def _length_found(pattern: str) -> Callable[[str], int]:

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
+from string import ascii_letters
 
 import numpy as np
 import pytest
@@ -53,6 +54,23 @@ def test_tokens_tags_and_lemmas_are_those_of_spacy() -> None:
         with NLP.memory_zone():
             expected = [(t.text, t.lemma_, t.pos_, t.idx) for t in NLP(line) if not t.is_space]
         assert [(w.text, w.lemma, w.pos, w.start) for w in TAGGER.tag([line])[0]] == expected, line
+
+
+def test_no_pattern_splits_letters() -> None:
+    """They are not looked for in letters of ASCII: special cases alone split those."""
+    rules, rng = TAGGER._rules, random.Random(3)
+    letters = [a + b + c for a in ascii_letters for b in ascii_letters for c in ascii_letters]
+    words = [
+        *letters,
+        *ascii_letters,
+        *("".join(rng.choices(ascii_letters, k=rng.randint(2, 40))) for _ in range(9999)),
+    ]
+    words += [chunk for chunk in rules._rules if chunk.isascii() and chunk.isalpha()]
+    for word in words:
+        assert not rules._prefix(word), word
+        assert not rules._suffix(word), word
+        assert not any(rules._infixes(word)), word
+        assert not any(match(word) for match in rules._whole), word
 
 
 def test_what_is_known_of_words_beforehand_is_what_spacy_knows() -> None:
