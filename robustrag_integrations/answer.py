@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar, get_args
 from robustrag_integrations.citations import Citation, marked_text
 from robustrag_integrations.determinism import UNKNOWN, Determinism
 from robustrag_integrations.display import printable, table
+from robustrag_integrations.filled import filled_at_once
 from robustrag_integrations.json_values import plain, restored
 from robustrag_integrations.usage import UNTOLD, Spending, Usage, tokens_in_words
 from robustrag_integrations.words import loss_in_words, radius_in_words, repeats_in_words
@@ -20,6 +21,7 @@ SCHEMA = "robustrag/answer/1"
 T = TypeVar("T")
 
 
+@filled_at_once
 @dataclass(frozen=True)
 class GroupReport:
     """One group's part in an answer.
@@ -82,6 +84,7 @@ class Alternative:
     groups: tuple[int, ...]
 
 
+@filled_at_once
 @dataclass(frozen=True)
 class RobustAnswer:
     """An answer with its radius.
@@ -136,6 +139,18 @@ class RobustAnswer:
         report = plain(replace(self, kept=None))
         del report["kept"]
         return {"schema": SCHEMA, **report}
+
+    def changed(self, **values: Any) -> RobustAnswer:
+        """The same answer with other values: `dataclasses.replace`, whose loop takes three times as long.
+
+        Raises:
+            TypeError: there is no such field.
+        """
+        if unknown := values.keys() - self.__dataclass_fields__.keys():
+            raise TypeError(f"an answer has no field {sorted(unknown)}")
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__, **values)
+        return made
 
     @classmethod
     def from_dict(cls, report: Mapping[str, Any]) -> RobustAnswer:

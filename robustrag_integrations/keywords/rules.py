@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from robustrag_integrations.keywords.closed_classes import ARTICLES, NAME_LINKS, listed
 from robustrag_integrations.keywords.han import simplified
@@ -128,6 +128,8 @@ def _negated(items: Sequence[Item]) -> Sequence[Item]:
 
 def _phrases(run: Sequence[Item]) -> list[str]:
     """Return a run of informative words as a phrase; one that is too long in pieces."""
+    if len(run) < 2:
+        return []
     words = [item.shown for item in run if item.wordlike]
     pieces = [words[first : first + MAX_PHRASE_WORDS] for first in range(0, len(words), MAX_PHRASE_WORDS)]
     return [" ".join(piece) for piece in pieces if len(piece) > 1]
@@ -135,8 +137,7 @@ def _phrases(run: Sequence[Item]) -> list[str]:
 
 def _linked_names(items: Sequence[Item]) -> Iterator[str]:
     """Yield "Lord of the Rings", "Bank of America": capitalised stretches held together by small words."""
-    behind = [item.written in NAME_LINKS for item in items[1:]]
-    if not any(link and item.written[:1].isupper() for item, link in zip(items, behind, strict=False)):
+    if not any(after.written in NAME_LINKS and item.written[:1].isupper() for item, after in pairwise(items)):
         return
 
     def kind(item: Item) -> str:

@@ -79,9 +79,9 @@ def with_determinism(
         min_radius=min_radius,
     )
     if accept_sampling or not known.in_doubt:
-        return answer if answer.determinism == found else replace(answer, determinism=found)
+        return answer.changed(determinism=found)
     doubt = f"{known.caveat}; what holds of this one is in determinism"
-    return replace(answer, determinism=found, warnings=(*answer.warnings, doubt))
+    return answer.changed(determinism=found, warnings=(*answer.warnings, doubt))
 
 
 def too_few_groups(

@@ -69,7 +69,7 @@ class _Book:
             made += self._session.calls
         reports = tuple([_with_usage(g, groups.get(g.index, UNTOLD)) for g in answer.groups])
         spending = Spending(made, rounds, _silent(calls), together(calls), told(calls), together(shared))
-        return replace(answer, groups=reports, spending=spending)
+        return answer.changed(groups=reports, spending=spending)
 
 
 def _with_usage(report: GroupReport, usage: Usage) -> GroupReport:

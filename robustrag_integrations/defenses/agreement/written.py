@@ -189,6 +189,13 @@ class WrittenReply:
         return found
 
 
+def is_as_counted(keyword: str) -> bool:
+    """Whether a keyword is what it is counted as; one of a user's extractor may not be."""
+    if len(keyword) <= MAX_KEYWORD_CHARACTERS and _letters_of(keyword) is not None:
+        return True
+    return as_keyword(keyword) == keyword
+
+
 @lru_cache(maxsize=512)  # several groups say the same keywords
 def _letters_of(keyword: str) -> str | None:
     """The letters and digits of a keyword of plain lower-case words; None for any other one."""

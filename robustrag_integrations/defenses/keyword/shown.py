@@ -20,8 +20,7 @@ from itertools import chain, product
 
 from robustrag_integrations.defenses.agreement.runs import alone, parts_of
 from robustrag_integrations.defenses.agreement.tally import KeywordTally, votes_for
-from robustrag_integrations.defenses.agreement.written import WrittenReply
-from robustrag_integrations.keywords.normalise import as_keyword
+from robustrag_integrations.defenses.agreement.written import WrittenReply, is_as_counted
 from robustrag_integrations.plans.asking import Reading
 
 _FORM, _ALONE = "\0written ", "\0alone"
@@ -68,7 +67,7 @@ def with_marks(
         counted: the keywords whose marks are asked for: no others can decide anything.
         hidden: those of them that are `shadowed` by others.
     """
-    spelled = [word for word in counted if as_keyword(word) == word]  # others count to the letter
+    spelled = list(filter(is_as_counted, counted))  # others count to the letter
     found: dict[tuple[str, frozenset[str]], frozenset[str]] = {}
     marks: list[frozenset[str] | None] = []
     for reading in readings:
