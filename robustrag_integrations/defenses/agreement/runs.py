@@ -59,23 +59,19 @@ _kept_parts_of = lru_cache(maxsize=512)(_parts_of)  # a question asks for the pa
 
 
 def alone(words: Collection[str], phrases: Collection[str]) -> frozenset[str]:
-    """Which of these words are no part of one of the phrases but themselves."""
-    left = frozenset(words)
-    for phrase in sorted(phrases, key=len, reverse=True):  # most are a part of a long one
-        if not left:
-            break
-        left = frozenset(w for w in left if not _runs_in(w, phrase)) if _is_plain(phrase) else left - parts_of(phrase)
+    """Which of these words are no part of one of the phrases but themselves. None of them holds a NUL character."""
+    plain = frozenset(filter(_is_plain, phrases))
+    text = "\0".join([f" {phrase} " for phrase in plain])
+    left = frozenset(w for w in words if w.count(" ") >= _LONGEST or text.count(f" {w} ") <= (w in plain))
+    for phrase in phrases if len(plain) < len(phrases) else ():
+        if phrase not in plain:
+            left -= parts_of(phrase)
     return left
 
 
 def _is_plain(phrase: str) -> bool:
     """Whether its parts are nothing but its neighbouring words."""
     return phrase.isascii() and phrase.replace(" ", "").isalnum() and " ".join(phrase.split()) == phrase
-
-
-def _runs_in(word: str, phrase: str) -> bool:
-    """Whether a word is a part of a plain phrase."""
-    return f" {word} " in f" {phrase} " and word != phrase and word.count(" ") < _LONGEST
 
 
 def _without_signs(phrase: str) -> str:
