@@ -60,12 +60,12 @@ _kept_parts_of = lru_cache(maxsize=512)(_parts_of)  # a question asks for the pa
 
 def alone(words: Collection[str], phrases: Collection[str]) -> frozenset[str]:
     """Which of these words are no part of one of the phrases but themselves. None of them holds a NUL character."""
-    plain = frozenset(filter(_is_plain, phrases))
+    phrases = frozenset(phrases)
+    plain = phrases if _is_plain(" ".join(phrases)) and "" not in phrases else frozenset(filter(_is_plain, phrases))
     text = "\0".join([f" {phrase} " for phrase in plain])
-    left = frozenset(w for w in words if w.count(" ") >= _LONGEST or text.count(f" {w} ") <= (w in plain))
-    for phrase in phrases if len(plain) < len(phrases) else ():
-        if phrase not in plain:
-            left -= parts_of(phrase)
+    left = frozenset([w for w in words if text.count(f" {w} ") <= (w in plain) or w.count(" ") >= _LONGEST])
+    for phrase in phrases - plain:
+        left -= parts_of(phrase)
     return left
 
 
