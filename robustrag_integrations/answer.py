@@ -9,7 +9,6 @@ from typing import Any, Literal, TypeVar, get_args
 from robustrag_integrations.citations import Citation, marked_text
 from robustrag_integrations.determinism import UNKNOWN, Determinism
 from robustrag_integrations.display import printable, table
-from robustrag_integrations.filled import filled_at_once
 from robustrag_integrations.json_values import plain, restored
 from robustrag_integrations.usage import UNTOLD, Spending, Usage, tokens_in_words
 from robustrag_integrations.words import loss_in_words, radius_in_words, repeats_in_words
@@ -21,7 +20,6 @@ SCHEMA = "robustrag/answer/1"
 T = TypeVar("T")
 
 
-@filled_at_once
 @dataclass(frozen=True)
 class GroupReport:
     """One group's part in an answer.
@@ -84,7 +82,6 @@ class Alternative:
     groups: tuple[int, ...]
 
 
-@filled_at_once
 @dataclass(frozen=True)
 class RobustAnswer:
     """An answer with its radius.

@@ -9,7 +9,6 @@ from typing import Any
 
 from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.errors import INTERRUPTS
-from robustrag_integrations.filled import filled_at_once
 from robustrag_integrations.keys import Keys, keys_of, label
 from robustrag_integrations.lazily import kept_property
 from robustrag_integrations.origins.metadata import FIELDS, origin_in
@@ -20,7 +19,6 @@ ORIGIN, SITE, PASSAGE = "origin", "site", "passage"
 GroupBy = str | Callable[["Passage"], Hashable]
 
 
-@filled_at_once
 @dataclass(frozen=True)
 class Passage:
     """One retrieved text.
@@ -67,7 +65,6 @@ class Passage:
         return origin_in(ChainMap(own, self.metadata) if own else self.metadata, fields)  # type: ignore[arg-type]
 
 
-@filled_at_once
 @dataclass(frozen=True)
 class PassageGroup:
     """Passages that share one isolated prompt: the unit of isolation and of corruption.

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from robustrag_integrations.filled import filled_at_once
-
 Task = Literal["short_answer", "multiple_choice", "long_form"]
 TASKS: tuple[Task, ...] = ("short_answer", "multiple_choice", "long_form")
 
@@ -32,7 +30,6 @@ class Exemplar:
     answer: str
 
 
-@filled_at_once
 @dataclass(frozen=True)
 class Prompt:
     """A rendered prompt.

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from robustrag_integrations.determinism import Repeats
-from robustrag_integrations.filled import filled_at_once
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Ending, Piece
 from robustrag_integrations.usage import Usage
@@ -23,7 +22,6 @@ Role = Literal["isolated", "final"]
 Unheard = Literal["not_asked", "cancelled"]
 
 
-@filled_at_once
 @dataclass(frozen=True)
 class Response(Ending):
     """What came back for one prompt: the text with how it ended, or the reason why there is none.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -133,3 +134,11 @@ def test_a_local_model_counts_its_tokens() -> None:
     assert decoded.spending.calls == steps * 5
     assert [g.usage.completion for g in decoded.groups] == [steps] * 4
     assert decoded.spending.shared.completion == steps
+
+
+def test_an_answer_is_changed_as_replace_does_it() -> None:
+    answer = RobustAnswer("Bo Ek", 2, False, "Who?", "keyword", warnings=("a",))
+    assert answer.changed(radius=1, warnings=()) == replace(answer, radius=1, warnings=())
+    assert answer.radius == 2
+    with pytest.raises(TypeError, match="colour"):
+        answer.changed(colour="red")
