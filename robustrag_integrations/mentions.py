@@ -14,9 +14,10 @@ _SHORTEST_STEM = 4  # characters
 _SHORTEST_GROUPED = 4  # digits
 _LONGEST_GROUPED = 30
 _LONGEST_ENDING = 4
+_SHORT_TEXT = 2_000  # characters
 _LONGEST_KEPT = 60  # characters of a phrase whose patterns are kept: what a hostile reply says is kept nowhere
 _ENDING = re.compile(rf"\w{{1,{_LONGEST_ENDING + 1}}}")
-_GROUPED = re.compile("[0-9][^0-9A-Za-z][0-9]")  # in ASCII characters: as a number with separators has it
+_SEPARATORS = tuple(".,'’ \u00a0\u2009\u202f")  # between the thousands of a number
 _SIGNS = re.compile(r"[\W_]{1,8}(?![\W_])")
 
 
@@ -28,7 +29,7 @@ def mentions(phrase: str, text: str) -> list[tuple[int, int]]:
     Takes time linear in the length of the text.
     """
     words = _plain_words(phrase) if text.isascii() else None
-    if words is not None and (_GROUPED.search(text) is None or not any(map(_may_be_grouped, words))):
+    if words is not None and (len(text) <= _SHORT_TEXT or not any(map(_may_be_grouped, words))):
         return _plain_mentions(words, text.lower())
     for pattern in _kept_patterns(phrase) if len(phrase) <= _LONGEST_KEPT else _patterns(phrase):
         if found := [match.span() for match in islice(pattern.finditer(text), _MOST)]:
@@ -37,9 +38,10 @@ def mentions(phrase: str, text: str) -> list[tuple[int, int]]:
 
 
 def _plain_words(phrase: str) -> list[str] | None:
-    """The words of a phrase that can be looked for without a pattern; compiling one takes longer than most searches.
+    """The words of a phrase that can be looked for without a pattern.
 
-    That is so where no number among them is written with separators.
+    Compiling one takes longer than to search a short text. In a long one, patterns are faster for numbers that may be
+    written with separators.
     """
     if not (phrase.isascii() and phrase[:1].isalnum() and phrase[-1:].isalnum()):
         return None
@@ -50,9 +52,10 @@ def _plain_mentions(words: Sequence[str], text: str) -> list[tuple[int, int]]:
     """What the patterns find of these words in a text of ASCII characters, case-folded."""
     whole: list[tuple[int, int]] = []
     longer: list[tuple[int, int]] = []  # with another ending
+    first = _parts_of(words[0])[0]
     may_end = len(words[-1]) >= _SHORTEST_STEM and words[-1].isalpha()
     done = longer_done = at = 0
-    while len(whole) < _MOST and (start := text.find(words[0], at)) >= 0:
+    while len(whole) < _MOST and (start := text.find(first, at)) >= 0:
         at = start + 1
         if (start and _in_word(text[start - 1])) or (end := _end_of(words, text, start)) is None:
             continue
@@ -69,12 +72,25 @@ def _plain_mentions(words: Sequence[str], text: str) -> list[tuple[int, int]]:
 
 def _end_of(words: Sequence[str], text: str, start: int) -> int | None:
     """Where words that begin here end, with up to eight signs between two of them; None if they do not follow."""
-    end = start + len(words[0])
+    end = _end_of_word(words[0], text, start)
     for word in words[1:]:
-        gap = _SIGNS.match(text, end)
-        if gap is None or not text.startswith(word, gap.end()):
+        gap = None if end is None else _SIGNS.match(text, end)
+        end = None if gap is None else _end_of_word(word, text, gap.end())
+    return end
+
+
+def _end_of_word(word: str, text: str, start: int) -> int | None:
+    if text.startswith(word, start):
+        return start + len(word)
+    first, *others = _parts_of(word)
+    if not others or not text.startswith(first, start):
+        return None
+    end = start + len(first)
+    for part in others:
+        end += text.startswith(_SEPARATORS, end)
+        if not text.startswith(part, end):
             return None
-        end = gap.end() + len(word)
+        end += len(part)
     return end
 
 
@@ -108,8 +124,12 @@ def _may_be_grouped(word: str) -> bool:
 
 def _word(word: str) -> str:
     """A word as it may be written: a whole number with or without separators between its thousands."""
+    return f"[{''.join(_SEPARATORS)}]?".join(map(re.escape, _parts_of(word)))
+
+
+def _parts_of(word: str) -> list[str]:
+    """Between which separators may stand."""
     if not _may_be_grouped(word):
-        return re.escape(word)
+        return [word]
     first = len(word) % 3 or 3
-    groups = [word[:first], *(word[i : i + 3] for i in range(first, len(word), 3))]
-    return r"[.,'’ \u00a0\u2009\u202f]?".join(groups)
+    return [word[:first], *(word[i : i + 3] for i in range(first, len(word), 3))]

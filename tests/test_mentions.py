@@ -59,6 +59,8 @@ def test_plain_phrases_are_found_where_their_patterns_find_them() -> None:
         "12",
         "1234",
         "1,234",
+        "1.234'567",
+        "1,2345",
         "1 234 567",
         "1234567",
         "_",
@@ -67,8 +69,8 @@ def test_plain_phrases_are_found_where_their_patterns_find_them() -> None:
         "'s",
         "/(",
     ]
-    for _ in range(3000):
-        text = "".join(rng.choice(pieces) + rng.choice(["", " ", ", "]) for _ in range(rng.randrange(1, 9)))
+    for size in 3000 * [9] + 10 * [3000]:
+        text = "".join(rng.choice(pieces) + rng.choice(["", " ", ", "]) for _ in range(rng.randrange(size // 3, size)))
         phrase = "".join(rng.choice(pieces) + rng.choice(["", " "]) for _ in range(rng.randrange(1, 4)))
-        found = ([m.span() for m in pattern.finditer(text)] for pattern in _patterns(phrase))
+        found = ([m.span() for m in pattern.finditer(text)][:50] for pattern in _patterns(phrase))
         assert mentions(phrase, text) == next(filter(None, found), []), (phrase, text)

@@ -44,12 +44,15 @@ class Votes:
         """The least that the groups can add up to when r votes are replaced (`leasts`)."""
         return self.leasts(values, replaced, r, pending)[..., r]
 
-    def leasts(self, values: NDArray[np.int64], replaced: int, most: int, pending: int = 0) -> NDArray[np.int64]:
+    def leasts(
+        self, values: NDArray[np.int64], replaced: int | NDArray[np.int64], most: int, pending: int = 0
+    ) -> NDArray[np.int64]:
         """The least that the groups can add up to, for each number of replaced votes from 0 to `most`.
 
         Args:
             values: [..., groups], what each vote of a group adds now.
-            replaced: the least that a replaced or a pending vote can add; 0 or less.
+            replaced: the least that a replaced or a pending vote can add, of all sums or of each one [..., 1]; 0 or
+                less.
             most: how many votes are replaced at most, all of a group or none; no more than there are.
             pending: how many votes are not among these yet.
 

@@ -120,13 +120,21 @@ class ConsensusRadius:
     def _holds_around(self, core: int, most: int, pending: int) -> Holding:
         row = self._agreed[core]
         p, q = self._rule.share.numerator, self._rule.share.denominator
-        stays = self._votes.leasts((q * self._agreed - p) * row, -p, most, pending) > 0
+        kinds = (
+            ((q * self._agreed - p) * row, -p),
+            ((p - q * self._outside) * row, p - q),
+            (row[None], 0),
+            (self._agreed - row, -1),
+        )
+        replaced = np.repeat([least for _, least in kinds], [len(rows) for rows, _ in kinds])[:, None]
+        leasts = self._votes.leasts(np.concatenate([rows for rows, _ in kinds]), replaced, most, pending)
+        agreed, outside = len(self._agreed), len(self._outside)
+        near, away, own, ahead = np.split(leasts, (agreed, agreed + outside, agreed + outside + 1))
+        stays = near > 0
         if self._alone[core]:
             stays[core] = True  # there is no other keyword that these groups say
-        away = self._votes.leasts((p - q * self._outside) * row, p - q, most, pending) >= 0
-        enough = self._votes.leasts(row, 0, most, pending) >= self._rule.min_support
-        can_lead: Holding = self._can_lead(row[None], most, pending)[0]
-        return _all(stays) & _all(away) & enough | ~can_lead
+        holds: Holding = _all(stays) & _all(away >= 0) & (own[0] >= self._rule.min_support) | _any(ahead > 0)
+        return holds
 
     def _wording_stays(self, most: int, pending: int) -> Holding:
         stays = self._stays([w.window for w in self._wordings], None, most, pending)
