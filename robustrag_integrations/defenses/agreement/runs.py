@@ -11,6 +11,7 @@ from robustrag_integrations.keywords.han import simplified
 
 _LONGEST = 12  # words, or characters of a script without spaces
 _LONGEST_KEPT = 60  # characters of a phrase whose parts are kept
+_FEW = 64  # phrases that are looked for in one another
 
 
 def runs_of(phrase: str) -> list[str]:
@@ -40,7 +41,9 @@ def all_runs(phrases: Iterable[str]) -> frozenset[str]:
 
 def longest(phrases: Collection[str]) -> frozenset[str]:
     """The phrases that are no part of another one."""
-    return frozenset(phrases) - all_runs(phrases)
+    phrases = frozenset(phrases)
+    few = len(phrases) <= _FEW and "" not in phrases and _is_plain(" ".join(phrases))
+    return alone(phrases, phrases) if few else phrases - all_runs(phrases)
 
 
 def parts_of(phrase: str) -> frozenset[str]:

@@ -110,8 +110,9 @@ def possible_texts(
         together = votes_for([said for said in sets if said is not None and core in said])
         for added in range(max(0, max(untouched, rule.min_support) - counts[core]), corrupted + 1):
             for agreed in _agreed_sets(core, together, added, rule):
-                worded = wordings_of([(r.response.text, r.found) for r in readings], agreed)
-                texts |= _texts(phrases_of(agreed), worded, added, corrupted, counts[core] + added)
+                phrases = phrases_of(agreed)
+                worded = wordings_of([(r.response.text, r.found) for r in readings], agreed, phrases)
+                texts |= _texts(phrases, worded, added, corrupted, counts[core] + added)
                 if len(texts) > _MOST_TEXTS:
                     raise _TooMany
     return texts

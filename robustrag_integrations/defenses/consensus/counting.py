@@ -41,19 +41,6 @@ class Wording:
     forms: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Shown:
-    """A text made of agreed phrases.
-
-    Attributes:
-        text: the window that most groups share, else the phrases one by one; empty where nothing was agreed on.
-        window: whether it is such a window.
-    """
-
-    text: str
-    window: bool
-
-
 def strongest_keyword(counts: Mapping[str, int]) -> str | None:
     """The keyword that most groups say; among equals the one of most words, then characters, then the smaller one."""
     return min(counts, key=lambda w: (-counts[w], -len(w.split()), -len(w), w), default=None)
@@ -72,8 +59,8 @@ def agreed_keywords(keyword_sets: Sequence[Collection[str] | None], rule: Consen
     return frozenset(w for w, count in together.items() if rule.reached(count, counts[core]))
 
 
-def shown_text(phrases: Sequence[str], wordings: Sequence[Wording], strongest: int) -> Shown:
-    """The text of a consensus.
+def shown_text(phrases: Sequence[str], wordings: Sequence[Wording], strongest: int) -> str:
+    """The text of a consensus: the window that most groups share, else the phrases one by one; empty without any.
 
     Args:
         phrases: the agreed phrases, none within another one, in the order of a list.
@@ -81,10 +68,10 @@ def shown_text(phrases: Sequence[str], wordings: Sequence[Wording], strongest: i
         strongest: how many groups say the strongest keyword.
     """
     if not phrases:
-        return Shown("", window=False)
+        return ""
     if (window := majority([w.window for w in wordings], strongest)) is not None:
-        return Shown(window, window=True)
-    return Shown(list_text(phrases, [_part(phrase, wordings, strongest) for phrase in phrases]), window=False)
+        return window
+    return list_text(phrases, [_part(phrase, wordings, strongest) for phrase in phrases])
 
 
 def list_text(phrases: Sequence[str], parts: Sequence[str | None]) -> str:

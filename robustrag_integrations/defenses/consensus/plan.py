@@ -131,9 +131,10 @@ class Consensus:
         votes = [i for i, weight in enumerate(weighed) for _ in range(weight)]
         sets = tuple(readings[i].found for i in votes)
         agreed = agreed_keywords(sets, settings.rule)
-        worded = wordings_of([(r.response.text, r.found) for r in readings], agreed)
+        phrases = phrases_of(agreed)
+        worded = wordings_of([(r.response.text, r.found) for r in readings], agreed, phrases)
         wordings = tuple(worded[i] for i in votes)
-        return cls(sets, votes_for(sets), agreed, phrases_of(agreed), wordings, settings, tuple(filter(None, weighed)))
+        return cls(sets, votes_for(sets), agreed, phrases, wordings, settings, tuple(filter(None, weighed)))
 
     @kept_property
     def strongest(self) -> int:
@@ -143,7 +144,7 @@ class Consensus:
     @kept_property
     def text(self) -> str:
         """The answer; empty where nothing was agreed on."""
-        return shown_text(self.phrases, self.wordings, self.strongest).text
+        return shown_text(self.phrases, self.wordings, self.strongest)
 
     @kept_property
     def tally(self) -> KeywordTally:

@@ -18,7 +18,6 @@ from robustrag_integrations.defenses.consensus.counting import (
     ConsensusRule,
     Wording,
     majority,
-    shown_text,
 )
 
 Holding: TypeAlias = NDArray[np.bool_]  # [most + 1], for each number of replaced votes
@@ -76,7 +75,6 @@ class ConsensusRadius:
         self._phrases = {p: rows[inside[p]] for p in phrases}
         self._wordings = wordings
         self._strongest = int(self._votes.sums(self._all).max())
-        self._shown = shown_text(phrases, wordings, self._strongest)
 
     def radius(self, pending: int = 0) -> int:
         """The largest r that `holds`; -1 if not even the pending groups can be awaited."""
@@ -137,24 +135,29 @@ class ConsensusRadius:
         return holds
 
     def _wording_stays(self, most: int, pending: int) -> Holding:
-        stays = self._stays([w.window for w in self._wordings], None, most, pending)
-        if self._shown.window:
+        windows = [w.window for w in self._wordings]
+        window = majority(windows, self._strongest)
+        stays = self._stays(windows, window, None, most, pending)
+        if window is not None:
             return stays
         for phrase, row in self._phrases.items():
             forms = [w.forms.get(phrase) for w in self._wordings]
-            stays &= self._stays(forms, row, most, pending)
-            if majority(forms, self._strongest) is None:
+            form = majority(forms, self._strongest)
+            stays &= self._stays(forms, form, row, most, pending)
+            if form is None:
                 written = [None if form is None else "written" for form in forms]
-                stays &= self._stays(written, row, most, pending)
+                stays &= self._stays(written, majority(written, self._strongest), row, most, pending)
         return stays
 
-    def _stays(self, said: Sequence[str | None], phrase: Row | None, most: int, pending: int) -> Holding:
-        """Whether the majority among these stays the same, or stays missing.
+    def _stays(
+        self, said: Sequence[str | None], form: str | None, phrase: Row | None, most: int, pending: int
+    ) -> Holding:
+        """Whether the majority among these, `form` or none, stays the same.
 
         A form s is one if 2 f(s) > c(u) for all u. A response with a form of a phrase says that phrase, and one with
         a window says all that was agreed on.
         """
-        if (form := majority(said, self._strongest)) is not None:
+        if form is not None:
             own = np.fromiter((said[first] == form for first in self._firsts), np.int64, self._groups)
             return _all(self._votes.leasts(2 * own - self._all, -1, most, pending) > 0)
         stays = np.ones(most + 1, bool)

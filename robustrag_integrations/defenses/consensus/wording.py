@@ -17,14 +17,16 @@ def phrases_of(agreed: Collection[str]) -> tuple[str, ...]:
     return tuple(sorted(longest(agreed))[:_MOST_PHRASES])
 
 
-def wordings_of(said: Sequence[tuple[str | None, frozenset[str] | None]], agreed: Collection[str]) -> list[Wording]:
+def wordings_of(
+    said: Sequence[tuple[str | None, frozenset[str] | None]], agreed: Collection[str], phrases: Sequence[str]
+) -> list[Wording]:
     """Each group's wording, a function of what it says; of groups that say the same it is looked for once.
 
     Args:
         said: per group its response, None if it failed, and its keywords, None if it abstained.
         agreed: what was agreed on.
+        phrases: `phrases_of` that.
     """
-    phrases = phrases_of(agreed)
     worded = {each: _wording(*each, agreed, phrases) for each in dict.fromkeys(said)}
     return [worded[each] for each in said]
 

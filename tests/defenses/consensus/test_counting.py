@@ -16,8 +16,12 @@ from robustrag_integrations.defenses.consensus.counting import (
     shown_text,
     strongest_keyword,
 )
+from robustrag_integrations.defenses.consensus.plan import Consensus
 from robustrag_integrations.defenses.consensus.radius import ConsensusRadius
+from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.defenses.consensus.wording import phrases_of, wordings_of
+from robustrag_integrations.models.base import Response
+from robustrag_integrations.plans.asking import Reading
 from tests.helpers.radii import attack
 
 HALF = ConsensusRule(Fraction(1, 2), 2)
@@ -58,10 +62,9 @@ def test_most_groups_wording_is_shown_and_else_a_list() -> None:
         Wording("Karl Gross", {"karl gross": "Karl Gross"}),
         Wording("KARL Gross", {"karl gross": "KARL Gross"}),
     )
-    assert shown_text(["karl gross"], [same, same, other], 3).text == "Karl Gross"
-    assert shown_text(["karl gross"], [same, other], 2).text == "karl gross"
-    assert not shown_text(["karl gross"], [same, other], 2).window
-    assert shown_text([], [], 0).text == ""
+    assert shown_text(["karl gross"], [same, same, other], 3) == "Karl Gross"
+    assert shown_text(["karl gross"], [same, other], 2) == "karl gross"
+    assert shown_text([], [], 0) == ""
 
 
 def test_a_list_leaves_out_what_stands_in_another_part() -> None:
@@ -80,12 +83,13 @@ def test_a_list_leaves_out_what_stands_in_another_part() -> None:
 )
 def test_the_shortest_window_with_all_phrases_is_found(response: str, window: str | None) -> None:
     keywords = frozenset(w for w in ("dawes", "hartley") if w in response.casefold())
-    assert wordings_of([(response, keywords)], {"dawes", "hartley"})[0].window == window
+    assert wordings_of([(response, keywords)], {"dawes", "hartley"}, ["dawes", "hartley"])[0].window == window
 
 
 def test_a_long_window_is_none() -> None:
     response = "Dawes " + "and so on " * 40 + "Hartley"
-    [worded] = wordings_of([(response, frozenset({"dawes", "hartley"}))], {"dawes", "hartley"})
+    both = frozenset({"dawes", "hartley"})
+    [worded] = wordings_of([(response, both)], both, sorted(both))
     assert worded.window is None
 
 
@@ -94,11 +98,13 @@ def test_phrases_within_phrases_are_left_out_in_any_script() -> None:
     assert phrases_of({"東京", "東京都"}) == ("東京都",)
 
 
+def consensus(said: list[str | None]) -> Consensus:
+    readings = [Reading(Response(text), found) for text, found in zip(said, sets(*said), strict=True)]
+    return Consensus.of(readings, ConsensusSettings.of(share=0.5, min_support=2))
+
+
 def proof(said: list[str | None]) -> ConsensusRadius:
-    keyword_sets = sets(*said)
-    agreed = agreed_keywords(keyword_sets, HALF)
-    worded = wordings_of(list(zip(said, keyword_sets, strict=True)), agreed)
-    return ConsensusRadius(keyword_sets, agreed, phrases_of(agreed), worded, HALF)
+    return consensus(said).radius()
 
 
 def test_the_radius_grows_with_the_lead() -> None:
@@ -122,7 +128,7 @@ def test_pending_groups_may_say_anything() -> None:
         pending = rng.randint(1, 2)
         if not known.holds(0, pending):
             continue
-        shown = known._shown.text
+        shown = consensus(said).text
         for _ in range(40):
             late: list[str | None] = [rng.choice(["a", "b", "x", "b x", "a x", None]) for _ in range(pending)]
-            assert proof([*said, *late])._shown.text == shown
+            assert consensus([*said, *late]).text == shown
