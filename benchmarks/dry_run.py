@@ -131,7 +131,7 @@ class DerivedClock(Clock):
 
     def _charge(self, module: Any, args: Any, kwargs: Any) -> None:
         ids, keep = kwargs["input_ids"], kwargs.get("logits_to_keep", 1)
-        parts = list(parts_of(kwargs.get("past_key_values"), *ids.shape))
+        parts = list(parts_of(kwargs.get("cache", kwargs.get("past_key_values")), *ids.shape))
         shape, tally = self.shape, self.tally
         flops = shape.flops(parts, len(ids) * (keep if isinstance(keep, int) else len(keep)))
         held = shape.kv_bytes * sum(p.rows * p.columns + p.shared * self.kept_once for p in parts)

@@ -66,6 +66,7 @@ class CausalLM:
     def __init__(self, model: Any) -> None:
         self.model = model
         self.accepts = frozenset(inspect.signature(model.forward).parameters)
+        self.cache_argument = "cache" if "cache" in self.accepts else "past_key_values"  # before transformers 5.24
         self._llama_agrees: bool | None = None
         self._laid: LaidWeights | None = None
         self._unseen_changes = 0  # of weights, that torch did not count
@@ -198,14 +199,14 @@ class CausalLM:
     def _by_its_own_code(self, one: Reading) -> torch.Tensor:
         keep = one.keep
         optional = {"position_ids": one.positions, "logits_to_keep": keep}
+        given = {name: value for name, value in optional.items() if name in self.accepts}
         embeddings = self.model.get_input_embeddings().weight
         with products(one.product, one.as_for or one.ids.numel(), keep, embeddings):
             output = self.model(
                 input_ids=one.ids,
                 attention_mask=one.mask,
-                past_key_values=one.cache,
                 use_cache=True,
-                **{name: value for name, value in optional.items() if name in self.accepts},
+                **{self.cache_argument: one.cache, **given},
             )
         logits: torch.Tensor = output.logits
         if "logits_to_keep" not in self.accepts:

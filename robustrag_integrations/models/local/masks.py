@@ -48,7 +48,7 @@ class MaskRules:
         implementation = getattr(config, "_attn_implementation", None)
         if implementation not in _IMPLEMENTATIONS:
             raise NoExplicitMasks(f"attention implementation {implementation!r} takes no explicit mask")
-        if missing := {"position_ids", "past_key_values", "attention_mask"} - lm.accepts:
+        if missing := {"position_ids", lm.cache_argument, "attention_mask"} - lm.accepts:
             raise NoExplicitMasks(f"its forward pass takes no {' and no '.join(sorted(missing))}")
         if getattr(config, "is_encoder_decoder", False):
             raise NoExplicitMasks("it is an encoder-decoder")

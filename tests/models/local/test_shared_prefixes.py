@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -266,6 +267,28 @@ def test_a_model_that_reads_masks_its_own_way_is_found_out() -> None:
 
     network.forward = other_forward
     assert "gave other logits than plain reading" in (local(network=network).why_not_shared or "")
+
+
+@pytest.mark.parametrize("name", ["cache", "past_key_values"])
+def test_the_argument_for_the_cache_may_have_either_name(name: str) -> None:
+    network = tiny_model("gpt2")
+    forward = network.forward
+    given: set[str] = set()
+
+    def renamed(input_ids: Any, **rest: Any) -> Any:
+        given.update(rest)
+        held = rest.pop(name)
+        return forward(input_ids, **{own: held}, **rest)
+
+    parameters = inspect.signature(forward).parameters
+    own = "cache" if "cache" in parameters else "past_key_values"
+    kept = [kind.replace(name=name) if kind.name == own else kind for kind in parameters.values()]
+    renamed.__signature__ = inspect.Signature(kept)  # type: ignore[attr-defined]
+    network.forward = renamed
+    model = local(network=network)
+    assert model.why_not_shared is None
+    assert name in given
+    assert all(np.array_equal(*pair) for pair in zip(numbers(model), numbers(local("gpt2")), strict=True))
 
 
 def test_rows_stay_below_the_length_at_which_positions_are_encoded_otherwise() -> None:
