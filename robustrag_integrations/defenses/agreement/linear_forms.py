@@ -59,17 +59,21 @@ class Votes:
         Returns:
             [..., most + 1].
         """
-        losses = np.maximum(values - replaced, 0)
-        lost = np.zeros((*losses.shape[:-1], most + 1), np.int64)
+        found = np.zeros((*values.shape[:-1], most + 1), np.int64)
+        gains = np.minimum(replaced - values, 0)  # of each vote that is replaced: 0 or less
         if self._is_plain:
-            np.cumsum(-np.sort(-losses, axis=-1)[..., :most], axis=-1, out=lost[..., 1:])
+            gains.sort(axis=-1)
+            np.add.accumulate(gains[..., :most], axis=-1, out=found[..., 1:])
         else:
-            self._pack(losses, lost)
-        return self.sums(values)[..., None] - lost + pending * replaced
+            self._pack(gains, found)
+        found += self.sums(values)[..., None]
+        if pending:
+            found += pending * replaced
+        return found
 
-    def _pack(self, losses: NDArray[np.int64], best: NDArray[np.int64]) -> None:
-        """Raise `best` from 0 to the most that groups of up to so many votes together can take away."""
+    def _pack(self, gains: NDArray[np.int64], worst: NDArray[np.int64]) -> None:
+        """Lower `worst` from 0 to the least that groups of up to so many votes together can add by being replaced."""
         for group, weight in enumerate(self._weights):
-            if weight < best.shape[-1]:
-                taken = best[..., : best.shape[-1] - weight] + weight * losses[..., group, None]
-                best[..., weight:] = np.maximum(best[..., weight:], taken)
+            if weight < worst.shape[-1]:
+                added = worst[..., : worst.shape[-1] - weight] + weight * gains[..., group, None]
+                worst[..., weight:] = np.minimum(worst[..., weight:], added)

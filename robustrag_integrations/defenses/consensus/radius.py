@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
-from itertools import accumulate
+from itertools import accumulate, repeat
 from typing import TypeAlias
 
 import numpy as np
@@ -61,18 +61,16 @@ class ConsensusRadius:
             for word in words:
                 sayers[word] |= bits
         owners = Counter(sayers.values())
-        rows: dict[int, Row] = {
-            bits: np.array([bits >> group & 1 for group in range(self._groups)], np.int64) for bits in owners
-        }
         inside = {word: bits for word, bits in sayers.items() if word in agreed}
         outside = {bits for word, bits in sayers.items() if word not in agreed}
+        rows = [*owners, 0]  # 0: that of a keyword that nobody says
+        places = {bits: place for place, bits in enumerate(rows)}
         keys = list(dict.fromkeys(inside.values()))
-        unsaid = np.zeros((1, self._groups), np.int64)
-        self._agreed = np.array([rows[key] for key in keys]).reshape(len(keys), self._groups)
-        self._alone = np.array([owners[key] == 1 for key in keys], bool)
-        self._outside = np.vstack([*(rows[key] for key in sorted(outside)), unsaid])
-        self._all = np.vstack([*rows.values(), unsaid])
-        self._phrases = {p: rows[inside[p]] for p in phrases}
+        self._all = np.array([[bits >> group & 1 for group in range(self._groups)] for bits in rows], np.int64)
+        self._agreed = self._all[[places[key] for key in keys]]
+        self._alone = [owners[key] == 1 for key in keys]
+        self._outside = self._all[[*(places[key] for key in sorted(outside)), places[0]]]
+        self._phrases = {p: places[inside[p]] for p in phrases}
         self._wordings = wordings
         self._strongest = int(self._votes.sums(self._all).max())
 
@@ -118,20 +116,18 @@ class ConsensusRadius:
     def _holds_around(self, core: int, most: int, pending: int) -> Holding:
         row = self._agreed[core]
         p, q = self._rule.share.numerator, self._rule.share.denominator
-        kinds = (
-            ((q * self._agreed - p) * row, -p),
-            ((p - q * self._outside) * row, p - q),
-            (row[None], 0),
-            (self._agreed - row, -1),
+        rows = np.concatenate(
+            ((q * self._agreed - p) * row, (p - q * self._outside) * row, row[None], self._agreed - row)
         )
-        replaced = np.repeat([least for _, least in kinds], [len(rows) for rows, _ in kinds])[:, None]
-        leasts = self._votes.leasts(np.concatenate([rows for rows, _ in kinds]), replaced, most, pending)
         agreed, outside = len(self._agreed), len(self._outside)
-        near, away, own, ahead = np.split(leasts, (agreed, agreed + outside, agreed + outside + 1))
+        replaced = np.array([*repeat(-p, agreed), *repeat(p - q, outside), 0, *repeat(-1, agreed)], np.int64)[:, None]
+        leasts = self._votes.leasts(rows, replaced, most, pending)
+        near, away = leasts[:agreed], leasts[agreed : agreed + outside]
+        own, ahead = leasts[agreed + outside], leasts[agreed + outside + 1 :]
         stays = near > 0
         if self._alone[core]:
             stays[core] = True  # there is no other keyword that these groups say
-        holds: Holding = _all(stays) & _all(away >= 0) & (own[0] >= self._rule.min_support) | _any(ahead > 0)
+        holds: Holding = _all(stays) & _all(away >= 0) & (own >= self._rule.min_support) | _any(ahead > 0)
         return holds
 
     def _wording_stays(self, most: int, pending: int) -> Holding:
@@ -140,7 +136,8 @@ class ConsensusRadius:
         stays = self._stays(windows, window, None, most, pending)
         if window is not None:
             return stays
-        for phrase, row in self._phrases.items():
+        for phrase, place in self._phrases.items():
+            row = self._all[place]
             forms = [w.forms.get(phrase) for w in self._wordings]
             form = majority(forms, self._strongest)
             stays &= self._stays(forms, form, row, most, pending)
