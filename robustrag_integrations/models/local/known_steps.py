@@ -24,7 +24,8 @@ from robustrag_integrations.models.local.torch_calls import TorchCalls
 
 _OF_ROWS = (*OF_SINGLE_NUMBERS, "layer_norm", "linear", "mean", "rms_norm", "rsqrt", "sum", "var")
 _PLACES = {**dict.fromkeys(_OF_ROWS, 0), "addmm": 1}  # which argument of a function has the rows
-_PART = 256  # outputs of a weight that are computed for all tokens before the next ones are
+_PART = 2**20  # numbers of a weight that serve all tokens before the next ones do: they stay in the outer cache
+_TILE = 64  # outputs that kernels compute together: parts are multiples of it
 
 
 @torch.inference_mode()
@@ -96,7 +97,8 @@ class _KnownSteps(AttendingCache):
     def product(inputs: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
         """`linear` of each token by itself, in parts of a weight that stay in the cache."""
         with torch._C.DisableTorchFunction():  # nobody has to see thousands of calls
-            rows, starts = _rows(inputs), range(_PART, len(weight) - _PART + 1, _PART)
+            rows, size = _rows(inputs), max(1, _PART // weight.shape[1] // _TILE) * _TILE
+            starts = range(size, len(weight) - size + 1, size)
             parts = zip(*(t.tensor_split(tuple(starts)) for t in (weight, bias) if t is not None), strict=True)
             computed = [torch.cat([linear(row, *part, whole=weight.numel()) for row in rows]) for part in parts]
             return torch.cat(computed, dim=-1)

@@ -24,6 +24,7 @@ from robustrag_integrations.models.local.laid_weights import LaidWeights, Layers
 from robustrag_integrations.models.local.products import Linear, linear, whole_tokens
 from robustrag_integrations.models.local.turns import Turn, Turns, turned
 
+_VECTOR = 32  # numbers of which functions of single numbers are computed at once, or a multiple of how many
 _AGREES = 2.0**-12  # of the largest logit: more than float noise, less than any difference in what is computed
 
 
@@ -191,11 +192,32 @@ class Products:
 
     def of(self, layers: Linears, hidden: torch.Tensor) -> torch.Tensor:
         """[R, columns, sum of O]: what layers make of the same numbers [R, columns, I], one behind the other."""
-        found = None if self.laid is None else self.laid.product(layers.asking, hidden, self.as_for)
+        found = self._of_laid(layers, hidden)
         if found is not None:
             return found
-        each = [self.own(hidden, weight, bias) for weight, bias in layers.each]
+        each = self._of_each(layers, hidden)
         return torch.cat(each, -1) if len(each) > 1 else each[0]
+
+    def apart(self, layers: Linears, hidden: torch.Tensor) -> Sequence[torch.Tensor]:
+        """What each of some layers of one width makes of the same numbers, for functions of single numbers.
+
+        Those are computed otherwise where numbers fill no vector. That must happen in the same places of every row: so
+        rows of other widths are parts of longer ones, and do not stand behind each other.
+        """
+        found = self._of_laid(layers, hidden)
+        if found is None:
+            each = self._of_each(layers, hidden)
+            if each[0].shape[-1] % _VECTOR == 0:
+                return each
+            found = torch.cat(each, -1)
+        parts: Sequence[torch.Tensor] = found.chunk(len(layers.each), -1)
+        return parts
+
+    def _of_laid(self, layers: Linears, hidden: torch.Tensor) -> torch.Tensor | None:
+        return None if self.laid is None else self.laid.product(layers.asking, hidden, self.as_for)
+
+    def _of_each(self, layers: Linears, hidden: torch.Tensor) -> list[torch.Tensor]:
+        return [self.own(hidden, weight, bias) for weight, bias in layers.each]
 
 
 def forward(parts: Parts, passes: Sequence[Pass]) -> list[torch.Tensor]:
@@ -271,7 +293,7 @@ class Pass:
 
     def feed_forward(self, layer: Layer) -> None:
         """The second half."""
-        gate, up = self._products.of(layer.gated, layer.before_gates.scaled(self._hidden)).chunk(2, -1)
+        gate, up = self._products.apart(layer.gated, layer.before_gates.scaled(self._hidden))
         self._hidden = self._products.of(layer.down, functional.silu(gate).mul_(up)).add_(self._hidden)
 
     def logits(self, parts: Parts) -> torch.Tensor:

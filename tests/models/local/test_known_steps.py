@@ -16,6 +16,12 @@ from robustrag_integrations.prompts import Prompt  # noqa: E402
 from tests.helpers.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
 
 
+@pytest.fixture(autouse=True)
+def parts_of_small_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights of small models are taken in parts, too."""
+    monkeypatch.setattr(known_steps, "_PART", 2**14)
+
+
 def model_of(network, **settings) -> LocalModel:
     chosen = {"max_context_tokens": 24, "max_new_tokens": 24, "chat": False, "stop": (), **settings}
     return LocalModel(network, tiny_tokenizer(), **chosen)
@@ -69,6 +75,24 @@ def test_an_answer_goes_on_behind_known_steps_with_the_same_bits() -> None:
     assert all(torch.equal(one, other) for one, other in zip(known.cached(), plain.cached(), strict=True))
 
 
+def test_a_weight_is_taken_in_parts_of_whole_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[int] = []
+    linear = known_steps.linear
+
+    def noted(row, weight, *bias, whole):
+        taken.append(len(weight))
+        return linear(row, weight, *bias, whole=whole)
+
+    monkeypatch.setattr(known_steps, "linear", noted)
+    for inputs, outputs, sizes in ((96, 500, [128, 128, 244]), (2**14, 200, [64, 64, 72]), (2**15, 130, [64, 66])):
+        known_steps._KnownSteps.product(torch.zeros(1, 1, inputs), torch.zeros(outputs, inputs))
+        assert taken == sizes
+        taken.clear()
+    monkeypatch.setattr(known_steps, "_PART", 2**20)
+    known_steps._KnownSteps.product(torch.zeros(1, 1, 96), torch.zeros(500, 96))
+    assert taken == [500]
+
+
 def test_a_weight_is_taken_in_parts_with_the_bits_of_the_whole() -> None:
     chance = torch.Generator().manual_seed(0)
     for outputs in (1, 255, 256, 511, 512, 1000, 1537):
@@ -101,7 +125,7 @@ def test_they_are_not_taken_where_bits_would_move(monkeypatch: pytest.MonkeyPatc
     model = model_of(tiny_model("llama"))
     assert torch.equal(after(model, "Who?", [5, 6, 7]), plain_logits(model, "Who?", [5, 6, 7]))
     assert not model._reader.takes_known_steps(read(model, "Who?"), [5, 6, 7])
-    monkeypatch.undo()
+    monkeypatch.setattr(known_steps._KnownSteps, "attend", attend)
     model.forget_prefixes()
     assert model._reader.takes_known_steps(read(model, "Who?"), [5, 6, 7])
 

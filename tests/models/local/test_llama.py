@@ -358,3 +358,23 @@ def test_reading_side_by_side_stops_once_nobody_waits_and_a_step_does_not(monkey
             lm.each(readings[2:])
     finally:
         giving_up._ABANDONED.reset(abandoned)
+
+
+@pytest.mark.parametrize("width", [8, 24, 31, 32, 40, 64, 100, 344])
+def test_gates_have_the_same_bits_in_every_row_of_a_pass(width: int) -> None:
+    chance = torch.Generator().manual_seed(width)
+    weights = [torch.randn(width, 48, generator=chance) for _ in range(2)]
+    layers = llama.Linears(None, tuple((weight, None) for weight in weights))
+    one = torch.randn(1, 1, 48, generator=chance)
+
+    def alone_each(hidden: Any, weight: Any, bias: Any) -> Any:
+        return torch.cat([torch.nn.functional.linear(row, weight) for row in hidden.flatten(0, 1).split(1)]).view(
+            *hidden.shape[:2], -1
+        )
+
+    for shape in ((7, 1, 48), (1, 9, 48)):
+        gate, up = llama.Products(alone_each).apart(layers, one.expand(shape))
+        assert gate.shape == up.shape == (*shape[:2], width)
+        assert torch.equal(gate, alone_each(one.expand(shape), weights[0], None))
+        for gated in torch.nn.functional.silu(gate).mul_(up).flatten(0, 1):
+            assert torch.equal(gated, (torch.nn.functional.silu(gate[0, 0]) * up[0, 0]))
