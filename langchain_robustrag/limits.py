@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import weakref
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from typing import Any
 
 from robustrag_integrations.forks import lock_held_over_forks, renew_in_children
 from robustrag_integrations.models.call_threads import CallThreads
+from robustrag_integrations.models.slots import Slots
 
 
 class CallLimit:
@@ -28,7 +28,7 @@ class CallLimit:
         self.calls = calls
         self.threads = CallThreads(calls)
         self._lock = lock_held_over_forks()
-        self._threads: dict[int, threading.BoundedSemaphore] = {}
+        self._threads: dict[int, Slots] = {}
         self._loops: weakref.WeakKeyDictionary[Any, dict[int, asyncio.Semaphore]] = weakref.WeakKeyDictionary()
         renew_in_children(self, CallLimit._free_slots)
 
@@ -40,11 +40,14 @@ class CallLimit:
         """The cap of a call with this `max_concurrency` in its config."""
         return self.calls if max_concurrency is None else max(1, min(self.calls, max_concurrency))
 
-    @contextmanager
-    def slot(self, max_concurrency: int | None) -> Iterator[None]:
+    def slot(self, max_concurrency: int | None) -> AbstractContextManager[None]:
         """Hold one of the slots."""
         cap = self.lowered(max_concurrency)
-        with self._thread_slots(cap) if cap < self.calls else nullcontext(), self._thread_slots(self.calls):
+        return self._lowered_slot(cap) if cap < self.calls else self._thread_slots(self.calls)
+
+    @contextmanager
+    def _lowered_slot(self, cap: int) -> Iterator[None]:
+        with self._thread_slots(cap), self._thread_slots(self.calls):
             yield
 
     @asynccontextmanager
@@ -58,10 +61,10 @@ class CallLimit:
         """Free what the parent process's threads held when it forked."""
         self._threads.clear()
 
-    def _thread_slots(self, cap: int) -> threading.BoundedSemaphore:
+    def _thread_slots(self, cap: int) -> Slots:
         with self._lock:
             if cap not in self._threads:
-                self._threads[cap] = threading.BoundedSemaphore(cap)
+                self._threads[cap] = Slots(cap)
             return self._threads[cap]
 
     def _loop_slots(self, cap: int) -> asyncio.Semaphore:

@@ -20,6 +20,7 @@ from robustrag_integrations.models.base import Response, Role, TextModel, Until
 from robustrag_integrations.models.busy import Tries, astream_again, gave_up, is_busy, retry_policy, stream_again
 from robustrag_integrations.models.call_threads import CallThreads
 from robustrag_integrations.models.gathering import Turn, agather, gather
+from robustrag_integrations.models.slots import Slots
 from robustrag_integrations.models.time_limits import astream_within, await_within, checked_timeout
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.redaction import in_one_line, presentable, secrets_of
@@ -103,7 +104,7 @@ class CallableModel(TextModel):
         self._samples = samples
         self._name = name or str(getattr(fn or async_fn, "__qualname__", type(fn or async_fn).__name__))
         self._threads = threads or CallThreads(max_concurrency)
-        self._slots = threading.BoundedSemaphore(max_concurrency)
+        self._slots = Slots(max_concurrency)
         renew_in_children(self, CallableModel._renew_slots)
         self._loop_slots: weakref.WeakKeyDictionary[Any, asyncio.Semaphore] = weakref.WeakKeyDictionary()
 
@@ -274,7 +275,7 @@ class CallableModel(TextModel):
 
     def _renew_slots(self) -> None:
         """Free the slots that the parent process's threads had taken when it forked."""
-        self._slots = threading.BoundedSemaphore(self._max_concurrency)
+        self._slots = Slots(self._max_concurrency)
 
     def _async_slots(self) -> asyncio.Semaphore:
         loop = asyncio.get_running_loop()

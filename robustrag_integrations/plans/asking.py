@@ -328,8 +328,22 @@ def report(group: PassageGroup, response: Response | None = None, /, **findings:
             findings = {"status": "failed", "error": printable(redacted(response.error or "failed"), 300), **findings}
     if findings.get("copy_of") is not None:
         findings = {"status": "copy", **findings}
-    ids = tuple([p.id or "" for p in group.passages])
-    return GroupReport(group.index, ids, group.origins, positions=group.ranks, votes=group.weight, **findings)
+    return GroupReport(**_of_group(group), **findings)
+
+
+def report_alike(found: GroupReport, group: PassageGroup) -> GroupReport:
+    """The report of a group of which the same was found as of another one."""
+    return found.changed(**_of_group(group))
+
+
+def _of_group(group: PassageGroup) -> dict[str, Any]:
+    return {
+        "index": group.index,
+        "passage_ids": tuple([p.id or "" for p in group.passages]),
+        "origins": group.origins,
+        "positions": group.ranks,
+        "votes": group.weight,
+    }
 
 
 def truncation_warnings(truncated: Sequence[bool]) -> list[str]:

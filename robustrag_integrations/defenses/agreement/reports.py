@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from robustrag_integrations.answer import GroupReport
 from robustrag_integrations.defenses.agreement.support import Support
 from robustrag_integrations.passages import PassageGroup
-from robustrag_integrations.plans.asking import Reading, report
+from robustrag_integrations.plans.asking import Reading, report, report_alike
 
 
 def keyword_reports(
@@ -15,22 +15,27 @@ def keyword_reports(
     readings: Sequence[Reading[frozenset[str]]],
     standings: Sequence[Support | None],
 ) -> tuple[GroupReport, ...]:
-    """One report per group: its keywords, and where it stands."""
-    listed = {keywords: tuple(sorted(keywords)) for keywords in {r.found for r in readings} if keywords is not None}
+    """One report per group: its keywords, and where it stands. Equal readings are written out once."""
+    made: dict[tuple[int, int], GroupReport] = {}
     reports = []
     for group, reading, standing in zip(groups, readings, standings, strict=True):
-        response, keywords = reading.response, reading.found
-        if keywords is None or standing is None:
-            reports.append(report(group, response, copy_of=reading.copy_of))
-            continue
-        reports.append(
-            report(
-                group,
-                response,
-                keywords=listed[keywords],
-                status=standing.status,
-                words=standing.words,
-                margin=standing.margin,
-            )
-        )
+        found = made.get((id(reading), id(standing)))
+        if found is None:
+            found = made[id(reading), id(standing)] = _report(group, reading, standing)
+            reports.append(found)
+        else:
+            reports.append(report_alike(found, group))
     return tuple(reports)
+
+
+def _report(group: PassageGroup, reading: Reading[frozenset[str]], standing: Support | None) -> GroupReport:
+    if reading.found is None or standing is None:
+        return report(group, reading.response, copy_of=reading.copy_of)
+    return report(
+        group,
+        reading.response,
+        keywords=tuple(sorted(reading.found)),
+        status=standing.status,
+        words=standing.words,
+        margin=standing.margin,
+    )
