@@ -47,7 +47,7 @@ class Stem:
         lm: the language model.
         rules: its attention masks.
         cache: keys and values of what was read; the tree appends to it.
-        places: [rows, L] positions of the cached columns; NOWHERE for padding.
+        places: [rows, L] positions of the cached columns, shared ones first; NOWHERE for padding.
         next_positions: [rows], the position of the token that comes next.
     """
 
@@ -65,9 +65,19 @@ class Stem:
         layers: Sequence[Pair],
         places: torch.Tensor,
         next_positions: torch.Tensor,
+        shared: Sequence[Pair] = (),
     ) -> Stem:
-        """Rows that have been read: per layer their keys and values [rows, heads, L, width], which are copied."""
-        return cls(lm, rules, TreeCache(layers), places, next_positions)
+        """Rows that have been read.
+
+        Args:
+            lm: the model.
+            rules: its attention masks.
+            layers: per layer their keys and values [rows, heads, columns, width], which are copied.
+            places: as above.
+            next_positions: as above.
+            shared: per layer keys and values [1, heads, columns, width] that stand before those in all rows.
+        """
+        return cls(lm, rules, TreeCache(layers, shared), places, next_positions)
 
 
 class TokenTree:

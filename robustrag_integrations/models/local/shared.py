@@ -111,8 +111,8 @@ class SharedBatch:
         """What a tree of continuations can grow on; the batch itself stays as it is."""
         with torch.inference_mode():
             pairs = self._slab.pairs()
-        keys = self._places(pairs[0][0].shape[2], self._next)[: self.rows]
-        return Stem.after(self._lm, self._rules, pairs, keys, self._next[: self.rows])
+        keys = self._places(self.before + pairs[0][0].shape[2], self._next)[: self.rows]
+        return Stem.after(self._lm, self._rules, pairs, keys, self._next[: self.rows], self._slab.shared_pairs())
 
     def _places(self, columns: int, counts: torch.Tensor) -> torch.Tensor:
         """[rows, columns] positions of what stands in the first columns, so many tokens in each row; else NOWHERE."""

@@ -340,7 +340,7 @@ class Slab(AttentionCache):
         return [kept[list(rows), :, ends] for layer in self.layers for kept in (layer.keys, layer.values)]
 
     def pairs(self) -> list[Pair]:
-        """Per layer the keys and values [prompts, heads, columns, width] of the shared and of all rows' own columns.
+        """Per layer the keys and values [prompts, heads, columns, width] of all rows' own columns.
 
         What a row does not have is zero.
         """
@@ -351,13 +351,12 @@ class Slab(AttentionCache):
             for row, length in enumerate(self.lengths[:count]):
                 keys[row, :, length:] = 0
                 values[row, :, length:] = 0
-            if layer.shared is not None:
-                keys, values = (
-                    torch.cat([s.to(own.dtype).expand(count, -1, -1, -1), own], dim=2)
-                    for s, own in zip(layer.shared, (keys, values), strict=True)
-                )
             found.append((keys, values))
         return found
+
+    def shared_pairs(self) -> list[Pair]:
+        """Per layer the keys and values [1, heads, columns, width] that all rows share; none where they share none."""
+        return [layer.shared for layer in self.layers if layer.shared is not None]
 
     def copy(self) -> Slab:
         """A slab of the same size that holds the same."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 
 from robustrag_integrations.models.local.attention_cache import AttentionCache
-from robustrag_integrations.models.local.kernels import Attention, attention_of
-from robustrag_integrations.models.local.key_values import Pair
+from robustrag_integrations.models.local.kernels import Attention, attend, attention_of
+from robustrag_integrations.models.local.key_values import Pair, Unread
 from robustrag_integrations.models.local.slab import CacheLayer
 from robustrag_integrations.models.local.tree_attention import BLOCK, TreeAttention
 
@@ -20,20 +21,24 @@ class TreeCache(AttentionCache):
 
     Args:
         read: per layer what the rows have read, [rows, heads, columns, width]; it is copied once.
+        shared: per layer what stands in front of that and is the same in all rows, [1, heads, columns, width]; it is
+            not copied. Empty where rows share nothing.
     """
 
-    def __init__(self, read: Sequence[Pair] = ()) -> None:
+    def __init__(self, read: Sequence[Pair] = (), shared: Sequence[Pair] = ()) -> None:
         super().__init__(layers=[])
-        self._attention = TreeAttention()
+        self._attention, self._shared = TreeAttention(), shared
         for index, (keys, values) in enumerate(read):
             self.written(keys, values, index)
 
     def written(self, key_states: torch.Tensor, value_states: torch.Tensor, layer: int) -> tuple[Pair, Attention]:
-        """Write a layer's next columns; gives all columns so far."""
+        """Write a layer's next columns; gives all columns so far, but for those that rows share."""
         kept, new = self._layer(layer, len(key_states)), key_states.shape[2]
         if kept.used + new > kept.capacity:
             kept.grow_to(kept.used + new + max(_ROOM, kept.used // 2))
         keys, values = kept.update(key_states, value_states)
+        if self._shared:
+            return (keys, values), partial(attend, Unread(self._shared[layer], None))
         if layer == 0:
             self._attention = TreeAttention()
         if new >= BLOCK and len(keys) == 1 and keys.device.type == "cpu" and keys.dtype == torch.float32:
