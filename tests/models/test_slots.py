@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import pytest
 
@@ -28,6 +29,24 @@ def test_no_more_hold_one_than_there_are(count: int) -> None:
     with ThreadPoolExecutor(4 * count) as pool:
         list(pool.map(call, range(4 * count)))
     assert (here, most) == (0, count)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_who_finds_none_free_waits_for_one(count: int) -> None:
+    slots, came = Slots(count), threading.Event()
+
+    def call() -> None:
+        with slots:
+            came.set()
+
+    waiting = threading.Thread(target=call, daemon=True)
+    with slots, ExitStack() as others:
+        for _ in range(count - 1):
+            others.enter_context(slots)
+        waiting.start()
+        assert not came.wait(0.2)
+    assert came.wait(60)
+    waiting.join(60)
 
 
 def test_one_is_given_back_by_a_call_that_fails() -> None:

@@ -15,7 +15,7 @@ def keyword_reports(
     readings: Sequence[Reading[frozenset[str]]],
     standings: Sequence[Support | None],
 ) -> tuple[GroupReport, ...]:
-    """One report per group: its keywords, and where it stands. Equal readings are written out once."""
+    """One report per group: its keywords, and where it stands. What several groups share is written out once."""
     made: dict[tuple[int, int], GroupReport] = {}
     reports = []
     for group, reading, standing in zip(groups, readings, standings, strict=True):
