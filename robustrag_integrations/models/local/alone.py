@@ -18,7 +18,7 @@ from robustrag_integrations.models.local.giving_up import stop_if_given_up
 from robustrag_integrations.models.local.joint import Step
 from robustrag_integrations.models.local.key_values import KeyValues, Pair
 from robustrag_integrations.models.local.masks import MaskRules
-from robustrag_integrations.models.local.packing import Stem
+from robustrag_integrations.models.local.packing import Stem, known_noise
 from robustrag_integrations.models.local.slab import RowCache
 from robustrag_integrations.models.local.trie import TokenTrie
 
@@ -89,8 +89,10 @@ class Alone:
         """Everything that was read, as a prefix for other prompts; shares memory with this one."""
         return KeyValues(tuple(self.cache.pairs()), self.tokens)
 
-    def stem(self) -> Stem:
-        """What a tree of continuations can grow on; the batch itself stays as it is."""
+    def stem(self) -> Stem | None:
+        """What a tree of continuations can grow on, if `known_noise`; the batch itself stays as it is."""
+        if not known_noise(self._lm):
+            return None
         places = torch.arange(self.tokens + 1, device=self._lm.device)[None]
         return Stem.after(self._lm, self._rules, self.cache.pairs(), places[:, :-1], places[:, -1])
 

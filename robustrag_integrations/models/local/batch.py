@@ -60,7 +60,7 @@ class Batch(Steps, Protocol):
         ...
 
     def stem(self) -> Stem | None:
-        """What a tree of continuations can grow on, if the model allows it; the batch itself stays as it is."""
+        """What a tree of continuations can grow on, if the model allows it and has `known_noise`; the batch stays."""
         ...
 
 

@@ -12,7 +12,6 @@ from robustrag_integrations.models.base import DecodingSession, DecodingTree, Di
 from robustrag_integrations.models.local.batch import Batch
 from robustrag_integrations.models.local.branching import LocalTree, SteppedTree
 from robustrag_integrations.models.local.giving_up import stop_if_given_up
-from robustrag_integrations.models.local.packing import known_noise
 from robustrag_integrations.models.local.step_sharing import Joined
 from robustrag_integrations.usage import Usage
 
@@ -67,7 +66,7 @@ class LocalSession(DecodingSession):
         step that they share, where questions share steps.
         """
         stem = None if self._noise else self._batch.stem()
-        if stem is not None and known_noise(stem.lm):
+        if stem is not None:
             return LocalTree(stem)
         return SteppedTree(self._batch) if isinstance(self._batch, Joined) else None
 

@@ -25,7 +25,7 @@ from robustrag_integrations.models.local.joint import Step
 from robustrag_integrations.models.local.joint_reading import JointReading
 from robustrag_integrations.models.local.key_values import KeyValues, Pair
 from robustrag_integrations.models.local.masks import NOWHERE, MaskRules
-from robustrag_integrations.models.local.packing import Stem
+from robustrag_integrations.models.local.packing import Stem, known_noise
 from robustrag_integrations.models.local.slab import RowCache, Slab
 from robustrag_integrations.models.local.spare_memory import SpareMemory
 from robustrag_integrations.models.local.trie import TokenTrie
@@ -107,8 +107,10 @@ class SharedBatch:
         """The keys and values [rows, heads, width] of the last token of each row, layer by layer."""
         return iter(self._slab.last())
 
-    def stem(self) -> Stem:
-        """What a tree of continuations can grow on; the batch itself stays as it is."""
+    def stem(self) -> Stem | None:
+        """What a tree of continuations can grow on, if `known_noise`; the batch itself stays as it is."""
+        if not known_noise(self._lm):
+            return None
         with torch.inference_mode():
             pairs = self._slab.pairs()
         keys = self._places(self.before + pairs[0][0].shape[2], self._next)[: self.rows]

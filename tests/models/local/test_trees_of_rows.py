@@ -60,3 +60,14 @@ def test_what_rows_share_is_not_copied(groups: int, monkeypatch: pytest.MonkeyPa
         ]
         assert (before > 8, len(cache._shared)) == ((True, len(cache.layers)) if worth == 8 else (False, 0))
     assert held[0] == held[1]
+
+
+def test_nothing_is_laid_out_for_a_tree_that_half_precision_rules_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = session_of("llama", monkeypatch, worth=8, dtype=torch.bfloat16)
+
+    def laid_out(*_: object) -> None:
+        raise AssertionError("rows were laid out")
+
+    monkeypatch.setattr(shared.Stem, "after", laid_out)
+    monkeypatch.setattr(shared.Slab, "pairs", laid_out)
+    assert session.tree() is None
