@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustrag_integrations.defenses.agreement.linear_forms import Row, Votes
+from robustrag_integrations.defenses.agreement.numbers import among_counts
 from robustrag_integrations.defenses.consensus.counting import (
     ConsensusRule,
     Wording,
@@ -115,7 +116,8 @@ class ConsensusRadius:
 
     def _holds_around(self, core: int, most: int, pending: int) -> Holding:
         row = self._agreed[core]
-        p, q = self._rule.share.numerator, self._rule.share.denominator
+        share = among_counts(self._rule.share, self._votes.total + pending)
+        p, q = share.numerator, share.denominator
         rows = np.concatenate(
             ((q * self._agreed - p) * row, (p - q * self._outside) * row, row[None], self._agreed - row)
         )

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustrag_integrations.defenses.agreement.linear_forms import Row, Votes
+from robustrag_integrations.defenses.agreement.numbers import among_counts
 
 
 class RelativeRadius:
@@ -37,8 +38,9 @@ class RelativeRadius:
         min_support: int,
         weights: Sequence[int] | None,
     ) -> None:
-        self._p, self._q, self._min_support = share.numerator, share.denominator, min_support
         self._votes = Votes(len(keyword_sets), weights)
+        exact = among_counts(share, max(1, self._votes.total))
+        self._p, self._q, self._min_support = exact.numerator, exact.denominator, min_support
         sayers: dict[str, list[int]] = {}
         for group, keywords in enumerate(keyword_sets):
             for keyword in frozenset(keywords or ()):
