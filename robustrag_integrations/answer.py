@@ -204,7 +204,7 @@ class RobustAnswer(_Record):
         return marked_text(self.text, self.citations)
 
     @property
-    def _whole(self) -> int:
+    def whole(self) -> int:
         """All groups, or all votes, in the unit of the radius."""
         return sum(g.votes for g in self.groups) if self.radius_unit == "votes" else len(self.groups)
 
@@ -213,7 +213,7 @@ class RobustAnswer(_Record):
         lines = [
             f"Question: {printable(self.query, 200)}",
             f"Answer:   {printable(self.text, 400)}",
-            f"Radius:   {self.radius}  ({radius_in_words(self.radius, self._whole, self.radius_unit)})",
+            f"Radius:   {self.radius}  ({radius_in_words(self.radius, self.whole, self.radius_unit)})",
             f"Defence:  {self.defense}, {len(self.groups)} groups, {self.model_calls} model calls",
             *_spending_lines(self.spending),
             *_determinism_lines(self.determinism),

@@ -117,7 +117,8 @@ class Determinism:
         promise: Promise | None,
         *,
         radius: int,
-        groups: int,
+        whole: int,
+        unit: str = "groups",
         acknowledged: bool = False,
         min_radius: int = 0,
     ) -> Determinism:
@@ -127,11 +128,12 @@ class Determinism:
             repeats: what is known of the model.
             promise: what the method states; None promises nothing of a run that was drawn.
             radius: the answer's.
-            groups: how many there are.
+            whole: of how many.
+            unit: what the radius counts, `groups` or `votes`.
             acknowledged: whether the user accepted sampling.
             min_radius: below which an answer becomes an abstention.
         """
-        scope, words = _said(repeats.model, promise, radius, groups)
+        scope, words = _said(repeats.model, promise, radius, whole, unit)
         if min_radius and scope != "nothing":
             words += f"; an abstention may take its place (min_radius={min_radius})"
         return cls(
@@ -149,11 +151,13 @@ UNKNOWN = Determinism()
 """Of an answer of which nothing was said."""
 
 
-def _said(model: State, promise: Promise | None, radius: int, groups: int) -> tuple[Scope, str]:
+def _said(model: State, promise: Promise | None, radius: int, whole: int, unit: str) -> tuple[Scope, str]:
     """The scope of a radius, and the promise in words."""
     if radius <= 0:
         return "nothing", "nothing is promised: the radius is 0"
-    whichever = f"no replacement of any {'one' if radius == 1 else radius} of {groups} groups"
+    whichever = f"no replacement of any {'one' if radius == 1 else radius} of {whole} groups"
+    if unit == "votes":
+        whichever = f"no replacement of groups with up to {radius} of {whole} votes"
     if model == "deterministic":
         return "every_run", f"{whichever} changes the answer, in this run or another"
     if promise is None:

@@ -74,7 +74,8 @@ def with_determinism(
         known,
         promise,
         radius=answer.radius,
-        groups=len(answer.groups),
+        whole=answer.whole,
+        unit=answer.radius_unit,
         acknowledged=accept_sampling,
         min_radius=min_radius,
     )

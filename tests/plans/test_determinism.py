@@ -93,7 +93,7 @@ def test_of_a_plain_function_nothing_is_warned_of_and_nothing_is_claimed() -> No
 
 @pytest.mark.parametrize("known", [SAMPLES, SERVER, Repeats(), GREEDY], ids=lambda r: r.model)
 def test_a_radius_of_0_promises_nothing_of_any_model(known: Repeats) -> None:
-    found = Determinism.of(known, Promise("the answer of this run"), radius=0, groups=5)
+    found = Determinism.of(known, Promise("the answer of this run"), radius=0, whole=5)
     assert (found.scope, found.premises) == ("nothing", ())
     assert found.promise == "nothing is promised: the radius is 0"
 
@@ -103,10 +103,10 @@ def test_vanilla_promises_nothing() -> None:
 
 
 def test_a_method_that_states_no_promise_is_taken_to_promise_nothing() -> None:
-    found = Determinism.of(SAMPLES, None, radius=3, groups=7)
+    found = Determinism.of(SAMPLES, None, radius=3, whole=7)
     assert (found.scope, found.premises) == ("nothing", ())
     assert "the method does not say" in found.promise
-    assert Determinism.of(GREEDY, None, radius=3, groups=7).scope == "every_run"
+    assert Determinism.of(GREEDY, None, radius=3, whole=7).scope == "every_run"
 
 
 @pytest.mark.parametrize("method", [*METHODS.values(), THE_LINE], ids=lambda m: m.name)
@@ -195,3 +195,13 @@ def test_a_stored_report_gives_the_same_answer_back() -> None:
 def test_accept_sampling_is_a_flag() -> None:
     with pytest.raises(TypeError, match="accept_sampling='yes' must be True or False"):
         MajorityVoting(ScriptedModel(lambda t: "A"), accept_sampling="yes")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("answer", [voted, kept])
+@pytest.mark.parametrize("repeats", [SAMPLES, GREEDY], ids=["samples", "deterministic"])
+def test_where_groups_have_several_votes_the_promise_is_about_votes(answer: Any, repeats: Repeats) -> None:
+    found = answer(repeats, weights={"1.txt": 4})
+    assert found.radius > 1
+    assert found.determinism.promise.startswith(
+        f"no replacement of groups with up to {found.radius} of 10 votes changes "
+    )
