@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 _MAX_MARKS = 3  # combining marks in a row; Vietnamese needs two
 _SPACED = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalnum()})  # for ASCII
+_MONEY = "$€£¥₹₽₩₺₫₦₪฿"
+_MATH = re.compile(r"\$([^$\n]{1,80})\$(?!\d)")  # of LaTeX, no amount of money
+_SPACE_AT_A_SIGN = re.compile(
+    rf"(?<=\d)[ \u00a0\u202f](?=[%‰{_MONEY}](?!\d))|(?<=[<>≤≥±{_MONEY}])[ \u00a0\u202f](?=\.?\d)"
+)
+_SIGN = re.compile(
+    rf"(?<![^\W_])-(?=[{_MONEY}]?\.?\d)"  # -5
+    r"|(?:(?<=\b[^\W\d_])|(?<=\b[^\W\d_]{2}))-(?![\w-])"  # A-, AB-
+    r"|(?<=\w)\++|\++(?=\d)|(?<=[^\W\d_])#(?!\w)"  # C++, O+, UTC+5, C#
+    rf"|[{_MONEY}](?=\.?\d)|(?<=\d)[%‰{_MONEY}]|[<>≤≥±](?=[-{_MONEY}]?\.?\d)"
+    r"|(?<=\d)[./\u2044](?=\d)"  # 1.5, 1/2
+)
 
 
 def few_marks(text: str) -> str:
@@ -30,6 +43,20 @@ def plain_words(text: str) -> str:
         return folded if folded.isalnum() else " ".join(folded.translate(_SPACED).split())
     folded = unicodedata.normalize("NFKC", few_marks(text)).casefold()
     return " ".join("".join(c if _belongs_to_a_word(c) else " " for c in folded).split())
+
+
+def signed_words(text: str) -> str:
+    """`plain_words` with the signs that make a word mean something else: "-5", "$5", "5%", "<5", "1.5", "C++", "A-".
+
+    A sign is written at its word, whatever spaces stood between them. Takes time linear in the length of the text.
+    """
+    folded = unicodedata.normalize("NFKC", few_marks(text)).casefold().replace("\u2212", "-")
+    folded = _SPACE_AT_A_SIGN.sub("", _MATH.sub(r"\1", folded))
+    signs = {place for match in _SIGN.finditer(folded) for place in range(*match.span())}
+    if not signs:
+        return plain_words(folded)
+    kept = (c if place in signs or _belongs_to_a_word(c) else " " for place, c in enumerate(folded))
+    return " ".join("".join(kept).split())
 
 
 def _belongs_to_a_word(character: str) -> bool:

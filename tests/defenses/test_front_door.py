@@ -19,7 +19,7 @@ from robustrag_integrations import (
 )
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.defenses.decoding.defense import DecodingAggregation
-from robustrag_integrations.defenses.voting.options import parse_option
+from robustrag_integrations.defenses.voting.options import check_choices, parse_option
 from robustrag_integrations.prompts import Exemplar, PromptTemplate, format_choices, prompts_for
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel, split
 
@@ -224,6 +224,56 @@ def test_twenty_six_options_and_no_information_fit() -> None:
 )
 def test_options_are_read_from_what_models_write(response: str, expected: int | None) -> None:
     assert parse_option(response, ["Paris", "Lyon", "Nice"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("response", "choices", "expected"),
+    [
+        ("not allowed", ["Allowed", "Forbidden"], None),
+        ("It is not true.", ["True", "False"], None),
+        ("It is not Rome.", ["Rome", "Oslo"], None),
+        ("Rome is wrong.", ["Rome", "Oslo"], None),
+        ("no increase", ["Increase", "Decrease"], None),
+        ("Nein, nicht erlaubt.", ["Erlaubt", "Verboten"], None),
+        ("There is no doubt that it is Rome.", ["Rome", "Oslo"], 0),
+        ("It is Oslo, not Rome.", ["Rome", "Oslo"], 1),
+        ("It is not allowed.", ["Allowed", "Not allowed"], 1),
+        ("No, it is not allowed.", ["Yes", "No"], 1),
+        ("-5 °C", ["5 °C", "7 °C"], None),
+        ("It is \u22125 °C.", ["5 °C", "-5 °C"], 1),
+        ("€5", ["$5", "$6"], None),
+        ("It costs $ 5.", ["€5", "$5"], 1),
+        ("$5$", ["5", "6"], 0),
+        ("5 %", ["5", "5%"], 1),
+        ("It is 1.2 m.", ["2 m", "1.2 m"], 1),
+        ("C++", ["Java", "C++"], 1),
+        ("It is C++.", ["C#", "C++"], 1),
+        ("Type O- it is.", ["O+", "O-"], 1),
+        ("-", ["+", "-"], 1),
+        ("well known", ["well-known", "unknown"], 0),
+    ],
+)
+def test_an_option_that_is_denied_or_has_another_sign_is_not_voted_for(
+    response: str, choices: list[str], expected: int | None
+) -> None:
+    assert parse_option(response, check_choices(choices)) == expected
+
+
+@pytest.mark.parametrize(
+    ("choices", "whose"),
+    [(["O", "A", "B", "AB"], r"choices\[0\]"), (["b", "x"], r"choices\[1\]"), (["C", "C++"], "no information")],
+)
+def test_an_option_that_reads_like_another_ones_letter_is_refused(choices: list[str], whose: str) -> None:
+    with pytest.raises(ValueError, match=rf"reads like the letter of {whose} in a reply. Write it out"):
+        check_choices(choices)
+
+
+@pytest.mark.parametrize(
+    "choices", [["A", "B", "C"], ["O+", "O-"], ["<", ">"], ["1/2", "1.2"], ["5", "-5"], ["$5", "€5"]]
+)
+def test_options_that_differ_in_a_sign_or_are_their_own_letters_are_options(choices: list[str]) -> None:
+    assert check_choices(choices) == tuple(choices)
+    assert [parse_option(choice, choices) for choice in choices] == list(range(len(choices)))
 
 
 @pytest.mark.parametrize(

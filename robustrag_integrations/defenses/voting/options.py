@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from robustrag_integrations.abstention import is_abstention
-from robustrag_integrations.normalise import plain_words
+from robustrag_integrations.defenses.agreement.denials import denies
+from robustrag_integrations.normalise import plain_words, signed_words
 from robustrag_integrations.prompts import NO_INFORMATION, option_label
 from robustrag_integrations.reply_text import answer_text, unboxed
 
@@ -35,37 +36,61 @@ def check_choices(choices: Sequence[str] | None) -> tuple[str, ...]:
     for i, choice in enumerate(choices):
         if not choice.strip():
             raise ValueError(f"choices[{i}] is empty")
-        if (first := seen.setdefault(plain_words(choice), i)) != i:
-            raise ValueError(f"choices[{first}] and choices[{i}] are the same: {choice!r:.60}")
+        if (first := seen.setdefault(_as_compared(choice), i)) != i:
+            raise ValueError(
+                f"choices[{first}]={choices[first]!r:.60} and choices[{i}]={choice!r:.60} are the same: case, spaces "
+                "and punctuation make no difference. Leave one out"
+            )
+    _check_letters(choices)
     return tuple(choices)
+
+
+def _check_letters(choices: Sequence[str]) -> None:
+    """Refuse an option that reads like the letter of another one, or of "no information": a reply means either."""
+    places = {option_label(i).casefold(): i for i in range(len(choices) + 1)}
+    for i, choice in enumerate(choices):
+        other = places.get(choice.strip().casefold(), i)
+        if other != i:
+            whose = f"choices[{other}]" if other < len(choices) else "no information"
+            raise ValueError(
+                f"choices[{i}]={choice!r} reads like the letter of {whose} in a reply. Write it out, such as "
+                f"{f'the letter {choice.strip()}'!r}"
+            )
 
 
 def parse_option(response: str, choices: Sequence[str]) -> int | None:
     r"""The option a response votes for; None for "no information", an abstention, or anything unclear.
 
     A response is a letter ("B", "(b)", "B.", "Answer: B", "B. Lyon"), or an option's text, or a text that names exactly
-    one option. Reasoning is left out, and so is the frame of JSON, `<answer>` or LaTeX's `\boxed{}` around an answer. A
-    function of this one response.
+    one option, others that it denies aside ("not Paris"). Signs count: "-5" does not name "5", nor "C++" "C". Reasoning
+    is left out, and so is the frame of JSON, `<answer>` or LaTeX's `\boxed{}` around an answer. A function of this one
+    response.
     """
     said = unboxed(answer_text(response))
     line = unicodedata.normalize("NFKC", said.lstrip()[:_LOOKED_AT]).strip().split("\n", 1)[0].strip()
-    plain, options = plain_words(line), _plain_options(tuple(choices))
-    if plain in options:
-        return options.index(plain)
+    given, options = _as_compared(line), _options(tuple(choices))
+    if given in options:
+        return options.index(given)
     if match := _LETTER.fullmatch(" ".join(line.casefold().split())):
         labels = [option_label(i) for i in range(len(choices))]
         letter = match.group(1).upper()
         return labels.index(letter) if letter in labels else None
-    if is_abstention(line) or _NOTHING_FOUND in plain:
+    if is_abstention(line) or _NOTHING_FOUND in given:
         return None
-    named = [i for i, option in enumerate(options) if f" {option} " in f" {plain} "]
-    return named[0] if len(named) == 1 else None
+    named = [i for i, option in enumerate(options) if f" {option} " in f" {given} "]
+    meant = [i for i in named if not denies(line, choices[i])]
+    return meant[0] if len(meant) == 1 else None
 
 
 _NOTHING_FOUND = plain_words(NO_INFORMATION)
 
 
+def _as_compared(text: str) -> str:
+    """Its words with their signs; a text without a word as it is."""
+    return signed_words(text) or " ".join(text.split())
+
+
 @lru_cache(maxsize=256)
-def _plain_options(choices: tuple[str, ...]) -> tuple[str, ...]:
+def _options(choices: tuple[str, ...]) -> tuple[str, ...]:
     """The options as responses are compared with them; every group votes on the same ones."""
-    return tuple(map(plain_words, choices))
+    return tuple(map(_as_compared, choices))
