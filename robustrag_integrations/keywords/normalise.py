@@ -50,6 +50,8 @@ PLAIN_WORDS = re.compile("[a-z0-9]+(?: [a-z0-9]+)*")
 """Of a keyword that is nothing but words of ASCII letters and digits: it is counted as it is."""
 
 _PLAIN_LIST = re.compile("[a-z0-9]+(?:[ \n][a-z0-9]+)*")
+_NEGATIVE = re.compile(r"-[$€£¥₹]?\d")
+_GRADE = re.compile(r"(?:^| )[^\W\d_]{1,2}-$")  # "A-", "AB-"
 _INSIDE = frozenset("'-./&+#%:@^_=°")  # punctuation a keyword may hold between its words and at its ends
 _NEVER = frozenset("<>|~`◁▷")
 _LATIN_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "æ": "ae", "œ": "oe", "ı": "i", "þ": "th"})
@@ -140,9 +142,9 @@ def _may_stand_in_keyword(character: str) -> bool:
 
 def _bare_ends(text: str) -> str:
     bare = text.rstrip(" '-./&:@^_=").lstrip(" './&:@^_=#")
-    while bare.startswith("-") and not bare[1:2].isdigit():
+    while bare.startswith("-") and not _NEGATIVE.match(bare):
         bare = bare[1:].lstrip(" '-./&:@^_=")
-    return bare
+    return bare + "-" if _GRADE.search(text) else bare
 
 
 def without_accents(keyword: str) -> str:

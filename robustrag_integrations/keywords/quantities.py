@@ -94,12 +94,13 @@ _DECADE = re.compile(r"(?<![\w.,/])'?(?P<decade>(?:\d\d)?\d0)'?s\b", re.I)
 _AS_WRITTEN = re.compile(rf"{_START}(?:\d{{1,4}}/\d{{1,4}}(?:/\d{{1,4}})?|\d{{1,4}}\^-?\d{{1,3}})(?![\w/]|\.\d)")
 _AMOUNT = re.compile(
     rf"""{_START}
-        (?P<sign>(?:[-+]|minus[ ]|negative[ ])(?=[\d.$€£¥₹]))?
+        (?<!\w\+)(?P<sign>(?:[-+]|minus[ ]|negative[ ])(?=[\d.$€£¥₹]))?
         (?P<before>(?:us|a|c)?\$|[€£¥₹])?[ ]?(?P<inner_sign>-(?=[\d.]))?
         (?P<number>{_DIGITS}|\b{_SPELLED}\b)(?:%?(?:-|[ ]to[ ])[$€£¥₹]?(?P<to>{_DIGITS}))?
         (?:[ -]?(?P<scale>{"|".join(_SCALES)})\b|(?P<letter>mln|mn|bn|k|m|b)\b(?=\W|$))?
         (?:[ ]?(?P<percent>%|(?:percent|per[ ]cent|percentage[ ]points|pct)\b)
           |[ ](?P<after>{_any_of(_CURRENCIES).replace(" ", "[ ]")})\b
+          |[ ]?(?P<mark>[$€£¥₹])(?![$€£¥₹])
           |[ -]?(?P<unit>{_any_of(_UNIT_OF).replace(" ", "[ ]")})(?!\w))?
         (?![\w]|-\w|\.\d|,\d|/\d)""",
     re.I | re.X,
@@ -230,6 +231,8 @@ def _unit_of(match: re.Match[str]) -> str | None:
         return "%"
     if match["before"]:
         return {"us$": "$"}.get(match["before"].lower(), match["before"].lower())
+    if match["mark"]:
+        return match["mark"]
     if match["after"]:
         return _CURRENCIES[match["after"].lower()]
     return _UNIT_OF[match["unit"].lower()] if match["unit"] else None

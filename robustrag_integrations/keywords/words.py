@@ -19,6 +19,7 @@ INFORMATIVE = frozenset({"ADJ", "ADV", "NOUN", "NUM", "PROPN", "SYM", "X"})
 
 _JOINERS = frozenset("-/&+'")
 _ENDINGS = frozenset({"#", "+", "++"})  # C#, A+, C++
+_LONGEST_GRADE = 2  # letters
 _NO_PLURAL = ("est", "er", "ed", "ing", "ly")
 _KEPT_WORDS = 4096
 _DOTTED = re.compile(r"(?:[^\W\d_]{1,2}\.){2,}(?:[^\W\d_]{1,2})?|[^\W\d_]{1,4}\.")
@@ -107,7 +108,7 @@ def _compound_length(words: Sequence[TaggedWord], position: int, limit: int) -> 
         if here.text in _JOINERS:
             glued = following and following.start == here.end and following.end <= limit and following.text[0].isalnum()
             if not glued:
-                return end - position + (here.text in _ENDINGS)
+                return end - position + (here.text in _ENDINGS or _is_grade(words, position, end))
             end += 2
         elif here.text in _ENDINGS:
             return end - position + 1
@@ -116,6 +117,13 @@ def _compound_length(words: Sequence[TaggedWord], position: int, limit: int) -> 
         else:
             break
     return end - position
+
+
+def _is_grade(words: Sequence[TaggedWord], position: int, end: int) -> bool:
+    """Whether a hyphen that nothing follows is a minus: "A-", "AB-"."""
+    text = words[position].text
+    alone = end == position + 1 and (end + 1 == len(words) or words[end + 1].start > words[end].end)
+    return alone and words[end].text == "-" and len(text) <= _LONGEST_GRADE and text.isalpha() and text.isupper()
 
 
 def _compound(words: Sequence[TaggedWord], informative: Sequence[bool], line: str) -> Item:

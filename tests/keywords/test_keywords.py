@@ -372,3 +372,23 @@ def test_informative_words_of_the_ewt_test_set_are_found() -> None:
         total += len(rows)
     assert total > 5_000
     assert right / total >= 0.96
+
+
+@pytest.mark.parametrize(
+    ("reply", "counted", "other"),
+    [
+        ("-$5 million", "-$5 million", "$5 million"),
+        ("-€300", "-€300", "€300"),
+        ("5 €", "€5", "$5"),
+        ("It costs 5 $.", "$5", "€5"),
+        ("O-", "o-", "o"),
+        ("AB-", "ab-", "ab+"),
+        ("Blood type B-", "blood type b-", "blood type b"),
+        ("He got an A-.", "a-", "a"),
+        ("UTC+5", "utc+5", "utc-5"),
+    ],
+)
+def test_signs_currencies_and_grades_are_part_of_what_they_stand_at(reply: str, counted: str, other: str) -> None:
+    found = SpacyKeywordExtractor()(reply)
+    assert counted in found
+    assert other not in found

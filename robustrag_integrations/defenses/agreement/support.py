@@ -19,7 +19,7 @@ from robustrag_integrations.defenses.agreement.tally import KeywordTally
 from robustrag_integrations.keywords.closed_classes import FUNCTION_WORDS, NAME_LINKS
 from robustrag_integrations.keywords.han import simplified
 from robustrag_integrations.lazily import kept_property
-from robustrag_integrations.normalise import plain_words
+from robustrag_integrations.normalise import plain_words, signed_words
 from robustrag_integrations.prompts import Task
 
 _SHORT_ANSWER = 4  # words
@@ -115,8 +115,8 @@ class _Answer:
         return Support("partial")
 
     def _is_otherwise(self, said: frozenset[str], reply: str, words: tuple[str, ...], tally: KeywordTally) -> bool:
-        """Whether a reply denies what it shares with the answer, or names or counts something else by it."""
-        if reply != self.text and any(denies(reply, word) and not denies(self.text, word) for word in words):
+        """Whether a reply or the answer alone denies what they share, or the reply names or counts something else."""
+        if reply != self.text and any(denies(reply, word) != denies(self.text, word) for word in words):
             return True
         if any(self._counts_otherwise(word, said, tally) for word in words if _has_digit(word)):
             return True
@@ -291,8 +291,8 @@ def _by_initials(key: str, reply: str) -> bool:
 
 @lru_cache(maxsize=32)
 def _with_initials_joined(text: str) -> tuple[str, str]:
-    """The plain words of a text, its initials as one word; and as they are."""
-    plain = plain_words(text)
+    """The words of a text with their signs, its initials as one word; and as they are."""
+    plain = signed_words(text)
     return _INITIALS.sub(lambda found: found[0].replace(" ", ""), plain), plain
 
 

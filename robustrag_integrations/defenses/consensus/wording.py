@@ -6,10 +6,14 @@ from collections.abc import Collection, Sequence
 
 from robustrag_integrations.defenses.agreement.runs import longest
 from robustrag_integrations.defenses.consensus.counting import Wording
+from robustrag_integrations.keywords.normalise import as_keyword
+from robustrag_integrations.keywords.quantities import find_quantities
 from robustrag_integrations.mentions import mentions
 
 _MOST_PHRASES = 40
 _LONGEST_WINDOW = 200  # characters
+_MINUS = tuple("-\u2212\u2010\u2011\u2013")
+_LONGEST_LINE = 1_000  # characters that are looked through for amounts
 
 
 def phrases_of(agreed: Collection[str]) -> tuple[str, ...]:
@@ -36,10 +40,29 @@ def _wording(
 ) -> Wording:
     if text is None or keywords is None:
         return Wording()
-    found = {p: places for p in phrases if p in keywords and (places := mentions(p, text))}
+    found = {p: places for p in phrases if p in keywords and (places := _places(p, text))}
     forms = {phrase: _written(text, *places[0]) for phrase, places in found.items()}
     says_all = bool(found) and keywords.issuperset(agreed)
     return Wording(_window(text, list(found.values())) if says_all else None, forms)
+
+
+def _places(phrase: str, text: str) -> list[tuple[int, int]]:
+    """Where a phrase is mentioned; an amount with its sign and its unit, of which its mention may have neither."""
+    places = mentions(phrase, text)
+    if not any(map(str.isdigit, phrase)):
+        return places
+    return [_whole_amount(phrase, text, start, end) for start, end in places]
+
+
+def _whole_amount(phrase: str, text: str, start: int, end: int) -> tuple[int, int]:
+    line_start = text.rfind("\n", 0, start) + 1
+    line_end = text.find("\n", end)
+    line = text[line_start : line_end if line_end >= 0 else len(text)]
+    for amount in find_quantities(line) if len(line) <= _LONGEST_LINE else ():
+        first, last = line_start + amount.start, line_start + amount.end
+        if first <= start and end <= last and phrase == as_keyword(amount.forms[0]):
+            return first, last
+    return start - (phrase.startswith("-") and text[start - 1 : start] in _MINUS), end
 
 
 def _window(text: str, places: Sequence[Sequence[tuple[int, int]]]) -> str | None:

@@ -111,3 +111,35 @@ def test_a_huge_hostile_response_costs_its_own_group_alone() -> None:
     answer = answer_of([*PROSE, noise])
     assert answer.text == "Karl Gross"
     assert answer.radius == 2
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "-5 °C",
+        "\u221240 °F",
+        "-$5 million",
+        "-€300",
+        "-33.86, 151.21",
+        "-5 degrees",
+        "5 EUR",
+        "5 €",
+        "O-",
+        "UTC+5",
+        "C++",
+    ],
+)
+def test_an_amount_keeps_its_sign_and_its_unit(said: str) -> None:
+    answer = ConsensusAggregation(CallableModel(lambda prompt: said)).answer(
+        "How much?", [f"text {i}" for i in range(5)]
+    )
+    assert answer.text == said
+    assert {group.status for group in answer.groups} == {"supports"}
+
+
+def test_a_group_that_says_what_the_answer_denies_does_not_support_it() -> None:
+    replies = ["Parking is allowed."] * 3 + ["Parking is not allowed."] * 7
+    model = CallableModel(lambda prompt: next(reply for i, reply in enumerate(replies) if f"text {i}." in prompt))
+    answer = ConsensusAggregation(model).answer("Is parking allowed?", [f"text {i}." for i in range(10)])
+    assert answer.text == "Parking is not allowed"
+    assert [group.status for group in answer.groups] == ["partial"] * 3 + ["supports"] * 7
