@@ -37,6 +37,8 @@ class Reading(NamedTuple):
     @property
     def columns(self) -> int:
         """How many there will be in the cache."""
+        if isinstance(self.mask, torch.Tensor):
+            return int(self.mask.shape[-1])
         return getattr(self.cache, "capacity", 0) or self.cache.get_seq_length() + self.ids.shape[1]
 
     @property

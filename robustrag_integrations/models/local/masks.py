@@ -89,6 +89,8 @@ def _kinds(config: Any) -> tuple[str, ...]:
         if unknown := sorted(set(listed) - set(_KINDS)):
             raise NoExplicitMasks(f"it has layers of the kind {unknown[0]!r}")
         return tuple(sorted(set(listed)))
+    if "local" in (getattr(config, "attention_layers", None) or ()):
+        raise NoExplicitMasks("it has layers that see a window of columns, wherever its tokens stand in them")
     if getattr(config, "sliding_window", None) is None:
         return ("full_attention",)
     if config.model_type not in _SLIDING_THROUGHOUT:

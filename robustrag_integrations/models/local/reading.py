@@ -24,15 +24,13 @@ from robustrag_integrations.models.local.joint_reading import ENOUGH, JointReadi
 from robustrag_integrations.models.local.key_values import KeyValues
 from robustrag_integrations.models.local.known_steps import has_bits_of_steps
 from robustrag_integrations.models.local.masks import MaskRules, NoExplicitMasks
+from robustrag_integrations.models.local.own_reading import UNREADABLE, check_own_reading, tolerance
 from robustrag_integrations.models.local.packing import Stem
 from robustrag_integrations.models.local.prefixes import BatchPrefixes, PrefixStore
 from robustrag_integrations.models.local.remembered import Remembered
 from robustrag_integrations.models.local.shared import SharedBatch
 from robustrag_integrations.models.local.spare_memory import SpareMemory
 from robustrag_integrations.models.local.step_shapes import StepShapes
-
-_TOLERANCE = {torch.float64: 1e-3, torch.float32: 1e-3}  # of the spread of the logits; half precision below
-_HALF_TOLERANCE = 0.1
 
 
 @dataclass(frozen=True)
@@ -80,6 +78,7 @@ class PromptReader:
         self.lm, self.at_once, self.fixed_shapes = lm, at_once, fixed_shapes
         self.prefixes = PrefixStore(lm, keep_bytes)
         self._found: _Way | str | None = None if share else "switched off"
+        self._is_checked = False
         self.probe = IsolationProbe(lm, at_once)
         self.draft_noise = Remembered[float](lm)
         self.rows_noise = Remembered[float](lm)
@@ -130,6 +129,7 @@ class PromptReader:
             prompt: what to read.
             room: how many tokens may come after it.
         """
+        self._check()
         way = self._way()
         if isinstance(way, str):
             return PlainBatch(self.lm, [prompt.ids], 1 + len(prompt.ids), self.at_once)
@@ -193,6 +193,7 @@ class PromptReader:
         Returns:
             The batch, and what a prompt's numbers have to do with the other prompts.
         """
+        self._check()
         way = self._way()
         count = len(prompts)
         if isinstance(way, str):
@@ -244,6 +245,7 @@ class PromptReader:
 
     def stem(self, prompt: Encoded) -> Stem | None:
         """A row that has read a prompt's prefix, for trees of tokens to grow on; None where prefixes are not shared."""
+        self._check()
         way = self._way()
         if isinstance(way, str):
             return None
@@ -274,6 +276,18 @@ class PromptReader:
             known = read.get(ids, partial(read_prefix, self.lm, rules, ids, begun, self.at_once))
         return known
 
+    def _check(self) -> None:
+        """Refuse a model that reads prompts otherwise than decoders do, before its first one.
+
+        Raises:
+            ModelError: it does.
+        """
+        with self._lock:
+            if not self._is_checked:
+                with carried_through():
+                    check_own_reading(self.lm)
+                self._is_checked = True
+
     def _way(self) -> _Way | str:
         with self._lock:
             if self._found is None:
@@ -301,16 +315,11 @@ def _examine(lm: CausalLM, fixed: bool) -> _Way | str:
 def _what_is_wrong(lm: CausalLM, way: _Way) -> str | None:
     try:
         gap, spread = _disagreement(lm, way)
-    except (AttributeError, IndexError, KeyError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
+    except UNREADABLE as error:
         return f"it cannot read with explicit masks: {type(error).__name__}: {error}"[:300]
     if not gap <= tolerance(lm.dtype) * spread:
         return f"reading a shared prefix gave other logits than plain reading (by {gap:.2g} of {spread:.2g})"
     return None
-
-
-def tolerance(dtype: torch.dtype) -> float:
-    """How far apart two ways of computing logits may be in a precision, as a share of the logits' spread."""
-    return _TOLERANCE.get(dtype, _HALF_TOLERANCE)
 
 
 @torch.inference_mode()

@@ -27,8 +27,8 @@ from robustrag_integrations.models.local.alone import Alone
 from robustrag_integrations.models.local.batch import Batch, Opened
 from robustrag_integrations.models.local.causal_lm import CausalLM
 from robustrag_integrations.models.local.joint import step_together
+from robustrag_integrations.models.local.own_reading import tolerance
 from robustrag_integrations.models.local.packing import Stem
-from robustrag_integrations.models.local.reading import tolerance
 from robustrag_integrations.models.local.remembered import Remembered
 from robustrag_integrations.models.local.shared import SharedBatch
 from robustrag_integrations.models.local.step_shapes import StepShapes, find_step_shapes

@@ -277,7 +277,7 @@ def test_the_argument_for_the_cache_may_have_either_name(name: str) -> None:
 
     def renamed(input_ids: Any, **rest: Any) -> Any:
         given.update(rest)
-        held = rest.pop(name)
+        held = rest.pop(name, None)
         return forward(input_ids, **{own: held}, **rest)
 
     parameters = inspect.signature(forward).parameters
