@@ -87,7 +87,7 @@ WORDS: dict[str, AbstentionWords] = {
             rf"|\b(?:i|we) (?:dont|cant|couldnt|cannot) {_W}{{0,3}}?(?:{_LEARN_EN})\b"
             r"|\b(?:i am|i'm|we are|we're) (?:un(?:able|sure|certain|aware)|at a loss|in the dark)"
             r"|(?:^|\b(?:i|we) (?:am |are |was |were )|'m |'re )(?:[a-z]+ )?unable to\b"
-            r"|\b(?:i|we) (?:have|had|see|find|found) (?:no|nothing)\b|\bno (?:idea|clue)\b|^not (?:sure|certain)\b"
+            r"|\b(?:i|we) (?:have|had|see|find|found) (?:no|nothing)\b|\bno (?:idea|clue)\b(?! (?:is|was|were|has|had)\b)|^not (?:sure|certain)\b"
             r"|\b(?:i|we) (?:lack|fail to|failed to)\b"
             rf"|\b(?:it|this|that|there|which|what|who|where|when|{_WRITING_EN})\b ?(?:[\w'-]+ ){{0,6}}?"
             rf"(?:do|does|did|is|are|was|were|has|have|had)(?: {_NOT}"
@@ -216,9 +216,17 @@ WORDS: dict[str, AbstentionWords] = {
             r"|details|anhaltspunkt|erkenntnis|rede)"
             r"|\bnichts (?:daruber|dazu|davon|zu|uber|erwahnt|bekannt|gesagt|hieruber|hierzu|zum)\b"
             r"|^(?:unbekannt|unklar|ungeklart|nicht bekannt|fehlanzeige)$"
-            r"|\b(?:ist|bleibt|sind|bleiben|war) (?:mir |leider |\w+ ){0,2}?(?:unbekannt|unklar|offen|ungewiss"
+            r"|\b(?:ist|bleibt|sind|bleiben|war) (?:mir |leider |\w+ ){0,2}?(?:unbekannt|unklar|ungewiss"
             r"|ungenannt|unerwahnt|ungeklart)\b"
-            r"|\b(?:fehlt|fehlen|schweigt|lasst .* offen|unmoglich|unzureichend|reicht nicht|reichen nicht"
+            r"|\b(?:bleibt|bleiben|bleibe|blieb) (?:mir |leider |\w+ ){0,2}?offen\b"
+            r"|(?:^|\b)(?:frage|fragen|antwort|das|dies|es|ob|wer|wen|wem|was|wann|wo|warum|wie|ausgang|ergebnis)\b.*"
+            r"\b(?:ist|sind|war) (?:\w+ ){0,2}?offen\b"
+            r"|\b(?:angab|inform|hinweis|antwort|daten|kontext|detail|auskunft|wissen|kenntnis|anhalt|grundlage|zusammenhang"
+            r"|name|datum|jahr|zahl|text|dokument|abschnitt|quelle)\w*\b.*\b(?:fehlt|fehlen)\b"
+            r"|\b(?:fehlt|fehlen)\b.*\b(?:angab|inform|hinweis|antwort|daten|kontext|detail|auskunft|wissen|kenntnis|anhalt"
+            r"|grundlage|zusammenhang|name|datum|jahr|zahl|text|dokument|abschnitt|quelle)"
+            r"|^(?:das|es|dies|dazu|hierzu) (?:\w+ ){0,2}?(?:fehlt|fehlen)$"
+            r"|\b(?:schweigt|lasst .* offen|unmoglich|unzureichend|reicht nicht|reichen nicht"
             r"|bin (?:mir )?(?:nicht sicher|unsicher)|bin uberfragt)\b"
             r"|\bunbeantwortet\b|\bausser stande\b|\bnicht in der lage\b"
         ),
@@ -307,7 +315,9 @@ WORDS: dict[str, AbstentionWords] = {
             r"|dettagl|riferiment|a riguardo|al riguardo|su|in proposito|traccia|accenno|idea)\w*"
             r"|^(?:sconosciut\w*|ignot\w*|non (?:specificat|indicat|menzionat|disponibil|not|dat|conosciut"
             r"|precisat|fornit)\w*)$"
-            r"|\b(?:ignoro|boh|impossibile \w+|e impossibile|insufficient[ei]|manca\w*|tace)\b|\b(?:e|resta"
+            r"|\b(?:ignoro|boh|impossibile \w+|e impossibile|insufficient[ei]|tace)\b"
+            r"|\bmanca\w*\b.*\b(?:inform|dat[oi]\b|dettagl|contest|element|rispost|riferiment|indicaz|nome|test[oi]\b)"
+            r"|\b(?:inform|dat[oi]\b|dettagl|contest|element|rispost|riferiment|indicaz|nome\b).*\bmanca\w*\b|\b(?:e|resta"
             r"|rimane) (?:ignot|sconosciut|incert|imprecisat)\w*"
         ),
         aside=(
@@ -594,7 +604,7 @@ WORDS: dict[str, AbstentionWords] = {
     "zh": AbstentionWords(
         denies=(
             r"(?:不知道|不清楚|不明|未知|不详|不詳|不晓得|不曉得|无从得知|無從得知|无法|無法|不能(?:确定|確定"
-            r"|回答|判断|判斷|得知|得出|推断)|没有(?!后|後)[^，。]{0,12}(?:提|说|說|信息|資訊|资料|資料|答案"
+            r"|回答|判断|判斷|得知|得出|推断)|没有(?!后|後)[^，。]{0,12}(?:提|说|說|(?:信息|資訊|资料|資料)(?!费)|答案"
             r"|给出|給出|写|寫|记载|記載|相关|相關|提供|涉及|说明|說明|交代|描述|讲|講|显示|顯示|包含|找到|内容"
             r"|內容|指出|列出|依据|線索|线索)|沒有[^，。]{0,12}(?:提|说|說|信息|資訊|资料|資料|答案|给出|給出|写"
             r"|寫|记载|記載|相关|相關|提供|涉及|说明|說明|交代|描述|讲|講|顯示|包含|找到|內容|指出)"
@@ -617,7 +627,7 @@ WORDS: dict[str, AbstentionWords] = {
     "ja": AbstentionWords(
         denies=(
             r"(?:(?:わか|分か|判)(?:りませ|りかね|らな|らず|らぬ|らん)|わからな|知(?:り|ら)(?:ませ|な)"
-            r"|存じ(?:ませ|上げませ)|不明|未詳|(?:情報|記載|記述|言及|答え|回答|手がかり|該当|説明|データ|根拠"
+            r"|存じ(?:ませ|上げませ)|不明|未詳|(?:情報(?!料)|記載|記述|言及|答え|回答|手がかり|該当|説明|データ|根拠"
             r"|示唆|内容|箇所|情報源)[^、。]{0,10}(?:な(?:い|く|かった|し)|ありませ|ござ|無|ません|見当たら"
             r"|見つか(?:ら|りませ)|され(?:て(?:い|お)?(?:ませ|な|りませ|ら)|ず)|含まれ(?:て)?(?:い)?(?:ませ|な"
             r"|ず))|(?:記載|言及|記述|説明|明記|示|触れ|述べ|書|記さ|含|載|語|明か|挙げ|提供|特定|確認|判断|回答"

@@ -304,6 +304,14 @@ def test_abstentions_are_recognised(response: str) -> None:
         "Tomas Brevik",
         "He said “I don’t know” in 1871.",
         "Alibi don't know",
+        "Der Laden ist offen.",
+        "Die Grenze ist offen.",
+        "Der Zahn fehlt.",
+        "Zwei Seiten fehlen.",
+        "Manca il sale.",
+        "No idea was rejected.",
+        "\u6ca1\u6709\u4fe1\u606f\u8d39\u3002",
+        "\u60c5\u5831\u6599\u306f\u3042\u308a\u307e\u305b\u3093\u3002",
     ],
 )
 def test_answers_are_not_taken_for_abstentions(response: str) -> None:
