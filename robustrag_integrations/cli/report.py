@@ -98,7 +98,8 @@ def _read(path: str) -> tuple[Run, Sequence[RetrievalLine]]:
 
 def _target(source: str, output: str | None) -> Path:
     """The file of the page; never that of the run."""
-    target = Path(source).with_suffix(".html") if output is None else Path(output)
+    beside = Path(source) if Path(source).name else Path(source, "report")  # "." and "/" have no name
+    target = beside.with_suffix(".html") if output is None else Path(output)
     if target.is_dir():
         raise UsageError(f"--output {str(target)!r} is a folder; name a file in it")
     if not target.parent.is_dir():

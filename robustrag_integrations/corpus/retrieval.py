@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from robustrag_integrations.corpus.extras import needed
@@ -9,6 +10,10 @@ from robustrag_integrations.passages import ORIGIN, GroupBy, Passage, passage_ke
 from robustrag_integrations.sources import choose
 
 _WORD = r"(?u)\b\w+\b"
+# Chinese, Japanese, Thai, Lao, Burmese and Khmer, which leave no space between words.
+_UNSPACED = re.compile(
+    "[\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
+)
 
 
 class BM25Index:
@@ -65,7 +70,14 @@ class BM25Index:
         return [self._passages[i] for i in order[: np.count_nonzero(scores > 0)]]
 
     def _words(self, texts: list[str]) -> list[list[str]]:
+        spaced = [_UNSPACED.sub(_in_pairs, text) for text in texts]
         found: list[list[str]] = self._bm25s.tokenize(
-            texts, token_pattern=_WORD, stopwords="en", return_ids=False, show_progress=False
+            spaced, token_pattern=_WORD, stopwords="en", return_ids=False, show_progress=False
         )
         return found
+
+
+def _in_pairs(run: re.Match[str]) -> str:
+    """Characters that are written without spaces as pairs of neighbours, which stand for words."""
+    text = run[0]
+    return f" {' '.join(text[i : i + 2] for i in range(max(1, len(text) - 1)))} "

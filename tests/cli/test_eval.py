@@ -311,3 +311,13 @@ def test_tables_are_written_for_papers_and_pages_by_eval_and_report_alike(run) -
     assert main(["report", "half.jsonl", "--markdown", "half.md"]) == 0
     assert "Not finished, 2 rows are missing." in Path("half.md").read_text()
     assert run("--latex", "no/such/folder.tex")[0] == EXIT_USAGE
+
+
+@pytest.mark.parametrize("folder", [".", "/", "..", "runs"])
+def test_a_report_of_a_folder_is_refused(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "runs").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert main(["report", folder]) == 2
+    assert f"cannot read '{folder}': Is a directory" in capsys.readouterr().err

@@ -321,3 +321,17 @@ def test_words_in_other_scripts_and_single_letters_are_found() -> None:
 def test_numbers_below_one_are_refused(arguments: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="at least 1"):
         index("mill").search("mill", **arguments)
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "other"),
+    [
+        ("谁经营磨坊?", "第1页。城东的磨坊由李明经营。", "天气很好。"),
+        ("水車小屋を経営しているのは誰ですか", "東の水車小屋は李明が経営する。", "天気がいい。"),
+        ("ใครเป็นเจ้าของโรงสี", "โรงสีเป็นของสมชาย", "อากาศดี"),
+        ("李 Ming?", "李先生叫 Ming。", "天气很好。"),
+    ],
+)
+def test_scripts_without_spaces_are_searched(query: str, text: str, other: str) -> None:
+    found = BM25Index([Passage(other), Passage(text)]).search(query, 5)
+    assert [passage.text for passage in found] == [text]
