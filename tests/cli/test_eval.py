@@ -319,5 +319,5 @@ def test_a_report_of_a_folder_is_refused(
 ) -> None:
     (tmp_path / "runs").mkdir()
     monkeypatch.chdir(tmp_path)
-    assert main(["report", folder]) == 2
+    assert main(["report", folder]) == 1
     assert f"cannot read '{folder}': Is a directory" in capsys.readouterr().err
