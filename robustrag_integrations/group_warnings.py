@@ -52,9 +52,11 @@ def keyless_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> list
 
 
 def _few_warnings(groups: Sequence[PassageGroup]) -> list[str]:
-    """Too few groups for one of them to be outvoted."""
+    """No group, or too few for one of them to be outvoted."""
     count = len(groups)
-    if not 0 < count < FEW:
+    if count == 0:
+        return ["there are no passages: nothing was retrieved, or a filter left nothing, and the answer abstains"]
+    if count >= FEW:
         return []
     if count == 1:
         who, passages = _named(groups), len(groups[0].passages)

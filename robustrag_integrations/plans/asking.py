@@ -236,7 +236,9 @@ def _one_vote_each(
 
 def counted_responses(groups: Sequence[PassageGroup], replies: Sequence[Response]) -> list[Response]:
     """The replies as they count: an abstention for a group with nothing to read."""
-    return [Response("") if g.is_empty and not r.unheard else r for g, r in zip(groups, replies, strict=True)]
+    return [
+        Response("", abstains=True) if g.is_empty and not r.unheard else r for g, r in zip(groups, replies, strict=True)
+    ]
 
 
 def votes_counted(groups: Sequence[PassageGroup], readings: Sequence[Reading[Found]]) -> tuple[list[int], int]:

@@ -29,6 +29,13 @@ _WHY = {
     "content_filter": "stopped by the server's content filter",
     "tool_calls": "it called a tool in place of answering",
 }
+_EMPTY = "the reply is empty"
+_COUNT = "let cut replies count with cut_replies='count'"
+_FIXES = {
+    _WHY["length"]: f"Raise max_tokens, turn reasoning off, or {_COUNT}",
+    _WHY["content_filter"]: _COUNT.capitalize(),
+    _WHY["tool_calls"]: "Ask the model without tools",
+}
 _LINE = re.compile(r"\s*(\S[^\n]*)\n")
 
 
@@ -100,20 +107,24 @@ def final_answer(response: Response, cut_replies: CutReplies = "abstain") -> Res
 
 
 def reply_warnings(responses: Sequence[Response]) -> list[str]:
-    """Says how many of the counted responses were cut, refused or without an answer."""
+    """Says how many of the counted responses were cut, refused, empty or without an answer."""
     refused = sum(r.refusal is not None for r in responses)
     noted = [r for r in responses if r.note is not None and r.refusal is None]
-    lost = [r.note for r in noted if r.abstains]
+    empty = sum(r.note == _EMPTY for r in noted)
+    lost = [r.note for r in noted if r.abstains and r.note != _EMPTY]
     kept = [r.note for r in noted if not r.abstains]
     found = []
     if refused:
         found.append(f"the model refused to answer {refused} of {len(responses)} groups; these abstain")
-    if lost:
-        filtered = all(note == _WHY["content_filter"] for note in lost)
-        fix = "Let" if filtered else "Raise max_tokens, turn reasoning off, or let"
+    if empty:
         found.append(
-            f"the replies of {len(lost)} of {len(responses)} groups are incomplete ({lost[0]}); these abstain. {fix} "
-            "cut replies count with cut_replies='count'"
+            f"the replies of {empty} of {len(responses)} groups are empty; these abstain. Look at what the model "
+            "sends: it may think and never come to an answer, and its server or its class may leave that out"
+        )
+    if lost:
+        fix = _FIXES.get(lost[0] or "", "Raise max_tokens, or turn reasoning off")
+        found.append(
+            f"the replies of {len(lost)} of {len(responses)} groups are incomplete ({lost[0]}); these abstain. {fix}"
         )
     if kept:
         found.append(f"the replies of {len(kept)} of {len(responses)} groups are incomplete ({kept[0]})")
@@ -138,6 +149,8 @@ def _read(response: Response) -> tuple[Response, str | None]:
         return answer, _WHY[response.finish]
     if chars and not parts.answer.strip():
         return replace(answer, abstains=True, note="there is reasoning and no answer after it"), None
+    if not (response.abstains or parts.answer.strip()):
+        return replace(answer, abstains=True, note=_EMPTY), None
     return answer, None
 
 

@@ -18,6 +18,7 @@ from robustrag_integrations import (
     RobustAnswer,
     VanillaRAG,
 )
+from robustrag_integrations.prompts import ABSTENTION
 from robustrag_integrations.replies.reading import CUT_MARK, counted, final_answer
 
 THINKS = "<think>If absent, reply I don't know. Options: Lyon, Karl Gross.</think> "
@@ -222,3 +223,38 @@ def test_certificates_read_replies_in_the_same_way() -> None:
 
     assert certified(f"{THINKS}Karl Gross") == 1
     assert certified(Response("Karl Gross", finish="length")) == 0
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_empty_replies_are_told(way: str) -> None:
+    answer, _ = ask(KeywordAggregation(CallableModel(lambda prompt: " \n")), way)
+    assert answer.abstained
+    assert {group.note for group in answer.groups} == {"the reply is empty"}
+    [told] = [warning for warning in answer.warnings if "empty" in warning]
+    count = len(answer.groups)
+    assert f"the replies of {count} of {count} groups are empty; these abstain" in told
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_empty_final_answer_is_told(way: str) -> None:
+    answer, _ = ask(KeywordAggregation(model("Minjee Lee", final="")), way)
+    assert answer.text == ABSTENTION
+    assert "the final call: the reply is empty" in answer.warnings
+
+
+def test_a_group_without_text_is_not_said_to_have_an_empty_reply() -> None:
+    answer = KeywordAggregation(model("Minjee Lee")).answer("Who won?", ["", "Minjee Lee won.", "Minjee Lee it was."])
+    assert answer.groups[0].note is None
+    assert not [warning for warning in answer.warnings if "the replies of" in warning]
+
+
+def test_no_passages_are_told() -> None:
+    answer = KeywordAggregation(model("Minjee Lee")).answer("Who won?", [])
+    assert answer.abstained
+    assert "there are no passages: nothing was retrieved" in answer.warnings[0]
+
+
+def test_of_tool_calls_nothing_is_advised_that_cannot_help() -> None:
+    answer = KeywordAggregation(model(Response("", finish="tool_calls"))).answer("Who won?", ["one", "two", "three"])
+    [told] = [warning for warning in answer.warnings if "incomplete" in warning]
+    assert told.endswith("these abstain. Ask the model without tools")
