@@ -77,6 +77,17 @@ def conversation_caveats(conversation: Sequence[ChatMessage]) -> tuple[str, ...]
     )
 
 
+def condensed_caveats(conversation: Sequence[ChatMessage]) -> tuple[str, ...]:
+    """What a question that was made from a conversation means for the radius."""
+    said = sum(m.role == MessageRole.ASSISTANT for m in conversation)
+    if not said:
+        return ()
+    return (
+        f"the question was condensed from a conversation with {said} earlier answers: the radius is about the passages "
+        "of this question, given those answers",
+    )
+
+
 def few_nodes_caveats(groups: Sequence[PassageGroup]) -> tuple[str, ...]:
     """What to say where a retriever found as few nodes as LlamaIndex's do by default, or one source alone."""
     how = "as_retriever(similarity_top_k=10)"

@@ -106,7 +106,9 @@ class ReportingChatEngine(BaseChatEngine):
         synthesizer = self.response_synthesizer
         asks = talk is not None and self._small_talk and synthesizer.takes_asides
         aside = aside_prompt(unread, talk.message) if talk is not None and asks else None
-        turn = Turn(synthesizer.with_changes(streaming=streaming, conversation=conversation, aside=aside))
+        turn = Turn(
+            synthesizer.with_changes(streaming=streaming, conversation=conversation, aside=aside, condensed=unread)
+        )
         if talk is not None:
             talk.turns.append(turn)
         return turn

@@ -33,7 +33,7 @@ from llama_index.core.settings import Settings
 from llama_index.core.types import RESPONSE_TEXT_TYPE
 
 from llamaindex_robustrag.aggregations import method_and_settings
-from llamaindex_robustrag.caveats import conversation_caveats, decoding_caveats, few_nodes_caveats
+from llamaindex_robustrag.caveats import condensed_caveats, conversation_caveats, decoding_caveats, few_nodes_caveats
 from llamaindex_robustrag.conversation import from_conversation, with_aside
 from llamaindex_robustrag.grouping import GroupedNodes, GroupNodesBy, group_nodes, group_texts
 from llamaindex_robustrag.llm_calls import plain_llm
@@ -211,6 +211,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         self._structure = writer.output_cls if isinstance(writer, StructuredLLM) else output_cls
         self._user = UserPrompts()
         self._aside: Prompt | None = None
+        self._condensed: tuple[ChatMessage, ...] = ()
         self._use(text_qa_template=text_qa_template, keyword_prompt=keyword_prompt)
         self._local: Any = None
         if citation_markers and self._structure is not None:
@@ -295,6 +296,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         streaming: bool | None = None,
         conversation: Sequence[ChatMessage] | None = None,
         aside: Prompt | None = None,
+        condensed: Sequence[ChatMessage] = (),
     ) -> _Self:
         """A copy that streams or does not, or that puts a conversation in front of every prompt.
 
@@ -302,10 +304,11 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             streaming: whether it streams; None for what this one does.
             conversation: these messages; None for what this one has.
             aside: asked where no document answers, and so without documents; None: an abstention.
+            condensed: earlier messages that are no part of prompts, but that the question was made from.
         """
         changed = copy.copy(self)
         changed._flag = StreamingFlag(self.streams if streaming is None else streaming)
-        changed._aside = aside
+        changed._aside, changed._condensed = aside, tuple(condensed)
         if conversation is not None:
             changed._converse(conversation)
         return changed
@@ -500,9 +503,10 @@ class RobustRAGSynthesizer(BaseSynthesizer):
 
     def _caveats(self) -> tuple[str, ...]:
         """What is known of the model and the conversation that weakens every answer."""
+        condensed = condensed_caveats(self._condensed)
         if self._local is not None:
-            return (*self._local.warnings, *decoding_caveats(self._plain, self._conversation))
-        return (*self._model.warnings, *conversation_caveats(self._conversation))
+            return (*self._local.warnings, *decoding_caveats(self._plain, self._conversation), *condensed)
+        return (*self._model.warnings, *conversation_caveats(self._conversation), *condensed)
 
     def _repeats(self) -> Repeats:
         """Whether the model repeats itself, as far as that is known."""

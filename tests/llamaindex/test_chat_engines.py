@@ -92,6 +92,9 @@ async def test_a_condensed_question_is_what_every_group_is_asked(
     text, reply = await say(engine, method, "And its main city?", chat_history=history)
     assert text == "Paris"
     assert reply.metadata["robustrag"]["query"] == QUESTION
+    assert any(
+        "condensed from a conversation with 1 earlier answers" in w for w in reply.metadata["robustrag"]["warnings"]
+    )
     assert "In Europe" in llm.seen[0]
     assert not any("In Europe" in prompt or "main city" in prompt for prompt in llm.seen[1:])
     assert [m.content for m in engine.chat_history] == ["Where is France?", "In Europe", "And its main city?", "Paris"]
