@@ -43,15 +43,22 @@ def history_names(inputs: Mapping[str, Any]) -> frozenset[str]:
 
 
 def unseen_conversation(inputs: Mapping[str, Any], shown: Collection[str]) -> list[str]:
-    """What to say where a conversation is given, and neither it nor a question that stands alone is asked.
+    """What to say where a conversation is given that the prompt does not show.
+
+    Either the question was made from it, or it is part of nothing that is asked.
 
     Args:
         inputs: without the documents.
         shown: the inputs that the prompt shows.
     """
     unseen = sorted(history_names(inputs) - {"messages"} - set(shown))
-    if not unseen or STANDALONE in inputs:
+    if not unseen:
         return []
+    if STANDALONE in inputs:
+        return [
+            f"the question was condensed from the conversation in {unseen[0]!r}: the radius is about the passages of "
+            "this question, given what was said before"
+        ]
     return [
         f"the prompt does not show the conversation in {unseen[0]!r}, so a question that refers to it cannot be "
         "understood: show it in the prompt, or use create_robust_retrieval_chain, which asks the condensed question"

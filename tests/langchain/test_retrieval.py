@@ -103,6 +103,7 @@ async def test_the_condensed_question_is_what_groups_and_final_prompt_are_asked(
     assert all(ALONE in asked for asked in reader.prompts)
     for result in results:
         assert result["standalone_question"] == result["robustness"].query == ALONE
+        assert any("condensed from the conversation in 'chat_history'" in w for w in result["robustness"].warnings)
         assert result["input"] == FOLLOW_UP["input"]
     assert "standalone_question" not in chain.invoke({"input": QUESTION})
 
