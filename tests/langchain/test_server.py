@@ -61,4 +61,5 @@ def test_a_temperature_that_is_not_zero_is_warned_of(served: Any) -> None:
         llm = type(served)(api_key="none", model="none", temperature=temperature)
         chain = create_robust_documents_chain(llm, return_robustness=True)
         result = chain.invoke({**GIVEN, "context": []})
-        assert len(result["robustness"].warnings) == expected
+        warnings = [w for w in result["robustness"].warnings if "there are no passages" not in w]
+        assert len(warnings) == expected
