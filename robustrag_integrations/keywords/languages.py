@@ -135,6 +135,9 @@ def _of_latin(text: str) -> str | None:
     return next(language for language in _PROFILES if scores[language] == best) if best >= 0.3 else None
 
 
+_NAMES = frozenset(["علي"])  # Ali, whom spaCy lists for a misspelt "on"
+
+
 @cache
 def stop_words(language: str) -> frozenset[str]:
     """The small words of a language, case-folded; none for a language that spaCy has none for.
@@ -146,4 +149,4 @@ def stop_words(language: str) -> frozenset[str]:
     if not file.is_file():
         return _ABOUT_THE_TEXT
     words = frozenset(word.casefold() for word in run_path(str(file))["STOP_WORDS"])
-    return (words | _ABOUT_THE_TEXT) - NUMBER_WORDS
+    return (words | _ABOUT_THE_TEXT) - NUMBER_WORDS - _NAMES

@@ -124,3 +124,7 @@ def test_items_of_a_list_and_clauses_of_prose_are_phrases() -> None:
         "She was born in Weilburg, she studied law and music; later on she wrote four plays and died at sea."
     )
     assert {"she was born in weilburg", "she studied law and music"} <= prose
+
+
+def test_a_name_that_spacy_lists_as_a_small_word_counts() -> None:
+    assert {"علي", "أحمد علي"} <= extract("أحمد علي")
