@@ -161,3 +161,15 @@ def _complete(response: Response, answer: str, by_line: bool) -> str | None:
     if by_line and (line := _LINE.match(answer)):
         return line[1]
     return complete_form(answer)
+
+
+def ending_warnings(final: Response, responses: Sequence[Response]) -> list[str]:
+    """Says that a final reply ended without a reason where a group's reply had one: it may have broken off."""
+    if final.finish != "unknown" or not (final.text or "").strip() or final.refusal is not None:
+        return []
+    if all(response.finish == "unknown" for response in responses):
+        return []
+    return [
+        "the final reply ended without a reason, where those of the groups gave one: its stream may have broken off, "
+        "and the answer may be cut"
+    ]

@@ -258,3 +258,11 @@ def test_of_tool_calls_nothing_is_advised_that_cannot_help() -> None:
     answer = KeywordAggregation(model(Response("", finish="tool_calls"))).answer("Who won?", ["one", "two", "three"])
     [told] = [warning for warning in answer.warnings if "incomplete" in warning]
     assert told.endswith("these abstain. Ask the model without tools")
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("finish", "told"), [("stop", 0), ("unknown", 1)])
+def test_a_final_reply_that_ends_without_a_reason_may_be_cut(way: str, finish: Any, told: int) -> None:
+    said, final = Response("Minjee Lee", finish="stop"), Response("Minjee Lee", finish=finish)
+    answer, _ = ask(KeywordAggregation(model(said, final=final)), way)
+    assert len([warning for warning in answer.warnings if "may have broken off" in warning]) == told

@@ -30,7 +30,7 @@ from robustrag_integrations.plans.asking import (
 )
 from robustrag_integrations.plans.requests import Emit, Plan
 from robustrag_integrations.prompts import ABSTENTION, Task
-from robustrag_integrations.replies.reading import reply_warnings
+from robustrag_integrations.replies.reading import ending_warnings, reply_warnings
 
 _DRAFTS = 4  # isolated answers that are tried as the final one
 _DRAFT_LENGTH = 200  # characters
@@ -89,6 +89,7 @@ def keyword_plan(
             *_support_warnings(abstained, standings),
             *truncation_warnings([r.truncated for r in responses]),
             *reply_warnings(responses),
+            *(ending_warnings(final, responses) if tally.retained else ()),
             *filter(None, [final.note]),
         ),
         settings=settings.as_dict(),
