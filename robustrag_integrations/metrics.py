@@ -23,7 +23,7 @@ from robustrag_integrations.entry_points import Table
 from robustrag_integrations.errors import INTERRUPTS, ModelError, RobustRAGError
 from robustrag_integrations.forks import lock_held_over_forks
 from robustrag_integrations.models.base import TextModel
-from robustrag_integrations.normalise import plain_words
+from robustrag_integrations.normalise import opposed_words
 from robustrag_integrations.plugins import load_object
 from robustrag_integrations.prompts import Prompt, PromptTemplate
 from robustrag_integrations.redaction import in_one_line, redacted
@@ -42,8 +42,9 @@ class Metric(Protocol):
 def contains_answer(response: str, references: Sequence[str]) -> float:
     """1.0 if the response holds one of the references as whole words, else 0.0; 0.0 for an abstention.
 
-    Case, punctuation, articles, full-width forms and line breaks make no difference. It is not monotone: "York" is in
-    "New York" and no longer in "New Yorkshire", and words that follow may turn a response into an abstention.
+    Case, punctuation, articles, full-width forms and line breaks make no difference; a minus does ("-5", "A-"). It is
+    not monotone: "York" is in "New York" and no longer in "New Yorkshire", and words that follow may turn a response
+    into an abstention.
     """
     return float(not is_abstention(response) and holds_answer(response, references))
 
@@ -60,8 +61,8 @@ def exact_choice(response: str, references: Sequence[str]) -> float:
 
 
 def normalised(text: str) -> str:
-    """Words in lower case with single spaces, without punctuation and articles."""
-    words = plain_words(text).split()
+    """Words in lower case with single spaces, without punctuation and articles; -5 and A- keep their signs."""
+    words = opposed_words(text).split()
     return " ".join([w for w in words if w not in _ARTICLES] or words)
 
 

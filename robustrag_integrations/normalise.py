@@ -59,5 +59,18 @@ def signed_words(text: str) -> str:
     return " ".join("".join(kept).split())
 
 
+def opposed_words(text: str) -> str:
+    """`plain_words` with the signs that turn a meaning round: the minus of a number, and what a grade ends in."""
+    return " ".join(filter(None, map(_opposed, signed_words(text).split())))
+
+
+def _opposed(word: str) -> str:
+    plain = plain_words(word)
+    if not plain:
+        return ""
+    ending = word[-1] if word[-1] in "+-" and not word[-2].isdigit() else ""
+    return ("-" if word[0] == "-" else "") + plain + ending
+
+
 def _belongs_to_a_word(character: str) -> bool:
     return character.isalnum() or unicodedata.category(character) in {"Mn", "Mc"}

@@ -178,3 +178,24 @@ def test_a_judge_that_cannot_be_asked_is_an_error_even_when_guarded() -> None:
 
     with pytest.raises(ModelError):
         GuardedMetric(LLMJudge(CallableModel(broken)))("a", ["a"])
+
+
+@pytest.mark.parametrize(
+    ("response", "reference", "held"),
+    [
+        ("5 °C", "-5 °C", 0),
+        ("-5 °C", "5 °C", 0),
+        ("It was \u22125 °C.", "-5 °C", 1),
+        ("O+", "O-", 0),
+        ("It is type O-.", "O-", 1),
+        ("A", "A-", 0),
+        ("C", "C++", 0),
+        ("It is C++.", "C++", 1),
+        ("5 million", "$5 million", 1),
+        ("about 10-15", "15", 1),
+        ("Paris - the capital", "Paris", 1),
+        ("- 5", "5", 1),
+    ],
+)
+def test_an_opposite_sign_is_another_answer(response: str, reference: str, held: int) -> None:
+    assert contains_answer(response, [reference]) == held
