@@ -78,6 +78,9 @@ def create_robust_retrieval_chain(
         documents), `answer` and `robustness` (the `RobustAnswer`), and with `standalone_question` if there was one.
         Streaming gives the input, the documents, the answer in pieces, and the report last.
 
+    Raises:
+        TypeError, ValueError: no retriever, or an invalid option.
+
     Examples:
         ```python
         rag = create_robust_retrieval_chain(retriever, llm, group_by="source")
@@ -85,6 +88,11 @@ def create_robust_retrieval_chain(
         result["answer"], result["robustness"].radius
         ```
     """
+    if not isinstance(retriever, Runnable):
+        raise TypeError(
+            f"retriever must be a retriever or another Runnable, got {type(retriever).__name__}; a vector store has "
+            "as_retriever(), and a function goes into RunnableLambda(...)"
+        )
     name, question = options.get("document_variable_name", "context"), options.get("question")
     answering = create_robust_documents_chain(llm, prompt, return_robustness=True, **options)
     shown = frozenset() if prompt is None else frozenset({*prompt.input_variables, *prompt.optional_variables})

@@ -80,6 +80,11 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
         Raises:
             TypeError, ValueError: arguments that exclude each other, or an invalid one.
         """
+        if not hasattr(retriever, "retrieve"):
+            fix = (
+                "give index.as_retriever()" if hasattr(retriever, "as_retriever") else "give a retriever of LlamaIndex"
+            )
+            raise TypeError(f"retriever must have retrieve(), got {type(retriever).__name__}; {fix}")
         return cls(
             retriever,
             synthesizer_of(response_synthesizer, llm, streaming, callback_manager=callback_manager, **settings),

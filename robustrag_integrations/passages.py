@@ -127,6 +127,8 @@ def as_passages(passages: Iterable[str | Passage]) -> tuple[Passage, ...]:
     """
     if isinstance(passages, (str, bytes, Passage)):
         raise TypeError(f"passages must be a list of str or Passage, got one {type(passages).__name__}; wrap it: [...]")
+    if not isinstance(passages, Iterable):
+        raise TypeError(f"passages must be a list of str or Passage, got {passages!r:.60}")
     return tuple(_as_passage(rank, item) for rank, item in enumerate(passages))
 
 

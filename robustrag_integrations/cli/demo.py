@@ -109,6 +109,8 @@ def _prepare(args: argparse.Namespace) -> tuple[EvalQuestion, list[Passage]]:
     folder = world_folder()
     case = _case(args, list(asked_about(folder)))
     passages = BM25Index(split(read_world(folder))).search(case.question, args.top_k)
+    if args.top_k < 2:
+        raise UsageError(f"--top-k {args.top_k} is too few: the demo takes 2 passages or more")
     if len(passages) < max(2, len(args.poison)):
         raise UsageError(
             f"only {len(passages)} passages of the world share a word with {printable(case.question, 200)!r}; "

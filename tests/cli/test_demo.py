@@ -215,3 +215,9 @@ def test_the_bundled_reader_shows_what_the_defences_are_for(command) -> None:
 def test_the_help_asks_a_question_that_the_shipped_world_can_answer(command) -> None:
     [asked] = re.findall(r'--question "(.+?)"', command("demo", "--help").out)
     assert asked in [case.question for case in world.asked_about(world.world_folder())]
+
+
+def test_a_single_passage_is_too_few_for_the_demo(command) -> None:
+    result = command("demo", "--top-k", "1")
+    assert result.code == 2
+    assert "--top-k 1 is too few: the demo takes 2 passages or more" in result.err

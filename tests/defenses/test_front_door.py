@@ -441,3 +441,9 @@ def test_an_argument_that_a_method_does_not_have_is_named_with_the_nearest(metho
         method(CallableModel(str), quorun=0.2)
     with pytest.raises(TypeError, match=r"has no argument 'xyz'; it has model, .*quorum.*group_size, .*wave_size$"):
         method(CallableModel(str), xyz=1)
+
+
+@pytest.mark.parametrize("passages", [None, 3])
+def test_passages_that_are_no_list_are_named(passages: Any) -> None:
+    with pytest.raises(TypeError, match=f"passages must be a list of str or Passage, got {passages}"):
+        KeywordAggregation(ScriptedModel(str)).answer("Who?", passages)

@@ -149,3 +149,9 @@ def test_a_conversation_that_the_prompt_does_not_show_is_warned_of(aware: Any) -
     )
     documents = create_robust_documents_chain(Reader(), shown, return_robustness=True)
     assert not warned(create_retrieval_chain(aware, documents))
+
+
+@pytest.mark.parametrize("retriever", [None, lambda query: [], object()])
+def test_what_is_no_retriever_is_refused_when_the_chain_is_made(retriever: Any) -> None:
+    with pytest.raises(TypeError, match=r"retriever must be a retriever or another Runnable, got .*RunnableLambda"):
+        create_robust_retrieval_chain(retriever, Reader())

@@ -222,3 +222,10 @@ def test_the_condense_question_chat_engine_works_and_carries_the_report(
         assert str(reply) == "Paris"
     assert reply.sources[0].raw_output.metadata["robustrag"]["text"] == "Paris"
     assert synthesizer.streams is False
+
+
+def test_an_index_in_place_of_a_retriever_is_refused_with_its_fix(clean: VectorStoreIndex, llm: FactReader) -> None:
+    with pytest.raises(TypeError, match=r"got VectorStoreIndex; give index.as_retriever\(\)"):
+        RobustRAGQueryEngine.from_args(clean, llm=llm)
+    with pytest.raises(TypeError, match="got NoneType; give a retriever of LlamaIndex"):
+        RobustRAGQueryEngine.from_args(None, llm=llm)

@@ -66,5 +66,6 @@ def _difference(lm: CausalLM) -> tuple[float, float]:
 
 def _alone(lm: CausalLM, ids: list[int]) -> torch.Tensor:
     """[1, V] float32 logits behind a prompt, as the model gives them to anybody."""
-    logits: torch.Tensor = lm.model(input_ids=torch.tensor([ids], device=lm.device)).logits
+    given = torch.tensor([ids], device=lm.device)
+    logits: torch.Tensor = lm.model(input_ids=given, attention_mask=torch.ones_like(given)).logits
     return logits[:, -1].float()
