@@ -91,8 +91,7 @@ class VoteRules:
                 "of one that an attacker replaces; give copies the weight 0 instead"
             )
         if isinstance(self.weights, Mapping):
-            named = {self._name(key): _checked(votes, key) for key, votes in self.weights.items()}
-            object.__setattr__(self, "weights", named)
+            object.__setattr__(self, "weights", self._by_name(self.weights))
         elif self.weights is not None and not callable(self.weights):
             raise TypeError(
                 f"weights must be a mapping from origins to votes, or a function of an origin, got "
@@ -118,10 +117,15 @@ class VoteRules:
         left = [g for g in weighed if g.weight]
         dropped = [", ".join(g.origins) or f"group {g.index + 1}" for g in weighed if not g.weight]
         kept = tuple([g if g.index == index else replace(g, index=index) for index, g in enumerate(left)])
-        if not dropped:
-            return kept, ()
-        named = printable("; ".join(dropped[:5]), 200)
-        return kept, (f"{len(dropped)} groups have no vote and were not asked: {named}",)
+        notes = []
+        if dropped:
+            named = printable("; ".join(dropped[:5]), 200)
+            notes.append(f"{len(dropped)} groups have no vote and were not asked: {named}")
+        if isinstance(self.weights, Mapping) and groups and self.weights.keys().isdisjoint(g.key for g in groups):
+            meant = printable("; ".join(map(str, [*self.weights][:5])), 200)
+            here = printable("; ".join("no name" if g.key is None else str(g.key) for g in groups[:5]), 200)
+            notes.append(f"weights name none of the sources here, so that each has one vote: {meant}. Here: {here}")
+        return kept, tuple(notes)
 
     def with_copies(self, groups: tuple[PassageGroup, ...]) -> tuple[PassageGroup, ...]:
         """The groups, each copy with the first one of its text; takes a second for five million characters."""
@@ -146,6 +150,22 @@ class VoteRules:
             return self.weights.get(key, 1)  # type: ignore[call-overload, no-any-return]
         assert self.weights is not None  # noqa: S101 - the caller looked
         return _checked(self.weights(key), key)
+
+    def _by_name(self, given: Mapping[Any, Any]) -> dict[object, int]:
+        """The votes of each origin.
+
+        Raises:
+            ValueError: no number of votes, or two spellings of one origin with different ones.
+        """
+        found: dict[object, int] = {}
+        for key, votes in given.items():
+            name = self._name(key)
+            if found.setdefault(name, _checked(votes, key)) != votes:
+                raise ValueError(
+                    f"weights: {printable(str(key), 60)!r} has {votes} votes, another spelling of it has {found[name]}; "
+                    "name it once"
+                )
+        return found
 
     def _name(self, key: object) -> object:
         """An origin as users write it, in the form that is compared."""

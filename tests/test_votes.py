@@ -211,6 +211,22 @@ def test_an_origin_has_the_votes_that_it_was_given() -> None:
     assert "3 votes" in answer.explain()
 
 
+def test_weights_that_name_no_source_of_the_passages_are_told() -> None:
+    answer = vote(["yes a", "yes b", "no c"], weights={"9.txt": 3, "8.txt\x1b[2J": 2})
+    (told,) = [w for w in answer.warnings if "weights" in w]
+    assert told.startswith("weights name none of the sources here, so that each has one vote: 9.txt; 8.txt")
+    assert told.endswith("Here: 0.txt; 1.txt; 2.txt")
+    assert "\x1b" not in told
+    answer = vote(["yes a", "yes b", "no c"], weights={"9.txt": 3, "0.txt": 2})
+    assert not [w for w in answer.warnings if "weights name none" in w]
+
+
+def test_two_spellings_of_one_origin_have_the_same_votes() -> None:
+    assert voting(weights={"./a.txt": 3, "a.txt": 3})
+    with pytest.raises(ValueError, match=r"'a.txt' has 0 votes, another spelling of it has 3; name it once"):
+        voting(weights={"./a.txt": 3, "a.txt": 0})
+
+
 def test_weights_may_be_a_function_of_the_origin() -> None:
     trusted = vote(["yes a", "no b", "no c"], weights=lambda name: 5 if name == "0.txt" else 1)
     assert trusted.text == "yes"

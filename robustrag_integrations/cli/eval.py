@@ -12,7 +12,7 @@ from robustrag_integrations.cli.arguments import add_command
 from robustrag_integrations.cli.eval_options import add_options, epilog, given_config
 from robustrag_integrations.cli.eval_retrieval import run_retrieval
 from robustrag_integrations.cli.exits import EXIT_ANSWERED, UsageError
-from robustrag_integrations.cli.exporting import write_exports, write_result
+from robustrag_integrations.cli.exporting import check_results, write_exports, write_result
 from robustrag_integrations.cli.output import complain, show, show_json, terminal_width
 from robustrag_integrations.cli.running import exit_code, run_evaluation
 from robustrag_integrations.evaluation.run.presets import PRESETS
@@ -45,6 +45,7 @@ def run(args: argparse.Namespace) -> int:
     if args.show_config:
         show(_as_yaml(mapping))
         return EXIT_ANSWERED
+    check_results({"--csv": args.csv, "--latex": args.latex, "--markdown": args.markdown}, args.plots)
     output = args.output or f"{_stem(args)}.jsonl"
     cached = args.preset is None or PRESETS[args.preset].cached
     if mapping["retrieve"]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from robustrag_integrations.cli.arguments import some_text, whole_number
 from robustrag_integrations.cli.exits import EXIT_ANSWERED, EXIT_FAILURE, UsageError
+from robustrag_integrations.cli.exporting import write_exports, write_result
 from robustrag_integrations.cli.output import complain, show, show_json, terminal_width
 from robustrag_integrations.cli.running import Bar, Interrupted, run_evaluation
 from robustrag_integrations.defenses.registry import METHODS
@@ -171,13 +171,12 @@ def _by_rule(defenses: Any, rule: str) -> list[Any]:
 
 
 def _report(args: argparse.Namespace, lines: Sequence[Any]) -> None:
-    from robustrag_integrations.evaluation.retrieval.tables import retrieval_csv, retrieval_table
+    from robustrag_integrations.evaluation.retrieval.tables import retrieval_csv, retrieval_table, whole_table
 
+    planted = [line for line in lines if line.m]
     if args.csv:
-        try:
-            Path(args.csv).write_text(retrieval_csv(lines), encoding="utf-8", newline="")
-        except OSError as error:
-            raise UsageError(f"cannot write --csv {args.csv!r}: {error.strerror}") from error
+        write_result("--csv", args.csv, retrieval_csv(lines))
+    write_exports(args, [whole_table(planted)])
     if args.plots:
         from robustrag_integrations.evaluation.retrieval.figures import save_retrieval_plots
 
@@ -186,4 +185,4 @@ def _report(args: argparse.Namespace, lines: Sequence[Any]) -> None:
     if args.json:
         show_json({"schema": "robustrag/retrieval-summary/1", "lines": [line.to_dict() for line in lines]})
     else:
-        show(retrieval_table([line for line in lines if line.m], terminal_width()))
+        show(retrieval_table(planted, terminal_width()))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,33 @@ def add_exports(group: Any) -> None:
     """Add --latex and --markdown."""
     group.add_argument("--latex", metavar="FILE", help="the tables for a paper (booktabs), escaped; - prints them")
     group.add_argument("--markdown", metavar="FILE", help="the tables for a page, escaped; - prints them")
+
+
+def check_results(files: Mapping[str, str | None], plots: str | None = None) -> None:
+    """Refuse, before anything is asked, what could not be written afterwards.
+
+    Args:
+        files: the file of each flag; None where it is not given, - for standard output.
+        plots: the folder of `--plots`, which is made where it is not there.
+
+    Raises:
+        UsageError: a file or the folder cannot be written.
+        ImportError: figures are asked for, and matplotlib is missing.
+    """
+    for flag, path in files.items():
+        if path not in (None, "-"):
+            target = Path(path)
+            if target.is_dir() or not target.parent.is_dir():
+                raise UsageError(f"{flag} {path!r}: name a file in a folder that exists")
+            if not os.access(target if target.exists() else target.parent, os.W_OK):
+                raise UsageError(f"cannot write {flag} {path!r}: Permission denied")
+    if plots is not None:
+        import matplotlib  # noqa: F401 - the first that needs it comes after the run
+
+        try:
+            Path(plots).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"cannot write figures to --plots {plots!r}: {error.strerror}") from error
 
 
 def write_exports(args: argparse.Namespace, tables: Sequence[Table]) -> None:

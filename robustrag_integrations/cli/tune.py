@@ -20,6 +20,7 @@ from robustrag_integrations.cli.arguments import (
     whole_number,
 )
 from robustrag_integrations.cli.exits import EXIT_ANSWERED, EXIT_FAILURE, UsageError
+from robustrag_integrations.cli.exporting import check_results
 from robustrag_integrations.cli.models import named_model
 from robustrag_integrations.cli.output import complain, show, show_json, terminal_width
 from robustrag_integrations.cli.running import add_how, default_cache, engine_of, watched
@@ -191,6 +192,7 @@ def run(args: argparse.Namespace) -> int:
     from robustrag_integrations.evaluation.tune.show import in_words, tuned_table
 
     target = _target(args)
+    check_results({}, args.plots)
     with watched(args.output) as watcher:
         tuning, wish = _tuning(args)
         complain(*_said_before(args, tuning))

@@ -85,6 +85,26 @@ def test_figures_are_drawn_where_they_are_wanted(run) -> None:
     assert any(path.suffix == ".png" for path in Path("figures").iterdir())
 
 
+@pytest.mark.parametrize("flag", ["--csv", "--latex", "--markdown"])
+@pytest.mark.parametrize("path", ["nowhere/file", "."])
+def test_a_result_that_could_not_be_written_is_refused_before_anything_is_asked(run, flag: str, path: str) -> None:
+    code, _, err = run(flag, path)
+    assert code == 2
+    assert f"{flag} {path!r}: name a file in a folder that exists" in err
+    assert not Path("eval.jsonl").exists()
+
+
+def test_figures_that_could_not_be_written_are_refused_before_anything_is_asked(run) -> None:
+    pytest.importorskip("matplotlib")
+    Path("file").write_text("mine")
+    for more in ((), ("--retrieve",)):
+        code, _, err = run("--plots", "file", *more)
+        assert code == 2
+        assert "cannot write figures to --plots 'file'" in err
+    assert Path("file").read_text() == "mine"
+    assert not list(Path().glob("eval*.jsonl"))
+
+
 def test_the_same_command_goes_on_and_another_one_adds(run) -> None:
     run("--attack", "pia")
     _, _, err = run("--attack", "pia")

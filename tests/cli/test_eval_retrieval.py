@@ -123,3 +123,13 @@ def test_what_cannot_be_measured_is_wrong_usage(run: Any, arguments: tuple[str, 
     code, _, err = run(*arguments)
     assert code == 2
     assert said in err
+
+
+def test_tables_for_papers_and_pages(run: Any) -> None:
+    code, _, _ = run("--plant", "1", "--latex", "rho.tex", "--markdown", "rho.md")
+    assert code == 0
+    assert "\\toprule" in Path("rho.tex").read_text()
+    table = Path("rho.md").read_text()
+    assert "| rho |" in table
+    assert "| top k |" in table, "columns that the terminal shows above its table"
+    assert "not a bound" in table

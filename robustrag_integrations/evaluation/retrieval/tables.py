@@ -11,7 +11,7 @@ from robustrag_integrations.display import printable
 from robustrag_integrations.evaluation.retrieval.summary import RetrievalLine
 from robustrag_integrations.evaluation.score.intervals import EMPTY
 from robustrag_integrations.evaluation.show.lines import interval_cells, plain_cell, with_ends
-from robustrag_integrations.evaluation.show.tables import fitted_table
+from robustrag_integrations.evaluation.show.tables import Table, fitted_table
 from robustrag_integrations.rounding import decimals
 
 _Column = tuple[str, Callable[[RetrievalLine], str]]
@@ -36,9 +36,36 @@ def retrieval_table(lines: Sequence[RetrievalLine], width: int | None = None) ->
     shared = [(name, show) for name, show in _PLACES if len({show(line) for line in lines}) == 1]
     varying = [column for column in _PLACES if column not in shared]
     said = [f"{name + ':':11} {printable(show(lines[0]), 100)}" for name, show in shared]
+    shown = _table(lines, varying)
+    drawn = fitted_table(shown.header, shown.rows, keys=shown.keys, width=width, limit=44)
+    return "\n".join([*said, "", drawn, "", *shown.notes])
+
+
+def whole_table(lines: Sequence[RetrievalLine]) -> Table:
+    """The same with every column, for papers and pages.
+
+    Args:
+        lines: of `summarise_retrieval`.
+    """
+    return _table(lines, _PLACES)
+
+
+def retrieval_csv(lines: Sequence[RetrievalLine]) -> str:
+    """The lines as CSV (RFC 4180), shares from 0 to 1; no cell is a formula."""
+    setups = list(dict.fromkeys(setup for line in lines for setup in line.cacc))
+    rows = [_cells(line, setups) for line in lines]
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(dict.fromkeys(name for row in rows for name in row)))
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def _table(lines: Sequence[RetrievalLine], places: Sequence[_Column]) -> Table:
+    """The lines under the columns that say where, and all that say what was found."""
     setups = list(dict.fromkeys(setup for line in lines for setup in line.cacc))
     columns: list[_Column] = [
-        *varying,
+        *places,
         ("attack", lambda line: line.attack),
         ("one vote", lambda line: line.rule),
         ("m", lambda line: str(line.m)),
@@ -54,20 +81,8 @@ def retrieval_table(lines: Sequence[RetrievalLine], width: int | None = None) ->
         *((f"cacc {setup}", _cacc(setup)) for setup in setups),
     ]
     rows = [[show(line) for _, show in columns] for line in lines]
-    keys = len(varying) + 3
-    table = fitted_table([name for name, _ in columns], rows, keys=keys, width=width, limit=44)
-    return "\n".join([*said, "", table, "", *_notes(lines, bool(setups))])
-
-
-def retrieval_csv(lines: Sequence[RetrievalLine]) -> str:
-    """The lines as CSV (RFC 4180), shares from 0 to 1; no cell is a formula."""
-    setups = list(dict.fromkeys(setup for line in lines for setup in line.cacc))
-    rows = [_cells(line, setups) for line in lines]
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(dict.fromkeys(name for row in rows for name in row)))
-    writer.writeheader()
-    writer.writerows(rows)
-    return out.getvalue()
+    header = [name for name, _ in columns]
+    return Table("What an attacker owns", header, rows, keys=len(places) + 3, notes=_notes(lines, bool(setups)))
 
 
 def _cacc(setup: str) -> Callable[[RetrievalLine], str]:
