@@ -161,9 +161,9 @@ class VoteRules:
         for key, votes in given.items():
             name = self._name(key)
             if found.setdefault(name, _checked(votes, key)) != votes:
+                shown = printable(str(key), 60)
                 raise ValueError(
-                    f"weights: {printable(str(key), 60)!r} has {votes} votes, another spelling of it has {found[name]}; "
-                    "name it once"
+                    f"weights: {shown!r} has {votes} votes, another spelling of it has {found[name]}; name it once"
                 )
         return found
 
