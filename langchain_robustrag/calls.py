@@ -385,7 +385,7 @@ class CallPerformer:
         if steers(error):
             raise error
         self.failure = self.failure or error
-        return Response(None, error=gave_up(in_one_line(error), tries.made))
+        return Response(None, error=gave_up(error, in_one_line(error), tries.made))
 
     def _group(self, index: int) -> ChildRun:
         return partial(self._child, f"group:{index}", (NOSTREAM, ISOLATED), {"robustrag_group": index})

@@ -174,6 +174,14 @@ async def astream_again(
                 yield piece
 
 
-def gave_up(words: str, tries: int) -> str:
-    """An error in words, with the number of tries where there were several."""
-    return f"gave up after {tries} tries: {words}" if tries > 1 else words
+def gave_up(error: BaseException, words: str, tries: int) -> str:
+    """An error in words, with the number of tries where there were several, and a pause that was too long for more."""
+    return (f"gave up after {tries} tries: {words}" if tries > 1 else words) + long_pause(error)
+
+
+def long_pause(error: BaseException) -> str:
+    """What to add to an error's words where the server asks for a longer pause than is waited for; else nothing."""
+    pause = retry_after(error) or 0.0
+    if pause <= LONGEST_WAIT:
+        return ""
+    return f" (the server asks to be left alone for {min(pause, 1e9):.0f} seconds, more than are waited for)"

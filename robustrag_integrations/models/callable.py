@@ -263,7 +263,7 @@ class CallableModel(TextModel):
             return self._failed(error, tries)
 
     def _failed(self, error: BaseException, tries: Tries) -> Response:
-        return Response(None, error=gave_up(in_one_line(error, self._secrets()), tries.made))
+        return Response(None, error=gave_up(error, in_one_line(error, self._secrets()), tries.made))
 
     async def _acall(self, prompt: str, turn: Turn, slots: asyncio.Semaphore) -> str | Response:
         async with slots:

@@ -17,10 +17,10 @@ from tests.langchain.test_refused_parameters import GIVEN, STYLES, report
 class TooMany(Exception):
     """A 429 that asks for hardly any patience."""
 
-    def __init__(self) -> None:
+    def __init__(self, pause: str = "0.01") -> None:
         super().__init__("Error code: 429")
         self.status_code = 429
-        self.response = SimpleNamespace(headers={"retry-after": "0.01"}, status_code=429)
+        self.response = SimpleNamespace(headers={"retry-after": pause}, status_code=429)
 
 
 class Rationed:
@@ -66,6 +66,19 @@ async def test_a_group_that_gave_up_says_so(style: str) -> None:
     answer = await report(chain, style)
     assert answer.groups[4].error == "gave up after 2 tries: TooMany: Error code: 429"
     assert "paris" in answer.text.casefold()
+
+
+@pytest.mark.parametrize("style", STYLES)
+async def test_a_pause_that_is_too_long_is_named(style: str) -> None:
+    def fifth(prompt: str) -> str:
+        if "Guide 4" in prompt:
+            raise TooMany("3600")
+        return read(prompt)
+
+    answer = await report(create_robust_documents_chain(Reader(answer=fifth), PROMPT, return_robustness=True), style)
+    assert answer.groups[4].error == (
+        "TooMany: Error code: 429 (the server asks to be left alone for 3600 seconds, more than are waited for)"
+    )
 
 
 @pytest.mark.parametrize("wrap", ["max_retries", "with_retry"])

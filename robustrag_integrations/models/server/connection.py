@@ -16,6 +16,7 @@ except ImportError as error:
     raise ImportError("this model needs the openai client: pip install 'robustrag-integrations[openai]'") from error
 
 from robustrag_integrations.errors import ModelError
+from robustrag_integrations.models.busy import long_pause
 from robustrag_integrations.models.refused import named_parameter
 from robustrag_integrations.models.server.bounded_client import DEADLINE, LARGEST, BoundedClient
 from robustrag_integrations.models.server.events import Events
@@ -146,7 +147,8 @@ class Connection:
                 stream_cls=AsyncStream[Any],  # it wants one, and makes none
             )
         except OpenAIError as error:  # it holds the request and its key: nothing may be chained to it
-            failed = ServerError(said_by_server(error), getattr(error, "status_code", None), named_parameter(error))
+            words = said_by_server(error) + long_pause(error)
+            failed = ServerError(words, getattr(error, "status_code", None), named_parameter(error))
         finally:
             LARGEST.reset(allowed)
         raise failed

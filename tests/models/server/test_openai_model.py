@@ -145,6 +145,7 @@ def test_a_server_that_asks_for_an_hour_is_not_waited_for() -> None:
     with served(lambda prompt: Reply("later", status=429, headers={"Retry-After": "3600"}), attempts=2) as (_, model):
         [response] = model.generate([Prompt("x")], "isolated")
     assert "later" in (response.error or "")
+    assert "asks to be left alone for 3600 seconds, more than are waited for" in (response.error or "")
 
 
 def test_the_completions_api_gets_the_bare_prompt_and_ends_at_an_empty_line() -> None:
