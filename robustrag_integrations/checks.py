@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TypeGuard
 
+MOST = 2**53  # no larger number counts anything here, and floats hold every one up to it
 
-def is_whole_number(value: object, least: int, most: int | None = None) -> TypeGuard[int]:
+
+def is_whole_number(value: object, least: int, most: int = MOST) -> TypeGuard[int]:
     """Whether this is a whole number from `least` to `most`; True and False are not."""
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value and (most is None or value <= most)
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
 def check_flag(**flags: object) -> None:
@@ -25,8 +27,9 @@ def check_at_least(least: int, **numbers: object) -> None:
     """Check whole numbers, by the names of the arguments they were given as.
 
     Raises:
-        ValueError: one of them is something else, or below `least`; the message names it.
+        ValueError: one of them is something else, below `least` or above 2**53; the message names it.
     """
     for name, number in numbers.items():
         if not is_whole_number(number, least):
-            raise ValueError(f"{name}={number!r} must be a whole number of at least {least}")
+            up_to = " and at most 2**53" if isinstance(number, int) and number > MOST else ""
+            raise ValueError(f"{name}={number!r:.60} must be a whole number of at least {least}{up_to}")

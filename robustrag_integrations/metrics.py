@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from robustrag_integrations.abstention import is_abstention
@@ -88,8 +88,9 @@ def references_of(reference: str | Sequence[str]) -> tuple[str, ...]:
     Raises:
         TypeError, ValueError: not text, or nothing in it.
     """
-    given = (reference,) if isinstance(reference, str) else tuple(reference)
-    if not all(isinstance(r, str) for r in given):
+    listed = [reference] if isinstance(reference, str) else reference
+    given = tuple(listed) if isinstance(listed, Iterable) else ()
+    if not isinstance(listed, Iterable) or not all(isinstance(r, str) for r in given):
         raise TypeError(f"reference must be a str or a list of str, got {reference!r:.80}")
     if not given or not all(r.strip() for r in given):
         raise ValueError(f"reference={reference!r:.80} is empty; give the right answer, or several that count as right")

@@ -109,8 +109,7 @@ def check_attack(passages: int, corruption_size: int, attack: AttackMode, top_k:
     Raises:
         ValueError: an invalid argument.
     """
-    if not is_whole_number(corruption_size, 0):
-        raise ValueError(f"corruption_size={corruption_size!r} must be a whole number of corrupted passages, 0 or more")
+    check_size(corruption_size)
     if attack not in get_args(AttackMode):
         raise ValueError(f"attack={attack!r} is unknown; use one of {', '.join(map(repr, get_args(AttackMode)))}")
     if top_k is None:
@@ -118,6 +117,18 @@ def check_attack(passages: int, corruption_size: int, attack: AttackMode, top_k:
     if not is_whole_number(top_k, max(passages, 1)):
         raise ValueError(f"top_k={top_k!r} must be a whole number of at least {max(passages, 1)}, the passages given")
     return top_k
+
+
+def check_size(corruption_size: object) -> None:
+    """Check a number of corrupted passages.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if not is_whole_number(corruption_size, 0):
+        raise ValueError(
+            f"corruption_size={corruption_size!r:.60} must be a whole number of corrupted passages, 0 or more"
+        )
 
 
 def _retrievals(count: int, size: int, attack: AttackMode, limit: int) -> Iterator[tuple[_Ranks, int]]:

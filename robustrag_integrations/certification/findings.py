@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from robustrag_integrations.certification.cases import AttackMode, BenignCase, benign_group_cases
+from robustrag_integrations.certification.cases import AttackMode, BenignCase, benign_group_cases, check_size
 from robustrag_integrations.certification.requests import Asking, Score
 from robustrag_integrations.certification.result import Certification, Estimate, PossibleResponse
 from robustrag_integrations.checks import check_at_least
@@ -78,8 +78,10 @@ class Question:
         """
         group_by = grouping_of(group_size, group_by)
         check_at_least(1, max_model_calls=max_model_calls)
-        check_at_least(0, sample=sample)
+        check_at_least(0, sample=sample, seed=seed)
         chosen = tuple(sizes)
+        for size in chosen:
+            check_size(size)
         if not chosen:
             raise ValueError("no corruption size was given; name at least one, such as corruption_size=1")
         return cls(

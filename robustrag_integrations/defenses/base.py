@@ -613,7 +613,7 @@ def _is_short(inputs: PlanInput, settings: Any) -> bool:
 
 def _is_one(corruption_size: object) -> bool:
     """Whether a single size was given, valid or not, in place of several."""
-    return isinstance(corruption_size, (int, str)) or not hasattr(corruption_size, "__iter__")
+    return isinstance(corruption_size, (int, str, bytes)) or not hasattr(corruption_size, "__iter__")
 
 
 class TextDefense(Defense):

@@ -14,7 +14,7 @@ from robustrag_integrations.certification.result import Certification
 from robustrag_integrations.defenses.base import Defense, PlanInput, refuse_choices
 from robustrag_integrations.defenses.decoding.certifier import decoding_run
 from robustrag_integrations.defenses.decoding.plan import decoding_plan
-from robustrag_integrations.defenses.decoding.settings import DecodingSettings
+from robustrag_integrations.defenses.decoding.settings import DecodingSettings, check_eta
 from robustrag_integrations.defenses.settings_file import SettingsLike, reads_settings
 from robustrag_integrations.determinism import Promise
 from robustrag_integrations.metrics import Metric, contains_answer
@@ -151,7 +151,10 @@ class DecodingAggregation(Defense):
         Raises:
             TypeError, ValueError: bad input; named in the message.
         """
-        values = tuple(dict.fromkeys(etas))
+        listed = tuple(etas)
+        for eta in listed:
+            check_eta(eta)
+        values = tuple(dict.fromkeys(listed))
         if not values:
             raise ValueError("no eta was given; name at least one, such as etas=[0.0, 1.0]")
         question = self._question(

@@ -57,8 +57,7 @@ class DecodingSettings:
         slack = DECODING.value("slack", slack)
         if not _is_number(gamma) or not 0 <= gamma <= 1:
             raise ValueError(f"gamma={gamma!r} must be a probability in [0, 1]")
-        if not _is_number(eta) or not 0 <= eta < 1000:
-            raise ValueError(f"eta={eta!r} must be at least 0 (and below 1000): a gap between sums of probabilities")
+        check_eta(eta)
         if not _is_number(slack) or not 0 <= slack < 1000:
             raise ValueError(f"slack={slack!r} must be at least 0 (and below 1000)")
         long_form = chosen_task == "long_form"
@@ -95,6 +94,16 @@ class DecodingSettings:
             "stop": list(self.stop),
             "task": self.task,
         }
+
+
+def check_eta(eta: object) -> None:
+    """Check the smallest lead of a token.
+
+    Raises:
+        ValueError: it is no number in [0, 1000).
+    """
+    if not _is_number(eta) or not 0 <= eta < 1000:
+        raise ValueError(f"eta={eta!r:.60} must be at least 0 (and below 1000): a gap between sums of probabilities")
 
 
 def _is_number(value: object) -> TypeGuard[float]:
