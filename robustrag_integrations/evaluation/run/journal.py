@@ -1,7 +1,7 @@
 """A file of JSON lines that survives its writer: every row is on disk before the next one is begun.
 
-A writer that is killed in the middle of a line leaves a torn last line and no other damage; it is cut off when the file
-is opened again.
+A writer that is killed in the middle of a line leaves a torn last line and no other damage; it is cut off when the next
+row is written. Until then not a byte changes, so that a file of something else stays whole.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from types import TracebackType
 from typing import IO, Any
 
 from robustrag_integrations.errors import RobustRAGError
+
+
+_FIRST = b'{"schema": "robustrag/'  # how the first line of every run begins
 
 
 class JournalError(RobustRAGError):
@@ -41,6 +44,7 @@ class Journal:
             self._file: IO[bytes] = self.path.open("a+b")
         except OSError as error:
             raise JournalError(f"cannot open {str(path)!r}: {error.strerror}") from error
+        self._torn_from: int | None = None  # where a last line begins that was not written to its end
         try:
             _lock(self._file, self.path)
             self.rows: Sequence[dict[str, Any]] = self._read()
@@ -55,6 +59,9 @@ class Journal:
             JournalError: it cannot be written (a full disk).
         """
         try:
+            if self._torn_from is not None:
+                self._file.truncate(self._torn_from)
+                self._torn_from = None
             self._file.write(_line(row))
             self._file.flush()
             os.fsync(self._file.fileno())
@@ -93,15 +100,16 @@ class Journal:
         self.close()
 
     def _read(self) -> list[dict[str, Any]]:
-        """The rows; a last line that was not written to its end is cut off."""
+        """The rows, without a last line that was not written to its end; the first line of a run names its schema."""
         self._file.seek(0)
         data = self._file.read()
         whole = data.rfind(b"\n") + 1
         rows = _rows(data[:whole], self.path)
         if torn := data[whole:]:
-            if not torn.startswith(b"{"):
+            begins = b"{" if whole else _FIRST[: len(torn)]
+            if not torn.startswith(begins):
                 raise JournalError(f"{str(self.path)!r} is not a run and is left as it is; give another file")
-            self._file.truncate(whole)
+            self._torn_from = whole
         return rows
 
 

@@ -21,20 +21,31 @@ def test_rows_are_on_disk_as_soon_as_they_are_appended(tmp_path) -> None:
 def test_a_torn_last_line_is_dropped_wherever_it_was_torn(tmp_path, cut) -> None:
     path = tmp_path / "run.jsonl"
     path.write_bytes(b'{"n": 1}\n' + b'{"n": 22222}\n'[:cut])
-    assert rows_in(path) == [{"n": 1}]
+    before = path.read_bytes()
     with Journal(path) as journal:
         assert list(journal.rows) == [{"n": 1}]
+        assert path.read_bytes() == before, "until a row is written the file may be somebody else's"
         journal.append({"n": 2})
     assert rows_in(path) == [{"n": 1}, {"n": 2}]
 
 
-@pytest.mark.parametrize("text", ["my notes", "my notes\nmore\n", '{"n": 1}\n[2]\n{"n": 3}\n', "\n"])
+@pytest.mark.parametrize("text", ["my notes", "my notes\nmore\n", '{"n": 1}\n[2]\n{"n": 3}\n', "\n", '{"a": 1}'])
 def test_a_file_of_something_else_is_left_as_it_is(tmp_path, text) -> None:
     path = tmp_path / "notes.txt"
     path.write_text(text)
     with pytest.raises(JournalError):
         Journal(path)
     assert path.read_text() == text
+
+
+@pytest.mark.parametrize("cut", [1, 5, 30])
+def test_a_torn_first_line_is_written_again(tmp_path, cut) -> None:
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(b'{"schema": "robustrag/eval-run/1", "n": 1}\n'[:cut])
+    with Journal(path) as journal:
+        assert list(journal.rows) == []
+        journal.append({"n": 2})
+    assert rows_in(path) == [{"n": 2}]
 
 
 def test_two_runs_cannot_write_to_one_file(tmp_path) -> None:
