@@ -117,8 +117,25 @@ def add_command(
         epilog=epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.register("action", None, _Given)
     parser.set_defaults(run=run, parser=parser)
     return parser
+
+
+class _Given(argparse.Action):
+    """What is typed; a list that is typed in several parts is all of them, where argparse keeps the last part alone."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        """Set it, or add to it."""
+        before = getattr(namespace, self.dest, None)
+        goes_on = isinstance(values, list) and isinstance(before, list) and before is not self.default
+        setattr(namespace, self.dest, [*before, *values] if goes_on else values)
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
 from robustrag_integrations.cli.exits import UsageError
@@ -10,6 +11,7 @@ from robustrag_integrations.cli.thresholds import given_thresholds
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import BASELINES, METHODS
 from robustrag_integrations.defenses.settings_file import VOTES
+from robustrag_integrations.display import printable
 from robustrag_integrations.models.base import DecodingModel, TextModel
 from robustrag_integrations.prompts import Task
 from robustrag_integrations.votes import HASTE, VoteRules
@@ -33,9 +35,10 @@ def built_defense(args: argparse.Namespace, name: str, model: TextModel, task: T
 
 def check_rules(args: argparse.Namespace, name: str) -> None:
     """Raise UsageError if the defence cannot count votes like this, before anything is read."""
-    given = {setting: value for setting in (*HASTE, "weights") if (value := getattr(args, setting))}
-    if given and name in BASELINES:
-        raise UsageError(f"--{next(iter(given)).replace('_', '-')} does nothing for --defense {name}; leave it out")
+    given = [setting for setting in (*HASTE, "weights") if getattr(args, setting)]
+    idle = [*given, *(setting for setting in ("min_groups", "min_radius", "copies") if getattr(args, setting))]
+    if idle and name in BASELINES:
+        raise UsageError(f"--{idle[0].replace('_', '-')} does nothing for --defense {name}; leave it out")
     if given:
         try:
             METHODS[name].load().check_rules(VoteRules(**rules_of(args)))
@@ -46,4 +49,12 @@ def check_rules(args: argparse.Namespace, name: str) -> None:
 def rules_of(args: argparse.Namespace) -> dict[str, Any]:
     """How votes are counted, as arguments of a defence."""
     given = {name: value for name in VOTES if (value := getattr(args, name, None)) is not None}
-    return {**given, "weights": dict(args.weights) if args.weights else None}
+    return {**given, "weights": _weights(args.weights) if args.weights else None}
+
+
+def _weights(given: Sequence[tuple[str, int]]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for origin, votes in given:
+        if found.setdefault(origin, votes) != votes:
+            raise UsageError(f"--weights gives {printable(origin, 60)!r} {found[origin]} votes, and {votes}; name it once")
+    return found

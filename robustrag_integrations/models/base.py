@@ -35,6 +35,9 @@ class Response(Ending):
         aloud: whether there was reasoning in its text. Models leave these last three to `replies.reading`.
         unheard: why there is neither text nor failure: the call was not made (`not_asked`), or was under way and given
             up (`cancelled`), as the other replies were enough.
+
+    Raises:
+        TypeError: the text is no str (nor None); as for `Ending` besides.
     """
 
     text: str | None
@@ -44,6 +47,11 @@ class Response(Ending):
     note: str | None = None
     aloud: bool = False
     unheard: Unheard | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.text is not None and not isinstance(self.text, str):
+            raise TypeError(f"the text of a Response must be a str or None, got {type(self.text).__name__}")
 
     @classmethod
     def of(cls, text: str | None, ending: Ending, *, error: str | None = None, truncated: bool = False) -> Response:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from types import NoneType
+from typing import Literal, TypeAlias, get_args
 
 from robustrag_integrations.usage import UNTOLD, Usage
 
 __all__ = ["Ending", "FinishReason", "Piece", "Usage"]
 
 FinishReason = Literal["stop", "length", "content_filter", "tool_calls", "other", "unknown"]
+
+_FINISHES = get_args(FinishReason)
+_KINDS = (("refusal", (str, NoneType)), ("reasoning_chars", int), ("usage", Usage))
+_NAMES = {"refusal": "a str or None", "reasoning_chars": "a number of characters", "usage": "a Usage"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,12 +27,22 @@ class Ending:
         refusal: the words of a refusal that the server marked as one; None where it marked none. "": no words.
         reasoning_chars: characters of reasoning that came apart from the text. The reasoning itself is dropped.
         usage: tokens. Replies that differ in it alone are equal.
+
+    Raises:
+        ValueError, TypeError: a field is something else; a reply that may have been cut must not pass for a whole one.
     """
 
     finish: FinishReason = "unknown"
     refusal: str | None = None
     reasoning_chars: int = 0
     usage: Usage = field(default=UNTOLD, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.finish not in _FINISHES:
+            raise ValueError(f"finish={self.finish!r:.60} must be one of {', '.join(map(repr, _FINISHES))}")
+        for name, kinds in _KINDS:
+            if not isinstance(value := getattr(self, name), kinds):
+                raise TypeError(f"{name}={value!r:.60} must be {_NAMES[name]}")
 
 
 Piece: TypeAlias = str | Ending

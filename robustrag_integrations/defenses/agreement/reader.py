@@ -182,10 +182,15 @@ def _as_counted(found: Collection[str]) -> frozenset[str]:
         TypeError: anything but a collection of str.
     """
     given = () if isinstance(found, str) else tuple(found)  # a generator can be read but once
-    if isinstance(found, str) or not all(isinstance(w, str) for w in given):
-        raise TypeError(f"the extractor must return a set of str, got {type(found).__name__}")
+    if isinstance(found, str):
+        raise TypeError("the extractor must return a set of str, got str")
+    for word in given:
+        if not isinstance(word, str):
+            raise TypeError(
+                f"the extractor must return a set of str, got {type(found).__name__} with {type(word).__name__} in it"
+            )
     words = map(str.__str__, given)  # of a subclass of str, which may compare as it likes, the characters alone
-    return frozenset(w for w in words if "\0" not in w)
+    return frozenset(w for w in words if "\0" not in w and not w.isspace() and w)
 
 
 def _abstention_of(given: Callable[[str], bool] | Sequence[str] | None) -> Callable[[str], bool]:
