@@ -15,7 +15,7 @@ OnAnswer = Callable[[RobustAnswer], object]
 
 
 class Abstained(BaseModel):
-    """What stands in place of a structured answer that there is none of.
+    """What stands in place of a structured answer that there is none of; false as a truth value.
 
     Attributes:
         text: the abstention's words.
@@ -26,6 +26,9 @@ class Abstained(BaseModel):
     text: str
     warnings: tuple[str, ...] = ()
     abstained: Literal[True] = True
+
+    def __bool__(self) -> bool:
+        return False
 
 
 def started(stream: AnswerStream, done: OnAnswer) -> Generator[str, None, None]:

@@ -216,11 +216,14 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         self._local: Any = None
         if citation_markers and self._structure is not None:
             raise ValueError("citation_markers puts markers into text; leave it out, or leave out output_cls")
+        if "keyword" not in self._method.prompts:
+            for name, of_final in (("output_cls", self._structure), ("final_llm", final_llm)):
+                if of_final is not None:
+                    raise ValueError(
+                        f"{self._method.name} aggregation has no final call, and gives text; leave out {name}, or use "
+                        "aggregation='keyword'"
+                    )
         if self._method.needs_probabilities:
-            if self._structure is not None:
-                raise ValueError(
-                    f"{self._method.name} aggregation gives text; leave out output_cls, or use aggregation='keyword'"
-                )
             self._local = local_model or local_model_of(self._plain)
         self._converse(())
         doubt = "" if accept_sampling else self._repeats().caveat

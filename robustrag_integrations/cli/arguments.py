@@ -134,8 +134,9 @@ class _Given(argparse.Action):
     ) -> None:
         """Set it, or add to it."""
         before = getattr(namespace, self.dest, None)
-        goes_on = isinstance(values, list) and isinstance(before, list) and before is not self.default
-        setattr(namespace, self.dest, [*before, *values] if goes_on else values)
+        if isinstance(values, list) and isinstance(before, list) and before is not self.default:
+            values = [*before, *values]
+        setattr(namespace, self.dest, values)
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:

@@ -36,7 +36,8 @@ def built_defense(args: argparse.Namespace, name: str, model: TextModel, task: T
 def check_rules(args: argparse.Namespace, name: str) -> None:
     """Raise UsageError if the defence cannot count votes like this, before anything is read."""
     given = [setting for setting in (*HASTE, "weights") if getattr(args, setting)]
-    idle = [*given, *(setting for setting in ("min_groups", "min_radius", "copies") if getattr(args, setting))]
+    idle = [*given, *(setting for setting in ("min_groups", "min_radius") if getattr(args, setting))]
+    idle += ["copies"] if args.copies == "one_vote" else []
     if idle and name in BASELINES:
         raise UsageError(f"--{idle[0].replace('_', '-')} does nothing for --defense {name}; leave it out")
     if given:
@@ -56,5 +57,7 @@ def _weights(given: Sequence[tuple[str, int]]) -> dict[str, int]:
     found: dict[str, int] = {}
     for origin, votes in given:
         if found.setdefault(origin, votes) != votes:
-            raise UsageError(f"--weights gives {printable(origin, 60)!r} {found[origin]} votes, and {votes}; name it once")
+            raise UsageError(
+                f"--weights gives {printable(origin, 60)!r} {found[origin]} votes, and {votes}; name it once"
+            )
     return found

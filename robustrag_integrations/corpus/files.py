@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from robustrag_integrations.corpus.documents import CorpusError, shown_path
@@ -42,7 +43,20 @@ class SourceFile:
         return printable(shown_path(self.path), 200)
 
 
-def find_files(paths: Iterable[str]) -> list[SourceFile]:
+@dataclass(frozen=True)
+class Found:
+    """What a search found.
+
+    Attributes:
+        files: those to read.
+        unread: how many files of folders are left out, by what they are: a suffix that is not read, or what else.
+    """
+
+    files: tuple[SourceFile, ...]
+    unread: Mapping[str, int]
+
+
+def find_files(paths: Iterable[str]) -> Found:
     """The files of a list of files and folders, without repeats, in the order given; folders sorted by name.
 
     Folders are searched to any depth. Hidden files and symbolic links in them are left out, so that a hostile
@@ -52,14 +66,16 @@ def find_files(paths: Iterable[str]) -> list[SourceFile]:
         CorpusError: a path does not exist, cannot be opened, or is neither folder nor plain file of a known kind.
     """
     found: dict[str, SourceFile] = {}
+    unread: Counter[str] = Counter()
     for path in paths:
-        candidates = _walk(path) if _is_folder(path) else [SourceFile(path, named=True)]
+        candidates = _walk(path, unread) if _is_folder(path) else [SourceFile(path, named=True)]
         for file in candidates:
             found.setdefault(os.path.realpath(file.path), file)
             if len(found) > MOST_FILES:
                 raise CorpusError(f"{_label(path)} holds more than {MOST_FILES:,} files; name smaller folders")
     top = os.path.commonpath([os.path.dirname(os.path.abspath(f.path)) for f in found.values()] or ["."])
-    return [replace(f, name=shown_path(os.path.relpath(os.path.abspath(f.path), top))) for f in found.values()]
+    named = (replace(f, name=shown_path(os.path.relpath(os.path.abspath(f.path), top))) for f in found.values())
+    return Found(tuple(named), unread)
 
 
 def _is_folder(path: str) -> bool:
@@ -77,14 +93,18 @@ def _is_folder(path: str) -> bool:
     return False
 
 
-def _walk(folder: str) -> Iterator[SourceFile]:
+def _walk(folder: str, unread: Counter[str]) -> Iterator[SourceFile]:
+    """The files to read; what else is there is counted."""
     for parent, folders, names in os.walk(folder, onerror=_refused, followlinks=False):
         folders[:] = sorted(f for f in folders if not f.startswith("."))
-        for name in sorted(names):
+        for name in sorted(n for n in names if not n.startswith(".")):
             path = os.path.join(parent, name)
-            wanted = name.lower().endswith(SUFFIXES) and not name.startswith(".")
-            if wanted and not os.path.islink(path) and os.path.isfile(path):
+            if os.path.islink(path) or not os.path.isfile(path):
+                unread["symbolic links" if os.path.islink(path) else "no plain files"] += 1
+            elif name.lower().endswith(SUFFIXES):
                 yield SourceFile(path, named=False)
+            else:
+                unread[os.path.splitext(name)[1].lower() or "without a suffix"] += 1
 
 
 def _refused(error: OSError) -> None:

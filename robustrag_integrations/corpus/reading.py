@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from robustrag_integrations.corpus.documents import CorpusError, Document, Skipped
-from robustrag_integrations.corpus.files import SUFFIXES, SourceFile, find_files
+from robustrag_integrations.corpus.files import SUFFIXES, Found, SourceFile, find_files
 from robustrag_integrations.corpus.readers import FileReader
+from robustrag_integrations.display import printable
 
+_MOST_KINDS = 6
 LARGEST_READING = 512 * 1024 * 1024  # bytes of all files together
 
 
@@ -24,8 +27,9 @@ def read_documents(paths: Iterable[str], *, on_file: Callable[[int, int], None] 
     """Read text, Markdown, PDF and JSONL files, and folders of them.
 
     A file that was named must be readable. One found in a folder is skipped when it is not, and reported, since
-    one bad file must not stop every answer. So is a bad row of a JSONL file in which
-    others are good. When a folder's files are too many bytes, the largest ones are skipped.
+    one bad file must not stop every answer. So is a bad row of a JSONL file in which others are good, and a file
+    without text. When a folder's files are too many bytes, the largest ones are skipped. How many files of a folder are
+    of kinds that are not read is reported, too.
 
     Args:
         paths: files and folders.
@@ -36,10 +40,11 @@ def read_documents(paths: Iterable[str], *, on_file: Callable[[int, int], None] 
         ImportError: reading PDF files needs pypdf.
     """
     given = list(paths)
-    files = find_files(given)
+    search = find_files(given)
+    files = search.files
     too_large = _beyond(files, LARGEST_READING)
     documents: list[Document] = []
-    skipped: list[Skipped] = []
+    skipped = _unread(given, search)
     with FileReader() as reader:
         for done, file in enumerate(files):
             if on_file is not None:
@@ -55,12 +60,25 @@ def read_documents(paths: Iterable[str], *, on_file: Callable[[int, int], None] 
             else:
                 documents += found
                 skipped += bad_rows
+                if not bad_rows and not any(d.text.strip() for d in found):
+                    skipped.append(Skipped(file.path, f"{file.label} holds no text"))
     if not any(d.text.strip() for d in documents):
         raise CorpusError(_nothing(given, skipped))
     return Reading(tuple(documents), tuple(skipped))
 
 
-def _beyond(files: list[SourceFile], limit: int) -> set[SourceFile]:
+def _unread(paths: list[str], search: Found) -> list[Skipped]:
+    """One line on all that folders hold and that is not read."""
+    if not search.unread:
+        return []
+    kinds = Counter(search.unread).most_common()
+    named = ", ".join(f"{count} {printable(kind, 20)}" for kind, count in kinds[:_MOST_KINDS])
+    more = f", and {len(kinds) - _MOST_KINDS} other kinds" if len(kinds) > _MOST_KINDS else ""
+    reason = f"{sum(search.unread.values())} files that are not read: {named}{more}; {', '.join(SUFFIXES)} are"
+    return [Skipped(", ".join(paths), reason)]
+
+
+def _beyond(files: Sequence[SourceFile], limit: int) -> set[SourceFile]:
     """The largest files, without which the others are within a limit of bytes; named ones are never among them."""
     sizes = {file: file.size for file in files}
     left, out = sum(sizes.values()), set()

@@ -372,3 +372,24 @@ def test_votes_that_cannot_be_counted_are_wrong_usage(ask, docs: Path, arguments
     result = ask(QUESTION, "--docs", docs, *arguments)
     assert (result.code, result.out) == (2, "")
     assert said in result.err
+
+
+def test_a_list_in_several_parts_is_all_of_them(ask, docs: Path) -> None:
+    notes = [docs / f"note{n}.txt" for n in range(3)]
+    result = ask(QUESTION, "--docs", notes[0], "--docs", notes[1], notes[2], "--json")
+    assert sorted(g["origins"][0] for g in result.data["answer"]["groups"]) == ["note0.txt", "note1.txt", "note2.txt"]
+    weights = ("--weights", "note0.txt=0", "--weights", "note1.txt=3")
+    result = ask(QUESTION, "--docs", docs, *weights, "--json")
+    assert any("no vote and were not asked: note0.txt" in w for w in result.data["answer"]["warnings"])
+    assert {g["origins"][0]: g["votes"] for g in result.data["answer"]["groups"]}["note1.txt"] == 3
+    result = ask(QUESTION, "--docs", docs, "--weights", "note0.txt=0", "--weights", "note0.txt=3")
+    assert result.code == 2
+    assert "--weights gives 'note0.txt' 0 votes, and 3; name it once" in result.err
+
+
+@pytest.mark.parametrize("flag", [("--min-radius", "1"), ("--min-groups", "3"), ("--copies", "one_vote")])
+@pytest.mark.parametrize("defense", ["vanilla", "mis"])
+def test_what_a_baseline_would_ignore_is_refused(ask, docs: Path, defense: str, flag: tuple[str, str]) -> None:
+    result = ask(QUESTION, "--docs", docs, "--defense", defense, *flag)
+    assert result.code == 2
+    assert f"{flag[0]} does nothing for --defense {defense}" in result.err

@@ -183,7 +183,7 @@ def test_flags_win_over_the_file_and_the_file_over_the_preset(run, tmp_path) -> 
         (["--corruption-size", "9"], "corruption_sizes: 9 is more than the 4 passages of top_k"),
         (["--defense", "keyword"], "for multiple choice use voting"),
         (["--data", "nowhere.jsonl"], "cannot read 'nowhere.jsonl'"),
-        (["--model", "nowhere"], "models: unknown model 'nowhere'"),
+        (["--model", "nowhere"], "models[1]: unknown model 'nowhere'"),
         (["--output", "."], "cannot open '.'"),
         (["--metric", "f1"], "metric: 'f1' must be one of contains, exact or module:function"),
         (["--preset", "table9"], "invalid choice"),

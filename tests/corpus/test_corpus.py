@@ -335,3 +335,22 @@ def test_numbers_below_one_are_refused(arguments: dict[str, int]) -> None:
 def test_scripts_without_spaces_are_searched(query: str, text: str, other: str) -> None:
     found = BM25Index([Passage(other), Passage(text)]).search(query, 5)
     assert [passage.text for passage in found] == [text]
+
+
+def test_files_of_a_folder_that_are_not_read_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("Anna Lind runs the mill.")
+    for name in ("b.html", "c.html", "d.CSV", "README", "e.\x1b[2Jx"):
+        (tmp_path / name).write_text("text")
+    (tmp_path / "link.txt").symlink_to(tmp_path / "a.txt")
+    for name, text in (("empty.md", ""), ("blank.txt", " \n"), ("none.jsonl", "")):
+        (tmp_path / name).write_text(text)
+    (tmp_path / ".hidden").write_text("text")
+    found = read_documents([str(tmp_path)])
+    assert [d.source for d in found.documents if d.text.strip()] == ["a.txt"]
+    first, *others = [skipped.reason for skipped in found.skipped]
+    assert first.startswith("6 files that are not read: 2 .html, ")
+    assert all(said in first for said in ("1 .csv", "1 without a suffix", "1 symbolic links"))
+    assert "\x1b" not in first
+    assert sorted(reason.rsplit("/", 1)[-1] for reason in others) == [
+        f"{name} holds no text" for name in ("blank.txt", "empty.md", "none.jsonl")
+    ]

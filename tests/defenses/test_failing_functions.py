@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any
 
 import pytest
 
-from robustrag_integrations import CallableModel, KeywordAggregation, MajorityVoting
+from robustrag_integrations import CallableModel, ConsensusAggregation, KeywordAggregation, MajorityVoting, Response
 from robustrag_integrations.defenses.voting import settings as voting_settings
 from robustrag_integrations.errors import ModelError, QuorumError
 
@@ -242,3 +244,38 @@ def test_a_judge_that_cannot_be_asked_is_still_an_error() -> None:
 
     with pytest.raises(ModelError, match="no judge today"):
         MajorityVoting(_model()).certify("Where?", PASSAGES, "Paris", choices=["Rome", "Paris"], metric=judge)
+
+
+@pytest.mark.parametrize(
+    "extract",
+    [lambda r: re.split(r"\b", r), lambda r: r.split(" "), set, lambda r: {" ", "\t"}, lambda r: {""}],
+    ids=["words and what is between them", "empty words", "characters", "blanks", "nothing"],
+)
+@pytest.mark.parametrize("method", [KeywordAggregation, ConsensusAggregation])
+def test_blanks_are_no_keywords(method: Any, extract: Callable[[str], Collection[str]]) -> None:
+    said = dict(zip("abcde", ["Rome ", " Oslo", " Bern ", "Pisa", "Kiev "], strict=True))
+    model = CallableModel(lambda p: next((w for k, w in said.items() if f"mill {k}" in p), ""), samples=False)
+    answer = method(model, extractor=extract).answer("Who?", [f"mill {k}" for k in "abcde"])
+    assert not [keyword for keyword in answer.evidence["counts"] if not keyword.strip()]
+
+
+def test_an_extractor_hears_what_was_wrong_in_its_set() -> None:
+    model = CallableModel(lambda prompt: "Paris")
+    with pytest.raises(QuorumError, match="must return a set of str, got set with int in it"):
+        KeywordAggregation(model, extractor=lambda text: {5}).answer("q", PASSAGES)  # type: ignore[arg-type, return-value]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"text": ["Rome"]}, {"text": 5}, {"text": b"Rome"}, {"usage": 5}, {"finish": "max_tokens"}, {"refusal": True}],
+    ids=str,
+)
+def test_a_malformed_reply_costs_its_own_group(fields: dict[str, Any]) -> None:
+    def respond(prompt: str) -> Response:
+        return Response(**{"text": "Rome", **fields}) if "planted" in prompt else Response("Paris")
+
+    model = CallableModel(respond, samples=False)
+    answer = KeywordAggregation(model).answer("q", ["planted", *PASSAGES])
+    assert answer.text == "Paris"
+    assert [g.status for g in answer.groups] == ["failed", *["supports"] * 6]
+    assert next(iter(fields)) in (answer.groups[0].error or "")

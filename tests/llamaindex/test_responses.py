@@ -167,6 +167,18 @@ def test_a_query_bundle_is_a_question(llm: FactReader) -> None:
     assert response.metadata["robustrag"]["query"] == QUESTION
 
 
+@pytest.mark.parametrize("aggregation", ["consensus", "voting"])
+@pytest.mark.parametrize("name", ["output_cls", "final_llm"])
+def test_what_is_of_a_final_call_is_refused_where_there_is_none(llm: FactReader, aggregation: str, name: str) -> None:
+    given = {"output_cls": Capital, "final_llm": FactReader()}[name]
+    with pytest.raises(ValueError, match=f"{aggregation} aggregation has no final call.* leave out {name}"):
+        RobustRAGSynthesizer(llm=llm, aggregation=aggregation, **{name: given})
+
+
+def test_a_structured_abstention_is_false() -> None:
+    assert not Abstained(text=ABSTENTION)
+
+
 def test_voting_takes_choices_from_the_constructor_or_the_call(llm: FactReader) -> None:
     class Voter(FactReader):
         def _said(self, prompt: str) -> str:

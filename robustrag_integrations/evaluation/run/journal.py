@@ -17,7 +17,6 @@ from typing import IO, Any
 
 from robustrag_integrations.errors import RobustRAGError
 
-
 _FIRST = b'{"schema": "robustrag/'  # how the first line of every run begins
 
 
