@@ -61,7 +61,8 @@ def unseen_conversation(inputs: Mapping[str, Any], shown: Collection[str]) -> li
         ]
     return [
         f"the prompt does not show the conversation in {unseen[0]!r}, so a question that refers to it cannot be "
-        "understood: show it in the prompt, or use create_robust_retrieval_chain, which asks the condensed question"
+        "understood: show it in the prompt, or have create_history_aware_retriever condense the question and pass its "
+        "retriever to create_robust_retrieval_chain"
     ]
 
 

@@ -17,11 +17,14 @@ from llamaindex_robustrag.fitting import Fitter
 from llamaindex_robustrag.llm_calls import PlainCalls, StructuredCalls
 from llamaindex_robustrag.local import TextModelLLM
 from llamaindex_robustrag.parameters import retries_itself
+from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.models.base import Response, Role, TextModel, Until
+from robustrag_integrations.models.busy import checked_errors
 from robustrag_integrations.models.call_threads import CallThreads
 from robustrag_integrations.models.callable import TRANSIENT, CallableModel
 from robustrag_integrations.models.capabilities import Capabilities, described_together
+from robustrag_integrations.models.time_limits import checked_timeout
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
 
@@ -46,6 +49,9 @@ class CallPolicy:
     llm_kwargs: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        check_at_least(1, num_workers=self.num_workers, attempts=self.attempts)
+        object.__setattr__(self, "timeout", checked_timeout(self.timeout))
+        object.__setattr__(self, "retry_on", checked_errors(self.retry_on))
         object.__setattr__(self, "threads", CallThreads(self.num_workers))
         object.__setattr__(self, "known", {})
 

@@ -44,10 +44,9 @@ class Repeats:
         """What is known after a repeat probe: differences settle it; that none was seen proves nothing."""
         if probe is None:
             return self
-        compared, differed = probe["compared"], probe["differed"]
-        said = f"a probe compared {compared} replies to equal prompts: {differed or 'none'} differed"
+        said = _seen_by(probe)
         why = f"{self.why}; {said}" if self.why else said
-        return replace(self, model="samples" if differed else self.model, why=why, probe=probe)
+        return replace(self, model="samples" if probe["differed"] else self.model, why=why, probe=probe)
 
     def with_other(self, other: Repeats) -> Repeats:
         """What is known of two models that make one answer together: the worse of the two."""
@@ -57,8 +56,12 @@ class Repeats:
 
     @property
     def in_doubt(self) -> bool:
-        """Whether answers warn: the model samples, or there is a reason to think that it might."""
-        return self.model == "samples" or (self.model == "unknown" and bool(self.why))
+        """Whether answers warn: the model samples, or there is a reason to think that it might.
+
+        That a probe saw no difference is none.
+        """
+        seen = "" if self.probe is None else _seen_by(self.probe)
+        return self.model == "samples" or (self.model == "unknown" and self.why not in ("", seen))
 
     @property
     def caveat(self) -> str:
@@ -68,6 +71,10 @@ class Repeats:
         if self.model == "samples":
             return f"the model samples{f' ({self.why})' if self.why else ''}: another run may give another answer"
         return f"it is not known whether the model repeats itself ({self.why}): another run may give another answer"
+
+
+def _seen_by(probe: Mapping[str, Any]) -> str:
+    return f"a probe compared {probe['compared']} replies to equal prompts: {probe['differed'] or 'none'} differed"
 
 
 @dataclass(frozen=True)

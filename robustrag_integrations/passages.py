@@ -27,7 +27,7 @@ class Passage:
         text: what the model reads. It is data: nothing in it is ever interpreted.
         id: a label that comes back in the answer; nothing is keyed by it.
         source: where the text came from (a URL, a file, an author), as an entry of `metadata` may say, too. Numbers and
-            paths become str; NaN, an empty text and everything else (a list, a dict) become None.
+            paths become str; NaN, an empty text and everything else (a longer list, a dict) become None.
         metadata: anything else; never shown to the model.
         document_id: how a framework calls the document that the text was cut from: its origin if nothing names one.
     """
@@ -41,6 +41,8 @@ class Passage:
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
             raise TypeError(f"a passage's text must be a str, got {type(self.text).__name__}: {self.text!r:.60}")
+        if not isinstance(self.metadata, Mapping):
+            raise TypeError(f"a passage's metadata must be a mapping, got {type(self.metadata).__name__}")
         for name, given in (("id", self.id), ("source", self.source), ("document_id", self.document_id)):
             if given is not None:
                 object.__setattr__(self, name, label(given))
@@ -127,6 +129,11 @@ def as_passages(passages: Iterable[str | Passage]) -> tuple[Passage, ...]:
     """
     if isinstance(passages, (str, bytes, Passage)):
         raise TypeError(f"passages must be a list of str or Passage, got one {type(passages).__name__}; wrap it: [...]")
+    if isinstance(passages, Mapping):
+        raise TypeError(
+            "passages must be a list of str or Passage, got a mapping, of which its keys would be read; write "
+            "[Passage(text, source=name) for name, text in passages.items()]"
+        )
     if not isinstance(passages, Iterable):
         raise TypeError(f"passages must be a list of str or Passage, got {passages!r:.60}")
     return tuple(_as_passage(rank, item) for rank, item in enumerate(passages))

@@ -342,6 +342,22 @@ def prompts_for(task: Task, *, exemplars: bool | int = False, query_first: bool 
     return replace(chosen, isolated=chosen.isolated.with_exemplars(shown), phrases=phrases)
 
 
+def chosen_prompts(given: PromptSet | None, task: Task) -> PromptSet:
+    """The prompts that a user gave, else the task's.
+
+    Raises:
+        TypeError: they are no `PromptSet`.
+    """
+    if given is None:
+        return prompts_for(task)
+    if not isinstance(given, PromptSet):
+        raise TypeError(
+            f"prompts must be a PromptSet, got {type(given).__name__}; to change one, use "
+            "dataclasses.replace(prompts_for(task), isolated=...)"
+        )
+    return given
+
+
 def format_choices(choices: Sequence[str]) -> str:
     """The options of a multiple-choice question, one lettered line each."""
     return "\n".join(f"{option_label(i)}. {choice}" for i, choice in enumerate(choices))

@@ -47,6 +47,8 @@ def find_undefended(program: object, *, trusted: Collection[object] = ()) -> lis
         TypeError: nothing that can be looked into, or a name among `trusted`.
     """
     walk = Walk(_RULES, _trusting(trusted))
+    if isinstance(program, (list, tuple)) and not program:
+        raise TypeError("there is nothing to check in an empty list; pass what people use")
     _look(walk, program, "")
     return walk.found
 

@@ -51,6 +51,8 @@ def find_undefended(
         raise TypeError(
             f"cannot check a {type(engine).__name__}; pass the query engine, chat engine, agent or tool that people use"
         )
+    if isinstance(engine, (list, tuple)) and not engine:
+        raise TypeError("there is nothing to check in an empty list; pass what people use")
     asked = {
         "streaming": streaming,
         "output_cls": output_cls,

@@ -30,7 +30,7 @@ from robustrag_integrations.defenses.registry import BASELINES, METHODS, entry_o
 from robustrag_integrations.display import printable
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.models.base import TextModel
-from robustrag_integrations.passages import PASSAGE, Passage
+from robustrag_integrations.passages import ORIGIN, PASSAGE, SITE, Passage
 from robustrag_integrations.prompts import Task
 from robustrag_integrations.usage import cost_in_words, prices_of
 from robustrag_integrations.votes import VoteRules
@@ -174,13 +174,25 @@ def _advise(args: argparse.Namespace, answer: RobustAnswer, passages: Sequence[P
     if not passages:
         complain("note: no passage shares a word with the question")
     elif args.group_by != PASSAGE and len(answer.groups) == 1 < len(passages) and answer.defense not in BASELINES:
-        complain(
-            "note: all passages found have one source, hence one vote; --group-by passage gives a vote to each, where "
-            "they have different authors"
-        )
+        complain(_one_vote(args.group_by, passages))
     rules = VoteRules(**rules_of(args))
     if isinstance(rules.weights, Mapping):
         found = {group.key for group in rules.isolate(passages)}
         for origin in rules.weights:
             if origin not in found:
                 complain(f"note: --weights: no passage found is from {printable(origin, 60)!r}")
+
+
+def _one_vote(group_by: str, passages: Sequence[Passage]) -> str:
+    """Why there is but one vote, and what to do."""
+    if group_by in (ORIGIN, SITE) or any(group_by in p.metadata for p in passages):
+        return (
+            "note: all passages found have one source, hence one vote; --group-by passage gives a vote to each, where "
+            "they have different authors"
+        )
+    entries = sorted({str(name) for p in passages for name in p.metadata})
+    there = f"; they have {printable(', '.join(entries), 100)}" if entries else ""
+    return (
+        f"note: no passage found has an entry {printable(group_by, 60)!r}, so that all share one vote{there}; "
+        "--group-by origin gives a vote to each file or page"
+    )

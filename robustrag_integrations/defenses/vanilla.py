@@ -21,8 +21,8 @@ from robustrag_integrations.prompts import (
     PromptSet,
     PromptTemplate,
     Task,
+    chosen_prompts,
     format_choices,
-    prompts_for,
 )
 from robustrag_integrations.replies.reading import CutReplies, check_cut_replies
 
@@ -94,7 +94,7 @@ class VanillaSettings:
         """From user arguments; see `VanillaRAG`."""
         chosen = VANILLA.check_task(task)
         cut = check_cut_replies(VANILLA.value("cut_replies", cut_replies))
-        return cls(chosen, prompts or prompts_for(chosen), cut)
+        return cls(chosen, chosen_prompts(prompts, chosen), cut)
 
     def as_dict(self) -> dict[str, Any]:
         """The settings, JSON-safe."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -64,6 +64,19 @@ def _seconds(said: str | None, per_second: int) -> float | None:
         return max(0.0, parsedate_to_datetime(said).timestamp() - time.time())
     except (ValueError, TypeError, OverflowError):
         return None
+
+
+def checked_errors(given: object) -> tuple[type[Exception], ...]:
+    """`retry_on` from user arguments: one class of exceptions, or several.
+
+    Raises:
+        TypeError: something else is among them.
+    """
+    listed = tuple(given) if isinstance(given, Iterable) and not isinstance(given, (type, str)) else (given,)
+    for kind in listed:
+        if not (isinstance(kind, type) and issubclass(kind, BaseException)):
+            raise TypeError(f"retry_on={given!r:.60} must hold classes of exceptions, such as ConnectionError")
+    return listed
 
 
 def retry_policy(

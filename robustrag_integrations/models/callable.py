@@ -17,7 +17,15 @@ from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.errors import INTERRUPTS, ModelError
 from robustrag_integrations.forks import renew_in_children
 from robustrag_integrations.models.base import Response, Role, TextModel, Until
-from robustrag_integrations.models.busy import Tries, astream_again, gave_up, is_busy, retry_policy, stream_again
+from robustrag_integrations.models.busy import (
+    Tries,
+    astream_again,
+    checked_errors,
+    gave_up,
+    is_busy,
+    retry_policy,
+    stream_again,
+)
 from robustrag_integrations.models.call_threads import CallThreads
 from robustrag_integrations.models.gathering import Turn, agather, gather
 from robustrag_integrations.models.slots import Slots
@@ -78,7 +86,7 @@ class CallableModel(TextModel):
         max_concurrency: int = 10,
         timeout: float | None = None,
         attempts: int = 3,
-        retry_on: tuple[type[Exception], ...] = TRANSIENT,
+        retry_on: Sequence[type[Exception]] | type[Exception] = TRANSIENT,
         retry_wait: float = 0.5,
         retry_max_wait: float = 20.0,
         retry_busy: bool = False,
@@ -98,9 +106,11 @@ class CallableModel(TextModel):
         self._stream_fn, self._async_stream_fn = stream_fn, async_stream_fn
         self._max_concurrency = max_concurrency
         self._timeout = checked_timeout(timeout)
-        self._attempts, self._retry_on = attempts, retry_on
+        self._attempts, self._retry_on = attempts, checked_errors(retry_on)
         self._wait, self._max_wait = retry_wait, retry_max_wait
         self._retry_busy = retry_busy
+        if samples is not None and not isinstance(samples, bool):
+            raise TypeError(f"samples={samples!r:.60} must be True, False, or None where it is not known")
         self._samples = samples
         self._name = name or str(getattr(fn or async_fn, "__qualname__", type(fn or async_fn).__name__))
         self._threads = threads or CallThreads(max_concurrency)

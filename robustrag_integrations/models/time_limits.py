@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
+from numbers import Real
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
@@ -19,8 +20,8 @@ def checked_timeout(timeout: float | None) -> float | None:
     Raises:
         ValueError: it is not a number above 0.
     """
-    if timeout is not None and (isinstance(timeout, bool) or not timeout > 0):
-        raise ValueError(f"timeout={timeout!r} must be above 0 seconds, or None for no limit")
+    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, Real) or not timeout > 0):
+        raise ValueError(f"timeout={timeout!r:.60} must be above 0 seconds, or None for no limit")
     return timeout
 
 

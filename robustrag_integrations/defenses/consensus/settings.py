@@ -14,7 +14,7 @@ from robustrag_integrations.defenses.registry import CONSENSUS
 from robustrag_integrations.keywords import KeywordExtractor
 from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.asking import Quorum
-from robustrag_integrations.prompts import SHORT_DRAFTS, Prompt, PromptSet, Task, prompts_for
+from robustrag_integrations.prompts import SHORT_DRAFTS, Prompt, PromptSet, Task, chosen_prompts
 from robustrag_integrations.replies.reading import CutReplies
 
 
@@ -57,7 +57,7 @@ class ConsensusSettings:
                 _share_of(CONSENSUS.value("share", share)), support_of(CONSENSUS.value("min_support", min_support))
             ),
             KeywordReader.of(extractor, 1, abstention, CONSENSUS.value("cut_replies", cut_replies)),
-            prompts or prompts_for(CONSENSUS.check_task(task)),
+            chosen_prompts(prompts, CONSENSUS.check_task(task)),
             Quorum(CONSENSUS.value("quorum", quorum)),
         )
 

@@ -10,7 +10,7 @@ from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.defenses.decoding.token_choice import ONE
 from robustrag_integrations.defenses.registry import DECODING
 from robustrag_integrations.passages import PassageGroup
-from robustrag_integrations.prompts import Prompt, PromptSet, Task, prompts_for
+from robustrag_integrations.prompts import Prompt, PromptSet, Task, chosen_prompts
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class DecodingSettings:
             limit,
             tuple(stops),
             chosen_task,
-            prompts or prompts_for(chosen_task),
+            chosen_prompts(prompts, chosen_task),
         )
 
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> tuple[Prompt, ...]:

@@ -15,7 +15,7 @@ from robustrag_integrations.defenses.registry import KEYWORD
 from robustrag_integrations.keywords import KeywordExtractor
 from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.asking import Quorum
-from robustrag_integrations.prompts import SHORT_DRAFTS, Prompt, PromptSet, Task, agreed_prompt, prompts_for
+from robustrag_integrations.prompts import SHORT_DRAFTS, Prompt, PromptSet, Task, agreed_prompt, chosen_prompts
 from robustrag_integrations.replies.reading import CutReplies
 
 Threshold = Literal["relative", "absolute"]
@@ -63,7 +63,7 @@ class KeywordSettings:
         """
         chosen_task = KEYWORD.check_task(task)
         words = min_words if min_words is not None else (2 if chosen_task == "long_form" else 1)
-        chosen = prompts or prompts_for(chosen_task)
+        chosen = chosen_prompts(prompts, chosen_task)
         final = chosen.keyword or agreed_prompt(chosen.isolated, chosen_task)
         if unknown := set(final.fields) - {"keywords", "query"}:
             raise ValueError(f"the final prompt asks for {sorted(unknown)}; it is given keywords and query alone")

@@ -12,7 +12,7 @@ from robustrag_integrations.defenses.peers.contradiction import differ, share_sa
 from robustrag_integrations.defenses.peers.functions import function_of, name_of
 from robustrag_integrations.defenses.peers.phrases import speaks_to_the_reader
 from robustrag_integrations.defenses.registry import DETECTOR, INSTRUCTION, MIS, MIS_SAMPLING, RADAR, TRUSTRAG, Method
-from robustrag_integrations.prompts import PromptSet, Task, prompts_for
+from robustrag_integrations.prompts import PromptSet, Task, chosen_prompts
 from robustrag_integrations.replies.reading import CutReplies, check_cut_replies
 
 Asked = Callable[..., Any]
@@ -36,7 +36,7 @@ def _shared(
     method: Method, task: Task | None, prompts: PromptSet | None, cut: CutReplies | None
 ) -> tuple[Task, PromptSet, CutReplies]:
     chosen = method.check_task(task)
-    return chosen, prompts or prompts_for(chosen), check_cut_replies(method.value("cut_replies", cut))
+    return chosen, chosen_prompts(prompts, chosen), check_cut_replies(method.value("cut_replies", cut))
 
 
 @dataclass(frozen=True)

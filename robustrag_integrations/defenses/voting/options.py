@@ -28,7 +28,7 @@ def check_choices(choices: Sequence[str] | None) -> tuple[str, ...]:
     """
     if choices is None:
         raise ValueError("multiple choice needs choices=[...], the options to vote on")
-    if isinstance(choices, str) or not all(isinstance(c, str) for c in choices):
+    if isinstance(choices, str) or not isinstance(choices, Sequence) or not all(isinstance(c, str) for c in choices):
         raise TypeError(f"choices must be a list of str, got {choices!r:.80}")
     if not 2 <= len(choices) <= 26:
         raise ValueError(f"choices must be 2 to 26 options, got {len(choices)}")
@@ -66,17 +66,28 @@ def parse_option(response: str, choices: Sequence[str]) -> int | None:
     is left out, and so is the frame of JSON, `<answer>` or LaTeX's `\boxed{}` around an answer. A function of this one
     response.
     """
+    found = _read(response, choices)
+    return found if found is not None and found < len(choices) else None
+
+
+def is_unclear(response: str, choices: Sequence[str]) -> bool:
+    """Whether a response neither chooses an option nor abstains: it names none of them, or several."""
+    return _read(response, choices) is None
+
+
+def _read(response: str, choices: Sequence[str]) -> int | None:
+    """The option, where "no information" comes after all others; None where it is unclear which."""
     said = unboxed(answer_text(response))
     line = unicodedata.normalize("NFKC", said.lstrip()[:_LOOKED_AT]).strip().split("\n", 1)[0].strip()
     given, options = _as_compared(line), _options(tuple(choices))
     if given in options:
         return options.index(given)
     if match := _LETTER.fullmatch(" ".join(line.casefold().split())):
-        labels = [option_label(i) for i in range(len(choices))]
+        labels = [option_label(i) for i in range(len(choices) + 1)]
         letter = match.group(1).upper()
         return labels.index(letter) if letter in labels else None
     if is_abstention(line) or _NOTHING_FOUND in given:
-        return None
+        return len(choices)
     named = [i for i, option in enumerate(options) if f" {option} " in f" {given} "]
     meant = [i for i in named if not denies(line, choices[i])]
     return meant[0] if len(meant) == 1 else None

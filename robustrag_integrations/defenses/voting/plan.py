@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from robustrag_integrations.answer import Alternative, GroupReport, RobustAnswer
 from robustrag_integrations.defenses.voting.counting import VoteTally, tally_votes, vote_radius
+from robustrag_integrations.defenses.voting.options import is_unclear
 from robustrag_integrations.defenses.voting.settings import VotingSettings
 from robustrag_integrations.display import printable
 from robustrag_integrations.group_warnings import grouping_warnings
@@ -66,6 +67,7 @@ def voting_plan(
             *model_warnings,
             *grouping_warnings(groups, rules.by),
             *_tie_warnings(tally, choices),
+            *_unclear_warnings(readings, choices),
             *early_warnings(readings),
             *truncation_warnings([r.truncated for r in responses]),
             *reply_warnings(responses),
@@ -100,6 +102,18 @@ def _tie_warnings(tally: VoteTally, choices: Sequence[str]) -> tuple[str, ...]:
         return ()
     tied = [printable(choice, 40) for choice, votes in zip(choices, tally.counts, strict=True) if votes == most]
     return (f"a tie of {most} votes: {', '.join(map(repr, tied))}; the option that comes first in the question wins",)
+
+
+def _unclear_warnings(readings: Sequence[Reading[int]], choices: Sequence[str]) -> tuple[str, ...]:
+    """That replies were read and fit no option, if some did: options and model may not go together."""
+    none = [r.response for r in readings if r.found is None and r.copy_of is None]
+    unclear = [r.text for r in none if r.text and not (r.abstains or r.note) and is_unclear(r.text, choices)]
+    if not unclear:
+        return ()
+    return (
+        f"{len(unclear)} of {len(readings)} responses name none of the options, or several, and count for nothing; the "
+        f"first: {printable(unclear[0], 60)!r}",
+    )
 
 
 def _report(group: PassageGroup, reading: Reading[int], tally: VoteTally, text: str) -> GroupReport:

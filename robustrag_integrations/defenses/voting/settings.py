@@ -11,7 +11,7 @@ from robustrag_integrations.defenses.voting.options import parse_option
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.asking import Quorum, Reading, read_response
-from robustrag_integrations.prompts import NO_INFORMATION, Prompt, PromptSet, Task, format_choices, prompts_for
+from robustrag_integrations.prompts import NO_INFORMATION, Prompt, PromptSet, Task, chosen_prompts, format_choices
 from robustrag_integrations.replies.reading import CutReplies, check_cut_replies
 
 
@@ -38,7 +38,7 @@ class VotingSettings:
             ValueError, TypeError: an invalid argument; the message names it and the fix.
         """
         return cls(
-            prompts or prompts_for(VOTING.check_task(task)),
+            chosen_prompts(prompts, VOTING.check_task(task)),
             Quorum(VOTING.value("quorum", quorum)),
             check_cut_replies(VOTING.value("cut_replies", cut_replies)),
         )
