@@ -19,7 +19,7 @@ from llama_index.core.tools import ToolOutput
 
 from llamaindex_robustrag.conversation import aside_prompt
 from llamaindex_robustrag.llm_calls import blocks_the_loop
-from llamaindex_robustrag.query_engine import synthesizer_of
+from llamaindex_robustrag.query_engine import check_retriever, synthesizer_of
 from llamaindex_robustrag.reports import REPORT, Report, ResponseMetadata
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer
 from robustrag_integrations.models.base import TextModel
@@ -124,6 +124,7 @@ class ReportingChatEngine(BaseChatEngine):
         **parts: Any,
     ) -> Self:
         """The engine that LlamaIndex's `from_defaults` makes from `parts`, with a robust synthesizer."""
+        check_retriever(retriever)
         chosen = synthesizer_of(synthesizer, llm, None, **settings)
         made: Any = super().from_defaults(retriever, llm=chosen.plain_llm, **parts)  # type: ignore[misc]
         made._synthesizer = chosen

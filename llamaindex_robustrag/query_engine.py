@@ -80,11 +80,7 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
         Raises:
             TypeError, ValueError: arguments that exclude each other, or an invalid one.
         """
-        if not hasattr(retriever, "retrieve"):
-            fix = (
-                "give index.as_retriever()" if hasattr(retriever, "as_retriever") else "give a retriever of LlamaIndex"
-            )
-            raise TypeError(f"retriever must have retrieve(), got {type(retriever).__name__}; {fix}")
+        check_retriever(retriever)
         return cls(
             retriever,
             synthesizer_of(response_synthesizer, llm, streaming, callback_manager=callback_manager, **settings),
@@ -95,6 +91,17 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
     def with_retriever(self, retriever: BaseRetriever) -> RobustRAGQueryEngine:
         """The same engine over another retriever."""
         return type(self)(retriever, self._response_synthesizer, self._node_postprocessors, self.callback_manager)
+
+
+def check_retriever(retriever: object) -> None:
+    """Check what engines are given.
+
+    Raises:
+        TypeError: it retrieves nothing; the message says what does.
+    """
+    if not hasattr(retriever, "retrieve"):
+        fix = "give index.as_retriever()" if hasattr(retriever, "as_retriever") else "give a retriever of LlamaIndex"
+        raise TypeError(f"retriever must have retrieve(), got {type(retriever).__name__}; {fix}")
 
 
 def synthesizer_of(

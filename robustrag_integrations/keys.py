@@ -81,15 +81,10 @@ def _compared(key: object) -> list[str] | None:
 
 
 def label(value: object) -> str | None:
-    """The name that a value is: a text, a number or a path as str. None for anything else, for NaN and for nothing.
-
-    A list of one element is that element: some loaders have lists in all their metadata.
-    """
+    """The name that a value is: a text, a number or a path as str. None for anything else, for NaN and for nothing."""
     if value is None:
         return None
     try:
-        if isinstance(value, (list, tuple)) and len(value) == 1:
-            value = value[0]
         if isinstance(value, str):
             return str.__str__(value) or None
         named = isinstance(value, (Number, PurePath)) and not isinstance(value, bool) and bool(value == value)

@@ -27,7 +27,7 @@ class Passage:
         text: what the model reads. It is data: nothing in it is ever interpreted.
         id: a label that comes back in the answer; nothing is keyed by it.
         source: where the text came from (a URL, a file, an author), as an entry of `metadata` may say, too. Numbers and
-            paths become str; NaN, an empty text and everything else (a longer list, a dict) become None.
+            paths become str; NaN, an empty text and everything else (a list, a dict) become None.
         metadata: anything else; never shown to the model.
         document_id: how a framework calls the document that the text was cut from: its origin if nothing names one.
     """

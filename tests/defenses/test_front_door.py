@@ -52,6 +52,13 @@ def uniform(text, prefix):
         ({"min_words": 0}, "min_words=0"),
         ({"quorum": 2}, "quorum=2"),
         ({"extractor": {"a"}}, "extractor must be a function"),
+        ({"threshold": "relative", "min_support": 10**400}, "min_support=1000"),
+        ({"group_size": 10**400}, "group_size=1000.* and at most 2..53"),
+        (
+            {"prompts": PromptTemplate("p", "{context} {query}", ("context", "query"))},
+            "must be a PromptSet, got Prompt",
+        ),
+        ({"prompts": ""}, "prompts must be a PromptSet, got str"),
     ],
 )
 def test_keyword_settings_out_of_range_are_named(settings: dict, message: str) -> None:
@@ -447,3 +454,36 @@ def test_an_argument_that_a_method_does_not_have_is_named_with_the_nearest(metho
 def test_passages_that_are_no_list_are_named(passages: Any) -> None:
     with pytest.raises(TypeError, match=f"passages must be a list of str or Passage, got {passages}"):
         KeywordAggregation(ScriptedModel(str)).answer("Who?", passages)
+
+
+def test_a_mapping_is_no_list_of_passages() -> None:
+    with pytest.raises(TypeError, match=r"got a mapping, of which its keys would be read; write \[Passage"):
+        keyword().answer("q", {"a.txt": "Paris"})
+    with pytest.raises(TypeError, match="metadata must be a mapping, got list"):
+        Passage("x", metadata=[("source", "a")])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("choices", [{"yes", "no"}, (c for c in ("yes", "no")), {"yes": 1, "no": 2}, 5])
+def test_choices_have_an_order(choices: Any) -> None:
+    with pytest.raises(TypeError, match="choices must be a list of str"):
+        check_choices(choices)
+
+
+def test_replies_that_fit_no_option_are_told() -> None:
+    said = {
+        "a": "Paris",
+        "b": "Rome",
+        "c": "I don't know",
+        "d": "D",
+        "e": "Oslo or Rome",
+        "f": "no information",
+        "g": "E",
+    }
+    voting = MajorityVoting(ScriptedModel(said.__getitem__), prompts=BARE_CHOICES)
+    answer = voting.answer("q", list(said), choices=["Rome", "Oslo", "Bern"])
+    (told,) = [w for w in answer.warnings if "name none of the options" in w]
+    assert told.startswith(
+        "3 of 7 responses name none of the options, or several, and count for nothing; the first: 'Par"
+    )
+    said = dict.fromkeys(said, "A")
+    assert not [w for w in voting.answer("q", list("cf"), choices=["Rome", "Oslo"]).warnings if "none of the opt" in w]

@@ -571,3 +571,8 @@ def test_the_error_lists_every_place() -> None:
 def test_what_cannot_be_checked_is_refused() -> None:
     with pytest.raises(TypeError, match="cannot check a int"):
         find_undefended(3)
+
+
+def test_nothing_is_not_defended() -> None:
+    with pytest.raises(TypeError, match="nothing to check in an empty list"):
+        assert_defended([])

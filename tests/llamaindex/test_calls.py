@@ -246,7 +246,7 @@ def test_something_else_as_llm_is_refused() -> None:
         ({"aggregation": "average"}, ValueError, "aggregation='average' is unknown; use one of 'keyword', 'decoding'"),
         ({"gamma": 0.9}, TypeError, "unknown arguments gamma; keyword aggregation takes threshold, share"),
         ({"alpha": 2}, ValueError, "alpha=2 must lie in"),
-        ({"num_workers": 0}, ValueError, "max_concurrency=0"),
+        ({"num_workers": 0}, ValueError, "num_workers=0"),
         ({"aggregation": "decoding"}, TypeError, "does not give; use a HuggingFaceLLM"),
         ({"choices": ["a", "b"]}, ValueError, "does not take choices; use MajorityVoting"),
     ],
@@ -304,3 +304,18 @@ def test_a_streaming_default_holds_in_every_thread(llm: FactReader) -> None:
     thread.start()
     thread.join()
     assert found == [True]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"num_workers": 0}, "num_workers=0"),
+        ({"num_workers": "x"}, "num_workers='x'"),
+        ({"timeout": "x"}, "timeout='x'"),
+        ({"attempts": 0}, "attempts=0"),
+        ({"retry_on": [5]}, "retry_on="),
+    ],
+)
+def test_a_policy_that_makes_no_sense_is_refused_by_name(llm: FactReader, given: dict[str, Any], said: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=said):
+        RobustRAGSynthesizer(llm=llm, **given)

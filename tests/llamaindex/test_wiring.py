@@ -341,3 +341,8 @@ def test_a_finding_reads_as_one_line(stock: RetrieverQueryEngine) -> None:
     [finding] = find_undefended(stock)
     assert str(finding).startswith("._response_synthesizer (CompactAndRefine): it puts the texts of several documents")
     assert "\n" not in str(finding)
+
+
+def test_nothing_is_not_defended() -> None:
+    with pytest.raises(TypeError, match="nothing to check in an empty list"):
+        assert_defended([])

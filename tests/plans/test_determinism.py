@@ -167,6 +167,13 @@ def test_a_probe_can_refute_that_a_model_repeats_itself_and_never_proves_it(
     assert found.why == f"said so; a probe compared 40 replies to equal prompts: {differed or 'none'} differed"
 
 
+def test_a_probe_that_saw_no_difference_is_no_reason_to_warn() -> None:
+    clean, differing = {"compared": 40, "differed": 0}, {"compared": 40, "differed": 1}
+    assert not Repeats().after(clean).in_doubt
+    assert Repeats().after(differing).in_doubt
+    assert Repeats("unknown", "it is a server").after(clean).in_doubt, "what was in doubt before stays so"
+
+
 def test_a_probe_that_saw_differences_makes_certify_refuse() -> None:
     model = CallableModel(lambda p: "A", samples=False)
     model.probe = {"compared": 40, "differed": 1}
