@@ -61,11 +61,14 @@ class Connection:
 
     Raises:
         ModelError: there is neither a key nor a server that may need none, or the server's address holds a query.
+        TypeError, ValueError: the key or the address is none.
     """
 
     def __init__(
         self, model: str, base_url: str | None, api_key: str | None, *, chats: bool, timeout: float, attempts: int
     ) -> None:
+        if api_key is not None and not isinstance(api_key, str):  # its value is a secret
+            raise TypeError(f"api_key must be a str or None, got {type(api_key).__name__}")
         given = base_url or os.environ.get("OPENAI_BASE_URL")
         self.own_server = bool(given)
         self.api_key = api_key or os.environ.get("OPENAI_API_KEY") or (_NO_KEY if self.own_server else None)
@@ -221,7 +224,15 @@ def _options(request: Mapping[str, Any]) -> Any:
 
 
 def _without_password(address: str) -> tuple[str, tuple[str, str] | None]:
-    """An address without the user and password in it, which would stand in logs and certificates; and these."""
+    """An address without the user and password in it, which would stand in logs and certificates; and these.
+
+    Raises:
+        ValueError: it is no address.
+        ModelError: it holds a query.
+    """
+    if not isinstance(address, str) or not address.lower().startswith(("http://", "https://")):
+        shown = str(address).rpartition("@")[2]
+        raise ValueError(f"base_url={redacted(shown)!r:.80} must start with http:// or https://")
     parts = urlsplit(address)
     if parts.query or parts.fragment:  # the client would put the path behind it, and HTTP clients log addresses
         raise ModelError(

@@ -23,6 +23,7 @@ from robustrag_integrations.models.refused import REFUSING
 from robustrag_integrations.models.server.connection import Connection, ServerError
 from robustrag_integrations.models.server.replies import Fingerprints, StreamEnd, parsed, response_of
 from robustrag_integrations.models.server.sizes import largest_event, largest_reply, largest_stream
+from robustrag_integrations.models.time_limits import checked_timeout
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
 
@@ -63,7 +64,7 @@ class OpenAIModel(CallableModel):
 
     Raises:
         ModelError: there is neither an API key nor a server of your own.
-        ValueError: a number is out of range.
+        TypeError, ValueError: an argument is of no use: a number out of range, an address without http://.
     """
 
     def __init__(
@@ -86,8 +87,11 @@ class OpenAIModel(CallableModel):
         if not isinstance(model, str) or not model.strip():
             raise ValueError(f"model={model!r} must be the name of a model on the server")
         check_at_least(1, max_tokens=max_tokens, attempts=attempts)
-        if not timeout > 0:
-            raise ValueError(f"timeout={timeout!r} must be above 0 seconds")
+        if checked_timeout(timeout) is None:
+            raise ValueError("timeout=None must be a number of seconds above 0")
+        is_number = isinstance(temperature, (int, float)) and not isinstance(temperature, bool)
+        if temperature is not None and not (is_number and temperature >= 0):
+            raise ValueError(f"temperature={temperature!r:.60} must be a number of at least 0, or None to leave it out")
         if api not in ("chat", "completions"):
             raise ValueError(f"api={api!r} must be 'chat' or 'completions'")
         if api == "completions" and system is not None:

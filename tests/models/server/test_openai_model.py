@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -323,3 +324,22 @@ def test_a_real_server_of_transformers_answers(tmp_path: Path) -> None:
         assert first.error is None
         assert first.text == again.text
         assert "".join(p for p in model.stream(Prompt("Hello?")) if isinstance(p, str)) == first.text
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"base_url": "localhost:8000/v1"}, "base_url='localhost:8000/v1' must start with http:// or https://"),
+        ({"base_url": "me:hunter2@localhost/v1"}, "base_url='localhost/v1' must start"),
+        ({"base_url": 5}, "base_url='5' must start"),
+        ({"api_key": 5}, "api_key must be a str or None, got int"),
+        ({"temperature": "hot"}, "temperature='hot' must be a number of at least 0"),
+        ({"temperature": -1}, "temperature=-1 must be"),
+        ({"timeout": None}, "timeout=None must be a number"),
+        ({"timeout": "x"}, "timeout='x' must be above 0"),
+    ],
+)
+def test_what_no_request_could_use_is_refused_at_once(given: dict[str, Any], said: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=said) as failed:
+        OpenAIModel("m", **{"base_url": "http://localhost:9/v1", **given})
+    assert "hunter2" not in str(failed.value)
