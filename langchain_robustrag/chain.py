@@ -181,7 +181,7 @@ def create_robust_documents_chain(
         raise ValueError("output_schema and output_parser exclude each other: the schema gives objects already")
     refuse_structured(llm)
     refuse_structured(final_llm, "final_llm")
-    writer = None if final_llm is None else as_runnable(final_llm)
+    writer = None if final_llm is None else as_runnable(final_llm, "final_llm")
     reader = decoding_model(llm) if method.needs_probabilities else as_runnable(llm)
     return RobustDocuments(
         llm=reader,

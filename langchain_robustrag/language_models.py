@@ -23,17 +23,23 @@ if TYPE_CHECKING:
     from robustrag_integrations.models.local.model import LocalModel
 
 
-def as_runnable(llm: Any) -> Runnable[Any, Any]:
+def as_runnable(llm: Any, name: str = "llm") -> Runnable[Any, Any]:
     """The model as a Runnable that answers, and never repeats its prompt.
+
+    Args:
+        llm: what was given.
+        name: the argument that it was given as.
 
     Raises:
         TypeError: not a language model, a Runnable or a function.
     """
     if isinstance(llm, (TextModel, DecodingModel)):
         raise TypeError(
-            f"llm is a {type(llm).__name__}, which LangChain cannot call; use it with aggregation='decoding', or give "
-            "a LangChain model (a local one through langchain_huggingface.HuggingFacePipeline)"
+            f"{name} is a {type(llm).__name__}, which LangChain cannot call; use it with aggregation='decoding', or "
+            "give a LangChain model (a local one through langchain_huggingface.HuggingFacePipeline)"
         )
+    if not isinstance(llm, (Runnable, Mapping)) and not callable(llm):
+        raise TypeError(f"{name} must be a language model, a Runnable or a function, got {llm!r:.60}")
     runnable: Runnable[Any, Any] = rebuilt(rebuilt(coerce_to_runnable(llm), _answer_only), before_parsers)
     return runnable
 

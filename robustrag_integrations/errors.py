@@ -39,11 +39,20 @@ class QuorumError(ModelError):
     ) -> None:
         self.causes = dict(causes)
         self.groups = groups
-        listed = "; ".join(f"group {index + 1}: {cause}" for index, cause in sorted(self.causes.items())[:5])
+        alike: dict[str, list[int]] = {}
+        for index, cause in sorted(self.causes.items()):
+            alike.setdefault(cause, []).append(index + 1)
+        listed = "; ".join(f"{_groups(numbers)}: {cause}" for cause, numbers in list(alike.items())[:5])
         super().__init__(
             f"only {succeeded} of {total} groups could be asked, {needed} are needed (quorum). {listed}"
-            f"{'; ...' if len(self.causes) > 5 else ''}. Lower `quorum` to answer from fewer."
+            f"{'; ...' if len(alike) > 5 else ''}. Lower `quorum` to answer from fewer."
         )
+
+
+def _groups(numbers: list[int]) -> str:
+    if len(numbers) == 1:
+        return f"group {numbers[0]}"
+    return f"groups {', '.join(map(str, numbers[:5]))}{', ...' if len(numbers) > 5 else ''}"
 
 
 class TooFewVotesError(RobustRAGError):

@@ -65,3 +65,9 @@ def test_a_wrong_file_is_named(tmp_path: Path) -> None:
     path.write_text("aggregation: keyword\nsettings: {aplha: 1}")
     with pytest.raises(SettingsError, match=r"mine\.yaml: settings\.aplha: .*did you mean 'alpha'"):
         create_robust_documents_chain(Reader(), settings=path)
+
+
+@pytest.mark.parametrize("name", ["llm", "final_llm"])
+def test_what_is_no_model_is_refused_by_the_name_of_its_argument(name: str) -> None:
+    with pytest.raises(TypeError, match=f"^{name} must be a language model, a Runnable or a function, got 5"):
+        create_robust_documents_chain(**{"llm": Reader(), name: 5}, prompt=PROMPT)

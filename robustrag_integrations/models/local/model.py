@@ -153,7 +153,7 @@ class LocalModel(TextModel, DecodingModel):
     @classmethod
     def from_pretrained(
         cls,
-        name_or_path: str,
+        name_or_path: str | os.PathLike[str],
         *,
         device: str | torch.device | None = None,
         dtype: str | torch.dtype | None = None,
@@ -171,7 +171,10 @@ class LocalModel(TextModel, DecodingModel):
         Raises:
             ModelError: the model cannot be loaded, or its name is one that only the command line knows.
             ValueError: there is no such device or precision here.
+            TypeError: what is given is no name.
         """
+        if not isinstance(name_or_path, (str, os.PathLike)):
+            raise TypeError(f"name_or_path must be a folder or a name on the model hub, got {name_or_path!r:.60}")
         if not os.path.isdir(name_or_path) and (instead := _said_in_python(str(name_or_path))):
             raise ModelError(f"{name_or_path!r} is a name for the command line; in Python call {instead}")
         place = _device("cuda" if torch.cuda.is_available() else "cpu") if device is None else _device(device)
