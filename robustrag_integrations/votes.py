@@ -145,6 +145,19 @@ class VoteRules:
             found["weights"] = dict(self.weights) if isinstance(self.weights, Mapping) else "function"
         return found | {n: v for n in (*_LIMITS, *HASTE) if (v := getattr(self, n))}
 
+    def check_certifiable(self) -> None:
+        """Check that certificates are about votes like these.
+
+        Raises:
+            ValueError: they are not; the message names what to leave out.
+        """
+        if further := {name: value for name, value in self.as_dict().items() if name not in HASTE}:
+            raise ValueError(
+                f"{', '.join(f'{name}={value!r}' for name, value in further.items())}: certificates are about one vote "
+                "per group, and do not count the abstentions that an attacker may cause; certify the defence without "
+                f"{' and '.join(further)}"
+            )
+
     def _votes(self, key: Hashable) -> int:
         if isinstance(self.weights, Mapping):
             return self.weights.get(key, 1)  # type: ignore[call-overload, no-any-return]

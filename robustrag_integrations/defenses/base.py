@@ -39,7 +39,7 @@ from robustrag_integrations.plans.requests import Brief, Plan
 from robustrag_integrations.plans.spending import with_spending
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 from robustrag_integrations.prompts import PromptSet
-from robustrag_integrations.votes import HASTE, VoteRules
+from robustrag_integrations.votes import VoteRules
 
 if TYPE_CHECKING:
     from typing_extensions import TypedDict, Unpack
@@ -509,12 +509,7 @@ class Defense(ABC):
     ) -> Question:
         """The question of a certification, checked."""
         check_query(query)
-        if set_rules := {name: value for name, value in self.rules.as_dict().items() if name not in HASTE}:
-            raise ValueError(
-                f"{', '.join(f'{name}={value!r}' for name, value in set_rules.items())}: certificates are about one "
-                "vote per group, and do not count the abstentions that an attacker may cause; certify the defence "
-                f"without {' and '.join(set_rules)}"
-            )
+        self.rules.check_certifiable()
         if not callable(metric):
             raise TypeError(f"metric must be a function of (response, references), got {type(metric).__name__}")
         return Question.of(

@@ -472,6 +472,8 @@ def _check_together(config: EvalConfig) -> None:
                 raise no_task(defense, sorted(map(str, tasks)))
     if None in config.top_k and any(attack.rank == "sweep" for attack in config.attacks):
         raise ConfigError("ranks: sweep needs a number of passages; give one as top_k in place of all")
+    for defense in config.defenses if config.certify else ():
+        _check_certifiable(defense)
     largest = most_passages(config)
     if largest is None:
         return
@@ -489,6 +491,16 @@ def _check_together(config: EvalConfig) -> None:
                 f"ranks: {attack.rank} is beyond the end: with top_k {largest} and {attack.corruption_size} planted, "
                 f"the first stands at 1, the top, to {largest - attack.corruption_size + 1}; lower it, or raise top_k"
             )
+
+
+def _check_certifiable(defense: DefenseSpec) -> None:
+    """Refuse what no certificate is about before the first row is made."""
+    limits = ("copies", "min_groups", "min_radius")
+    try:
+        for name, value in ((name, value) for name in limits for value in defense.settings.get(name, ())):
+            VoteRules(**{name: value}).check_certifiable()
+    except ValueError as error:
+        raise ConfigError(f"defenses: {defense.name}: {error}, or ask for no certificates") from error
 
 
 def beyond_the_end(attack: AttackSpec, top_k: int | None) -> bool:

@@ -183,3 +183,12 @@ def test_the_example_configs_are_configs(name) -> None:
 def test_a_metric_that_cannot_be_used_is_refused_before_anything_is_loaded(metric, said) -> None:
     with pytest.raises(ConfigError, match=said):
         read_config({"metric": metric})
+
+
+@pytest.mark.parametrize("more", [{"min_radius": 2}, {"min_groups": [0, 3]}, {"copies": ["report", "one_vote"]}])
+@pytest.mark.parametrize("top_k", [10, "all"])
+def test_what_cannot_be_certified_is_refused_before_the_first_row(more, top_k) -> None:
+    given = {"defenses": ["vanilla", {"name": "keyword", **more}], "top_k": top_k}
+    with pytest.raises(ConfigError, match=f"defenses: keyword: {next(iter(more))}=.*: certificates are about one vote"):
+        read_config({**given, "certify": {"corruption_sizes": [1]}})
+    assert read_config(given).certify is None
