@@ -497,8 +497,9 @@ def _check_certifiable(defense: DefenseSpec) -> None:
     """Refuse what no certificate is about before the first row is made."""
     limits = ("copies", "min_groups", "min_radius")
     try:
-        for name, value in ((name, value) for name in limits for value in defense.settings.get(name, ())):
-            VoteRules(**{name: value}).check_certifiable()
+        for name in limits:
+            for value in defense.settings.get(name, ()):
+                VoteRules(**{name: value}).check_certifiable()
     except ValueError as error:
         raise ConfigError(f"defenses: {defense.name}: {error}, or ask for no certificates") from error
 
