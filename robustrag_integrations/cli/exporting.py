@@ -40,8 +40,9 @@ def check_results(files: Mapping[str, str | None], plots: str | None = None) -> 
             if not os.access(target if target.exists() else target.parent, os.W_OK):
                 raise UsageError(f"cannot write {flag} {path!r}: Permission denied")
     if plots is not None:
-        import matplotlib  # noqa: F401 - the first that needs it comes after the run
+        from robustrag_integrations.drawing.files import check_drawing
 
+        check_drawing()
         try:
             Path(plots).mkdir(parents=True, exist_ok=True)
         except OSError as error:

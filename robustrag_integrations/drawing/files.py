@@ -39,6 +39,15 @@ class AsData(Protocol):
         ...
 
 
+def check_drawing() -> None:
+    """Raise now what the first figure would raise after a long run.
+
+    Raises:
+        ImportError: matplotlib is missing.
+    """
+    import matplotlib  # noqa: F401
+
+
 def save_picture(found: AsData | Mapping[str, Any], path: str | Path) -> Path:
     """Draw a certificate's evidence to an SVG, PNG or PDF file.
 
