@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from decimal import ROUND_HALF_UP, Context, Decimal
 
-_CONTEXT = Context(prec=60)
+_CONTEXT = Context(prec=400)  # digits of the largest float, and those behind the point
 
 
 def decimals(value: float, digits: int = 0, scale: int = 1) -> str:
     """A number with so many digits behind the point; 12.5 becomes 13, where `format` makes 12 of it.
 
     Args:
-        value: what 12 significant digits tell of it; the error of a sum of floats rounds nothing down.
+        value: what 12 significant digits tell of it; the error of a sum of floats rounds nothing down. What is no
+            finite number is `inf` or `nan`.
         digits: behind the point.
         scale: what it is multiplied by first: 100 for percent.
     """
+    if not math.isfinite(value):
+        return str(float(value))
     exact = Decimal(f"{value:.12g}") * scale
     shown = f"{exact.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP, _CONTEXT):f}"
     return shown[1:] if shown.startswith("-") and not shown.strip("-0.") else shown

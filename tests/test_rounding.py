@@ -46,3 +46,9 @@ def test_halves_go_up(value: float, digits: int, scale: int, shown: str) -> None
 )
 def test_significant_digits_are_rounded_up_and_have_no_exponent(value: float, figures: int, shown: str) -> None:
     assert significant(value, figures) == shown
+
+
+def test_numbers_of_any_size_are_shown() -> None:
+    assert decimals(1e300, 2, 100) == "1" + "0" * 302 + ".00"
+    assert decimals(5e-324, 3) == "0.000"
+    assert (decimals(float("inf")), decimals(float("-inf"), 2), decimals(float("nan"))) == ("inf", "-inf", "nan")
