@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import weakref
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
-from typing import Any
 
 from robustrag_integrations.forks import lock_held_over_forks, renew_in_children
 from robustrag_integrations.models.call_threads import CallThreads
+from robustrag_integrations.models.per_loop import PerLoop
 from robustrag_integrations.models.slots import Slots
 
 
@@ -29,7 +28,7 @@ class CallLimit:
         self.threads = CallThreads(calls)
         self._lock = lock_held_over_forks()
         self._threads: dict[int, Slots] = {}
-        self._loops: weakref.WeakKeyDictionary[Any, dict[int, asyncio.Semaphore]] = weakref.WeakKeyDictionary()
+        self._loops: PerLoop[dict[int, asyncio.Semaphore]] = PerLoop(dict)
         renew_in_children(self, CallLimit._free_slots)
 
     def __reduce__(self) -> tuple[type[CallLimit], tuple[int]]:
@@ -69,7 +68,7 @@ class CallLimit:
 
     def _loop_slots(self, cap: int) -> asyncio.Semaphore:
         with self._lock:
-            caps = self._loops.setdefault(asyncio.get_running_loop(), {})
+            caps = self._loops.here()
             if cap not in caps:
                 caps[cap] = asyncio.Semaphore(cap)
             return caps[cap]

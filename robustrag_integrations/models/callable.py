@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
@@ -28,6 +27,7 @@ from robustrag_integrations.models.busy import (
 )
 from robustrag_integrations.models.call_threads import CallThreads
 from robustrag_integrations.models.gathering import Turn, agather, gather
+from robustrag_integrations.models.per_loop import PerLoop
 from robustrag_integrations.models.slots import Slots
 from robustrag_integrations.models.time_limits import astream_within, await_within, checked_timeout
 from robustrag_integrations.prompts import Prompt
@@ -55,7 +55,8 @@ class CallableModel(TextModel):
         async_stream_fn: the same as an asynchronous generator function. None: asynchronous streams run `stream_fn` in a
             thread. Without either, the final answer comes as one piece.
         max_concurrency: how many calls of this instance may be under way at a time, over all answers being made: one
-            cap for all threads, and one for each event loop.
+            cap for all threads, and one for each event loop. A stream counts until its first piece: its reader may be
+            slow.
         timeout: seconds for one call (one try, or one whole stream), None for no limit. A synchronous function cannot
             be stopped from outside: its call is given up, the connection that it reads from is shut down, and its
             thread ends when the function returns. While `max_concurrency` such threads, and at least 32, still run,
@@ -116,7 +117,7 @@ class CallableModel(TextModel):
         self._threads = threads or CallThreads(max_concurrency)
         self._slots = Slots(max_concurrency)
         renew_in_children(self, CallableModel._renew_slots)
-        self._loop_slots: weakref.WeakKeyDictionary[Any, asyncio.Semaphore] = weakref.WeakKeyDictionary()
+        self._loop_slots = PerLoop(lambda: asyncio.Semaphore(max_concurrency))
 
     @property
     def repeats(self) -> Repeats:
@@ -163,14 +164,18 @@ class CallableModel(TextModel):
         if self._stream_fn is None:
             yield from _pieces_of(self.generate([prompt], "final")[0])
             return
-        with self._slots:
-            try:
-                yield from map(self._checked_piece, stream_again(lambda: self._pieces(prompt), self._retrying()))
-                return
-            except INTERRUPTS:
-                raise
-            except BaseException as error:
-                failed = error
+        try:
+            pieces = map(self._checked_piece, stream_again(lambda: self._pieces(prompt), self._retrying()))
+            with self._slots:  # until it begins: its reader may be slow, or never read it
+                first = next(pieces, None)
+            if first is not None:
+                yield first
+                yield from pieces
+            return
+        except INTERRUPTS:
+            raise
+        except BaseException as error:
+            failed = error
         raise self._final_failure(failed)
 
     async def astream(self, prompt: Prompt) -> AsyncIterator[Piece]:
@@ -179,18 +184,19 @@ class CallableModel(TextModel):
             for piece in _pieces_of((await self.agenerate([prompt], "final"))[0]):
                 yield piece
             return
-        async with self._async_slots():
-            try:
-                async with aclosing(
-                    astream_again(lambda: self._apieces_made(prompt), self._async_retrying())
-                ) as pieces:
+        try:
+            async with aclosing(astream_again(lambda: self._apieces_made(prompt), self._async_retrying())) as pieces:
+                async with self._loop_slots.here():  # as above
+                    first = await anext(pieces, None)
+                if first is not None:
+                    yield self._checked_piece(first)
                     async for piece in pieces:
                         yield self._checked_piece(piece)
-                return
-            except INTERRUPTS:
-                raise
-            except BaseException as error:
-                failed = error
+            return
+        except INTERRUPTS:
+            raise
+        except BaseException as error:
+            failed = error
         raise self._final_failure(failed)
 
     def _pieces(self, prompt: Prompt) -> Iterator[Piece]:
@@ -245,7 +251,7 @@ class CallableModel(TextModel):
         return gather(lambda i, turn: self._respond(prompts[i].text, turn), len(prompts), self._max_concurrency, until)
 
     async def _agather(self, prompts: Sequence[Prompt], until: Until | None = None) -> list[Response]:
-        slots = self._async_slots()
+        slots = self._loop_slots.here()
         return await agather(lambda i, turn: self._arespond(prompts[i].text, turn, slots), len(prompts), until)
 
     def _respond(self, prompt: str, turn: Turn) -> Response:
@@ -286,11 +292,6 @@ class CallableModel(TextModel):
     def _renew_slots(self) -> None:
         """Free the slots that the parent process's threads had taken when it forked."""
         self._slots = Slots(self._max_concurrency)
-
-    def _async_slots(self) -> asyncio.Semaphore:
-        loop = asyncio.get_running_loop()
-        slots = self._loop_slots.get(loop)
-        return slots or self._loop_slots.setdefault(loop, asyncio.Semaphore(self._max_concurrency))
 
     def _retrying(self, stopped: threading.Event | None = None, errors: Errors = ()) -> Retrying:
         from tenacity import Retrying, sleep_using_event, stop_any, stop_when_event_set

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from robustrag_integrations.forks import renew_in_children
+from robustrag_integrations.models.per_loop import PerLoop
 from robustrag_integrations.models.refused import LIMITS, PARAMETERS, REFUSING, SYSTEM, refused_parameter, status_of
 
 Result = TypeVar("Result")
@@ -135,7 +135,7 @@ class Capabilities:
         """`_learned` in an event loop."""
         if refused_parameter(error, probe.sent(known)) is None:
             return False
-        async with self._turns.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
+        async with self._turns.here():
             now, again = known, self._is_open(known, probes)
             while again:
                 failed: Exception | None = None
@@ -167,7 +167,7 @@ class Capabilities:
     def _renew(self) -> None:
         """Free what the parent process's threads held when it forked."""
         self._turn = threading.Lock()
-        self._turns: weakref.WeakKeyDictionary[Any, asyncio.Lock] = weakref.WeakKeyDictionary()
+        self._turns = PerLoop(asyncio.Lock)
 
 
 def sent_parameters(fields: Mapping[str, Any]) -> tuple[str, ...]:

@@ -291,3 +291,32 @@ def test_whether_a_model_samples_is_true_false_or_unknown(given) -> None:
 def test_a_time_limit_is_a_number() -> None:
     with pytest.raises(ValueError, match="timeout='x' must be above 0 seconds"):
         CallableModel(str, timeout="x")
+
+
+def test_a_stream_that_nobody_reads_holds_no_slot() -> None:
+    def pieces(prompt: str):
+        yield "par"
+        yield "is"
+
+    model = CallableModel(lambda prompt: "paris", stream_fn=pieces, max_concurrency=1, timeout=5)
+    unread = [defense(model).stream("q", ["a", "b", "c"]) for _ in range(3)]
+    assert [next(stream) for stream in unread] == ["par"] * 3
+    assert defense(model).answer("q", ["a", "b", "c"]).text == "paris"
+    assert ["".join(stream) for stream in unread] == ["is"] * 3
+
+
+async def test_an_async_stream_that_nobody_reads_holds_no_slot() -> None:
+    async def say(prompt: str) -> str:
+        return "paris"
+
+    async def pieces(prompt: str):
+        yield "par"
+        yield "is"
+
+    model = CallableModel(async_fn=say, async_stream_fn=pieces, max_concurrency=1)
+    unread = [defense(model).astream("q", ["a", "b", "c"]) for _ in range(3)]
+    assert [await anext(stream) for stream in unread] == ["par"] * 3
+    answer = await asyncio.wait_for(defense(model).aanswer("q", ["a", "b", "c"]), 10)
+    assert answer.text == "paris"
+    for stream in unread:
+        await stream.aclose()

@@ -39,13 +39,9 @@ class Journal:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        try:
-            self._file: IO[bytes] = self.path.open("a+b")
-        except OSError as error:
-            raise JournalError(f"cannot open {str(path)!r}: {error.strerror}") from error
+        self._file = _locked(self.path)
         self._torn_from: int | None = None  # where a last line begins that was not written to its end
         try:
-            _lock(self._file, self.path)
             self.rows: Sequence[dict[str, Any]] = self._read()
         except BaseException:
             self._file.close()
@@ -96,7 +92,9 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        told = error is not None  # a full disk, say
+        with contextlib.suppress(OSError) if told else contextlib.nullcontext():
+            self.close()
 
     def _read(self) -> list[dict[str, Any]]:
         """The rows, without a last line that was not written to its end; the first line of a run names its schema."""
@@ -134,6 +132,24 @@ def _rows(data: bytes, path: Path) -> list[dict[str, Any]]:
             )
         rows.append(row)
     return rows
+
+
+def _locked(path: Path) -> IO[bytes]:
+    """The file, open and locked: the one that has this name now, and not one that another run replaced meanwhile."""
+    while True:
+        try:
+            file: IO[bytes] = path.open("a+b")
+        except OSError as error:
+            raise JournalError(f"cannot open {str(path)!r}: {error.strerror}") from error
+        try:
+            _lock(file, path)
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
+                    return file
+        except BaseException:
+            file.close()
+            raise
+        file.close()
 
 
 def _lock(file: IO[bytes], path: Path) -> None:

@@ -198,7 +198,7 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
 
     async def _after(self, wanted: Wanted, count: int) -> Continuation | ModelError:
         """What follows a prompt. A reply of several tokens that cannot be had costs nobody: one token is asked for."""
-        async with self._async_slots():
+        async with self._loop_slots.here():
             found = await self._tokens_in(self._dialect, wanted, count)
             if wanted.length == 1 or isinstance(found, (Continuation, _NoReply)):
                 return found

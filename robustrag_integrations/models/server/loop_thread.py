@@ -26,6 +26,13 @@ class ModelClosedError(ModelError):
     """A call was under way when the model was closed."""
 
 
+def _is_running_here(loop: asyncio.AbstractEventLoop) -> bool:
+    try:
+        return asyncio.get_running_loop() is loop
+    except RuntimeError:
+        return False
+
+
 class LoopThread:
     """Runs coroutines for synchronous callers, any number at a time; starts when it is first needed.
 
@@ -78,8 +85,11 @@ class LoopThread:
             while (piece := self.run(next_piece(pieces), loop)) is not END:
                 yield piece
         finally:
-            with suppress(ModelClosedError):  # which closes the generators of its loop
-                self.run(_close(pieces), loop)
+            # Where the collector of garbage closes this iterator, that may be in the loop's own thread, which cannot
+            # wait for itself; the generator is collected as well then, and its loop closes it.
+            if not (loop.is_closed() or _is_running_here(loop)):
+                with suppress(ModelClosedError):  # which closes the generators of its loop
+                    self.run(_close(pieces), loop)
 
     def close(self) -> None:
         """Cancel what runs, and end the thread. Another call starts a new one."""

@@ -5,6 +5,7 @@ import stat
 
 import pytest
 
+from robustrag_integrations.evaluation.run import journal
 from robustrag_integrations.evaluation.run.journal import Journal, JournalError
 from tests.evaluation.rows import rows_in
 from tests.needs import needing
@@ -100,3 +101,23 @@ def test_results_that_were_made_private_stay_private(tmp_path) -> None:
         path.chmod(0o600)
         journal.replace([{"n": 1}])
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_file_that_was_replaced_while_it_was_waited_for_is_opened_again(tmp_path, monkeypatch) -> None:
+    pytest.importorskip("fcntl")
+    path = tmp_path / "run.jsonl"
+    first = Journal(path)
+    first.append({"n": 1})
+    lock = journal._lock
+
+    def late(file, name) -> None:
+        monkeypatch.setattr(journal, "_lock", lock)
+        first.replace([{"n": 1}])
+        lock(file, name)
+
+    monkeypatch.setattr(journal, "_lock", late)
+    with Journal(path) as second:
+        second.append({"n": 2})
+        assert rows_in(path) == [{"n": 1}, {"n": 2}]
+        with pytest.raises(JournalError, match="another run is writing"):
+            Journal(path)
