@@ -74,10 +74,12 @@ class Until:
     Attributes:
         enough: a function of one reply per prompt, where `not_asked()` stands for those that are not in.
         wave_size: how many prompts are asked at once, and the next ones only if these were not enough; None: all.
+        patience: seconds after which the other replies are not waited for, enough or not; None: no limit.
     """
 
     enough: Callable[[Sequence[Response]], bool]
     wave_size: int | None = None
+    patience: float | None = None
 
     def waves(self, count: int) -> list[slice]:
         """The waves of so many prompts."""
@@ -134,7 +136,7 @@ class TextModel(Model, ABC):
     def generate_until(self, prompts: Sequence[Prompt], role: Role, until: Until) -> list[Response]:
         """`generate`, which may end as soon as the replies that are in are enough.
 
-        Models that answer prompts together, such as this one, wait for all of a wave.
+        Models that answer prompts together, such as this one, wait for all of a wave, whatever `until.patience` says.
 
         Returns:
             One reply per prompt, `not_asked()` among them.

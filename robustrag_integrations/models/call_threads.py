@@ -1,4 +1,6 @@
-"""Synchronous calls that can be given up: each runs in a thread of its own, which nothing can stop from outside.
+"""How the calls of one client are made: how many at a time, and in threads that can be given up.
+
+A synchronous call that may be given up runs in a thread of its own, which nothing can stop from outside.
 
 A call that is given up is hung up on: the connection that its thread reads from is shut down, so that a download ends
 and its memory is given back, and the client sees a connection that broke off. Where that does not help (the function
@@ -22,7 +24,9 @@ from contextvars import copy_context
 from types import FrameType
 from typing import Any, TypeVar
 
-from robustrag_integrations.forks import lock_held_over_forks
+from robustrag_integrations.forks import lock_held_over_forks, renew_in_children
+from robustrag_integrations.models.per_loop import PerLoop
+from robustrag_integrations.models.slots import Slots
 from robustrag_integrations.models.time_limits import END, finishes_within
 
 Result = TypeVar("Result")
@@ -31,20 +35,29 @@ Item = TypeVar("Item")
 MOST_LEFT = 32  # threads of calls that were given up, unless more calls may be under way at a time
 _AHEAD = 256  # pieces of a stream that wait for a reader who takes his time
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.5  # seconds between two attempts to hang up
+_CLIENTS = frozenset({"socket", "ssl", "http", "urllib3", "httpcore"})  # packages that read from connections
 _DEEPEST = 200  # frames of a thread that are looked at
 _LOOKING = lock_held_over_forks()  # by whoever looks where threads are, and has the collector off meanwhile
 
 
 class CallThreads:
-    """The threads of one model's calls.
+    """The threads of one client's calls, and its slots.
 
     Args:
         calls: how many calls may be under way at a time. As many that were given up, and at least 32, may still run;
             with more than that, further calls fail at once.
+
+    Attributes:
+        slots: held by calls that threads make.
+        loop_slots: held by calls that an event loop makes; each loop has as many.
     """
 
     def __init__(self, calls: int = 1) -> None:
+        self._calls = calls
+        self.slots = Slots(calls)
+        self.loop_slots = PerLoop(lambda: asyncio.Semaphore(calls))
         self.most_left = max(MOST_LEFT, calls)
+        renew_in_children(self, CallThreads._renew_slots)
         self._lock = lock_held_over_forks()
         self._left: set[threading.Thread] = set()
         self._hanging_up: threading.Thread | None = None
@@ -139,6 +152,10 @@ class CallThreads:
                 yield piece
         finally:
             self._abandon(feed, thread)
+
+    def _renew_slots(self) -> None:
+        """Free the slots that the parent process's threads had taken when it forked."""
+        self.slots = Slots(self._calls)
 
     def _start(self, target: Callable[..., None], *args: Any) -> threading.Thread:
         if (left := self.left) >= self.most_left:
@@ -241,18 +258,22 @@ def _call(done: Future[Any], fn: Callable[..., Any], args: tuple[Any, ...]) -> N
 def hang_up(thread: threading.Thread) -> None:
     """Shut down the connection that a thread is reading from; nothing if it reads from none, or shares it.
 
-    The socket is found in the thread's frames: in what reads from it (`socket`, `ssl`, `http.client`, httpcore), or in
-    the connection around that. While this function looks, the thread can do nothing else.
+    The socket is found in the thread's frames: in what reads from it (`socket`, `ssl`, or whatever is running), or in
+    the connection around that (`http.client`, urllib3, httpcore). Sockets of other objects that the thread uses are
+    left alone: they may belong to a cache or a database. While this function looks, the thread can do nothing else.
     """
     frame = _frame_of(thread)
     found: socket.socket | None = None
-    for _ in range(_DEEPEST):
+    for depth in range(_DEEPEST):
         if frame is None:
             break
         owner = frame.f_locals.get("self")
         if "HTTP2" in type(owner).__name__:
             return  # other calls have their answers on the same connection
-        found = found or _socket_of(owner)
+        if _is_of_client(frame):
+            found = found or _socket_of(owner, *_parts_of(owner))
+        elif depth == 0:
+            found = _socket_of(owner)
         frame = frame.f_back
     if found is not None:
         with suppress(OSError):  # it was closed by now
@@ -275,10 +296,18 @@ def _frame_of(thread: threading.Thread) -> FrameType | None:
                 gc.enable()
 
 
-def _socket_of(owner: Any) -> socket.socket | None:
-    held = getattr(owner, "__dict__", {})
-    candidates = (owner, held.get("_sock"), *(getattr(v, "__dict__", {}).get("_sock") for v in tuple(held.values())))
-    for one in candidates:
-        if isinstance(one, socket.socket) and one.type == socket.SOCK_STREAM and one.fileno() >= 0:
-            return one
+def _is_of_client(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__")).partition(".")[0] in _CLIENTS
+
+
+def _parts_of(owner: Any) -> tuple[Any, ...]:
+    return tuple(getattr(owner, "__dict__", {}).values())
+
+
+def _socket_of(*owners: Any) -> socket.socket | None:
+    """The first connection that these are, or hold."""
+    for owner in owners:
+        for one in (owner, getattr(owner, "__dict__", {}).get("_sock")):
+            if isinstance(one, socket.socket) and one.type == socket.SOCK_STREAM and one.fileno() >= 0:
+                return one
     return None

@@ -5,16 +5,13 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing
-from contextvars import copy_context
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import aclosing, closing
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.errors import INTERRUPTS, ModelError
-from robustrag_integrations.forks import renew_in_children
 from robustrag_integrations.models.base import Response, Role, TextModel, Until
 from robustrag_integrations.models.busy import (
     Tries,
@@ -27,8 +24,7 @@ from robustrag_integrations.models.busy import (
 )
 from robustrag_integrations.models.call_threads import CallThreads
 from robustrag_integrations.models.gathering import Turn, agather, gather
-from robustrag_integrations.models.per_loop import PerLoop
-from robustrag_integrations.models.slots import Slots
+from robustrag_integrations.models.loop_thread import LoopThread
 from robustrag_integrations.models.time_limits import astream_within, await_within, checked_timeout
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.redaction import in_one_line, presentable, secrets_of
@@ -48,7 +44,7 @@ class CallableModel(TextModel):
 
     Args:
         fn: prompt to text, or to a `Response`, which says how the text ended. None when only `async_fn` is given;
-            synchronous calls then run it in a loop of their own.
+            synchronous calls then run it in one loop, in a thread of the model's own.
         async_fn: the same as a coroutine function. None: asynchronous calls run `fn` in threads.
         stream_fn: prompt to pieces of text, for streaming the final answer; an `Ending` after the last one says how
             it ended.
@@ -70,7 +66,7 @@ class CallableModel(TextModel):
         samples: whether the model samples (temperature above 0): two calls may then differ, and `answer.determinism`
             says what a radius is worth then. None: nobody said.
         name: the model's name in reports.
-        threads: shared by models that call the same client; None: the model's own.
+        threads: shared by models that call the same client, whose cap is theirs then; None: the model's own.
 
     Raises:
         TypeError: neither function is given, or one is not callable.
@@ -115,9 +111,7 @@ class CallableModel(TextModel):
         self._samples = samples
         self._name = name or str(getattr(fn or async_fn, "__qualname__", type(fn or async_fn).__name__))
         self._threads = threads or CallThreads(max_concurrency)
-        self._slots = Slots(max_concurrency)
-        renew_in_children(self, CallableModel._renew_slots)
-        self._loop_slots = PerLoop(lambda: asyncio.Semaphore(max_concurrency))
+        self._loop = LoopThread("robustrag-calls")
 
     @property
     def repeats(self) -> Repeats:
@@ -142,7 +136,7 @@ class CallableModel(TextModel):
     def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
         """Call the function on all prompts at once, `max_concurrency` at a time."""
         if self._fn is None:
-            return _run_in_own_loop(self.agenerate(prompts, role))
+            return self._run(self.agenerate(prompts, role))
         return self._gather(prompts)
 
     async def agenerate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
@@ -152,7 +146,7 @@ class CallableModel(TextModel):
     def generate_until(self, prompts: Sequence[Prompt], role: Role, until: Until) -> list[Response]:
         """`generate` until the replies are enough; calls that are under way then are given up, as after a `timeout`."""
         if self._fn is None:
-            return _run_in_own_loop(self.agenerate_until(prompts, role, until))
+            return self._run(self.agenerate_until(prompts, role, until))
         return self._gather(prompts, until)
 
     async def agenerate_until(self, prompts: Sequence[Prompt], role: Role, until: Until) -> list[Response]:
@@ -166,7 +160,7 @@ class CallableModel(TextModel):
             return
         try:
             pieces = map(self._checked_piece, stream_again(lambda: self._pieces(prompt), self._retrying()))
-            with self._slots:  # until it begins: its reader may be slow, or never read it
+            with self._threads.slots:  # until it begins: its reader may be slow, or never read it
                 first = next(pieces, None)
             if first is not None:
                 yield first
@@ -186,7 +180,7 @@ class CallableModel(TextModel):
             return
         try:
             async with aclosing(astream_again(lambda: self._apieces_made(prompt), self._async_retrying())) as pieces:
-                async with self._loop_slots.here():  # as above
+                async with self._threads.loop_slots.here():  # as above
                     first = await anext(pieces, None)
                 if first is not None:
                     yield self._checked_piece(first)
@@ -198,6 +192,13 @@ class CallableModel(TextModel):
         except BaseException as error:
             failed = error
         raise self._final_failure(failed)
+
+    def _run(self, calls: Coroutine[Any, Any, list[Response]]) -> list[Response]:
+        """Make asynchronous calls for a synchronous caller, in the loop that this model keeps for that."""
+        if not self._loop.runs_here:
+            return self._loop.run(calls)
+        with closing(LoopThread("robustrag-nested-calls")) as another:  # `async_fn` itself asks, without awaiting
+            return another.run(calls)
 
     def _pieces(self, prompt: Prompt) -> Iterator[Piece]:
         return self._threads.stream(self._timeout, self._made(prompt))
@@ -251,7 +252,7 @@ class CallableModel(TextModel):
         return gather(lambda i, turn: self._respond(prompts[i].text, turn), len(prompts), self._max_concurrency, until)
 
     async def _agather(self, prompts: Sequence[Prompt], until: Until | None = None) -> list[Response]:
-        slots = self._loop_slots.here()
+        slots = self._threads.loop_slots.here()
         return await agather(lambda i, turn: self._arespond(prompts[i].text, turn, slots), len(prompts), until)
 
     def _respond(self, prompt: str, turn: Turn) -> Response:
@@ -265,7 +266,7 @@ class CallableModel(TextModel):
 
     def _call(self, prompt: str, turn: Turn) -> str | Response:
         assert self._fn is not None  # noqa: S101 - generate() took the other way
-        with self._slots:
+        with self._threads.slots:
             turn.begin()
             return self._threads.call(self._timeout, self._fn, prompt, given_up=turn.given_up)
 
@@ -288,10 +289,6 @@ class CallableModel(TextModel):
                 return await await_within(self._timeout, self._async_fn(prompt))
             assert self._fn is not None  # noqa: S101 - the constructor wants one of the two
             return await self._threads.acall(self._timeout, self._fn, prompt)
-
-    def _renew_slots(self) -> None:
-        """Free the slots that the parent process's threads had taken when it forked."""
-        self._slots = Slots(self._max_concurrency)
 
     def _retrying(self, stopped: threading.Event | None = None, errors: Errors = ()) -> Retrying:
         from tenacity import Retrying, sleep_using_event, stop_any, stop_when_event_set
@@ -318,10 +315,3 @@ def _pieces_of(response: Response) -> Iterator[Piece]:
         raise ModelError(f"the final call failed: {response.error}")
     yield response.text or ""
     yield response
-
-
-def _run_in_own_loop(coroutine: Any) -> list[Response]:
-    """Run a coroutine to its end in a thread with a loop of its own, whether or not a loop runs in this one."""
-    with ThreadPoolExecutor(1, thread_name_prefix="robustrag-loop") as pool:
-        result: list[Response] = pool.submit(copy_context().run, asyncio.run, coroutine).result()
-        return result

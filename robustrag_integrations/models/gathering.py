@@ -50,7 +50,9 @@ class _Waves:
     """
 
     def __init__(self, count: int, until: Until | None) -> None:
-        self._left = (until or Until(lambda _: False)).waves(count)
+        until = until or Until(lambda _: False)
+        self._left = until.waves(count)
+        self._ends = None if until.patience is None else time.monotonic() + until.patience
         self._count = count
         self._began = 0.0
         self._fastest: float | None = None
@@ -60,17 +62,23 @@ class _Waves:
         """Whether there are calls that have not gone out."""
         return bool(self._left)
 
+    @property
+    def over(self) -> bool:
+        """Whether nothing is waited for any more."""
+        return self._ends is not None and time.monotonic() >= self._ends
+
     def heard(self) -> None:
         """A reply is in."""
         if self._fastest is None:
             self._fastest = time.monotonic() - self._began
 
     def patience(self) -> float | None:
-        """How many seconds to wait for the next reply; None where no wave is left."""
-        if not self._left:
-            return None
-        longest = _LONGEST_WAVE if self._fastest is None else max(_SHORTEST_WAVE, 3 * self._fastest)
-        return max(0.0, self._began + longest - time.monotonic())
+        """How many seconds to wait for the next reply; None: until it is there."""
+        ends = [] if self._ends is None else [self._ends]
+        if self._left:
+            longest = _LONGEST_WAVE if self._fastest is None else max(_SHORTEST_WAVE, 3 * self._fastest)
+            ends.append(self._began + longest)
+        return max(0.0, min(ends) - time.monotonic()) if ends else None
 
     def due(self, *, waiting: bool) -> range:
         """The calls that go out now."""
@@ -112,7 +120,7 @@ def gather(
             for call in done:
                 call.result()
                 waves.heard()
-            if done and (waves.left or waiting) and until.enough(_heard(calls, turns)):
+            if waves.over or (done and (waves.left or waiting) and until.enough(_heard(calls, turns))):
                 break
         return _heard(calls, turns)
     finally:
@@ -211,8 +219,10 @@ async def agather(
             ends = asyncio.FIRST_COMPLETED if until else asyncio.FIRST_EXCEPTION  # nobody looks before all are in
             done, waiting = await asyncio.wait(waiting.union(out), timeout=waves.patience(), return_when=ends)
             for call in done:
-                call.result()
+                _result(call)
                 waves.heard()
+            if waves.over:
+                break
             if done and until and (waves.left or waiting):
                 heard = _heard(calls, turns)
                 if await asyncio.to_thread(until.enough, heard):
@@ -225,9 +235,16 @@ async def agather(
 def _heard(calls: Sequence[Future[Response] | asyncio.Future[Response]], turns: Sequence[Turn]) -> list[Response]:
     """The replies that are in, and what became of the other calls."""
     return [
-        calls[i].result() if i < len(calls) and calls[i].done() else not_asked(cancelled=turn.begun)
+        _result(calls[i]) if i < len(calls) and calls[i].done() else not_asked(cancelled=turn.begun)
         for i, turn in enumerate(turns)
     ]
+
+
+def _result(call: Future[Response] | asyncio.Future[Response]) -> Response:
+    """What a call came to that nobody here has given up."""
+    if call.cancelled():  # by whoever shares it, such as a cache of requests: that is this call's failure alone
+        return Response(None, error="the call was cancelled, though its reply was waited for")
+    return call.result()
 
 
 async def _cancelled(calls: Sequence[asyncio.Future[Response]]) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote_plus
 
+from robustrag_integrations.closing import closed_after
 from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import Response, Role, TextModel, repeats_of
@@ -90,8 +91,9 @@ class ObedientModel(TextModel):
     async def astream(self, prompt: Prompt) -> AsyncIterator[Piece]:
         """`stream` without blocking the event loop."""
         if _orders(prompt) == _Orders():
-            async for piece in self._model.astream(prompt):
-                yield piece
+            async with closed_after(self._model.astream(prompt)) as pieces:
+                async for piece in pieces:
+                    yield piece
             return
         for piece in _pieces((await self.agenerate([prompt], "final"))[0]):
             yield piece

@@ -8,6 +8,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
 from numbers import Real
 from typing import Any, TypeVar
 
+from robustrag_integrations.closing import closed_after
+
 Result = TypeVar("Result")
 Item = TypeVar("Item")
 
@@ -70,7 +72,7 @@ async def astream_within(timeout: float | None, pieces: AsyncIterator[Item]) -> 
         TimeoutError: the time is over.
     """
     deadline = None if timeout is None else time.monotonic() + timeout
-    try:
+    async with closed_after(pieces):
         while True:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
             coming = asyncio.ensure_future(next_piece(pieces))
@@ -79,10 +81,6 @@ async def astream_within(timeout: float | None, pieces: AsyncIterator[Item]) -> 
             if (piece := coming.result()) is END:
                 return
             yield piece
-    finally:
-        close = getattr(pieces, "aclose", None)
-        if close is not None:
-            await close()
 
 
 async def next_piece(pieces: AsyncIterator[Any]) -> Any:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeGuard, TypeVar
 
 from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.closing import closed_after
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.normalise import few_marks
@@ -152,11 +153,12 @@ async def astream(plan: Plan, performer: Performer) -> AsyncGenerator[str | Robu
                 answer, ending = Shown(whole=step.whole), Ending()
                 pieces = watch.apieces(performer.astream_final(step.prompts[0]))
                 try:
-                    async for piece in atrimmed(ashown(pieces, answer)):
-                        if isinstance(piece, Ending):
-                            ending = piece
-                        else:
-                            yield piece
+                    async with closed_after(atrimmed(ashown(pieces, answer))) as parts:
+                        async for piece in parts:
+                            if isinstance(piece, Ending):
+                                ending = piece
+                            else:
+                                yield piece
                 except ModelError as error:
                     plan.throw(error)  # comes back with the plan's report
                     raise

@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.checks import is_whole_number
 from robustrag_integrations.errors import INTERRUPTS
-from robustrag_integrations.models.base import Response
+from robustrag_integrations.models.base import Response, Until
 from robustrag_integrations.plans.requests import Ask, Plan, Reply
 from robustrag_integrations.prompts import Prompt
 
@@ -59,7 +59,8 @@ def primed(plan: Plan, least: int) -> Plan:
             answer: RobustAnswer = done.value
             return answer
         if isinstance(request, Ask) and request.role == "isolated" and _pays(request.prompts, least):
-            yield Ask((request.prompts[0].without_context(),), "isolated", prime=True)
+            until = Until(lambda _: False, patience=PATIENCE)
+            yield Ask((request.prompts[0].without_context(),), "isolated", prime=True, until=until)
         reply = yield request
 
 
@@ -69,7 +70,10 @@ def _pays(prompts: Sequence[Prompt], least: int) -> bool:
 
 
 def bounded(perform: Callable[[RequestT], ReplyT]) -> Callable[[RequestT], ReplyT]:
-    """The same, but a priming call that fails or takes too long is given up; it goes on in a thread, unheard."""
+    """The same, but a priming call that fails or takes too long is given up.
+
+    One that cannot be stopped goes on in a thread, unheard.
+    """
 
     def performed(request: RequestT) -> ReplyT:
         if not _primes(request):

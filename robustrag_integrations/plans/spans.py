@@ -10,6 +10,7 @@ from opentelemetry import metrics, trace
 from opentelemetry.trace import Span, StatusCode
 
 from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.closing import closed_after
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.outcome import attributes_of, tally, was_cancelled
 from robustrag_integrations.replies.reply import Piece
@@ -100,13 +101,14 @@ class Spans:
 
     async def apieces(self, root: Span | None, final: AsyncIterator[Piece]) -> AsyncIterator[Piece]:
         """`pieces` in an event loop."""
-        with self._detached(root) as span:
-            while True:
-                with _current(span):
-                    piece = await anext(final, None)
-                if piece is None:
-                    return
-                yield piece
+        async with closed_after(final):
+            with self._detached(root) as span:
+                while True:
+                    with _current(span):
+                        piece = await anext(final, None)
+                    if piece is None:
+                        return
+                    yield piece
 
     @contextmanager
     def _detached(self, root: Span | None) -> Iterator[Span]:

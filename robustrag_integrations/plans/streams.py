@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from types import TracebackType
 
 from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.closing import closed_after
 from robustrag_integrations.replies.reply import Ending, Piece
 
 _NOT_YET = "the answer is complete only after the last piece: iterate over the stream to its end"
@@ -109,14 +110,15 @@ def trimmed(pieces: Iterator[Piece]) -> Iterator[Piece]:
 async def atrimmed(pieces: AsyncIterator[Piece]) -> AsyncIterator[Piece]:
     """`trimmed` for an asynchronous stream."""
     held, started = "", False
-    async for piece in pieces:
-        if isinstance(piece, Ending):
-            yield piece
-            continue
-        ready, held = _ready(held + piece, started)
-        if ready:
-            started = True
-            yield ready
+    async with closed_after(pieces):
+        async for piece in pieces:
+            if isinstance(piece, Ending):
+                yield piece
+                continue
+            ready, held = _ready(held + piece, started)
+            if ready:
+                started = True
+                yield ready
 
 
 def _ready(text: str, started: bool) -> tuple[str, str]:

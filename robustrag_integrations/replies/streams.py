@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 
+from robustrag_integrations.closing import closed_after
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.replies.reply import Ending, Piece
 from robustrag_integrations.reply_text.reasoning import clear_of_marks, parts_of
@@ -82,11 +83,12 @@ def shown(pieces: Iterator[Piece], reply: Shown) -> Iterator[Piece]:
 async def ashown(pieces: AsyncIterator[Piece], reply: Shown) -> AsyncIterator[Piece]:
     """`shown` for an asynchronous stream."""
     ending = None
-    async for piece in pieces:
-        if isinstance(piece, Ending):
-            ending = piece
-        elif ready := reply.add(piece):
-            yield ready
+    async with closed_after(pieces):
+        async for piece in pieces:
+            if isinstance(piece, Ending):
+                ending = piece
+            elif ready := reply.add(piece):
+                yield ready
     if rest := reply.rest(ending):
         yield rest
     if ending is not None:

@@ -191,3 +191,16 @@ def test_a_reset_forgets_the_conversation(poisoned: VectorStoreIndex, engine_cla
     engine.chat(QUESTION)
     engine.reset()
     assert engine.chat_history == []
+
+
+def test_conversations_with_one_synthesizer_share_its_workers(clean: VectorStoreIndex) -> None:
+    llm = FactReader(delay=0.02)
+    synthesizer = RobustRAGSynthesizer(llm=llm, num_workers=2)
+    engines = [engine_of(RobustContextChatEngine, clean, llm, response_synthesizer=synthesizer) for _ in range(3)]
+    turns = [threading.Thread(target=engine.chat, args=(QUESTION,)) for engine in engines]
+    for turn in turns:
+        turn.start()
+    for turn in turns:
+        turn.join()
+    assert llm.most_at_once <= 2
+    assert [engine.chat_history[-1].content for engine in engines] == ["Paris"] * 3

@@ -223,6 +223,32 @@ def test_nobody_hangs_up_on_a_connection_that_other_calls_share() -> None:
         assert until(lambda: not threads.left)
 
 
+def test_nobody_hangs_up_on_a_connection_that_the_call_does_not_read_from() -> None:
+    class Cached:
+        def __init__(self, connection: socket.socket) -> None:
+            self.cache = Reader(connection)
+            self.go_on = threading.Event()
+
+        def ask(self) -> str:
+            return self.wait()
+
+        def wait(self) -> str:
+            self.go_on.wait(20)
+            return ""
+
+    ours, theirs = socket.socketpair()
+    threads = CallThreads()
+    with ours, theirs:
+        asked = Cached(ours)
+        with pytest.raises(TimeoutError):
+            threads.call(0.1, asked.ask)
+        time.sleep(0.3)
+        theirs.sendall(b"kept")
+        assert asked.cache.read() == b"kept"
+        asked.go_on.set()
+        assert until(lambda: not threads.left)
+
+
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_a_stream_is_given_up_with_its_thread(asynchronous: bool) -> None:
     def lines(url: str) -> Iterator[str]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 import time
 
 import pytest
 
 from robustrag_integrations import CallableModel, KeywordAggregation, ModelError, QuorumError
+from robustrag_integrations.prompts import Prompt
 from tests.helpers.scripted import BARE, split
 
 
@@ -320,3 +323,88 @@ async def test_an_async_stream_that_nobody_reads_holds_no_slot() -> None:
     assert answer.text == "paris"
     for stream in unread:
         await stream.aclose()
+
+
+async def test_closing_a_stream_closes_the_models_own() -> None:
+    closed: list[str] = []
+
+    async def say(prompt: str) -> str:
+        return "paris"
+
+    async def pieces(prompt: str):
+        try:
+            yield "par"
+            yield "is"
+        finally:
+            await asyncio.sleep(0.01)
+            closed.append("closed")
+
+    stream = defense(CallableModel(async_fn=say, async_stream_fn=pieces)).astream("q", ["a", "b", "c"])
+    assert await anext(stream) == "par"
+    await stream.aclose()
+    assert closed == ["closed"]
+
+
+def test_synchronous_calls_of_a_coroutine_function_share_one_loop_and_one_cap() -> None:
+    gauge, loops = Gauge(), set()
+
+    async def say(prompt: str) -> str:
+        loops.add(id(asyncio.get_running_loop()))
+        with gauge:
+            await asyncio.sleep(0.02)
+        return "paris"
+
+    model = CallableModel(async_fn=say, max_concurrency=2)
+    asking = [threading.Thread(target=defense(model).answer, args=("q", ["a", "b", "c"])) for _ in range(4)]
+    for thread in asking:
+        thread.start()
+    for thread in asking:
+        thread.join()
+    assert (gauge.most, len(loops)) == (2, 1)
+
+
+def test_a_coroutine_function_may_ask_its_own_model_without_awaiting() -> None:
+    async def say(prompt: str) -> str:
+        return "inner" if prompt == "again" else model.generate([Prompt("again")], "isolated")[0].text or ""
+
+    model = CallableModel(async_fn=say, max_concurrency=1)
+    replies: list[str | None] = []
+    thread = threading.Thread(
+        target=lambda: replies.extend(r.text for r in model.generate([Prompt("x")], "isolated")), daemon=True
+    )
+    thread.start()
+    thread.join(20)
+    assert replies == ["inner"]
+
+
+INTERRUPTED = """
+import asyncio, os, signal, threading, time
+from robustrag_integrations import CallableModel, KeywordAggregation
+
+begun, cancelled = threading.Event(), threading.Event()
+
+async def slow(prompt):
+    begun.set()
+    try:
+        await asyncio.sleep(60)
+    except asyncio.CancelledError:
+        cancelled.set()
+        raise
+
+def interrupt():
+    begun.wait()
+    time.sleep(0.2)
+    os.kill(os.getpid(), signal.SIGINT)
+
+threading.Thread(target=interrupt).start()
+try:
+    KeywordAggregation(CallableModel(async_fn=slow)).answer("q", ["a", "b", "c"])
+except KeyboardInterrupt:
+    assert cancelled.wait(10)
+    print("interrupted")
+"""
+
+
+def test_an_interrupt_cancels_the_calls_of_a_coroutine_function() -> None:
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=40)
+    assert done.stdout.strip() == "interrupted", done.stderr

@@ -206,3 +206,36 @@ def test_an_interrupt_in_a_call_comes_out_and_no_further_call_is_made() -> None:
     with pytest.raises(KeyboardInterrupt):
         CallableModel(model, max_concurrency=1).generate(PROMPTS, "isolated")
     assert calls == [PROMPTS[0].text]
+
+
+async def test_a_call_that_somebody_else_cancelled_costs_its_group_alone() -> None:
+    async def say(prompt: str) -> str:
+        if prompt == "prompt 3":
+            shared = asyncio.ensure_future(asyncio.sleep(20, "said"))  # as in a cache of requests
+            asyncio.get_running_loop().call_later(0.05, shared.cancel)
+            return await shared
+        return "said"
+
+    model = CallableModel(async_fn=say)
+    for replies in (
+        await model.agenerate(PROMPTS, "isolated"),
+        await asyncio.to_thread(model.generate, PROMPTS, "final"),
+    ):
+        assert [reply.text for reply in replies] == ["said"] * 3 + [None] + ["said"] * 2
+        assert "cancelled, though its reply was waited for" in (replies[3].error or "")
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_patience_ends_though_no_reply_is_in(style: str) -> None:
+    go_on = threading.Event()
+
+    def slow(prompt: str) -> str:
+        go_on.wait(20)
+        return "said"
+
+    with nothing_left():
+        model, began = CallableModel(slow, max_concurrency=3), time.monotonic()
+        replies = asked(model, style, Until(lambda _: False, wave_size=4, patience=0.2))
+        assert time.monotonic() - began < 5
+        assert {reply.unheard for reply in replies} == {"cancelled", "not_asked"}
+        go_on.set()

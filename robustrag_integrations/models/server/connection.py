@@ -17,11 +17,11 @@ except ImportError as error:
 
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.busy import long_pause
+from robustrag_integrations.models.loop_thread import LoopThread
 from robustrag_integrations.models.refused import named_parameter
 from robustrag_integrations.models.server.bounded_client import DEADLINE, LARGEST, BoundedClient
 from robustrag_integrations.models.server.events import Events
 from robustrag_integrations.models.server.http_library import httpx
-from robustrag_integrations.models.server.loop_thread import LoopThread
 from robustrag_integrations.models.server.replies import parsed, said_by_server
 from robustrag_integrations.models.time_limits import finishes_within
 from robustrag_integrations.redaction import redacted

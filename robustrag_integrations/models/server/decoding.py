@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
@@ -198,7 +199,7 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
 
     async def _after(self, wanted: Wanted, count: int) -> Continuation | ModelError:
         """What follows a prompt. A reply of several tokens that cannot be had costs nobody: one token is asked for."""
-        async with self._loop_slots.here():
+        async with self._threads.loop_slots.here():
             found = await self._tokens_in(self._dialect, wanted, count)
             if wanted.length == 1 or isinstance(found, (Continuation, _NoReply)):
                 return found
@@ -256,18 +257,20 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
             response = await super()._aask(prompt)
         return replace(response, text=self._encoder.opened + (response.text or ""))
 
-    async def _apieces(self, prompt: str) -> AsyncIterator[Piece]:
+    async def _apieces(self, prompt: str) -> AsyncGenerator[Piece, None]:
         if self._encoder.opened:
             yield self._encoder.opened
         try:
-            async for piece in super()._apieces(prompt):
-                yield piece
+            async with aclosing(super()._apieces(prompt)) as pieces:
+                async for piece in pieces:
+                    yield piece
             return
         except ServerError as error:  # of the request itself: nothing was streamed yet
             if not await self._learns_from(error):
                 raise
-        async for piece in super()._apieces(prompt):
-            yield piece
+        async with aclosing(super()._apieces(prompt)) as pieces:
+            async for piece in pieces:
+                yield piece
 
     async def _learns_from(self, error: ServerError) -> bool:
         """Whether the server took offence at the dialect, and another one is known now."""

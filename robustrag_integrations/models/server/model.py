@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any, Literal, TypeVar
 
 from robustrag_integrations.checks import check_at_least
@@ -197,29 +198,32 @@ class OpenAIModel(CallableModel):
         self._fingerprints.note(reply)
         return response_of(reply)
 
-    async def _apieces(self, prompt: str) -> AsyncIterator[Piece]:
+    async def _apieces(self, prompt: str) -> AsyncGenerator[Piece, None]:
         end = StreamEnd()
-        async for chunk in self._chunks(self._request(prompt)):
-            self._fingerprints.note(chunk)
-            if piece := end.piece_of(chunk):
-                yield piece
+        async with aclosing(self._chunks(self._request(prompt))) as chunks:
+            async for chunk in chunks:
+                self._fingerprints.note(chunk)
+                if piece := end.piece_of(chunk):
+                    yield piece
         yield end.ending()
 
-    async def _chunks(self, request: Mapping[str, Any]) -> AsyncIterator[Any]:
+    async def _chunks(self, request: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
         """The events of a stream, with the tokens that it took, where the server can tell them."""
         if self._streams_tell:
             try:
-                async for chunk in self._events({**request, "stream_options": {"include_usage": True}}):
-                    yield chunk
+                async with aclosing(self._events({**request, "stream_options": {"include_usage": True}})) as events:
+                    async for event in events:
+                        yield event
                 return
             except ServerError as error:  # of the request: nothing was streamed yet
                 if error.status not in REFUSING or "stream_options" not in str(error):
                     raise
             self._streams_tell = False
-        async for chunk in self._events(request):
-            yield chunk
+        async with aclosing(self._events(request)) as events:
+            async for event in events:
+                yield event
 
-    def _events(self, request: Mapping[str, Any]) -> AsyncIterator[Any]:
+    def _events(self, request: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
         largest = largest_stream(request), largest_event(request)
         return self._capabilities.astream(
             lambda refused: self._connection.events(without(request, refused), *largest), self._probe

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import AsyncIterator, Iterator
 
-from robustrag_integrations.models.server.loop_thread import LoopThread
+from robustrag_integrations.models.loop_thread import LoopThread
 
 
 async def _numbers() -> AsyncIterator[int]:

@@ -51,6 +51,11 @@ class LoopThread:
         """Whether there is a loop; a child process made by `fork` has none of its parent's threads."""
         return self._loop is not None and self._process == os.getpid()
 
+    @property
+    def runs_here(self) -> bool:
+        """Whether this thread is the loop's own, which cannot wait for itself."""
+        return self._loop is not None and _is_running_here(self._loop)
+
     def run(self, coroutine: Coroutine[Any, Any, Result], loop: asyncio.AbstractEventLoop | None = None) -> Result:
         """Run a coroutine to its end; an interrupt while waiting cancels it.
 
