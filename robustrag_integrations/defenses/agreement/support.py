@@ -164,7 +164,7 @@ class _Answer:
 
     def _own(self, said: frozenset[str], reply: str) -> frozenset[str]:
         """The group's keywords with a word that the answer does not hold, or with words of several of its names."""
-        content, capitalised = _single_words(said), _capitalised(reply)
+        content, capitalised = _single_words(said), capitalised_words(reply)
         return frozenset(w for w in said if self._is_own(w, content, capitalised))
 
     def _is_own(self, keyword: str, content: frozenset[str], capitalised: frozenset[str]) -> bool:
@@ -201,7 +201,7 @@ def _key_phrases(answer: str, shown: frozenset[str]) -> frozenset[str]:
 
     A keyword that joins what the answer sets apart, with a comma, a bracket or a line break, is none.
     """
-    capitalised = _capitalised(answer)
+    capitalised = capitalised_words(answer)
     text = f" {plain_words(answer)} "
     parts = "\n".join(f" {plain_words(part)} " for part in _PARTS.split(answer))
     within = frozenset(w for w in shown if f" {w} " not in text or f" {w} " in parts) or shown
@@ -227,7 +227,7 @@ def _has_digit(word: str) -> bool:
     return any(map(str.isdigit, word))
 
 
-def _capitalised(answer: str) -> frozenset[str]:
+def capitalised_words(answer: str) -> frozenset[str]:
     """The words that the answer writes with a capital, as keywords have them.
 
     The first word of a sentence has one anyway: it counts in short answers, and where the next word has one too.

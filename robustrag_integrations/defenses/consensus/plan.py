@@ -13,6 +13,7 @@ from robustrag_integrations.defenses.agreement.asking import ask_for_keywords
 from robustrag_integrations.defenses.agreement.reports import keyword_reports
 from robustrag_integrations.defenses.agreement.support import supports
 from robustrag_integrations.defenses.agreement.tally import KeywordTally, votes_for
+from robustrag_integrations.defenses.consensus.camps import Camps, camps
 from robustrag_integrations.defenses.consensus.counting import (
     Wording,
     agreed_keywords,
@@ -103,6 +104,7 @@ class Consensus:
 
     Attributes:
         keyword_sets: per vote its keywords; None for an abstention or a failure.
+        replies: per vote the text of its response.
         counts: c(w), how many groups say keyword w.
         agreed: the keywords that make the answer.
         phrases: those that do not run within another one.
@@ -112,6 +114,7 @@ class Consensus:
     """
 
     keyword_sets: tuple[frozenset[str] | None, ...]
+    replies: tuple[str | None, ...]
     counts: dict[str, int]
     agreed: frozenset[str]
     phrases: tuple[str, ...]
@@ -130,11 +133,12 @@ class Consensus:
         weighed = tuple(weights or [1] * len(readings))
         votes = [i for i, weight in enumerate(weighed) for _ in range(weight)]
         sets = tuple(readings[i].found for i in votes)
+        replies = tuple(readings[i].response.text for i in votes)
         agreed = agreed_keywords(sets, settings.rule)
         phrases = phrases_of(agreed)
         worded = wordings_of([(r.response.text, r.found) for r in readings], agreed, phrases)
         wordings = tuple(worded[i] for i in votes)
-        return cls(sets, votes_for(sets), agreed, phrases, wordings, settings, tuple(filter(None, weighed)))
+        return cls(sets, replies, votes_for(sets), agreed, phrases, wordings, settings, tuple(filter(None, weighed)))
 
     @kept_property
     def strongest(self) -> int:
@@ -161,6 +165,11 @@ class Consensus:
         return ConsensusRadius(
             self.keyword_sets, self.agreed, self.phrases, self.wordings, self.settings.rule, self.weights
         )
+
+    def camps(self) -> Camps | None:
+        """Two camps that share a part of the answer and differ in the rest, if there are."""
+        least = self.settings.rule.min_support
+        return camps(self.text, self.agreed, self.phrases, self.counts, self.keyword_sets, self.replies, least)
 
     @property
     def evidence(self) -> dict[str, Any]:
@@ -192,6 +201,14 @@ def _warnings(found: Consensus) -> list[str]:
         said.append(
             f"the groups contradict each other: {printable(rival, 40)!r} is said by {found.counts[rival]} groups that "
             "say nothing of the answer"
+        )
+    if found.text and (two := found.camps()):
+        (one, other), (many, others) = [printable(phrase, 40) for phrase in two.phrases], two.counts
+        said.append(
+            f"the groups contradict each other: {other!r} is said by {others} groups that do not say {one!r}"
+            if two.answered
+            else f"the answer is what the groups share, beyond which they differ: {many} say {one!r}, and {others} others "
+            f"{other!r}"
         )
     return said
 
