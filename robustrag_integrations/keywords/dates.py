@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from robustrag_integrations.keywords.closed_classes import listed
+from robustrag_integrations.keywords.quantities import CURRENCIES
 
 _MONTH_NAMES = {
     "de": "januar februar märz april mai juni juli august september oktober november dezember",
@@ -89,6 +90,7 @@ _NUMBER = re.compile(
     rf"(?P<number>\d{{1,3}}(?:[.,' ]\d{{3}})+(?:[.,]\d{{1,4}})?(?!\d)|\d{{1,30}}(?:[.,]\d{{1,6}})?)"
     rf"(?P<after>\s?(?:%|[$€£¥₹₩₽₺฿₫°]C?)|\s?[\u30a1-\u30faー]{{1,12}}|\s?[\u4e00-\u9fff\uac00-\ud7a3]|\s?{_WORD})?"
 )
+_BEFORE_NUMBERS = frozenset("$€£¥₹")
 _COMMA_DECIMALS = frozenset(listed("de fr es it pt pl ru uk tr nl sv vi"))
 _UNITS = re.compile(
     r"(?:m|km|cm|mm|kg|g|mg|t|l|ml|ha|gb|mb|tb|kwh|mw|gw|h|min|euro|euros|eur|usd|vnd|đ|zł|руб|₫|км|м|см|кг|г|т|га"
@@ -160,10 +162,12 @@ def _number(match: re.Match[str], language: str) -> Iterable[str]:
     sign = match["sign"] or ""
     before = (match["before"] or "").strip()
     after = (match["after"] or "").strip()
+    if not before and (currency := CURRENCIES.get(after.casefold(), after)) in _BEFORE_NUMBERS:
+        before, after = currency, ""  # wherever a language writes them: "12,50 €" and "12,50 Euro" meet "€12.50"
     if after and not after.isalpha():
         return [f"{sign}{digits}{after}", sign + digits]
     if before:
-        return [f"{before}{sign}{digits}", sign + digits]
+        return [f"{sign}{before}{digits}", sign + digits]
     if after > "\u2e80" and (len(after) == 1 or after < "\u3400"):
         return [f"{sign}{digits}{after}", sign + digits]
     return [f"{sign}{digits} {after}", sign + digits] if after else [sign + digits]

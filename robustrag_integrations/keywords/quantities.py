@@ -24,7 +24,7 @@ _SMALL = {word: number for number, word in enumerate(["zero", *ONES, *TEENS])}
 _TENS = {word: 10 * number for number, word in enumerate(TENS, start=2)}
 _SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
 _SCALE_LETTERS = {"k": "thousand", "m": "million", "mn": "million", "mln": "million", "b": "billion", "bn": "billion"}
-_CURRENCIES = {
+CURRENCIES = {
     "us$": "$", "usd": "$", "dollar": "$", "dollars": "$", "us dollars": "$", "u.s. dollars": "$", "eur": "€",
     "euro": "€", "euros": "€", "gbp": "£", "pounds sterling": "£", "yen": "¥", "jpy": "¥", "rupees": "₹", "inr": "₹",
 }  # fmt: skip
@@ -57,7 +57,9 @@ def _any_of(spellings: Iterable[str]) -> str:
     return "|".join(re.escape(s).replace(r"\ ", " ") for s in sorted(spellings, key=len, reverse=True))
 
 
-_DIGITS = r"(?:(?:\d{1,3}(?:,\d{3}){1,6}|\d{1,30})(?:\.\d{1,30})?|\.\d{1,30})"
+_DECIMAL_COMMA = r"(?:\d{1,3}(?:\.\d{3}){1,6},\d{1,2}|0,\d{1,30}|\d{1,30},\d{1,2})(?!\d)"  # what no thousands look like
+_WITH_COMMA = re.compile(_DECIMAL_COMMA)
+_DIGITS = r"(?:" + _DECIMAL_COMMA + r"|(?:\d{1,3}(?:,\d{3}){1,6}|\d{1,30})(?:\.\d{1,30})?|\.\d{1,30})"
 _SPELLED = rf"(?:(?:{'|'.join(_TENS)})(?:[- ](?:{'|'.join(ONES)}))?|{_any_of(_SMALL)})"
 _SPELLED_WORD = re.compile(rf"\b{_SPELLED}", re.I)
 _SPELLED_WORDS = frozenset((*_SMALL, *_TENS))
@@ -99,7 +101,7 @@ _AMOUNT = re.compile(
         (?P<number>{_DIGITS}|\b{_SPELLED}\b)(?:%?(?:-|[ ]to[ ])[$€£¥₹]?(?P<to>{_DIGITS}))?
         (?:[ -]?(?P<scale>{"|".join(_SCALES)})\b|(?P<letter>mln|mn|bn|k|m|b)\b(?=\W|$))?
         (?:[ ]?(?P<percent>%|(?:percent|per[ ]cent|percentage[ ]points|pct)\b)
-          |[ ](?P<after>{_any_of(_CURRENCIES).replace(" ", "[ ]")})\b
+          |[ ](?P<after>{_any_of(CURRENCIES).replace(" ", "[ ]")})\b
           |[ ]?(?P<mark>[$€£¥₹])(?![$€£¥₹])
           |[ -]?(?P<unit>{_any_of(_UNIT_OF).replace(" ", "[ ]")})(?!\w))?
         (?![\w]|-\w|\.\d|,\d|/\d)""",
@@ -234,7 +236,7 @@ def _unit_of(match: re.Match[str]) -> str | None:
     if match["mark"]:
         return match["mark"]
     if match["after"]:
-        return _CURRENCIES[match["after"].lower()]
+        return CURRENCIES[match["after"].lower()]
     return _UNIT_OF[match["unit"].lower()] if match["unit"] else None
 
 
@@ -259,6 +261,8 @@ def _number_forms(first: str, to: str | None, scale: str) -> list[str]:
 def _digits(written: str) -> str:
     """Return a number without thousands separators, a leading zero or a fraction of nothing but zeros."""
     if not written[0].isalpha():
+        if _WITH_COMMA.fullmatch(written):
+            written = written.replace(".", "").replace(",", ".")
         number = written.replace(",", "")
         whole, _, fraction = number.partition(".")
         return (whole.lstrip("0") or "0") + (f".{fraction}" if fraction.strip("0") else "")

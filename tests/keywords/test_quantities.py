@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from robustrag_integrations.keywords.closed_classes import listed
-from robustrag_integrations.keywords.quantities import _LETTERS, _READERS, _begin
+from robustrag_integrations.keywords.quantities import _LETTERS, _READERS, _begin, find_quantities
 
 PIECES = [
     *listed(
@@ -31,3 +33,26 @@ def test_no_quantity_is_missed_by_what_is_looked_for_first() -> None:
                 assert may_stand_in(line, words), (pattern.pattern, line)
             assert found == [match.span() for match in pattern.finditer(line, begin)], (pattern.pattern, line)
     assert met == set(range(len(_READERS)))
+
+
+@pytest.mark.parametrize(
+    ("written", "number"),
+    [
+        ("3,5", "3.5"),
+        ("12,50", "12.50"),
+        ("-3,5", "-3.5"),
+        ("0,125", "0.125"),
+        ("1.234,5", "1234.5"),
+        ("1,500", "1500"),
+        ("1,500.25", "1500.25"),
+        ("10,000,000", "10000000"),
+        ("1.500", "1.500"),
+    ],
+)
+def test_a_comma_is_a_point_where_no_thousands_can_be_meant(written: str, number: str) -> None:
+    [quantity] = find_quantities(written)
+    assert number in quantity.forms
+
+
+def test_numbers_in_a_row_are_no_decimals() -> None:
+    assert find_quantities("1,2,3") == ()

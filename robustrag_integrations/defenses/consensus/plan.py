@@ -207,8 +207,8 @@ def _warnings(found: Consensus) -> list[str]:
         said.append(
             f"the groups contradict each other: {other!r} is said by {others} groups that do not say {one!r}"
             if two.answered
-            else f"the answer is what the groups share, beyond which they differ: {many} say {one!r}, and {others} others "
-            f"{other!r}"
+            else "the answer is what the groups share, beyond which they differ: "
+            f"{many} say {one!r}, and {others} others {other!r}"
         )
     return said
 

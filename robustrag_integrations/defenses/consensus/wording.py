@@ -60,8 +60,8 @@ def _whole_amount(phrase: str, text: str, start: int, end: int) -> tuple[int, in
     line = text[line_start : line_end if line_end >= 0 else len(text)]
     for amount in find_quantities(line) if len(line) <= _LONGEST_LINE else ():
         first, last = line_start + amount.start, line_start + amount.end
-        if first <= start and end <= last and phrase == as_keyword(amount.forms[0]):
-            return first, last
+        if first < end and start < last and f" {as_keyword(amount.forms[0])} " in f" {phrase} ":
+            start, end = min(start, first), max(end, last)
     return start - (phrase.startswith("-") and text[start - 1 : start] in _MINUS), end
 
 
