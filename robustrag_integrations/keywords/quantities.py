@@ -37,13 +37,17 @@ _UNITS = {
     "mph": "", "km/h": "kph kmh", "hour": "hours hrs hr", "minute": "minutes mins min", "second": "seconds secs sec",
     "day": "days", "week": "weeks", "month": "months", "year": "years yrs yr", "acre": "acres",
     "hectare": "hectares ha", "°c": "°celsius", "°f": "°fahrenheit", "°": "degrees degree", "mw": "megawatts megawatt",
-    "gw": "gigawatts gigawatt", "gb": "gigabytes gigabyte", "mb": "megabytes megabyte",
+    "gw": "gigawatts gigawatt", "kw": "kilowatts kilowatt", "kwh": "", "tb": "terabytes terabyte",
+    "gb": "gigabytes gigabyte", "mb": "megabytes megabyte", "kb": "kilobytes kilobyte", "ghz": "gigahertz",
+    "mhz": "megahertz",
     "ton": "tons tonnes tonne",
 }  # fmt: skip
 _UNIT_OF = {spelling: unit for unit, others in _UNITS.items() for spelling in [unit, *others.split()]}
 _UNIT_OF |= {
     "degrees celsius": "°c",
     "degrees fahrenheit": "°f",
+    "kilowatt hours": "kwh",
+    "kilowatt-hours": "kwh",
     "miles per hour": "mph",
     "kilometers per hour": "km/h",
     "kilometres per hour": "km/h",
@@ -99,7 +103,7 @@ _AMOUNT = re.compile(
         (?<!\w\+)(?P<sign>(?:[-+]|minus[ ]|negative[ ])(?=[\d.$€£¥₹]))?
         (?P<before>(?:us|a|c)?\$|[€£¥₹])?[ ]?(?P<inner_sign>-(?=[\d.]))?
         (?P<number>{_DIGITS}|\b{_SPELLED}\b)(?:%?(?:-|[ ]to[ ])[$€£¥₹]?(?P<to>{_DIGITS}))?
-        (?:[ -]?(?P<scale>{"|".join(_SCALES)})\b|(?P<letter>mln|mn|bn|k|m|b)\b(?=\W|$))?
+        (?:[ -]?(?P<scale>{"|".join(_SCALES)})\b|(?P<letter>[ ]?(?:mln|mn|bn)|k|m|b)\b(?=\W|$))?
         (?:[ ]?(?P<percent>%|(?:percent|per[ ]cent|percentage[ ]points|pct)\b)
           |[ ](?P<after>{_any_of(CURRENCIES).replace(" ", "[ ]")})\b
           |[ ]?(?P<mark>[$€£¥₹])(?![$€£¥₹])
@@ -216,12 +220,13 @@ def _amount_forms(match: re.Match[str]) -> list[str]:
     if match["number"].lower() == "one" and not (unit or match["scale"]) and len(match.string) > len("one."):
         return []  # "one of them", "the one": left to the tagger
     sign = "-" if match["inner_sign"] or (match["sign"] or "+")[0] in "-mMnN" else ""
-    scale = (match["scale"] or _SCALE_LETTERS.get((match["letter"] or "").lower(), "")).lower()
+    scale = (match["scale"] or _SCALE_LETTERS.get((match["letter"] or "").strip().lower(), "")).lower()
     if match["letter"] in ("m", "b") and not match["before"]:
         unit, scale = ("m" if match["letter"] == "m" else None), ""
     forms: list[str] = []
+    units = [each for each in (unit, "£" if (match["unit"] or "").lower() in ("pound", "pounds") else None) if each]
     for number in _number_forms(match["number"], match["to"], scale):
-        forms += [_with_unit(sign + number, unit)] if unit else []
+        forms += [_with_unit(sign + number, each) for each in units]
         forms.append(sign + number)
     if spelled:
         forms.append(match["number"] + (f" {scale}" if scale else ""))

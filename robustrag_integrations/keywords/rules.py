@@ -78,6 +78,7 @@ def keywords_in(lines: Sequence[str], language: str) -> frozenset[str]:
     if lines and (first := _FIRST_WORD.match(lines[0])) and first[0].casefold() in VERDICTS:
         found.add(first[0])
     counted = {as_keyword(keyword) for keyword in found}
+    counted |= {without_accents(as_keyword(keyword)) for keyword in found if keyword[:1].isupper()}
     if language == "zh":
         counted |= {simplified(keyword) for keyword in counted}
     return frozenset(counted - {""})
