@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from robustrag_integrations.checks import nearest_of
 from robustrag_integrations.defenses.base import MethodSettings
 from robustrag_integrations.defenses.registry import METHODS, Method, method_of
 
@@ -26,7 +27,9 @@ def method_and_settings(aggregation: str | MethodSettings, given: Mapping[str, A
     method = method_of(aggregation)
     known = [*(setting.name for setting in method.settings), "task", "prompts"]
     if unknown := sorted(set(given) - set(known)):
-        raise TypeError(f"unknown arguments {', '.join(unknown)}; {method.name} aggregation takes {', '.join(known)}")
+        near = nearest_of(unknown[0], known)
+        hint = f"did you mean {near}?" if near else f"{method.name} aggregation takes {', '.join(known)}"
+        raise TypeError(f"unknown arguments {', '.join(unknown)}; {hint}")
     return method, method.settings_of(given)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TypeGuard
 
 MOST = 2**53  # no larger number counts anything here, and floats hold every one up to it
@@ -33,3 +34,10 @@ def check_at_least(least: int, **numbers: object) -> None:
         if not is_whole_number(number, least):
             up_to = " and at most 2**53" if isinstance(number, int) and number > MOST else ""
             raise ValueError(f"{name}={number!r:.60} must be a whole number of at least {least}{up_to}")
+
+
+def nearest_of(name: str, names: Collection[str]) -> str | None:
+    """The one of these names that somebody who wrote this one is likely to have meant; None if none is near."""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(name, names, 1)), None)

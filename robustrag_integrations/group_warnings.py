@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 
 from robustrag_integrations.copies import first_of_same, near_copies
 from robustrag_integrations.display import printable
+from robustrag_integrations.keys import label
+from robustrag_integrations.origins.metadata import FIELDS
 from robustrag_integrations.origins.names import Origin
-from robustrag_integrations.passages import ORIGIN, PASSAGE, SITE, GroupBy, PassageGroup, readable_origin
+from robustrag_integrations.passages import ORIGIN, PASSAGE, SITE, GroupBy, Passage, PassageGroup, readable_origin
 
 FEW = 3  # groups: of two, neither can be outvoted
 
@@ -41,14 +43,23 @@ def keyless_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> list
         return []
     total, missing = sum(len(group.passages) for group in groups), reasons.total()
     if by in (ORIGIN, SITE) and missing == total:
+        odd = next(filter(None, map(_odd_origin, (p for group in groups for p in group.passages))), "")
         return [
-            f"none of the {total} passages names its origin (file_path, source, url, ...), so each is a group: a text "
-            "cut into several passages has several votes, and one passage that names its origin would put the others "
-            "into one group; give each its source, or pass group_by='passage'"
+            f"none of the {total} passages names its origin (file_path, source, url, ...){odd}, so each is a group: "
+            "a text cut into several passages has several votes, and one passage that names its origin would put the "
+            "others into one group; give each its source, or pass group_by='passage'"
         ]
     causes = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
     what = f"group_by key ({causes})" if callable(by) else str(by)
     return [f"{missing} of {total} passages have no {what}; they share one group"]
+
+
+def _odd_origin(passage: Passage) -> str:
+    """What stands where an origin is looked for, if that is no name, in words."""
+    for field in FIELDS:
+        if (given := passage.metadata.get(field)) is not None and label(given) is None:
+            return f"; the {field!r} of one is a {type(given).__name__}, which is no name"
+    return ""
 
 
 def _few_warnings(groups: Sequence[PassageGroup]) -> list[str]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
-from robustrag_integrations.checks import is_whole_number
+from robustrag_integrations.checks import is_whole_number, nearest_of
 from robustrag_integrations.display import printable
 
 Value = TypeVar("Value")
@@ -47,16 +46,16 @@ class Section:
     def unknown(self, key: str, value: Any, allowed: Iterable[str], more: str = "") -> Exception:
         """The error that a name is none of these, with the nearest one that is."""
         names = list(allowed)
-        near = difflib.get_close_matches(value, names, 1) if isinstance(value, str) else []
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        near = nearest_of(value, names) if isinstance(value, str) else None
+        hint = f"; did you mean {near!r}?" if near else ""
         return self.wrong(f"{shown(value)} must be one of {', '.join(names)}{' ' + more if more else ''}{hint}", key)
 
     def known(self, keys: Collection[str], of: str = "") -> None:
         """Raise unless all keys are among these."""
         for key in self._given:
             if key not in keys:
-                near = difflib.get_close_matches(str(key), list(keys), 1)
-                hint = f"did you mean {near[0]!r}? " if near else ""
+                near = nearest_of(str(key), keys)
+                hint = f"did you mean {near!r}? " if near else ""
                 raise self.wrong(f"unknown key{of}; {hint}known are {', '.join(sorted(keys))}", printable(str(key), 60))
 
     def optional(self, key: str, read: Callable[[], Value]) -> Value | None:

@@ -23,6 +23,7 @@ from robustrag_integrations.cli.thresholds import add_thresholds, check_probabil
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, VANILLA, entry_of
 from robustrag_integrations.errors import ModelError, RobustRAGError
 from robustrag_integrations.models.base import TextModel
+from robustrag_integrations.serve.origins import checked_origins
 from robustrag_integrations.usage import prices_of
 
 if TYPE_CHECKING:
@@ -83,6 +84,13 @@ def add(commands: Any) -> None:
     _add_limits(parser)
 
 
+def _web_page(given: str) -> str:
+    try:
+        return checked_origins([given])[0]
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def _add_address(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("address")
     group.add_argument("--host", default="127.0.0.1", type=some_text, help="where to listen (default 127.0.0.1)")
@@ -100,7 +108,7 @@ def _add_address(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--cors-origins",
         nargs="+",
-        type=some_text,
+        type=_web_page,
         default=[],
         metavar="URL",
         help="web pages that may call it from a browser, such as http://localhost:3000 (default: none)",

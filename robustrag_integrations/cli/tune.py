@@ -255,7 +255,10 @@ def mapping_of(args: argparse.Namespace, group_by: list[str]) -> dict[str, Any]:
     for name, of_methods in _swept().items():
         if getattr(args, name) is not None and not any(name in entry for entry in defenses):
             flag = f"--{name.replace('_', '-')}"
-            raise UsageError(f"{flag} does nothing here; it is a setting of --defense {' or '.join(of_methods)}")
+            if not set(of_methods).intersection(names):
+                raise UsageError(f"{flag} does nothing here; it is a setting of --defense {' or '.join(of_methods)}")
+            switch, value = next(s.where for m in of_methods for s in METHODS[m].settings if s.name == name and s.where)
+            raise UsageError(f"{flag} does nothing here; it goes with --{switch.replace('_', '-')} {value}")
     certify = {"corruption_sizes": [args.corruption], "max_model_calls": args.max_model_calls}
     return {
         "data": args.data,

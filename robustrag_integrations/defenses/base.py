@@ -14,7 +14,7 @@ from robustrag_integrations.certification.cases import AttackMode
 from robustrag_integrations.certification.certify import CertificationRun
 from robustrag_integrations.certification.findings import Question
 from robustrag_integrations.certification.result import Certification
-from robustrag_integrations.checks import check_at_least, check_flag
+from robustrag_integrations.checks import check_at_least, check_flag, nearest_of
 from robustrag_integrations.defenses.registry import METHODS, methods_that
 from robustrag_integrations.defenses.rehearsal import CHOICES, QUESTION, made_up_groups, rehearse, said_by_no_model
 from robustrag_integrations.determinism import Promise, Repeats
@@ -163,14 +163,12 @@ class Defense(ABC):
 
     def _check_known(self, options: Collection[str]) -> None:
         """Raise TypeError at an argument that this method does not have, with the nearest one that it has."""
-        from difflib import get_close_matches
-
         rules = [each.name for each in fields(VoteRules) if each.init]
         for name in options:
             if name not in rules:
                 own = [p.name for p in signature(type(self)).parameters.values() if p.kind is not p.VAR_KEYWORD]
-                near = get_close_matches(name, [*own, *rules], 1)
-                hint = f"did you mean {near[0]}?" if near else f"it has {', '.join([*own, *rules])}"
+                near = nearest_of(name, [*own, *rules])
+                hint = f"did you mean {near}?" if near else f"it has {', '.join([*own, *rules])}"
                 raise TypeError(f"{type(self).__name__} has no argument {name!r:.60}; {hint}")
 
     @classmethod

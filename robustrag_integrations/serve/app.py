@@ -13,6 +13,7 @@ from starlette.routing import Route
 
 from robustrag_integrations.serve.chat import ChatCompletions
 from robustrag_integrations.serve.doors import App, Doors
+from robustrag_integrations.serve.origins import checked_origins
 from robustrag_integrations.serve.refusals import RefusedError
 from robustrag_integrations.serve.replies import model_of, models_of
 from robustrag_integrations.serve.service import Service
@@ -34,6 +35,9 @@ def create_app(
         key: the API key that clients must send; None asks for none.
         hosts: the names by which clients may call it (the Host header, without the port); None for any.
         origins: web pages that may call it from a browser (CORS); none by default.
+
+    Raises:
+        ValueError: an origin is neither "*" nor of the form http://host:port.
     """
     # No pages about itself, as they load scripts from elsewhere; no redirects, as the client names where they lead.
     app = FastAPI(title="robustrag", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
@@ -61,7 +65,7 @@ def create_app(
 
     app.router.routes.append(Route("/v1/chat/completions", ChatCompletions(service), methods=["POST"]))
     inside: App = Doors(app, key=key, hosts=None if hosts is None else frozenset(h.lower() for h in hosts))
-    if pages := list(origins):
+    if pages := checked_origins(origins):
         # Outside of the doors: a browser asks for leave without a key.
         return CORSMiddleware(
             inside, allow_origins=pages, allow_methods=["GET", "POST"], allow_headers=["authorization", "content-type"]

@@ -101,6 +101,8 @@ def test_a_key_that_no_client_can_send_is_refused(
         ["--eta", "0.1"],  # of another defence
         ["--stop-when-decided"],  # keyword aggregation needs what all groups say
         ["--docs", "elsewhere"],
+        ["--cors-origins", "example.org"],
+        ["--cors-origins", "http://example.org/page"],
     ],
 )
 def test_wrong_options_end_before_anything_is_served(notes: Path, served: list[Any], options: list[str]) -> None:

@@ -170,6 +170,7 @@ def test_a_grid_that_is_not_given_is_the_registrys_for_every_method_of_the_task(
     [
         (("--gamma", 0.9), "--gamma does nothing here; it is a setting of --defense decoding"),
         (("--threshold", "absolute", "--share", 0.5), "--share does nothing here"),
+        (("--threshold", "relative", "--alpha", 0.5), "--alpha does nothing here; it goes with --threshold absolute"),
         (("--alpha", 3), "alpha=3.0 must lie in [0, 1]"),
         (("--corruption", 9), "9 must be from 1 to 5"),
         (("--limit", 3), "3 questions are too few to choose settings with"),

@@ -245,6 +245,7 @@ def test_something_else_as_llm_is_refused() -> None:
     [
         ({"aggregation": "average"}, ValueError, "aggregation='average' is unknown; use one of 'keyword', 'decoding'"),
         ({"gamma": 0.9}, TypeError, "unknown arguments gamma; keyword aggregation takes threshold, share"),
+        ({"alhpa": 0.9}, TypeError, "unknown arguments alhpa; did you mean alpha"),
         ({"alpha": 2}, ValueError, "alpha=2 must lie in"),
         ({"num_workers": 0}, ValueError, "num_workers=0"),
         ({"aggregation": "decoding"}, TypeError, "does not give; use a HuggingFaceLLM"),

@@ -29,6 +29,7 @@ FLOORS = (
         "checks",
         "copies",
         "citations",
+        "closing",
         "determinism",
         "display",
         "entry_points",
