@@ -108,7 +108,7 @@ def read_response(
         response: as it came; what counts of it is `replies.reading.counted`.
         read: from the answer's text to what is found in it; None for an abstention.
         cut_replies: what becomes of a reply that was cut.
-        by_line: whether `read` looks at the first line alone.
+        by_line: whether a first line is enough for `read`.
     """
     response = counted(response, cut_replies, by_line=by_line)
     if response.text is None or response.abstains:

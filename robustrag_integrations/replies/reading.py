@@ -62,7 +62,7 @@ def counted(response: Response, cut_replies: CutReplies = "abstain", *, by_line:
     Args:
         response: what came back; a failure stays as it is.
         cut_replies: "count" lets the text of a cut reply count as far as it goes.
-        by_line: whether the method reads the first line alone, which is complete where another one follows.
+        by_line: whether a first line is enough for the method; it is complete where another one follows.
     """
     if response.text is None and response.refusal is None:
         return response

@@ -9,13 +9,14 @@ from functools import lru_cache
 
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.defenses.agreement.denials import denies
-from robustrag_integrations.normalise import plain_words, signed_words
+from robustrag_integrations.defenses.voting.statements import stated
+from robustrag_integrations.normalise import few_marks, plain_words, signed_words
 from robustrag_integrations.prompts import NO_INFORMATION, option_label
 from robustrag_integrations.reply_text import answer_text, unboxed
 
 _LETTER = re.compile(
-    r"(?:(?:the )?(?:correct |right |best )?(?:answer|option|choice)(?: is|:)? ?)?"
-    r"[(\[*_]{0,3}([a-z0])[)\]*_]{0,3}(?:[.:)].*)?"
+    r"(?:(?:the )?(?:correct |right |best )?(?:answer|option|choice)\b(?: is|:)? ?)?"
+    r"[(\[*_`<]{0,3}([a-z0])[)\]*_`>]{0,3}(?:[.:)].*)?"
 )
 _LOOKED_AT = 500  # characters; a vote is short, and a hostile response may be long
 
@@ -61,8 +62,9 @@ def _check_letters(choices: Sequence[str]) -> None:
 def parse_option(response: str, choices: Sequence[str]) -> int | None:
     r"""The option a response votes for; None for "no information", an abstention, or anything unclear.
 
-    A response is a letter ("B", "(b)", "B.", "Answer: B", "B. Lyon"), or an option's text, or a text that names exactly
-    one option, others that it denies aside ("not Paris"). Signs count: "-5" does not name "5", nor "C++" "C". Reasoning
+    A response is a letter ("B", "(b)", "B.", "Answer: B", "B. Lyon"), or an option's text, or it states one ("So the
+    answer is B.", in whichever sentence), or its first line names exactly one option, others that it denies aside ("not
+    Paris"). Signs count: "-5" does not name "5", nor "C++" "C". Reasoning
     is left out, and so is the frame of JSON, `<answer>` or LaTeX's `\boxed{}` around an answer. A function of this one
     response.
     """
@@ -82,12 +84,14 @@ def _read(response: str, choices: Sequence[str]) -> int | None:
     given, options = _as_compared(line), _options(tuple(choices))
     if given in options:
         return options.index(given)
+    labels = [option_label(i) for i in range(len(choices) + 1)]
     if match := _LETTER.fullmatch(" ".join(line.casefold().split())):
-        labels = [option_label(i) for i in range(len(choices) + 1)]
         letter = match.group(1).upper()
         return labels.index(letter) if letter in labels else None
     if is_abstention(line) or _NOTHING_FOUND in given:
         return len(choices)
+    if (found := stated(unicodedata.normalize("NFKC", few_marks(said)), labels, options)) is not None:
+        return found
     named = [i for i, option in enumerate(options) if f" {option} " in f" {given} "]
     meant = [i for i in named if not denies(line, choices[i])]
     return meant[0] if len(meant) == 1 else None
