@@ -1,7 +1,8 @@
 """Addresses of web pages: which spellings are the same page.
 
 Left out: the scheme, user and password, a leading "www.", the ports 80 and 443, the fragment, tracking parameters,
-session ids, empty and dotted path segments. Kept: every other part of the query, which may choose the page.
+session ids, signatures of storage (they differ each time somebody is let in), empty and dotted path segments. Kept:
+every other part of the query, which may choose the page.
 """
 
 from __future__ import annotations
@@ -34,6 +35,21 @@ _TRACKING = frozenset((
 _TRACKING_PREFIXES = ("utm_", "pk_", "mtm_", "piwik_", "matomo_", "hsa_", "itm_", "stm_")
 
 
+# Parameters of a signed address, which is one if it has all of the first ones; "x-amz-" stands for all that begin so.
+_SIGNATURES: tuple[tuple[frozenset[str], frozenset[str]], ...] = tuple(
+    (frozenset(needed.split()), frozenset(f"{needed} {others}".split()))
+    for needed, others in (
+        ("x-amz-signature", "x-amz-"),
+        ("x-goog-signature", "x-goog-"),
+        ("awsaccesskeyid signature", "expires x-amz-security-token"),
+        ("googleaccessid signature", "expires"),
+        ("ossaccesskeyid signature", "expires security-token"),
+        ("key-pair-id signature", "expires policy"),
+        ("sig sv se", "st sp sr spr sip ske skoid sktid skt sks skv"),
+    )
+)
+
+
 def address_name(text: str) -> str | None:
     """An address without its scheme as `host[:port]/path[?query]`; None if no host is named."""
     text = re.sub(r"[\t\r\n]", "", text).replace("\\", "/")  # as browsers read it
@@ -48,7 +64,9 @@ def address_name(text: str) -> str | None:
     named = host + (f":{port}" if port not in ("", "80", "443") else "")
     segments = (unquote_to_bytes(part) for part in _SESSION.sub("", path).split("/"))
     page = "/".join(resolved((quote(part, safe=_PLAIN) for part in segments), rooted=True))
-    kept = sorted(pair for pair in parse_qsl(query, keep_blank_values=True) if not _tracks(pair[0]))
+    pairs = parse_qsl(query, keep_blank_values=True)
+    signed = _signatures_in({name.lower() for name, _ in pairs})
+    kept = sorted(pair for pair in pairs if not (_tracks(pair[0]) or pair[0].lower() in signed))
     return named + (f"/{page}" if page else "") + (f"?{urlencode(kept)}" if kept else "")
 
 
@@ -99,6 +117,15 @@ def _decoded(label: str) -> str:
         return unicodedata.normalize("NFKC", label[4:].encode("ascii").decode("punycode"))
     except (UnicodeError, ValueError, OverflowError):
         return label
+
+
+def _signatures_in(names: set[str]) -> set[str]:
+    """Those of these parameters that only say who was let in, and until when."""
+    found: set[str] = set()
+    for needed, others in _SIGNATURES:
+        if needed <= names:
+            found |= {name for name in names if name in others or f"{'-'.join(name.split('-')[:2])}-" in others}
+    return found
 
 
 def _tracks(name: str) -> bool:
