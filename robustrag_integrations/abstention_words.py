@@ -164,7 +164,10 @@ WORDS: dict[str, AbstentionWords] = {
             r"|here|at)\b.*)?$"
             r"|^(?:n/a|na|idk|dunno|none given|none found|none stated|none mentioned|no answer|null|no data|pass"
             r"|no comment)$"
-            rf"|^(?:the |this |that )?(?:{_SOURCE_EN})(?: is|'s) (?:only )?about (?:something|someone|another|a different)\b"
+            rf"|^(?:the |this |that |your )?(?:given |provided |retrieved )?(?:{_SOURCE_EN})s?(?: is|'s| are)"
+            r" (?:only |completely |entirely |totally )?(?:about (?:something|someone|another|a different)|unrelated"
+            r"|irrelevant|not (?:relevant|related)|off.topic)\b"
+            rf"|^(?:the |this |that )?(?:{_SOURCE_EN})s? (?:does not|doesn't|do not|don't) relate to\b"
             r"|\bbeats me\b|\b(?:beyond|outside) (?:the scope|what|my knowledge)|\b(?:who|nobody|no one"
             r"|noone) knows\b"
         ),
@@ -732,7 +735,7 @@ _WORDS_OF_DENIALS = (
     # English
     r"about some|about another|about a diff|no|not|none|noone|nothing|nowhere|nobody|neither|never|cannot|cant|dont|couldnt|n/?a|idk|dunno|null"
     r"|unable|unsure|uncertain|unaware|unknown|unclear|unspecified|undisclosed|undetermin|unanswer|unsaid|unstated"
-    r"|unmention|indetermin"
+    r"|unmention|indetermin|unrelated|irrelevant|off.topic"
     r"|impossible|insufficient|too little|silent|fail|lack|omit|missing|absent|hard to|difficult to|at a loss"
     r"|in the dark|open\b|out\b|beats|beyond|outside|knows\b|pass\b"
     # German, Dutch, Swedish, Danish, Norwegian

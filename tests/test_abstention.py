@@ -12,6 +12,9 @@ from robustrag_integrations.abstention_words import DENIAL_HINTS, LATIN, WORDS
 from robustrag_integrations.reply_text import answer_text, unboxed
 
 ABSTAIN = [
+    "This passage is unrelated to the question.",
+    "The provided text is about something else entirely.",
+    "The context is irrelevant.",
     "",
     "   ",
     "...",
@@ -126,6 +129,8 @@ ABSTAIN = [
     "A szöveg nem említi.",
 ]
 ANSWER = [
+    "The two events are unrelated.",
+    "Unrelated to the war",
     "Karl Gross, although I don't know his title",
     "No.",
     "Yes",
