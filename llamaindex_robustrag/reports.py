@@ -54,10 +54,11 @@ class ResponseMetadata(dict[str, Any]):
     even without nodes, since engines replace what is not.
     """
 
-    report: Report
+    report: Report | None = None
+    """None in what `dataclasses.asdict` makes of it: a dictionary of the nodes alone."""
 
     @classmethod
-    def of(cls, nodes: Mapping[str, Any], report: Report) -> ResponseMetadata:
+    def of(cls, nodes: Mapping[str, Any], report: Report | None) -> ResponseMetadata:
         """The metadata of nodes with a report."""
         made = cls(nodes)
         made.report = report
@@ -66,20 +67,20 @@ class ResponseMetadata(dict[str, Any]):
     @property
     def robust_answer(self) -> RobustAnswer | None:
         """The answer; None while it is streamed."""
-        return self.report.answer
+        return None if self.report is None else self.report.answer
 
     def __getitem__(self, key: str) -> Any:
-        return self.report.as_dict() if key == REPORT else super().__getitem__(key)
+        return self.report.as_dict() if key == REPORT and self.report is not None else super().__getitem__(key)
 
     def __contains__(self, key: object) -> bool:
-        return key == REPORT or super().__contains__(key)
+        return (key == REPORT and self.report is not None) or super().__contains__(key)
 
     def __bool__(self) -> bool:
         return True
 
     def get(self, key: str, default: Any = None) -> Any:
         """The value of a key, `"robustrag"` among them."""
-        return self.report.as_dict() if key == REPORT else super().get(key, default)
+        return self.report.as_dict() if key == REPORT and self.report is not None else super().get(key, default)
 
     def copy(self) -> ResponseMetadata:
         """The same nodes with the same report."""
@@ -89,7 +90,7 @@ class ResponseMetadata(dict[str, Any]):
         return _metadata_of, (dict(self), self.report)
 
 
-def _metadata_of(nodes: dict[str, Any], report: Report) -> ResponseMetadata:
+def _metadata_of(nodes: dict[str, Any], report: Report | None) -> ResponseMetadata:
     return ResponseMetadata.of(nodes, report)
 
 

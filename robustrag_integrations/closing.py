@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
-from typing import TypeVar
+from collections.abc import AsyncIterator
+from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
 
 
-@asynccontextmanager
-async def closed_after(pieces: AsyncIterator[Item]) -> AsyncGenerator[AsyncIterator[Item], None]:
-    """Close what can be closed of an asynchronous iterator when the block ends."""
-    try:
-        yield pieces
-    finally:
-        close = getattr(pieces, "aclose", None)
+class closed_after(Generic[Item]):
+    """Close what can be closed of an asynchronous iterator when the block ends.
+
+    No generator, which an event loop that ends would close while it closes the stream.
+
+    Args:
+        pieces: the iterator.
+    """
+
+    def __init__(self, pieces: AsyncIterator[Item]) -> None:
+        self._pieces = pieces
+
+    async def __aenter__(self) -> AsyncIterator[Item]:
+        return self._pieces
+
+    async def __aexit__(self, *raised: object) -> None:
+        close = getattr(self._pieces, "aclose", None)
         if close is not None:
             await close()

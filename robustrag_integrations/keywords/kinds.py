@@ -17,7 +17,7 @@ from functools import partial
 from robustrag_integrations.keywords.normalise import MAX_KEYWORD_CHARACTERS
 
 _END = ".,;:!?*'\"`)]}>»”’、。"  # punctuation after an address, which is not part of it
-_OPERATOR = r"(?:[<>!=~]=|===|[<>^~])"
+_OPERATOR = r"(?:[<>!=~]=|===|[<>^~≤≥])"
 _JOINED = r"(?:\s?(?:,|\|\|)\s?|\s)"  # of versions: ">=3.10,<3.14", "^18.17.0 || >=20.3.0", ">=1.2 <2"
 _RELEASE = r"v?\d{1,6}(?:\.(?:\d{1,6}|\*)){0,5}(?:[-+.]?(?:rc|alpha|beta|a|b|dev|post|pre|snapshot|final)[-.]?\d{0,6})?"
 _TOOLS = (
@@ -78,7 +78,7 @@ def _without_call(match: re.Match[str]) -> list[str]:
 
 
 def _constraint(match: re.Match[str]) -> list[str]:
-    tight = re.sub(r"([<>=!~^,])\s|\s(?=,)", r"\1", match[0])
+    tight = re.sub(r"([<>=!~^,≤≥])\s|\s(?=,)", r"\1", match[0])
     return [re.sub(r"\s?\|\|\s?", " || ", tight)]
 
 
@@ -141,7 +141,7 @@ _SIGNS = {
     "decimal": re.compile(r"\d\.\d").search,
     "half": re.compile(r"\d\s?[ap]\.?m", re.I).search,
     "clock": re.compile(r"\d[:.h]\d", re.I).search,
-    "operator": re.compile("[<>=~^]").search,
+    "operator": re.compile("[<>=~^≤≥]").search,
     "hump": _A_HUMP,
 }
 _PROSE = re.compile("[A-Za-z ,;.!?\n]*").fullmatch

@@ -27,6 +27,8 @@ _PLAIN = str.maketrans(
         **dict.fromkeys("—―", " - "),
         **dict.fromkeys("™®©", ""),
         "…": " ... ",
+        "٫": ".",  # of Arabic numbers
+        "٬": ",",
         "⁄": "/",
         "∕": "/",
     }

@@ -22,6 +22,8 @@ _MONTH = (
 )
 _SMALL = {word: number for number, word in enumerate(["zero", *ONES, *TEENS])}
 _TENS = {word: 10 * number for number, word in enumerate(TENS, start=2)}
+_LARGE = ("thousand", "million", "billion", "trillion")
+_LARGE_WORDS = frozenset(_LARGE)
 _SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
 _SCALE_LETTERS = {"k": "thousand", "m": "million", "mn": "million", "mln": "million", "b": "billion", "bn": "billion"}
 CURRENCIES = {
@@ -40,8 +42,9 @@ _UNITS = {
     "gw": "gigawatts gigawatt", "kw": "kilowatts kilowatt", "kwh": "", "tb": "terabytes terabyte",
     "gb": "gigabytes gigabyte", "mb": "megabytes megabyte", "kb": "kilobytes kilobyte", "ghz": "gigahertz",
     "mhz": "megahertz",
-    "ton": "tons tonnes tonne",
+    "ton": "tons tonnes tonne", "milliwatt": "milliwatts", "megabit": "megabits", "gigabit": "gigabits",
 }  # fmt: skip
+_OF_CASE = {"mW": "milliwatt", "Mb": "megabit", "Gb": "gigabit", "Tb": "terabit", "Mg": "megagram"}
 _UNIT_OF = {spelling: unit for unit, others in _UNITS.items() for spelling in [unit, *others.split()]}
 _UNIT_OF |= {
     "degrees celsius": "°c",
@@ -63,10 +66,15 @@ def _any_of(spellings: Iterable[str]) -> str:
 
 _DECIMAL_COMMA = r"(?:\d{1,3}(?:\.\d{3}){1,6},\d{1,2}|0,\d{1,30}|\d{1,30},\d{1,2})(?!\d)"  # what no thousands look like
 _WITH_COMMA = re.compile(_DECIMAL_COMMA)
-_DIGITS = r"(?:" + _DECIMAL_COMMA + r"|(?:\d{1,3}(?:,\d{3}){1,6}|\d{1,30})(?:\.\d{1,30})?|\.\d{1,30})"
+_SPACED = r"\d{1,3}(?:(?:[ ]\d{3}){1,6}|(?:'\d{3}){1,6})(?!\d)(?:,\d{1,2}(?!\d))?"  # 3 000, 1'234'567, 3 000,50
+_WHOLE = rf"(?:{_SPACED}|\d{{1,3}}(?:,\d{{3}}){{1,6}}|\d{{1,30}})"
+_DIGITS = rf"(?:{_DECIMAL_COMMA}|{_WHOLE}(?:\.\d{{1,30}})?|\.\d{{1,30}})"
 _SPELLED = rf"(?:(?:{'|'.join(_TENS)})(?:[- ](?:{'|'.join(ONES)}))?|{_any_of(_SMALL)})"
+_THOUSANDS = "|".join(_LARGE)
+_HUNDREDS = rf"(?:(?:a|{_SPELLED})[- ]hundred(?:[ ](?:and[ ])?{_SPELLED}\b)?|{_SPELLED}|a(?=[ ](?:{_THOUSANDS})\b))"
+_COMPOUND = rf"{_HUNDREDS}(?:[- ](?:{_THOUSANDS}),?[ ](?:and[ ])?{_HUNDREDS}\b){{0,3}}"
 _SPELLED_WORD = re.compile(rf"\b{_SPELLED}", re.I)
-_SPELLED_WORDS = frozenset((*_SMALL, *_TENS))
+_SPELLED_WORDS = frozenset((*_SMALL, *_TENS, *_SCALES))
 _LETTERS = re.compile("[a-z]+").findall
 _A_DIGIT = re.compile("[0-9]").search
 _LONGEST_LEAD = 20  # characters of a match before its first digit: "a quarter past 9", "negative us$ -.5"
@@ -102,7 +110,7 @@ _AMOUNT = re.compile(
     rf"""{_START}
         (?<!\w\+)(?P<sign>(?:[-+]|minus[ ]|negative[ ])(?=[\d.$€£¥₹]))?
         (?P<before>(?:us|a|c)?\$|[€£¥₹])?[ ]?(?P<inner_sign>-(?=[\d.]))?
-        (?P<number>{_DIGITS}|\b{_SPELLED}\b)(?:%?(?:-|[ ]to[ ])[$€£¥₹]?(?P<to>{_DIGITS}))?
+        (?P<number>{_DIGITS}|\b{_COMPOUND}\b)(?:%?(?:-|[ ]to[ ])[$€£¥₹]?(?P<to>{_DIGITS}))?
         (?:[ -]?(?P<scale>{"|".join(_SCALES)})\b|(?P<letter>[ ]?(?:mln|mn|bn)|k|m|b)\b(?=\W|$))?
         (?:[ ]?(?P<percent>%|(?:percent|per[ ]cent|percentage[ ]points|pct)\b)
           |[ ](?P<after>{_any_of(CURRENCIES).replace(" ", "[ ]")})\b
@@ -223,13 +231,16 @@ def _amount_forms(match: re.Match[str]) -> list[str]:
     scale = (match["scale"] or _SCALE_LETTERS.get((match["letter"] or "").strip().lower(), "")).lower()
     if match["letter"] in ("m", "b") and not match["before"]:
         unit, scale = ("m" if match["letter"] == "m" else None), ""
+    number = match["number"]
+    if spelled and scale and not _LARGE_WORDS.isdisjoint(number.lower().split()):
+        number, scale = f"{number} {scale}", ""  # two million three hundred thousand
     forms: list[str] = []
     units = [each for each in (unit, "£" if (match["unit"] or "").lower() in ("pound", "pounds") else None) if each]
-    for number in _number_forms(match["number"], match["to"], scale):
-        forms += [_with_unit(sign + number, each) for each in units]
-        forms.append(sign + number)
+    for digits in _number_forms(number, match["to"], scale):
+        forms += [_with_unit(sign + digits, each) for each in units]
+        forms.append(sign + digits)
     if spelled:
-        forms.append(match["number"] + (f" {scale}" if scale else ""))
+        forms.append(number + (f" {scale}" if scale else ""))
     return sorted(forms, key=len, reverse=True) if spelled else forms
 
 
@@ -242,7 +253,7 @@ def _unit_of(match: re.Match[str]) -> str | None:
         return match["mark"]
     if match["after"]:
         return CURRENCIES[match["after"].lower()]
-    return _UNIT_OF[match["unit"].lower()] if match["unit"] else None
+    return _OF_CASE.get(match["unit"]) or _UNIT_OF[match["unit"].lower()] if match["unit"] else None
 
 
 def _with_unit(number: str, unit: str) -> str:
@@ -266,13 +277,21 @@ def _number_forms(first: str, to: str | None, scale: str) -> list[str]:
 def _digits(written: str) -> str:
     """Return a number without thousands separators, a leading zero or a fraction of nothing but zeros."""
     if not written[0].isalpha():
-        if _WITH_COMMA.fullmatch(written):
-            written = written.replace(".", "").replace(",", ".")
-        number = written.replace(",", "")
+        number = written.replace(" ", "").replace("'", "")
+        if _WITH_COMMA.fullmatch(number):
+            number = number.replace(".", "").replace(",", ".")
+        number = number.replace(",", "")
         whole, _, fraction = number.partition(".")
         return (whole.lstrip("0") or "0") + (f".{fraction}" if fraction.strip("0") else "")
-    words = written.lower().replace("-", " ").split()
-    return str(sum(_SMALL.get(word, 0) + _TENS.get(word, 0) for word in words))
+    total = part = 0
+    for word in written.lower().replace("-", " ").replace(",", " ").split():
+        if word in _LARGE:
+            total, part = total + part * 10 ** _SCALES[word], 0
+        elif word == "hundred":
+            part *= 100
+        else:
+            part += 1 if word == "a" else _SMALL.get(word, 0) + _TENS.get(word, 0)
+    return str(total + part)
 
 
 def _plain(number: Decimal) -> str:

@@ -245,6 +245,10 @@ def test_twenty_six_options_and_no_information_fit() -> None:
         ("The wrong answer is B.", None),
         ("The answer is not B.", None),
         ("The answer is a city.", None),
+        ("정답은 B가 아닙니다", None),
+        ("答案是B吗？", None),
+        ("B\u200b", 1),
+        ("\u202eB\x00", 1),
         ("Many cities are named. The answer is: no information found", None),
     ],
 )

@@ -62,6 +62,12 @@ def test_a_bare_name_is_in_no_known_language() -> None:
         ("4200000", ["£4.2 million", "4.2 mn", "4,2 million"]),
         ("£5", ["£5", "5 pounds"]),
         ("18 tb", ["18 TB", "18 terabytes"]),
+        ("3000", ["3 000", "3\u202f000", "3,000", "3'000"]),
+        ("1234567", ["1'234'567", "1,234,567", "1 234 567"]),
+        ("105", ["one hundred and five", "105"]),
+        ("2500", ["two thousand five hundred", "2,500"]),
+        ("2300000", ["two million three hundred thousand", "2.3 million"]),
+        ("3.5 مليون", ["٣٫٥ مليون", "3.5 مليون"]),
         ("34.5 m", ["34,5 m", "Sięga 34,5 m w najgłębszym miejscu.", "34.5 m"]),
         ("€12.50", ["12,50 €", "€12.50", "Das kostet 12,50 €.", "Cela coûte 12,50 €."]),
         ("€100", ["100 Euro", "Es kostet 100 Euro.", "Cuesta 100 euros."]),
@@ -76,6 +82,20 @@ def test_a_bare_name_is_in_no_known_language() -> None:
 def test_replies_that_say_the_same_meet(answer: str, replies: list[str]) -> None:
     for reply in replies:
         assert answer in extract(reply), (reply, sorted(extract(reply)))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("one hundred", "one hundred thousand"),
+        ("5 MW", "5 mW"),
+        ("≤5", "≥5"),
+        ("1'234'567", "1'999'000"),
+        ("3 000", "3"),
+    ],
+)
+def test_other_amounts_do_not_meet(one: str, other: str) -> None:
+    assert not (extract(one) & extract(other)) - {"5"}
 
 
 @pytest.mark.parametrize("language", ["de", "fr", "es", "it", "pt", "pl", "ru", "tr", "he", "ar"])

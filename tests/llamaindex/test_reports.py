@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 import pickle
 from collections.abc import Iterator, Sequence
@@ -330,3 +331,13 @@ def test_what_holds_no_answer_gives_none() -> None:
     for thing in (None, "text", 3, loop, Response("x"), {"a": {"b": 1}}, ValueError("x")):
         assert robust_answers(thing) == []
         assert robust_answer(thing) is None
+
+
+def test_a_report_less_copy_of_the_metadata_is_a_plain_dictionary(llm: FactReader) -> None:
+    response = RobustRAGSynthesizer(llm=llm).synthesize(QUESTION, nodes_of(truthful()))
+    copied = dataclasses.asdict(response)["metadata"]
+    assert "robustrag" not in copied
+    assert (copied.get("robustrag"), copied.robust_answer) == (None, None)
+    with pytest.raises(KeyError):
+        copied["robustrag"]
+    assert pickle.loads(pickle.dumps(copied)) == copied.copy() == dict(response.metadata)

@@ -13,6 +13,7 @@ from robustrag_integrations.mentions import mentions
 _MOST_PHRASES = 40
 _LONGEST_WINDOW = 200  # characters
 _MINUS = tuple("-\u2212\u2010\u2011\u2013")
+_HYPHENS = str.maketrans(dict.fromkeys(_MINUS, "-"))
 _LONGEST_LINE = 1_000  # characters that are looked through for amounts
 
 
@@ -48,9 +49,11 @@ def _wording(
 
 def _places(phrase: str, text: str) -> list[tuple[int, int]]:
     """Where a phrase is mentioned; an amount with its sign and its unit, of which its mention may have neither."""
-    places = mentions(phrase, text)
+    places = mentions(phrase, text.translate(_HYPHENS))
     if not any(map(str.isdigit, phrase)):
         return places
+    if not places and len(text) <= _LONGEST_LINE:  # "five miles" for "5 mile"
+        return [(a.start, a.end) for a in find_quantities(text) if phrase in map(as_keyword, a.forms)]
     return [_whole_amount(phrase, text, start, end) for start, end in places]
 
 

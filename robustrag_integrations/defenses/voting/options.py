@@ -79,7 +79,7 @@ def is_unclear(response: str, choices: Sequence[str]) -> bool:
 
 def _read(response: str, choices: Sequence[str]) -> int | None:
     """The option, where "no information" comes after all others; None where it is unclear which."""
-    said = unboxed(answer_text(response))
+    said = unboxed(answer_text(_visible(response)))
     line = unicodedata.normalize("NFKC", said.lstrip()[:_LOOKED_AT]).strip().split("\n", 1)[0].strip()
     given, options = _as_compared(line), _options(tuple(choices))
     if given in options:
@@ -97,6 +97,14 @@ def _read(response: str, choices: Sequence[str]) -> int | None:
     return meant[0] if len(meant) == 1 else None
 
 
+def _visible(text: str) -> str:
+    """A text without the characters that nobody sees: zero-width ones, marks of direction, control characters."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(c for c in text if c in "\n\r\t" or unicodedata.category(c) not in _UNSEEN)
+
+
+_UNSEEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs"})
 _NOTHING_FOUND = plain_words(NO_INFORMATION)
 
 

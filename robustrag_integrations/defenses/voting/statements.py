@@ -32,6 +32,9 @@ _SIGN = r"[ ]?[.,:;)\]*_`>\"”。、，(（–—-]"
 _REASON = r"[ ](?:because|since|as|which|weil|car|porque|perché|is correct)\b"
 _LETTER = re.compile(rf"{_HEAD}([A-Z0])(?![A-Za-z0-9_'’-])(?=\W{{0,6}}\Z|{_UNSPACED}|{_SIGN}|{_REASON})")
 _SEVERAL = re.compile(r"\W{0,3}[A-Z0]\W{0,3}(?:[,/&]|and|or|und|oder|et|ou|y|o)\W{0,3}[A-Z0](?![\w'’-])")
+_NOT_SO = re.compile(  # a question, or a denial behind the letter
+    r"[)\]*_`>\"”]{0,4}\s?(?:[?？]|[吗嗎]|で?すか|でしょうか|입니까|인가|ไหม|(?:では|じゃ|で)(?:な[いく]|ありませ)|[이가은는]?\s?(?:아니|아닙|아닌))"
+)
 _CLAUSE_END = re.compile(r"[.;!?。！？\n]")
 
 
@@ -55,6 +58,8 @@ def stated(reply: str, labels: Sequence[str], options: Sequence[str]) -> int | N
         if _SEVERAL.match(behind):
             return None
         letter = _LETTER.match(behind)
+        if letter and _NOT_SO.match(behind, letter.end()):
+            continue
         if letter and letter[1] in labels:
             found.add(labels.index(letter[1]))
         else:
