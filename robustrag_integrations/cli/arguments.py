@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import os
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from robustrag_integrations.checks import nearest_of
 from robustrag_integrations.cli.models import check_name
 from robustrag_integrations.display import printable
 from robustrag_integrations.models.providers import described, forms_that_take
@@ -31,8 +31,8 @@ class Parser(argparse.ArgumentParser):
                 break  # what follows a command is its own parser's
             if not _is_option(text, known):
                 name = text.split("=")[0]
-                near = difflib.get_close_matches(name, known, 1, 0.6)
-                hint = f"; did you mean {near[0]}?" if near else f"; {self.prog} --help lists them"
+                near = nearest_of(name, known)
+                hint = f"; did you mean {near}?" if near else f"; {self.prog} --help lists them"
                 self.error(f"there is no option {printable(name, 60)}{hint}")
         return super().parse_known_args(args, namespace)
 

@@ -23,7 +23,6 @@ _MONTH = (
 _SMALL = {word: number for number, word in enumerate(["zero", *ONES, *TEENS])}
 _TENS = {word: 10 * number for number, word in enumerate(TENS, start=2)}
 _LARGE = ("thousand", "million", "billion", "trillion")
-_LARGE_WORDS = frozenset(_LARGE)
 _SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
 _SCALE_LETTERS = {"k": "thousand", "m": "million", "mn": "million", "mln": "million", "b": "billion", "bn": "billion"}
 CURRENCIES = {
@@ -232,7 +231,7 @@ def _amount_forms(match: re.Match[str]) -> list[str]:
     if match["letter"] in ("m", "b") and not match["before"]:
         unit, scale = ("m" if match["letter"] == "m" else None), ""
     number = match["number"]
-    if spelled and scale and not _LARGE_WORDS.isdisjoint(number.lower().split()):
+    if spelled and scale and not set(_LARGE).isdisjoint(number.lower().split()):
         number, scale = f"{number} {scale}", ""  # two million three hundred thousand
     forms: list[str] = []
     units = [each for each in (unit, "£" if (match["unit"] or "").lower() in ("pound", "pounds") else None) if each]

@@ -96,33 +96,34 @@ class AsyncAnswerStream:
 
 def trimmed(pieces: Iterator[Piece]) -> Iterator[Piece]:
     """The pieces of a text without the whitespace at its two ends, each as soon as it is known to stay."""
-    held, started = "", False
+    trim = _Trim()
     for piece in pieces:
-        if isinstance(piece, Ending):
-            yield piece
-            continue
-        ready, held = _ready(held + piece, started)
-        if ready:
-            started = True
+        if (ready := trim.ready(piece)) is not None:
             yield ready
 
 
 async def atrimmed(pieces: AsyncIterator[Piece]) -> AsyncIterator[Piece]:
     """`trimmed` for an asynchronous stream."""
-    held, started = "", False
+    trim = _Trim()
     async with closed_after(pieces):
         async for piece in pieces:
-            if isinstance(piece, Ending):
-                yield piece
-                continue
-            ready, held = _ready(held + piece, started)
-            if ready:
-                started = True
+            if (ready := trim.ready(piece)) is not None:
                 yield ready
 
 
-def _ready(text: str, started: bool) -> tuple[str, str]:
-    """Cut a text into what can be shown and the whitespace that may turn out to be its end."""
-    text = text if started else text.lstrip()
-    shown = text.rstrip()
-    return shown, text[len(shown) :]
+class _Trim:
+    """Holds back the whitespace that may turn out to be the end of a text."""
+
+    def __init__(self) -> None:
+        self._held, self._started = "", False
+
+    def ready(self, piece: Piece) -> Piece | None:
+        """What can be given now that this piece is there: an ending as it is, words, or nothing."""
+        if isinstance(piece, Ending):
+            return piece
+        text = self._held + piece
+        text = text if self._started else text.lstrip()
+        shown = text.rstrip()
+        self._held = text[len(shown) :]
+        self._started = self._started or bool(shown)
+        return shown or None

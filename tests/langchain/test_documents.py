@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -127,3 +128,15 @@ def test_a_document_is_told_from_other_things() -> None:
     assert not is_documents([])
     assert not is_documents(["a"])
     assert not is_documents({"documents": [Document(page_content="a")]})
+
+
+def test_a_stream_that_is_left_when_its_loop_ends_is_closed_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
+    chain = create_robust_documents_chain(Reader(), PROMPT)
+
+    async def leave() -> None:
+        async for _ in chain.astream({"input": QUESTION, "context": truthful()}):
+            break
+
+    for _ in range(20):
+        asyncio.run(leave())
+    assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []

@@ -345,34 +345,6 @@ async def test_closing_a_stream_closes_the_models_own() -> None:
     assert closed == ["closed"]
 
 
-CUT_SHORT = """
-import asyncio
-from robustrag_integrations import CallableModel, KeywordAggregation
-
-async def say(prompt):
-    return "paris"
-
-async def pieces(prompt):
-    yield "par"
-    await asyncio.sleep(0.01)
-    yield "is"
-
-defense = KeywordAggregation(CallableModel(async_fn=say, async_stream_fn=pieces), extractor=lambda text: {text})
-
-async def main():
-    async for piece in defense.astream("q", ["a", "b", "c"]):
-        break
-
-for _ in range(10):
-    asyncio.run(main())
-"""
-
-
-def test_a_stream_that_is_left_when_its_loop_ends_is_closed_without_a_word() -> None:
-    done = subprocess.run([sys.executable, "-c", CUT_SHORT], capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 def test_synchronous_calls_of_a_coroutine_function_share_one_loop_and_one_cap() -> None:
     gauge, loops = Gauge(), set()
 

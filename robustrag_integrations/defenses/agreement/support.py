@@ -118,7 +118,7 @@ class _Answer:
         """Whether a reply or the answer alone denies what they share, or the reply names or counts something else."""
         if reply != self.text and any(denies(reply, word) != denies(self.text, word) for word in words):
             return True
-        if any(self._counts_otherwise(word, said, tally) for word in words if _has_digit(word)):
+        if any(self._counts_otherwise(word, said, tally) for word in words if has_digit(word)):
             return True
         names = [word for word in words if word in self.keys and word.isalpha()]
         known = self.words | _words(*tally.retained) if names else frozenset[str]()
@@ -192,7 +192,7 @@ class _Answer:
     @kept_property
     def _bases(self) -> frozenset[str]:
         """What the answer's words begin with, numbers aside."""
-        words = [word for word in self.words if not _has_digit(word)]
+        words = [word for word in self.words if not has_digit(word)]
         return frozenset(word[:size] for word in words for size in range(_SHORTEST_BASE, min(len(word), _LONGEST_BASE)))
 
 
@@ -212,7 +212,7 @@ def _key_phrases(answer: str, shown: frozenset[str]) -> frozenset[str]:
 def _is_specific(keyword: str, capitalised: frozenset[str]) -> bool:
     """Whether a keyword is a name or a number: small words may stand within it, and not at its ends."""
     words = keyword.split()
-    if _has_digit(words[0]) and len(words) <= _LONGEST_QUANTITY:
+    if has_digit(words[0]) and len(words) <= _LONGEST_QUANTITY:
         return True
     if not (_is_strong(words[0], capitalised) and _is_strong(words[-1], capitalised)):
         return False
@@ -220,10 +220,11 @@ def _is_specific(keyword: str, capitalised: frozenset[str]) -> bool:
 
 
 def _is_strong(word: str, capitalised: frozenset[str]) -> bool:
-    return word.rstrip(".") in capitalised or _has_digit(word)
+    return word.rstrip(".") in capitalised or has_digit(word)
 
 
-def _has_digit(word: str) -> bool:
+def has_digit(word: str) -> bool:
+    """Whether it is a number, or holds one."""
     return any(map(str.isdigit, word))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 
-from robustrag_integrations.defenses.agreement.support import capitalised_words
+from robustrag_integrations.defenses.agreement.support import capitalised_words, has_digit
 from robustrag_integrations.keywords.closed_classes import FUNCTION_WORDS, NAME_LINKS, listed
 from robustrag_integrations.normalise import plain_words, signed_words
 
@@ -98,10 +98,10 @@ def _own(
     shared = [part for part in agreed if any(f" {part} " in each for each in written)]
     if not own or not shared:
         return frozenset()
-    if any(map(_is_number, own)):
+    if any(map(has_digit, own)):
         return own
-    if any(map(_is_number, words)):
-        is_unit = len(words) == 2 and _is_number(words[0])
+    if any(map(has_digit, words)):
+        is_unit = len(words) == 2 and has_digit(words[0])
         return own if is_unit or not _COMPARING.isdisjoint(own) else frozenset()
     reply = next((r or "" for said, r in zip(keyword_sets, replies, strict=True) if said and phrase in said), "")
     named = capitalised_words(reply)
@@ -112,7 +112,3 @@ def _own(
 
 def _is_initial(word: str, known: Collection[str]) -> bool:
     return len(word.strip(".")) == 1 and any(other.startswith(word[0]) for other in known)
-
-
-def _is_number(word: str) -> bool:
-    return any(map(str.isdigit, word))
