@@ -32,7 +32,7 @@ class HeardQuery(BaseCallbackHandler):
         self, serialized: Any, query: str, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
     ) -> None:
         """Take the query."""
-        if parent_run_id not in self._inside:
+        if parent_run_id not in self._inside and isinstance(query, str):  # a dict reaches it where steps are miswired
             self.queries.add(query)
         self._inside.add(run_id)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -90,3 +90,26 @@ def _formatted(document: Document, template: BasePromptTemplate[Any]) -> str:
         return str(template.format(**values))
     except Exception:
         return document.page_content
+
+
+def unisolated_documents(inputs: Mapping[str, Any], shown: Collection[str], name: str) -> list[str]:
+    """What to say where the prompt shows documents under another input than the one that is isolated.
+
+    Args:
+        inputs: without the documents that are isolated.
+        shown: the inputs that the prompts show.
+        name: the input whose documents are isolated.
+    """
+    return [
+        f"the prompt's input {other!r} holds documents, which are not isolated: every group is shown them, and the "
+        f"radius does not count what they say; give documents as {name!r} alone"
+        for other in sorted(shown)
+        if other in inputs and _holds_documents(inputs[other])
+    ]
+
+
+def _holds_documents(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    inner = value if isinstance(value, (list, tuple)) else [value]
+    return any(isinstance(item, Document) for item in inner)

@@ -17,8 +17,11 @@ from langchain_core.runnables import (
     RunnableLambda,
     RunnablePassthrough,
     RunnableSequence,
+    RunnableWithFallbacks,
 )
+from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.config import merge_configs
+from langchain_core.runnables.configurable import DynamicRunnable
 from typing_extensions import Unpack
 
 from langchain_robustrag.aggregations import RobustOptions
@@ -33,8 +36,18 @@ _RETRIEVED = "retrieved"
 _ANSWERED = "answered"
 
 
-class RobustRetrievalChain(RunnableSequence[dict[str, Any], dict[str, Any]]):
-    """A chain of `create_robust_retrieval_chain`: documents go through the robust chain, and nowhere else."""
+class RobustRetrievalChain(RunnableBindingBase[dict[str, Any], dict[str, Any]]):
+    """A chain of `create_robust_retrieval_chain`: documents go through the robust chain, and nowhere else.
+
+    It stays one step in a longer chain, so that a wiring check and a trace see it as a whole.
+
+    Attributes:
+        retriever: where documents come from.
+        answering: the robust chain over them.
+    """
+
+    retriever: Runnable[Any, Any]
+    answering: RobustDocuments
 
     def warm_up(self, passages: int = 10) -> None:
         """Load what the first answer would load, as `warm_up` of the robust chain does; nothing is retrieved.
@@ -45,11 +58,11 @@ class RobustRetrievalChain(RunnableSequence[dict[str, Any], dict[str, Any]]):
         Raises:
             ModelError: the model in this process failed, or the server that is decoded on cannot be reached.
         """
-        _answering(self).warm_up(passages)
+        self.answering.warm_up(passages)
 
     async def awarm_up(self, passages: int = 10) -> None:
         """`warm_up` without blocking the event loop."""
-        await _answering(self).awarm_up(passages)
+        await self.answering.awarm_up(passages)
 
 
 def create_robust_retrieval_chain(
@@ -63,10 +76,10 @@ def create_robust_retrieval_chain(
     """Create a chain that retrieves, answers robustly, and says how robustly.
 
     Args:
-        retriever: a retriever, which is asked the question; or a Runnable that is given all inputs, such as one of
-            `create_history_aware_retriever`. The question as it stands alone, which that one asks, also is what groups
-            and final prompt are asked, unless your prompt shows the conversation; it is the input
-            `standalone_question` of the prompt in any case.
+        retriever: a retriever, which is asked the question, also with retries, fallbacks or settings around it or with
+            steps behind it; or a Runnable that is given all inputs, such as one of `create_history_aware_retriever`.
+            The question as it stands alone, which that one asks, also is what groups and final prompt are asked,
+            unless your prompt shows the conversation; it is the input `standalone_question` of the prompt in any case.
         llm: see `create_robust_documents_chain`.
         prompt: see there.
         supporting_only: `context` has those documents alone that support the answer (`supporting_documents`), so that
@@ -95,6 +108,7 @@ def create_robust_retrieval_chain(
         )
     name, question = options.get("document_variable_name", "context"), options.get("question")
     answering = create_robust_documents_chain(llm, prompt, return_robustness=True, **options)
+    takes_text = _takes_text(retriever)
     shown = frozenset() if prompt is None else frozenset({*prompt.input_variables, *prompt.optional_variables})
 
     def asked(inputs: dict[str, Any]) -> dict[str, Any]:
@@ -102,7 +116,7 @@ def create_robust_retrieval_chain(
         return inputs if known is None else {**question_inputs(known), **inputs}
 
     def query(inputs: dict[str, Any]) -> Any:
-        return asked_question(inputs, question) if isinstance(retriever, BaseRetriever) else asked(inputs)
+        return asked_question(inputs, question) if takes_text else asked(inputs)
 
     def found(inputs: dict[str, Any], documents: Any, heard: HeardQuery) -> dict[str, Any]:
         alone = standing_alone(inputs, heard) if question is None else None
@@ -131,14 +145,24 @@ def create_robust_retrieval_chain(
     if supporting_only:
         steps.append(RunnableGenerator(partial(_with_late_context, name), partial(_awith_late_context, name)))
     first = RunnablePassthrough.assign(**{_RETRIEVED: retrieving})
-    return RobustRetrievalChain(first=first, middle=steps[:-1], last=steps[-1], name="robust_retrieval_chain")
+    chain = RunnableSequence[dict[str, Any], dict[str, Any]](first, *steps, name="robust_retrieval_chain")
+    return RobustRetrievalChain(bound=chain, retriever=retriever, answering=answering)
 
 
-def _answering(chain: RobustRetrievalChain) -> RobustDocuments:
-    """The robust chain inside."""
-    assigned: Any = chain.steps[1]
-    answering: RobustDocuments = assigned.mapper.steps__[_ANSWERED].last
-    return answering
+def _takes_text(retriever: Runnable[Any, Any]) -> bool:
+    """Whether a retriever is asked first, whatever is around it or behind it: retries, fallbacks, settings, steps."""
+    while not isinstance(retriever, BaseRetriever):
+        if isinstance(retriever, RunnableBindingBase):
+            retriever = retriever.bound
+        elif isinstance(retriever, RunnableWithFallbacks):
+            retriever = retriever.runnable
+        elif isinstance(retriever, DynamicRunnable):
+            retriever = retriever.default
+        elif isinstance(retriever, RunnableSequence):
+            retriever = retriever.first
+        else:
+            return False
+    return True
 
 
 def _with_late_context(name: str, chunks: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:

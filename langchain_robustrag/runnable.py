@@ -28,7 +28,7 @@ from langchain_robustrag.aggregations import documents_of
 from langchain_robustrag.calls import CallPerformer, ModelCalls, RunManager, child_config
 from langchain_robustrag.condensed import unseen_conversation
 from langchain_robustrag.configured import configured, drawable, model_name
-from langchain_robustrag.documents import Isolation, few_documents
+from langchain_robustrag.documents import Isolation, few_documents, unisolated_documents
 from langchain_robustrag.language_models import has_pipeline
 from langchain_robustrag.limits import CallLimit
 from langchain_robustrag.prompts import FilledTemplate, FormattedTemplate, check_inputs
@@ -290,7 +290,12 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
             groups,
             choices,
             self.rules,
-            (*self._caveats(), *few_documents(groups), *unseen_conversation(trusted, self._shown_names())),
+            (
+                *self._caveats(),
+                *few_documents(groups),
+                *unseen_conversation(trusted, self._shown_names(self.prompt)),
+                *unisolated_documents(trusted, self._shown_names(*self._all_prompts()), name),
+            ),
             model.codec if model is not None else None,
             self._caveats,
             capabilities=lambda: described_together(*(c.described for c in (calls, final) if c is not None)),
@@ -358,8 +363,12 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         """Whether what was agreed on goes into a final prompt."""
         return "keyword" in method_of(self.aggregation).prompts
 
-    def _shown_names(self) -> frozenset[str]:
-        return frozenset({*self.prompt.input_variables, *self.prompt.optional_variables})
+    @staticmethod
+    def _shown_names(*prompts: BasePromptTemplate[Any]) -> frozenset[str]:
+        return frozenset(name for p in prompts for name in (*p.input_variables, *p.optional_variables))
+
+    def _all_prompts(self) -> list[BasePromptTemplate[Any]]:
+        return [p for p in (self.prompt, self.keyword_prompt, self.no_retrieval_prompt) if p is not None]
 
     def _caveats(self) -> tuple[str, ...]:
         return tuple(self.llm.warnings) if isinstance(self.llm, DecodingModel) else ()

@@ -31,7 +31,7 @@ from langchain_core.tools import BaseTool
 from langchain_robustrag.graph import RobustNode
 from langchain_robustrag.retrieval import RobustRetrievalChain
 from langchain_robustrag.runnable import RobustDocuments
-from langchain_robustrag.wiring.holdings import closure, is_library, reach
+from langchain_robustrag.wiring.holdings import is_library, reach
 from langchain_robustrag.wiring.kinds import (
     CALLABLE_NODES,
     TOOL_NODES,
@@ -39,10 +39,11 @@ from langchain_robustrag.wiring.kinds import (
     is_ours,
     is_source,
     loaded,
+    reads_documents_alone,
     reads_queries_alone,
 )
 from langchain_robustrag.wiring.server_tools import server_tools
-from langchain_robustrag.wiring.words import all_words
+from langchain_robustrag.wiring.words import all_words, hands_on, words_read
 from robustrag_integrations.undefended import Finding
 
 _PLAIN_MODEL = "give a plain model; if it isolates documents itself, pass it in trusted="
@@ -154,9 +155,11 @@ class Walk:
         if isinstance(thing, RobustDocuments):
             return _robust_documents(self, thing, given, path)
         if isinstance(thing, RobustRetrievalChain):
-            for step in thing.first.mapper.steps__.values():  # type: ignore[attr-defined]
-                self.flow(closure(step.func)["retriever"], CLEAN, f"{path}.retriever")
-            return Flow(keys={"context": named(path, thing), "robustness": named(path, thing)})
+            self.flow(thing.retriever, Flow(keys=given.keys), f"{path}.retriever")
+            context = thing.answering.document_variable_name
+            kept = {name: source for name, source in given.keys.items() if name != context}
+            found = _robust_documents(self, thing.answering, Flow(keys=kept), path)
+            return Flow(keys={**kept, **found.keys, context: named(path, thing)}, clean=given.clean | found.clean)
         if isinstance(thing, RobustNode):
             return Flow(keys={"robustness": named(path, thing)})
         return CLEAN
@@ -171,6 +174,7 @@ class Walk:
         sources: list[tuple[str, object]] = []
         models: list[tuple[str, object]] = []
         ours: list[object] = []
+        handed = CLEAN
         read = given.whole or mentioned(thing, given)
         for at, value in reach(thing, self.trusted):
             here = f"{path}{at}"
@@ -185,8 +189,9 @@ class Walk:
                     sources += [(here, value)] if gave.source else []
             elif isinstance(value, Runnable) and not _is_other_node(thing, value):
                 gave = self.flow(value, Flow(keys={} if is_ours(value) else given.keys), here)
-                if gave.whole or mentioned(thing, gave):
+                if taken(thing, gave):
                     sources.append((here, value))
+                    handed = gave if hands_on(thing) else handed
                 if is_ours(value):
                     ours.append(value)
                     continue
@@ -209,7 +214,7 @@ class Walk:
             return CLEAN
         if ours and all(not is_ours(value) for _, value in sources):
             return CLEAN
-        return Flow(raw)
+        return handed if len(sources) == 1 and handed.keys else Flow(raw)
 
 
 def _overrides(thing: object) -> bool:
@@ -326,10 +331,10 @@ def _model(walk: Walk, thing: BaseLanguageModel[Any], given: Flow, path: str) ->
 
 
 def _retriever(walk: Walk, thing: BaseRetriever, given: Flow, path: str) -> Flow:
-    """Retrieved text; a model inside reads documents, unless it is known to read the question alone."""
+    """Retrieved text; a model inside reads documents, unless it is known to read the question or one document alone."""
     if not reads_queries_alone(thing):
         for at, value in _inside(thing, walk):
-            if is_model(value):
+            if is_model(value) or _asks(walk, value, f"{path}{at}"):
                 walk.report(
                     "reading-retriever",
                     f"{path}{at}",
@@ -343,8 +348,24 @@ def _retriever(walk: Walk, thing: BaseRetriever, given: Flow, path: str) -> Flow
     return Flow(named(path, thing))
 
 
+def _asks(walk: Walk, thing: object, path: str) -> bool:
+    """Whether a step inside of a retriever may show documents to a model: those it finds itself, or those it is given.
+
+    What retrieves by itself is asked the question, as `prompt | model | retriever` is.
+    """
+    if not isinstance(thing, Runnable) or is_ours(thing):
+        return False
+    trial = walk.apart()
+    if not trial.flow(thing, CLEAN, path).source:
+        trial.flow(thing, Flow("the retriever"), path)
+    return bool(trial.found)
+
+
 def _inside(thing: BaseRetriever, walk: Walk) -> Iterator[tuple[str, object]]:
-    for at, value in reach([dict(vars(thing)), _methods(thing)], walk.trusted):
+    def left_out(value: object) -> bool:
+        return walk.trusted(value) or reads_documents_alone(value)
+
+    for at, value in reach([dict(vars(thing)), _methods(thing)], left_out):
         if isinstance(value, BaseRetriever) and not walk.trusted(value):
             if not reads_queries_alone(value):
                 yield from _inside(value, walk)
@@ -387,7 +408,9 @@ def _robust_documents(walk: Walk, thing: RobustDocuments, given: Flow, path: str
         model = getattr(thing, name)
         if model is not None and not is_model(model) and walk.flow(model, CLEAN, f"{path}.{name}").source:
             walk.report("mixed", f"{path}.{name}", model, "the model retrieves text itself", _PLAIN_MODEL)
-    return Flow(keys={"robustness": named(path, thing)}) if thing.return_robustness else CLEAN
+    if not thing.return_robustness:
+        return CLEAN
+    return Flow(keys={"robustness": named(path, thing)}, clean=frozenset({"answer"}))
 
 
 def named(path: str, thing: object) -> str:
@@ -405,6 +428,15 @@ def mentioned(function: Any, given: Flow) -> str:
             return source
     named = any(word.isidentifier() for word in words) or given.clean & names
     return "" if named else given.source
+
+
+def taken(function: Any, gave: Flow) -> str:
+    """The source of what a function takes from a step that it calls; of any part, if it reads no clean key alone."""
+    if gave.whole or not gave.clean:
+        return gave.whole or mentioned(function, gave)
+    names, words = all_words(function)
+    named = next((source for key, source in gave.keys.items() if key in names or key in words), "")
+    return named or ("" if gave.clean & words_read(function) else gave.source)
 
 
 _CLASSIC = ("langchain_classic.chains.base", "Chain")

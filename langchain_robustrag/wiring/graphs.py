@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import dis
 import functools
 import typing
 from collections.abc import Iterator, Mapping
-from types import CodeType
 from typing import Any
 
 from langchain_core.runnables import RunnableLambda
@@ -18,7 +16,7 @@ from langchain_robustrag.wiring.holdings import reach
 from langchain_robustrag.wiring.kinds import CALLABLE_NODES, is_ours, is_source, loaded
 from langchain_robustrag.wiring.server_tools import lists_held
 from langchain_robustrag.wiring.tools import is_tool_node, tool_node_flow
-from langchain_robustrag.wiring.words import all_words
+from langchain_robustrag.wiring.words import all_words, words_written
 
 _GRAPHS = ("langgraph.pregel", "Pregel"), ("langgraph.graph.state", "StateGraph")
 
@@ -102,9 +100,11 @@ def _written(
         if walk.trusted(function) or walk.trusted(node):
             continue
         found = walk.mixed(function, state, path)
-        keys = _keys_written(function) & channels or channels
-        if found.source:
-            written |= dict.fromkeys(keys, found.source)
+        keys = words_written(function) & channels or channels
+        if found.whole:
+            written |= dict.fromkeys(keys, found.whole)
+        elif found.keys:  # the result of a chain of ours, as it is
+            written |= found.keys
         elif source := _passed_on(walk, function):
             written |= dict.fromkeys(keys & shown, source)
     return written
@@ -140,36 +140,3 @@ def _of_documents(builder: Any) -> Iterator[str]:
         except Exception:
             hints = dict(getattr(schema, "__annotations__", {}))
         yield from (name for name, hint in hints.items() if "Document" in str(hint))
-
-
-def _keys_written(function: Any) -> frozenset[str]:
-    """Words of a function's code that are not only read from a dict."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    code = getattr(getattr(function, "__func__", function), "__code__", None)
-    if not isinstance(code, CodeType):
-        return all_words(function)[1]
-    return frozenset(_words_written(code))
-
-
-def _words_written(code: CodeType) -> Iterator[str]:
-    steps = [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "PRECALL", "EXTENDED_ARG")]
-    for before, step, after in zip([None, *steps], steps, [*steps[1:], None], strict=False):
-        if isinstance(step.argval, CodeType):
-            yield from _words_written(step.argval)
-        elif step.opname != "LOAD_CONST":
-            continue
-        elif isinstance(step.argval, tuple):
-            yield from (word for word in step.argval if isinstance(word, str))
-        elif isinstance(step.argval, str) and not (_subscripts(after) or _gets(before)):
-            yield step.argval
-
-
-def _subscripts(step: Any) -> bool:
-    return step is not None and (
-        step.opname == "BINARY_SUBSCR" or (step.opname == "BINARY_OP" and step.argrepr == "[]")
-    )
-
-
-def _gets(step: Any) -> bool:
-    return step is not None and step.opname in ("LOAD_METHOD", "LOAD_ATTR") and step.argval in ("get", "pop")

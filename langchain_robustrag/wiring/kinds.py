@@ -32,6 +32,11 @@ _QUERY_ONLY = (
     ("langchain_classic.retrievers.re_phraser", "RePhraseQueryRetriever"),
     ("langchain_classic.retrievers.self_query.base", "SelfQueryRetriever"),
 )
+_COMPRESSORS = "langchain_classic.retrievers.document_compressors"
+_DOCUMENT_ONLY = (
+    (f"{_COMPRESSORS}.chain_extract", "LLMChainExtractor"),
+    (f"{_COMPRESSORS}.chain_filter", "LLMChainFilter"),
+)
 _OWN = (
     ("langchain_robustrag.middleware", "RobustRetrievalMiddleware"),
     (
@@ -65,6 +70,11 @@ def is_model(value: object) -> bool:
 def reads_queries_alone(retriever: object) -> bool:
     """Whether the model inside a retriever is known to see the question, and no document."""
     return type(retriever) in loaded(*_QUERY_ONLY)
+
+
+def reads_documents_alone(compressor: object) -> bool:
+    """Whether what works on retrieved documents is known to show its model each of them by itself."""
+    return type(compressor) in loaded(*_DOCUMENT_ONLY)
 
 
 def loaded(*places: tuple[str, str]) -> tuple[Any, ...]:

@@ -16,7 +16,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 
 from langchain_robustrag.tool import RobustRetrieverTool
-from langchain_robustrag.wiring.flows import CLEAN, Flow, Walk, mentioned, named
+from langchain_robustrag.wiring.flows import CLEAN, Flow, Walk, named, taken
 from langchain_robustrag.wiring.holdings import closure, code_names, only_written, reach
 from langchain_robustrag.wiring.kinds import TOOL_NODES, is_model, is_ours, is_source, loaded
 
@@ -63,7 +63,7 @@ def judged(walk: Walk, tool: BaseTool, path: str) -> tuple[Verdict, str]:
                 sources.append(named(here, value))
         elif isinstance(value, Runnable):
             gave = walk.flow(value, CLEAN, here)
-            if gave.whole or any(mentioned(f, gave) for f in code):
+            if any(taken(f, gave) for f in code):
                 given_away = given_away or is_ours(value)
                 sources.append(named(here, value))
         ours = ours or is_ours(value)

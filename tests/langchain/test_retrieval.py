@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import ConfigurableField, RunnableLambda
 
 from langchain_robustrag import create_robust_documents_chain, create_robust_retrieval_chain
 from robustrag_integrations import RobustAnswer
@@ -46,6 +47,39 @@ async def test_streaming_gives_the_answer_in_pieces_and_the_report_last(poisoned
 def test_any_runnable_can_retrieve(poisoned: ListRetriever) -> None:
     chain = create_robust_retrieval_chain(RunnableLambda(lambda x: poisoned.invoke(x["input"])), Reader(), PROMPT)
     check(chain.invoke(INPUT), poisoned)
+
+
+@pytest.mark.parametrize("around", ["retries", "fallbacks", "settings", "configurable", "steps behind"])
+async def test_a_wrapped_retriever_is_asked_the_question(poisoned: ListRetriever, around: str) -> None:
+    field = ConfigurableField(id="documents")
+    retriever: Any = {
+        "retries": poisoned.with_retry(),
+        "fallbacks": poisoned.with_fallbacks([poisoned]),
+        "settings": poisoned.with_config(tags=["t"]).with_retry(),
+        "configurable": poisoned.configurable_fields(documents=field),
+        "steps behind": poisoned | RunnableLambda(list),
+    }[around]
+    chain = create_robust_retrieval_chain(retriever, Reader(), PROMPT)
+    check(chain.invoke(INPUT), poisoned)
+    check(await chain.ainvoke(INPUT), poisoned)
+
+
+def test_it_stays_one_step_in_a_longer_chain(poisoned: ListRetriever) -> None:
+    recorder = Recorder()
+    chain = RunnableLambda(dict) | create_robust_retrieval_chain(poisoned, Reader(), PROMPT) | itemgetter("answer")
+    assert chain.invoke(INPUT, {"callbacks": [recorder]}) == "It is Paris indeed"
+    assert len(recorder.named("robust_retrieval_chain")) == 1
+    assert chain.steps[1].warm_up() is None  # type: ignore[attr-defined]
+
+
+def test_documents_under_another_input_of_the_prompt_are_warned_of(poisoned: ListRetriever) -> None:
+    prompt = ChatPromptTemplate.from_template("{context} {notes} {input}")
+    chain = create_robust_retrieval_chain(poisoned, Reader(), prompt)
+    for notes in (poisoned.documents, poisoned.documents[0], {"a": poisoned.documents[0]}):
+        found = chain.invoke({**INPUT, "notes": notes})["robustness"].warnings
+        assert any("input 'notes' holds documents, which are not isolated" in warning for warning in found)
+    plain = chain.invoke({**INPUT, "notes": ["short"], "unshown": poisoned.documents})["robustness"].warnings
+    assert not any("not isolated" in warning for warning in plain)
 
 
 def test_it_is_one_tree(poisoned: ListRetriever) -> None:

@@ -166,6 +166,9 @@ CHAINS: dict[str, Any] = {
     "the report": create_robust_retrieval_chain(RETRIEVER, LLM)
     | ChatPromptTemplate.from_template("Rephrase {answer} with {context}")
     | LLM,
+    "the whole report": create_robust_retrieval_chain(RETRIEVER, LLM) | (lambda x: f"Rephrase {x}") | LLM,
+    "before ours": {"input": RunnablePassthrough(), "notes": RETRIEVER}
+    | create_robust_retrieval_chain(RETRIEVER, LLM, ChatPromptTemplate.from_template("{context} {notes} {input}")),
     "another input": RunnablePassthrough.assign(context=RETRIEVER, notes=RETRIEVER)
     | create_robust_documents_chain(LLM, ChatPromptTemplate.from_template("{context} {notes} {input}")),
     "classic": RetrievalQA.from_chain_type(LLM, retriever=RETRIEVER),
@@ -195,6 +198,13 @@ CLEAN: dict[str, Any] = {
     | ChatPromptTemplate.from_template("Translate {answer}")
     | LLM,
     "rewritten answer": create_retrieval_chain(RETRIEVER, ROBUST) | (lambda x: f"Translate {x['answer']}") | LLM,
+    "own, answer to another model": create_robust_retrieval_chain(RETRIEVER, LLM)
+    | ChatPromptTemplate.from_template("Translate {answer}")
+    | LLM,
+    "own, picked": create_robust_retrieval_chain(RETRIEVER, LLM).pick("answer") | StrOutputParser() | LLM,
+    "own, got": create_robust_retrieval_chain(RETRIEVER, LLM) | itemgetter("answer") | LLM,
+    "own, assigned": create_robust_retrieval_chain(RETRIEVER, LLM)
+    | RunnablePassthrough.assign(short=(lambda x: {"a": x["answer"]}) | ChatPromptTemplate.from_template("{a}") | LLM),
     "rewritten query": CONDENSE | LLM | StrOutputParser() | RETRIEVER,
     "wrapped": ROBUST.with_retry().with_config(tags=["t"]),
     "parallel": RunnableParallel(
@@ -281,6 +291,28 @@ def rag_answer(query: str) -> str:
 
 
 @tool
+def rag_whole(input: str) -> dict[str, Any]:
+    """Give away the whole result."""
+    return RAG.invoke({"input": input})
+
+
+@tool
+def rag_text(input: str) -> str:
+    """Give away the whole result as text."""
+    result = RAG.invoke({"input": input})
+    return str(result)
+
+
+@tool
+def rag_matched(query: str) -> str:
+    """Answer robustly."""
+    match RAG.invoke({"input": query}):
+        case {"answer": found}:
+            return str(found)
+    return ""
+
+
+@tool
 def rag_context(query: str) -> str:
     """Give away what was retrieved."""
     return joined(RAG.invoke({"input": query})["context"])
@@ -310,11 +342,14 @@ RAW_TOOLS: dict[str, Any] = {
     "fetch": fetch,
     "file": reads_files,
     "context of ours": rag_context,
+    "dict of ours": rag_whole,
+    "dict of ours as text": rag_text,
+    "ours as a tool": RAG.as_tool(name="search", description="S.", arg_types={"input": str}),
     "class": ToolClass(service=SERVICE),
     "callable object": StructuredTool.from_function(Lazy().__call__, name="search", description="S."),
     "of a chain": (RETRIEVER | joined).as_tool(name="search", description="S.", arg_types={"query": str}),
 }
-FINE_TOOLS: list[Any] = [ROBUST_SEARCH, add, greet, remember, answers, rag_answer, count]
+FINE_TOOLS: list[Any] = [ROBUST_SEARCH, add, greet, remember, answers, rag_answer, rag_matched, count]
 
 
 @pytest.mark.parametrize("name", RAW_TOOLS)
@@ -465,6 +500,14 @@ def chain_on_state(state: State) -> dict[str, Any]:
     return {"answer": (PROMPT | LLM).invoke(dict(state)).content}
 
 
+def rag_node(state: State) -> dict[str, Any]:
+    return RAG.invoke({"input": state["input"]})
+
+
+def rag_rewritten(state: State) -> dict[str, Any]:
+    return {"answer": LLM.invoke(f"Rewrite {RAG.invoke({'input': state['input']})}").content}
+
+
 CHAIN_ON_STATE = PROMPT | LLM
 
 
@@ -521,12 +564,15 @@ RAW_GRAPHS: dict[str, Any] = {
     "inside": graph_of(inner=graph_of(retrieve=retrieve, generate=generate)),
     "across": graph_of(retrieve=retrieve, inner=graph_of(generate=generate)),
     "functional": functional,
+    "the whole result of ours": graph_of(rewrite=rag_rewritten),
+    "the context of ours": graph_of(rag=rag_node, generate=generate),
     "stock tools": StateGraph(MessagesState).add_node("tools", ToolNode([SEARCH])),
 }
 CLEAN_GRAPHS: dict[str, Any] = {
     "robust node": graph_of(rewrite=rewrite, retrieve=retrieve, generate=create_robust_node(LLM)),
     "sent to ours": sent_to(create_robust_node(LLM)),
     "ours in a function": graph_of(rewrite=rewrite, robustly=robustly, polish=polish),
+    "a chain of ours in a function": graph_of(rag=rag_node, polish=polish, rewrite=rewrite),
     "polished": graph_of(retrieve=retrieve, generate=create_robust_node(LLM), polish=polish),
     "agent inside": graph_of(agent=create_agent(GullibleAgent(), FINE_TOOLS)),
     "robust tools": StateGraph(MessagesState).add_node("tools", ToolNode([ROBUST_SEARCH])),
@@ -560,6 +606,64 @@ def test_retrievers_that_let_a_model_read_documents_are_found() -> None:
             assert [f.kind for f in find_undefended(program)] == ["reading-retriever"]
     queries = MultiQueryRetriever.from_llm(RETRIEVER, LLM)
     assert_defended(create_retrieval_chain(queries, ROBUST))
+
+
+ASKED = ChatPromptTemplate.from_template("Sum up: {text}") | LLM | StrOutputParser()
+STEPS: dict[str, Any] = {
+    "a chain": ASKED,
+    "bound": LLM.bind(stop=["x"]),
+    "with retries": LLM.with_retry(),
+    "a service": SimpleNamespace(chain=ASKED),
+    "a retriever and a chain": RETRIEVER | joined | ASKED,
+}
+
+
+class Summing(ListRetriever):
+    """A retriever that sums up what it found."""
+
+    step: Any = None
+
+
+class Rewriting(BaseRetriever):
+    """A retriever that sums up with a chain of its module."""
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        return [Document(ASKED.invoke({"text": joined(RETRIEVER.invoke(query))}))]
+
+
+@pytest.mark.parametrize("name", [*STEPS, "of the module"])
+def test_steps_with_a_model_in_a_retriever_are_found(name: str) -> None:
+    retriever = Summing(documents=[], step=STEPS[name]) if name in STEPS else Rewriting()
+    for program in (create_retrieval_chain(retriever, ROBUST), create_robust_retrieval_chain(retriever, LLM)):
+        assert [f.kind for f in find_undefended(program)] == ["reading-retriever"]
+
+
+def test_rerankers_that_read_all_documents_are_found_and_those_that_read_one_pass() -> None:
+    from langchain_classic.retrievers import ContextualCompressionRetriever, EnsembleRetriever
+    from langchain_classic.retrievers.document_compressors import (
+        DocumentCompressorPipeline,
+        LLMChainExtractor,
+        LLMChainFilter,
+        LLMListwiseRerank,
+    )
+
+    class Choosing(Reader):
+        def with_structured_output(self, schema: Any, **kwargs: Any) -> Any:
+            return self | RunnableLambda(lambda message: schema(ranked_document_ids=[0]))
+
+    def compressed(compressor: Any) -> Any:
+        return create_robust_retrieval_chain(
+            ContextualCompressionRetriever(base_compressor=compressor, base_retriever=RETRIEVER), LLM
+        )
+
+    together = LLMListwiseRerank.from_llm(Choosing())
+    alone = [LLMChainExtractor.from_llm(LLM), LLMChainFilter.from_llm(LLM)]
+    for compressor in (together, DocumentCompressorPipeline(transformers=[*alone, together])):
+        assert [f.kind for f in find_undefended(compressed(compressor))] == ["reading-retriever"]
+    for compressor in (*alone, DocumentCompressorPipeline(transformers=alone)):
+        assert_defended(compressed(compressor))
+    rewritten = CONDENSE | LLM | StrOutputParser() | RETRIEVER
+    assert_defended(create_robust_retrieval_chain(EnsembleRetriever(retrievers=[RETRIEVER, rewritten]), LLM))
 
 
 def test_the_error_lists_every_place() -> None:
