@@ -110,13 +110,15 @@ def synthesizer_of(
     """The synthesizer that was given, or a new one.
 
     Raises:
-        TypeError: it is not a robust one, or settings were given beside it.
+        TypeError: it is not a robust one, or settings or another model were given beside it.
     """
     named = {name: value for name, value in settings.items() if value is not None}
     if given is None:
         return RobustRAGSynthesizer(llm, streaming=bool(streaming), **named)
     if not isinstance(given, RobustRAGSynthesizer):
         raise TypeError(f"response_synthesizer must be a RobustRAGSynthesizer, got {type(given).__name__}")
+    if llm is not None and llm is not given.plain_llm:
+        named["llm"] = llm
     if extra := sorted(set(named) - {"callback_manager"}):
         raise TypeError(
             f"{', '.join(extra)}: pass these to the RobustRAGSynthesizer, or leave out response_synthesizer"

@@ -55,7 +55,7 @@ from llamaindex_robustrag.streaming_flag import StreamingFlag
 from llamaindex_robustrag.supporting import supporting_nodes
 from llamaindex_robustrag.user_prompts import USER_KEYS, UserPrompts, UserTemplate, check_template
 from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.checks import check_flag
+from robustrag_integrations.checks import check_flag, nearest_of
 from robustrag_integrations.defenses.base import MethodSettings, PlanInput
 from robustrag_integrations.defenses.settings_file import SettingsLike, takes_settings
 from robustrag_integrations.determinism import Repeats
@@ -71,6 +71,7 @@ from robustrag_integrations.prompts import Prompt, PromptSet, Task
 from robustrag_integrations.votes import Below, Copies, VoteRules, Weights
 
 _log = logging.getLogger(__name__)
+_OF_STOCK = frozenset({"prev_response", "separator"})  # taken by LlamaIndex's own synthesizers, of no use here
 _dispatcher = instrumentation.get_dispatcher(__name__)  # type: ignore[attr-defined]
 _Self = TypeVar("_Self", bound="RobustRAGSynthesizer")
 
@@ -352,6 +353,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             response_kwargs: `choices`, for voting.
 
         Raises:
+            TypeError: another argument than `choices`.
             QuorumError: too many groups failed.
             ModelError: the final call failed.
         """
@@ -454,7 +456,10 @@ class RobustRAGSynthesizer(BaseSynthesizer):
     def _task(self) -> Task:
         return cast(Task, getattr(self._settings, "task", "short_answer"))
 
-    def _plan(self, query: str, grouped: GroupedNodes, choices: Sequence[str] | None = None, **ignored: Any) -> Plan:
+    def _plan(self, query: str, grouped: GroupedNodes, choices: Sequence[str] | None = None, **others: Any) -> Plan:
+        if unknown := sorted(set(others) - _OF_STOCK):
+            near = "did you mean choices?" if nearest_of(unknown[0], ["choices"]) else "choices= is the only one"
+            raise TypeError(f"unknown arguments {', '.join(unknown)}; {near}")
         plan_input = PlanInput(
             query,
             grouped.groups,

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from llamaindex_robustrag.wiring.code import Source
 from llamaindex_robustrag.wiring.identity import is_a
+from llamaindex_robustrag.wiring.responses import WHOLE, Responses
 from llamaindex_robustrag.wiring.sources import ENGINE_MAKERS, SHOWN, is_source, is_source_class, writes_only
 
 # written: no text of it comes back; passed: to a function that is looked into by itself; isolated: a robust engine has
@@ -44,7 +45,8 @@ class Destinations:
         self._takes = takes
         self._robust = robust
         self._result = result
-        self.shown: set[str] = set()  # what the expression last asked about has of `SHOWN`, and is read
+        self._responses = Responses(source, value_of)
+        self.shown: set[str] = set()  # what the expression last asked about has of `SHOWN`, or `WHOLE`, and is read
         self._followed: set[str] = set()
         self._writing: set[str] = set()
 
@@ -67,6 +69,9 @@ class Destinations:
 
     def _of(self, node: ast.AST, kind: type | None, attribute: str = "") -> Destination:
         while (parent := self._source.parents.get(node)) is not None:
+            if self._responses.shows_all(node, parent):
+                self.shown.add(WHOLE)
+                return "read"
             if isinstance(parent, ast.Attribute):
                 attribute = parent.attr
                 if writes_only(kind, attribute):

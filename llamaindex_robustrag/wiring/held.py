@@ -14,6 +14,7 @@ from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer, get_robust_re
 from llamaindex_robustrag.wiring.bound import Bound, bound_of, parameters, with_self
 from llamaindex_robustrag.wiring.holding import held_by, holds_nothing, is_atom, methods_of
 from llamaindex_robustrag.wiring.identity import changes, function_in, is_a, of_library
+from llamaindex_robustrag.wiring.responses import WHOLE
 from llamaindex_robustrag.wiring.sources import INNER, READS, SHOWN, is_source, is_source_class, writes_only
 from llamaindex_robustrag.wiring.uses import Unseen, Use, cells, uses_of
 from llamaindex_robustrag.wiring.walk import ENGINE, Place, Steps, Visit, Walk
@@ -132,7 +133,7 @@ def _opens(walk: Walk, use: Use) -> bool:
     """Whether a function reads what is inside an engine, or asks something for texts."""
     if use.goes != "read" or is_source(use.value):
         return False
-    inside = READS | INNER | SHOWN if walk.is_component(use.value) else READS
+    inside = READS | INNER | SHOWN | {WHOLE} if walk.is_component(use.value) else READS
     return bool(inside & set(use.rest)) and not is_a(use.value, (BaseNode, type))
 
 

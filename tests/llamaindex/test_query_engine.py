@@ -20,7 +20,13 @@ from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.tools import QueryEngineTool
 from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 
-from llamaindex_robustrag import RobustRAGQueryEngine, RobustRAGSynthesizer, find_undefended
+from llamaindex_robustrag import (
+    RobustCondensePlusContextChatEngine,
+    RobustContextChatEngine,
+    RobustRAGQueryEngine,
+    RobustRAGSynthesizer,
+    find_undefended,
+)
 from tests.llamaindex.fakes import EVIL, QUESTION, FactReader
 
 
@@ -86,6 +92,13 @@ def test_from_args_passes_settings_on_and_refuses_what_excludes_each_other(
     assert report.metadata["robustrag"]["settings"]["alpha"] == "1/2"
     with pytest.raises(TypeError, match="alpha: pass these to the RobustRAGSynthesizer"):
         RobustRAGQueryEngine.from_args(retriever, response_synthesizer=RobustRAGSynthesizer(llm=llm), alpha=0.5)
+    other = FactReader()
+    with pytest.raises(TypeError, match="llm: pass these to the RobustRAGSynthesizer"):
+        RobustRAGQueryEngine.from_args(retriever, llm=other, response_synthesizer=RobustRAGSynthesizer(llm=llm))
+    for kind in (RobustContextChatEngine, RobustCondensePlusContextChatEngine):
+        with pytest.raises(TypeError, match="llm: pass these to the RobustRAGSynthesizer"):
+            kind.from_defaults(retriever, llm=other, response_synthesizer=RobustRAGSynthesizer(llm=llm))
+    RobustRAGQueryEngine.from_args(retriever, llm=llm, response_synthesizer=RobustRAGSynthesizer(llm=llm))
     with pytest.raises(TypeError, match="must be a RobustRAGSynthesizer, got CompactAndRefine"):
         RobustRAGQueryEngine.from_args(retriever, response_synthesizer=get_response_synthesizer(llm=llm))
 
@@ -229,3 +242,10 @@ def test_an_index_in_place_of_a_retriever_is_refused_with_its_fix(clean: VectorS
         RobustRAGQueryEngine.from_args(clean, llm=llm)
     with pytest.raises(TypeError, match="got NoneType; give a retriever of LlamaIndex"):
         RobustRAGQueryEngine.from_args(None, llm=llm)
+
+
+def test_unknown_arguments_of_a_synthesis_are_refused(llm: FactReader) -> None:
+    synthesizer = RobustRAGSynthesizer(llm, aggregation="voting", choices=["a", "b"])
+    with pytest.raises(TypeError, match=r"unknown arguments choises; did you mean choices\?"):
+        synthesizer.synthesize("q", [], choises=["c", "d"])
+    synthesizer.synthesize("q", [], separator="---")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import functools
 import importlib
+import json
 import sys
 import types
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -43,6 +45,7 @@ from llamaindex_robustrag import (
     RobustRAGQueryEngine,
     RobustRAGSynthesizer,
     find_undefended,
+    robust_answer,
 )
 from llamaindex_robustrag.wiring.holding import held_by
 from tests.llamaindex.fakes import FactReader, WordEmbedding, index_of, truthful
@@ -241,6 +244,62 @@ def shows_all_sources(question: str) -> str:
     return str(ROBUST.query(question).get_formatted_sources(1000))  # type: ignore[union-attr]
 
 
+def shows_its_representation(question: str) -> str:
+    """Show."""
+    return repr(ROBUST.query(question))
+
+
+def shows_it_in_a_text(question: str) -> str:
+    """Show."""
+    response = ROBUST.query(question)
+    return f"I found {response!r}"
+
+
+def shows_all_fields(question: str) -> str:
+    """Show."""
+    return json.dumps(asdict(ROBUST.query(question)), default=str)  # type: ignore[call-overload]
+
+
+def shows_its_dict(question: str) -> str:
+    """Show."""
+    return str(ROBUST.query(question).__dict__)
+
+
+def shows_the_metadata(question: str) -> str:
+    """Show."""
+    return f"{ROBUST.query(question).metadata}"
+
+
+def shows_the_report(question: str) -> str:
+    """Show."""
+    response = ROBUST.query(question)
+    report = (response.metadata or {})["robustrag"]
+    return f"{response}: {report}"
+
+
+def shows_the_groups(question: str) -> str:
+    """Show."""
+    response = ROBUST.query(question)
+    return str(response.metadata["robustrag"]["groups"])  # type: ignore[index]
+
+
+def explains(question: str) -> str:
+    """Explain."""
+    answer = robust_answer(ROBUST.query(question))
+    return answer.explain() if answer else ""
+
+
+async def says_how_robust(question: str) -> str:
+    """Answer."""
+    response = await ROBUST.aquery(question)
+    metadata = response.metadata or {}
+    if "robustrag" not in metadata:
+        return str(response)
+    report = metadata["robustrag"]
+    answer = robust_answer(response)
+    return f"{response} (radius {report['radius']}, {report.get('abstained')}, {answer.radius if answer else 0})"
+
+
 def lists_documents() -> str:
     """List."""
     return str(list(INDEX.docstore.docs.values()))
@@ -283,6 +342,14 @@ def first_document() -> str:
         lists_documents,
         shows_what_was_outvoted,
         shows_all_sources,
+        shows_its_representation,
+        shows_it_in_a_text,
+        shows_all_fields,
+        shows_its_dict,
+        shows_the_metadata,
+        shows_the_report,
+        shows_the_groups,
+        explains,
         first_document,
         opens_what_a_helper_gives,
         looks_into_an_array,
@@ -504,6 +571,7 @@ class Notes:
         inserts_what_it_splits,
         best_score,
         names_sources,
+        says_how_robust,
         INDEX.insert,
         Notes(INDEX).add,
         Notes(INDEX).add_to_property,
