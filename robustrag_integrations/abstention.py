@@ -9,7 +9,15 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from robustrag_integrations.abstention_words import DENIAL_HINTS, EMPTY, LATIN, OTHER_SCRIPTS, UNSPACED_EMPTY, WORDS
+from robustrag_integrations.abstention_words import (
+    ASKED_FOR,
+    DENIAL_HINTS,
+    EMPTY,
+    LATIN,
+    OTHER_SCRIPTS,
+    UNSPACED_EMPTY,
+    WORDS,
+)
 from robustrag_integrations.reply_text import answer_text, unboxed
 
 _LOOKED_AT = 2000  # characters; an abstention is short, and a hostile response may be long
@@ -26,7 +34,7 @@ _TITLE = re.compile(
 )
 _VOWEL_SIGNS = re.compile("[\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u200b-\u200f]")
 _BLANK = re.compile(r"[\W_]*\Z")
-_NOTHING = re.compile(r"(?:null|nil|nan|n/?a)\W*\Z")
+_NOTHING = re.compile(r"(?:null|nil|nan|n/?a|k\.\s?a)\W*\Z")
 _SENTENCE_END = re.compile(r"[.!?;:]+(?=\s|$)|[…。！？；：।؟؛\n()\[\]{}（）【】|]+|\s[-–—]+\s|—|^- ", re.M)
 _COMMA = re.compile(r"[,،、，](?=\s|[^\d\s])")
 _BROKEN_LINE = re.compile(r"(?<=[^\W_])[ \t]*\n[ \t]*(?=[a-zà-öø-ÿа-я])")
@@ -34,7 +42,9 @@ _LEAD = re.compile(r"^(?:(?:[-•]|\d{1,2}[.)])\s)+")
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _SORRY = re.compile(
     r"^(?:(?:i am|i'm|we are|we're|i) )?(?:so |very |really |but )?(?:sorry|afraid|unfortunately|regrettably|apologies"
-    r"|apologi[sz]e|sadly|alas|hmm+|well|okay|ok|thanks|es tut mir leid|tut mir leid|leider|entschuldigung|bedau\w+"
+    r"|apologi[sz]e|sadly|alas"
+    r"|as an? (?:\w+ )?(?:ai|language model|assistant)|hmm+|well|okay|ok|thanks"
+    r"|es tut mir leid|tut mir leid|leider|entschuldigung|bedau\w+"
     r"|desole\w*|je suis desole\w*|malheureusement|navre\w*|je regrette|lo siento|lo lamento|lamentablemente"
     r"|desafortunadamente"
     r"|por desgracia|disculp\w*|me temo|mi dispiace|spiacente|purtroppo|mi spiace|desculp\w*|lamento|sinto muito"
@@ -158,6 +168,7 @@ def _bare(text: str) -> str:
 @dataclass(frozen=True)
 class _Patterns:
     denies: re.Pattern[str]
+    of_source: re.Pattern[str]
     aside: re.Pattern[str]
     turns: re.Pattern[str]
     asks: re.Pattern[str]
@@ -172,6 +183,7 @@ def _patterns(languages: tuple[str, ...]) -> _Patterns:
     asks = "^(?:" + "|".join(w.asks for w in chosen if w.asks) + ")" + (r"(?!\w)" if spaced else "")
     return _Patterns(
         re.compile("|".join(w.denies for w in chosen)),
+        re.compile("|".join(w.of_source for w in chosen if w.of_source) or r"(?!)"),
         re.compile("|".join(w.aside for w in chosen)),
         re.compile(turns),
         re.compile(asks),
@@ -231,6 +243,8 @@ def _chunks(sentence: str, words: _Patterns) -> Iterator[str]:
 
 def _chunk_says(chunk: str, words: _Patterns, phrases: Collection[str]) -> str:
     if words.denies.search(chunk) or (phrases and _bare(chunk) in phrases):
+        return "denial"
+    if words.of_source.search(chunk) and (_SOURCE.search(chunk) or ASKED_FOR.search(chunk)):
         return "denial"
     if _is_empty(chunk):
         return "nothing"

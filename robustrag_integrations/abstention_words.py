@@ -1,7 +1,9 @@
 """The words in which replies abstain, by language: a table for `abstention`.
 
-Written without Latin accents, case-folded. `denies`: a clause that says that nothing is known or given. `aside`: a
-clause that says nothing of its own next to one that denies (an apology, what else the text is about). `turns`: words
+Written without Latin accents, case-folded. `denies`: a clause that says that nothing is known or given. `of_source`:
+words that deny where a text, or what was asked for, is spoken of: a document that does not contain a date says nothing,
+a drink that does not contain alcohol is an answer. `aside`: a clause that says nothing of its own next to one that
+denies (an apology, what else the text is about). `turns`: words
 before which a new clause begins. `asks`: words that begin an indirect question, which belongs to what is denied.
 """
 
@@ -21,6 +23,7 @@ class AbstentionWords:
 
     denies: str
     aside: str
+    of_source: str = ""
     turns: str = ""
     asks: str = ""
 
@@ -57,9 +60,11 @@ _STRONG_EN = (
     "|touched (?:on|upon)|referred to"
 )
 _WEAK_EN = (
-    "covered|addressed|named|listed|answered|described|explained|detailed|recorded|noted|documented|determined"
-    "|available|known|clear|found|identified|included|contained|present|inferred|answerable|derivable|part of"
+    "addressed|named|answered|described|explained|detailed|recorded|noted|documented|determined"
+    "|known|found|identified|inferred|answerable|derivable|part of"
 )
+_THIN_EN = "available|clear|included|contained|present|listed|covered"
+
 _STATED_EN = "stated|mentioned|specified|indicated|disclosed|spelled out"
 _WRITING_EN = (
     "docs?|documentation|readme|manual|guide|chapter|book|letter|transcript|table|notes?|entry|record|file|website"
@@ -98,6 +103,8 @@ WORDS: dict[str, AbstentionWords] = {
             rf"|(?:\bis|\bare|\bwas|\bwere|\bbeen|\bbe|'s)(?: {_NOT}|n't) {_W}{{0,2}}?(?:{_STRONG_EN})\b(?! (?:as"
             rf"|to be|for)\b)"
             rf"|(?:\bis|\bare|\bwas|\bwere|\bbeen|\bbe|'s)(?: {_NOT}|n't) {_W}{{0,2}}?(?:{_WEAK_EN}){_HERE_EN}"
+            rf"|(?:\bis|\bare|\bwas|\bwere|'s)(?: {_NOT}|n't) {_W}{{0,2}}?(?:covered|listed|contained)"
+            r" (?:anywhere|here|there|in (?:the|this|that|my|any|what))\b.*$"
             rf"|(?:\bis|\bare|'s)(?: {_NOT}|n't) something (?:the|this|that|i|we)\b"
             rf"|(?:\bis|\bwas|'s)(?: {_NOT}|n't) possible to (?:say|tell|determine|answer|know|infer|identify"
             rf"|find out|establish)"
@@ -110,11 +117,11 @@ WORDS: dict[str, AbstentionWords] = {
             rf"|derived|deduced|found|"
             r"established|identified|ascertained|given|told|extracted|confirmed|verified|concluded|gleaned|seen"
             r"|read)\b"
-            rf"|\bno {_W}{{0,2}}?(?:information|mention|answers?|details?|indication|reference|data|clue|hint"
+            rf"|\bno {_W}{{0,2}}?(?:info(?:rmation)?|mention|answers?|details?|indication|reference|data|clue|hint"
             rf"|statement)"
-            r"(?: (?:about|on|of|regarding|is (?:given|available|provided|found|there)|was (?:given|found"
-            r"|provided)|in|for|to|concerning|given|available|provided|found|here|there|that|which|whatsoever"
-            r"|at all|as to|can|could|from|i|has|exists?|was|stated)\b|$)"
+            r"(?: (?:about|on|of|regarding|(?:is|was|were) (?:\w+ )?(?:given|found|provided|available|there|stated|offered|included"
+            r"|disclosed|mentioned|specified|supplied)|in|for|to|concerning|given|available|provided|found|here|there|that"
+            r"|which|whatsoever|at all|as to|can|could|from|i|has|exists?|stated)\b|$)"
             r"|\bno (?:word|evidence|passage|sentence|part|record)\b.{0,60}\b(?:text|passage|document|context"
             r"|excerpt|source|article)"
             rf"|\bno {_W}{{0,2}}?(?:text|document|source|excerpt)\b {_W}{{0,2}}?(?:{_TELL_EN})"
@@ -140,7 +147,7 @@ WORDS: dict[str, AbstentionWords] = {
             r"|\b(?:impossible|not possible) to (?:say|tell|determine|answer|know|infer|identify|find|establish"
             r"|be|give)"
             r"|\binsufficient(?: to\b|.{0,30}\b(?:information|context|data|details?|evidence|material|text)|$)"
-            r"|\b(?:is|are) insufficient\b|\bnot enough (?:information|context|data|detail)"
+            r"|\b(?:is|are) insufficient\b|\bnot enough (?:info|context|data|detail)"
             r"|\btoo little (?:information|context)"
             r"|\b(?:is|are|remains?|stays?) silent\b|\bsilent (?:on|about)\b"
             r"|\b(?:leaves?|left) .{0,80}\b(?:open|out|unanswered|unsaid|unstated|unclear|unspecified|unmentioned)\b"
@@ -160,14 +167,19 @@ WORDS: dict[str, AbstentionWords] = {
             r"(?: (?:in|from|based|according|here|to me|by|given)\b.*)?$"
             r"|\b(?:is|are|remains?|stays?|was|were) (?:left )?(?:simply |still |entirely )?(?:unknown|unclear"
             r"|unspecified|undisclosed"
-            r"|unstated|unmentioned|undetermined|unanswered|missing|absent|omitted)(?: (?:to me|from|in|based"
+            r"|unstated|unmentioned|undetermined|unanswered)(?: (?:to me|from|in|based"
             r"|here|at)\b.*)?$"
-            r"|^(?:n/a|na|idk|dunno|none given|none found|none stated|none mentioned|no answer|null|no data|pass"
+            r"|^(?:i |we )?(?:dunno|idk)\b|\b(?:refuse|decline|have) to (?:answer|decline)\b|\bmust decline\b"
+            r"|\banyone's guess\b|\bguess is as good as mine\b|^it (?:isn't|is not) (?:there|here|in it)$"
+            r"|^(?:n/a|na|tbd|tba|to be determined|undefined|no results?(?: found)?|not (?:in|from) (?:the )?(?:text|passage"
+            r"|document|context|source)s?|none given|none found|none stated|none mentioned|no answer|null|no data|pass"
             r"|no comment)$"
             rf"|^(?:the |this |that |your )?(?:given |provided |retrieved )?(?:{_SOURCE_EN})s?(?: is|'s| are)"
             r" (?:only |completely |entirely |totally )?(?:about (?:something|someone|another|a different)|unrelated"
             r"|irrelevant|not (?:relevant|related)|off.topic)\b"
             rf"|^(?:the |this |that )?(?:{_SOURCE_EN})s? (?:does not|doesn't|do not|don't) relate to\b"
+            # in other languages, of which there are no more words here
+            r"|^(?:ne znam|nezinau|nezinu|ei tea|hindi ko alam|sijui)$"
             r"|\bbeats me\b|\b(?:beyond|outside) (?:the scope|what|my knowledge)|\b(?:who|nobody|no one"
             r"|noone) knows\b"
         ),
@@ -184,6 +196,7 @@ WORDS: dict[str, AbstentionWords] = {
             r"|i was|i have"
             r"|question|provided|given|above|material|reading|read|page|content)s?\b"
             r"|^(?:regarding|concerning|about|as for|as to|with regard|with respect|when it comes)\b"
+            r"|^as an? (?:\w+ )?(?:ai|language model|assistant|chatbot)\b"
             r"|\b(?:different|another|other|unrelated|something else|other things|elsewhere|else|only (?:about"
             r"|describes"
             r"|covers|discusses|mentions|talks|deals|says|speaks)|merely|solely|irrelevant)\b"
@@ -193,6 +206,11 @@ WORDS: dict[str, AbstentionWords] = {
             r"|^(?:please|could you|can you|if you|you (?:may|might|could|can|should|would)|i (?:would|'d) need"
             r"|more (?:information|context)|feel free|let me know|so i|so we|i would|i'd|i prefer|i have to"
             r"|i must)\b"
+        ),
+        of_source=(
+            rf"(?:\bis|\bare|\bwas|\bwere|\bbeen|\bbe|'s)(?: {_NOT}|n't) {_W}{{0,2}}?(?:{_THIN_EN}){_HERE_EN}"
+            r"|\b(?:is|are|was|were|remains?|stays?) (?:left )?(?:simply |still |entirely )?(?:missing|absent|omitted)"
+            r"(?: (?:to me|from|in|based|here|at)\b.*)?$"
         ),
         turns=(
             r"but|although|though|however|yet|except|whereas|while|even though|still|and (?=i |we |the (?:text"
@@ -208,12 +226,12 @@ WORDS: dict[str, AbstentionWords] = {
             r"|\b(?:kann|kannst|konnen|konnte|lasst|lassen|liess|vermag)\b.*\b(?:nicht|kein\w*"
             r"|nichts)\b.{0,60}\b(?:be)?(?:antwort|sagen|bestimm|ermittel|entnehm|feststell|find|beurteil|ableit"
             r"|schliess|angeb|geb|entnomm|erschliess|nennen|machen|herausles|erkenn|herausfind|klar)"
-            r"|\bnicht .{0,40}\b(?:erwahn|genannt|angegeb|gesag|bekannt|ersichtlich|enthalt|spezifizier"
+            r"|\bnicht .{0,40}\b(?:erwahn|genannt|angegeb|gesag|bekannt|ersichtlich|spezifizier"
             r"|beschrieb|klar\b|aufgefuhr|vermerk|benannt|geklart|beantwort|bestimm|feststell|hervor|entnehm"
             r"|find|moglich|thematisier|behandel|angefuhr|eingegang|dargeleg|festgehalt|verzeichn|uberliefer"
             r"|zu sagen|ein\b|vorhand|auskunft)"
-            r"|\b(?:erwahn|nenn|enthalt|sag|verrat|liefer|(?<!es )(?:geb|gib(?!t es\b))|mach|geht|gehen|behandel|beantwort|find|steh"
-            r"|beinhalt|auss?er|klar|beschreib|thematisier|spezifizier|verzeichn|bietet"
+            r"|\b(?:erwahn|nenn|sag|verrat|liefer|(?<!es )(?:geb|gib(?!t es\b))|mach|geht|gehen|behandel|beantwort|find|steh"
+            r"|auss?er|klar|beschreib|thematisier|spezifizier|verzeichn"
             r"|bekannt)\w*\b.{0,60}\b(?:nicht|kein\w*|nichts)\b"
             r"|\bkein\w* (?:\w+ ){0,2}?(?:angab|information|hinweis|antwort|auskunft|daten|erwahnung|aussage"
             r"|details|anhaltspunkt|erkenntnis|rede)"
@@ -240,6 +258,7 @@ WORDS: dict[str, AbstentionWords] = {
             r"|hinsichtlich|uber)\b|\b(?:ander\w*|etwas anderes|lediglich|ausschliesslich)\b|^(?:daher|deshalb"
             r"|deswegen|darum|also|somit)\b"
         ),
+        of_source=(r"\b(?:enthalt|beinhalt|biet)\w*\b.{0,60}\b(?:nicht|kein\w*|nichts)\b|\bnicht .{0,40}\benthalt"),
         turns=(
             r"aber|obwohl|jedoch|allerdings|doch|wobei|auch wenn|sondern|nur|und (?=ich|der text|das dokument"
             r"|es)|da (?=der|das|die|im|es)|denn|weil"
@@ -255,9 +274,9 @@ WORDS: dict[str, AbstentionWords] = {
             r"|saurai)\w*\b.{0,20}\b(?:pas|aucun\w*|rien|incapable)\b|\b(?:j|l)'ignore\b|\bon ignore\b|\bje suis incapable"
             r"|\baucune idee\b"
             r"|\b(?:ne|n)(?:'| )(?:\w+['’ ]){0,4}?\w*(?:mention|indiqu|precis|inform|repond|determin|trouv|figur"
-            r"|dit\b|disent|sait|savoir|connu|permet|fourni|donn|contien|contient|evoqu|abord|specifi|possible"
-            r"|parle|traite|est fait|comport|apport|livr|enonc|renseign|revel|cit|nomm|explicit|offr|suffi"
-            r"|ressort|es?t pas (?:dit|clair|connu|precis)|repon|mene|peut|peuvent|dispos|decri|compren|conclu"
+            r"|dit\b|disent|sait|savoir|connu|fourni|evoqu|abord|specifi|possible"
+            r"|est fait|apport|livr|enonc|renseign|revel|cit|nomm|explicit|suffi"
+            r"|ressort|es?t pas (?:dit|clair|connu|precis)|repon|mene|peut|peuvent|dispos|decri|conclu"
             r"|dedui|defini|rien)\w*"
             r"|\b(?:pas|aucun\w*|nulle|rien) (?:[\w']+ ){0,4}?(?:mention|indiqu|precis|information|reponse"
             r"|donnee|indication|detail|renseignement|element|trace|trouve|connu|repondre|sur|dans|a ce sujet"
@@ -273,6 +292,9 @@ WORDS: dict[str, AbstentionWords] = {
             r"|quant a|concernant|a propos|pour ce qui)\b|\b(?:autre\w*|seulement|uniquement)\b|^(?:donc"
             r"|par consequent|ainsi)\b"
         ),
+        of_source=(
+            r"\b(?:ne|n)(?:'| )(?:\w+['’ ]){0,4}?\w*(?:permet|donn|contien|parle|traite|comport|offr|inclu|compren|a (?:pas|aucun))\w*"
+        ),
         turns=(
             r"mais|bien que|quoique|cependant|toutefois|pourtant|meme si|(?<=, )car|donc|et (?=je|le texte|le document"
             r"|il n)|puisque"
@@ -281,13 +303,14 @@ WORDS: dict[str, AbstentionWords] = {
     ),
     "es": AbstentionWords(
         denies=(
-            r"\bno (?:[\w]+ ){0,4}?(?:lo )?(?:se\b|sabe|sabemos|saber|mencion|indic|especific|informa(?:n|do)?\b"
-            r"|respon|respuest|determin|encontr|encuentr|figur|dice|dicen|conoc|conozco|permite|proporcion|ofrec"
-            r"|contien|aparec|abord|detall|consta|hay (?:\w+ ){0,3}?(?:inform|dat[oa]|respuest|mencion|indic|detall|referenc"
-            r"|nada|ningun|suficient|constancia|forma|manera|rastro|pista|evidenc)|puedo|puede|pued|podemos|es posible|precis|trata|refier"
-            r"|hace|dispon|tengo|tiene|incluy|da\b|aclar|senal|cuent|explic|nombr|habla|alud|recog|aport|qued"
-            r"|viene|dan\b|esta claro|estoy seguro|queda|deja|existe|deduc|desprend|revela|cita|facilit"
-            r"|suministr|aportan)\w*"
+            r"\bno (?:[\w]+ ){0,4}?(?:lo )?(?:se\b(?= (?:la|el|lo|quien\w*|que|cual\w*|cuando|donde|como"
+            r"|cuant\w*|si|nada|bien|con|exact\w*|segur\w*|responder)\b|$)|se sabe|sabemos|saber|mencion|indic|especific|informa(?:n|do)?\b"
+            r"|determin|encuentro|encontr(?:e\b|ado)|figur|dice|dicen|se conoc|conozco|conocid|proporcion"
+            r"|abord|detall|consta|hay (?:\w+ ){0,3}?(?:inform|dat[oa]|respuest|mencion|indic|detall|referenc"
+            r"|nada|ningun|suficient|constancia|forma|manera|rastro|pista|evidenc)|puedo|podemos|precis"
+            r"|dispong|disponib|aclar|senal|explic|nombr|alud|qued\w* claro|deja\w* claro"
+            r"|esta claro|estoy seguro|deduc|desprend|revela|(?:lo|la|se) dan?\b|tengo (?:\w+ )?(?:idea|inform|dato|respuest))\w*"
+            r"|\bno aparec\w*$|\bnadie (?:lo )?sabe\b"
             r"|\b(?:ningun\w*|nada|sin) (?:[\w]+ ){0,4}?(?:inform|dato|respuest|mencion|indic|detall|referenc"
             r"|sobre|al respecto|dice|especific|en el)\w*|^(?:desconocid\w*|sin (?:informacion|datos|respuesta)"
             r"|no (?:mencionad|especificad|indicad|disponible|consta|conocid)\w*|se desconoce|ningun\w* \w+)$"
@@ -300,6 +323,11 @@ WORDS: dict[str, AbstentionWords] = {
             r"|me temo)\b|^(?:segun|de acuerdo|en base|con base|a partir|basand\w*|en (?:el|este)|en cuanto"
             r"|respecto|sobre|por lo que|con la informacion)\b|\b(?:otr[ao]s?|solo|solamente|unicamente)\b"
         ),
+        of_source=(
+            r"\bno (?:[\w]+ ){0,4}?(?:sabe|respon|encontr|encuentr|conoc|permite|ofrec|contien|aparec|pued|es posible|trata"
+            r"|refier|hace|dispon|tengo|tiene|incluy|da\b|dan\b|cuent|habla|recog|aport|qued|viene|deja|existe|cita|esta en|facilit"
+            r"|suministr)\w*"
+        ),
         turns=(
             r"pero|aunque|sin embargo|no obstante|pues|ya que|porque|y (?=no |el texto|el documento)|asi que"
             r"|si bien"
@@ -308,12 +336,11 @@ WORDS: dict[str, AbstentionWords] = {
     ),
     "it": AbstentionWords(
         denies=(
-            r"\bnon (?:[\w']+[ ']){0,4}?(?:lo )?(?:so\b|sa\b|sapp|saper|menzion|indic|specific|informa(?:no|to"
-            r"|do|m)?\b|rispo|risult|determin|trov|figur|dice|dicono|conosc|permett|consent|forn|offr|contien"
-            r"|compa|affront|dett|precis|parla|tratt|riport|c(?:'e|i sono) (?:\w+ ){0,3}?(?:inform|dat[oi]|rispost|menzion|indicaz|dettagl|riferim|tracci|accenn|modo|nulla|nient|element)|posso|puo|possibil|si evince"
-            r"|si ricav|emerg|riesco|dispon|ho\b|fa\b|noto|nota|chiar|sono (?:in grado|sicur|noti)|abbiamo|inclu"
-            r"|spieg|nomin|rivel|esist|da\b|accenn|dedu|cita|riferi|presenta|viene|vengono|basta|bastano"
-            r"|cont)\w*"
+            r"\bnon (?:[\w']+[ ']){0,4}?(?:lo )?(?:so\b|si sa\b|sappia|sapere|sapre|menzion|indic|specific|informa(?:no|to"
+            r"|do|m)?\b|risult|determin|figur|dice|dicono|conosco|conosci|si conosc|forn"
+            r"|affront|dett|precis|riport|c(?:'e|i sono) (?:\w+ ){0,3}?(?:inform|dat[oi]|rispost|menzion|indicaz|dettagl|riferim|tracci|accenn|modo|nulla|nient|element)|posso|si evince"
+            r"|si ricav|emerg|riesco|dispong|possibil\w* (?:rispo|dir|stabil|sap|cap)|noto\b|nota\b|chiar|sono (?:in grado|sicur|noti)|abbiamo"
+            r"|spieg|rivel|accenn|dedu|ho (?:\w+ )?(?:idea|inform|dat[oi]|rispost|trovat))\w*|\bnon compa\w*$"
             r"|\b(?:nessun\w*|nulla|niente|senza) (?:[\w']+[ ']){0,3}?(?:inform|dat[oi]|rispost|menzion|indicaz"
             r"|dettagl|riferiment|a riguardo|al riguardo|su|in proposito|traccia|accenno|idea)\w*"
             r"|^(?:sconosciut\w*|ignot\w*|non (?:specificat|indicat|menzionat|disponibil|not|dat|conosciut"
@@ -328,20 +355,24 @@ WORDS: dict[str, AbstentionWords] = {
             r"|dal|dall'|nel|per quanto|riguardo|quanto a|circa|a partire)\b|\b(?:altr[oaie]|d'altro|soltanto"
             r"|solamente|esclusivamente)\b"
         ),
+        of_source=(
+            r"\bnon (?:[\w']+[ ']){0,4}?(?:sa\b|rispo|trov|conosc|permett|consent|offr|contien|compa|parla|tratt|puo|possibil"
+            r"|dispon|ho\b|ha\b|fa\b|inclu|nomin|esist|da\b|cita|riferi|presenta|viene|vengono|basta|bastano|cont)\w*"
+        ),
         turns=(
-            r"ma|anche se|sebbene|benche|tuttavia|pero|perche|poiche|e (?=non |il testo|il documento)|quindi"
+            r"(?<!nie )ma|anche se|sebbene|benche|tuttavia|pero|perche|poiche|e (?=non |il testo|il documento)|quindi"
             r"|dato che|pur"
         ),
         asks=r"chi|che|cosa|quando|dove|perche|come|quant\w*|qual\w*|se|a chi|di chi|in quale",
     ),
     "pt": AbstentionWords(
         denies=(
-            r"\bnao (?:[\w]+ ){0,4}?(?:o )?(?:sei\b|sabe|sabemos|saber|mencion|indic|especific|informa(?:no|to"
-            r"|do|m)?\b|respon|determin|encontr|const|diz|dizem|conhec|conhec|permit|fornec|oferec|contem|conten"
-            r"|aparec|abord|detalh|ha (?:\w+ ){0,3}?(?:inform|dado|respost|menc|indic|detalh|referenc"
-            r"|nada|nenhum|sufic|registr|regist|como|evidenc|pista|forma|maneira)|posso|pode|possivel|precis|trata|refer|faz|dispo|tenho|tem\b|inclu|da\b"
-            r"|esclarec|consig|fala|nome|revel|exist|deix|consegu|apresent|traz|esta|foi|e possivel|cita|explic"
-            r"|ficou|fica|deduz|tenho)\w*"
+            r"\bnao (?:[\w]+ ){0,4}?(?:o )?(?:sei\b|se sabe|sabemos|saber|mencion|indic|especific|informa(?:no|to"
+            r"|do|m)?\b|determin|encontr(?:ei|ado|o)\b|const|diz|dizem|conheco|conhecid|se conhec|fornec"
+            r"|abord|detalh|ha (?:\w+ ){0,3}?(?:inform|dado|respost|menc|indic|detalh|referenc"
+            r"|nada|nenhum|sufic|registr|regist|como|evidenc|pista|forma|maneira)|posso|precis"
+            r"|disponh|disponiv|esclarec|consig|revel|consegu|esta claro|(?:ficou|fica) claro|explic|deduz"
+            r"|tenho (?:\w+ )?(?:ideia|inform|dado|respost))\w*|\bnao aparec\w*$"
             r"|\b(?:nenhum\w*|nada|sem) (?:[\w]+ ){0,4}?(?:inform|dado|respost|menc|indic|detalh|referenc|sobre"
             r"|a respeito|consta|diz)\w*|^(?:desconhecid\w*|sem (?:informacao|informacoes|dados|resposta)"
             r"|nao (?:informad|mencionad|especificad|indicad|disponivel|consta)\w*|nenhum\w* \w+)$"
@@ -354,6 +385,10 @@ WORDS: dict[str, AbstentionWords] = {
             r"|com base|a partir|conforme|no texto|em relacao|quanto|sobre|pelo)\b|\b(?:outr[oa]s?|apenas"
             r"|somente)\b"
         ),
+        of_source=(
+            r"\bnao (?:[\w]+ ){0,4}?(?:sabe|respon|encontr|conhec|permit|oferec|contem|conten|aparec|pode|possivel|trata|refer"
+            r"|faz|dispo|tenho|tem\b|inclu|da\b|fala|nome|exist|deix|apresent|traz|esta|foi|cita|ficou|fica)\w*"
+        ),
         turns=(
             r"mas|embora|porem|contudo|todavia|entretanto|porque|pois|e (?=nao |o texto|o documento)|ainda que"
             r"|ja que"
@@ -362,7 +397,7 @@ WORDS: dict[str, AbstentionWords] = {
     ),
     "pl": AbstentionWords(
         denies=(
-            r"\bnie (?:\w+ ){0,3}?(?:wiem|wiadom|wiemy|poda|okresl|zawier|wspomin|wspomn|mowi|mowa|ma\b|moge"
+            r"\bnie (?:\w+ ){0,3}?(?:wiem|wiadom|wiemy|poda|okresl|wspomin|wspomn|mowa|ma (?:\w+ ){0,2}?(?:inform|dan|odpow|wzmian|mowy)|moge"
             r"|mozna|mozemy|da\b|potraf|znam|znan|znalaz|znajd|znalezi|odpowi|ustal|wskaz|informuj|wynika"
             r"|jest (?:znan|pod|mozliw|jasn|wspom|pewn|okresl)|jestem|zosta|pada|udziel|pozwal|dostarcz|precyz"
             r"|porusz|wymien|opisuj|ujawn|wyjasn|umiem|odnos|pisz|pisan|uwzgl|powiedz|stwierdz|przedstaw|dotycz"
@@ -378,6 +413,7 @@ WORDS: dict[str, AbstentionWords] = {
             r"|w (?:tekscie|dokumencie|podanym|tym)|jesli chodzi|co do|o ile)\b|\b(?:inn\w*|tylko|jedynie"
             r"|wylacznie)\b"
         ),
+        of_source=r"\bnie (?:\w+ ){0,3}?(?:zawier|mowi|ma\b|uwzgl|opisuj|dotycz)\w*",
         turns=(
             r"ale|lecz|choc|chociaz|jednak|jednakze|natomiast|poniewaz|gdyz|bo|wiec|a (?=nie |tekst)|i (?=nie )"
             r"|mimo ze"
@@ -392,14 +428,14 @@ WORDS: dict[str, AbstentionWords] = {
             r"\b(?:bilmi?yorum|bilmi?yoruz|bilemi?yor\w*|bilinmi?yor\w*|bilinmemekte\w*|bilmem|emin degil\w*"
             r"|haberim yok|fikrim yok|bilgim yok)\b"
             r"|\b(?:belirt|acikla|veril|bahse|soyle|deg(?:in)?|yaz|yer al|bulun|bul|gec|iste|soz ed|ani?l|bildir"
-            r"|sun|saptan|tespit ed|ulas|icer|yanitla|cevapla|cikar|bulunam|anlas|anlat|sapta|belirl|tanimla"
+            r"|saptan|tespit ed|ulas|yanitla|cevapla|cikar|bulunam|anlas|anlat|sapta|belirl|tanimla"
             r"|konu ed|goster|ifade ed|deginil|paylas|kayd)\w*(?:mem|mam|mi?yor|mu?yor|me?mek|ma?mak|mez\b|maz\b"
             r"|madi|medi|mami?s|memi?s|emi|ami|eme|ama)\w*"
             r"|\b(?:bilgi|yanit|cevap|veri|ayrinti|detay|ipucu|ifade|aciklama|kayit)\w* (?:\w+ )?(?:yok|yoktur"
             r"|yer almi?yor|bulunmu?yor|bulunmamakta\w*|mevcut degil|veri?lmemi?s\w*|veri?lmi?yor|bulunamadi"
             r"|iceriyor degil|vermi?yor|sunmu?yor|icermi?yor)\b|^(?:bilinmi?yor|belirsiz|belirtilmemi?s"
             r"|bilgi yok|yok|yanit yok|bilinmemekte)\w*$"
-            r"|\b(?:mumkun|belli|acik|net|kesin|mevcut|yeterli|soz konusu) degil\w*|\b(?:imkansiz|yetersiz"
+            r"|\b(?:mumkun|belli|kesin|yeterli|soz konusu) degil\w*|^(?:acik|net|mevcut) degil\w*$|\b(?:imkansiz|yetersiz"
             r"|belirsiz|olanaksiz)\w*|\bsoyleyemem\b|\bveremi?yorum\b|\b\w+(?:emi?yorum|ami?yorum|emem|amam"
             r"|amadim|emedim)\b"
         ),
@@ -408,6 +444,7 @@ WORDS: dict[str, AbstentionWords] = {
             r"|hakkinda|konusunda|dayanarak|kadariyla)$|^(?:verilen|sunulan|bu metin|metin\w*"
             r"|belge\w*)\b.*\bgore$|\b(?:baska|farkli|yalnizca|sadece)\b"
         ),
+        of_source=r"\b(?:acik|net|mevcut) degil\w*|\b(?:icer|sun)\w*(?:mem|mu?yor|mi?yor|me?mek|mez\b|medi|memi?s)\w*",
         turns=r"ama|fakat|ancak|lakin|oysa|cunku|zira|ve (?=metin|belge)|bu yuzden|dolayisiyla",
         asks=r"kim\w*|ne|neyi?|nerede|neresi|nasil|neden|nicin|hangi\w*|kac|ne zaman",
     ),
@@ -417,7 +454,7 @@ WORDS: dict[str, AbstentionWords] = {
             r"|cho biet|xac dinh|cong bo|trinh bay|tiet lo)|de cap|nhac|neu|noi|cung cap|chua|co (?:thong tin"
             r"|cau tra loi|du lieu|dap an|trong|du|chi tiet|noi dung|de cap|ghi|nhac|kha nang|de)|the (?:tra loi"
             r"|xac dinh|biet|tim|ket luan|noi|suy|khang dinh|dua)|tim thay|tim ra|du thong tin|xac dinh|chac"
-            r"|tra loi|ghi|cho biet|the hien|thay|nam|bao gom|trinh bay|tiet lo|liet ke|mo ta|kha thi)\b"
+            r"|tra loi|ghi|cho biet|the hien|thay|trinh bay|tiet lo|liet ke|mo ta|kha thi)\b"
             r"|\b(?:thieu thong tin|khong ro|khong biet|chua ro|chiu thoi|bat kha thi)\b|^(?:khong (?:ro|biet|co"
             r"|xac dinh)|chua biet|khong co thong tin|vo danh)$"
         ),
@@ -426,6 +463,7 @@ WORDS: dict[str, AbstentionWords] = {
             r"|trong|ve|doi voi|voi|tu)\b.*\b(?:tai lieu|van ban|doan|ngu canh|noi dung|thong tin|bai|cau hoi)"
             r"|\b(?:khac|chi noi|chi de cap)\b"
         ),
+        of_source=r"\b(?:khong|chua|chang) (?:\w+ ){0,4}?(?:nam|bao gom|chua)\b",
         turns=r"nhung|tuy nhien|mac du|va (?=toi|van ban|tai lieu|khong)|tuy|bai viet (?=khong)",
         asks=r"ai|cai gi|gi|khi nao|o dau|tai sao|nhu the nao|bao nhieu|nao|lieu",
     ),
@@ -434,9 +472,10 @@ WORDS: dict[str, AbstentionWords] = {
             r"\b(?:ik )?weet (?:ik )?(?:het |dat )?(?:\w+ )?niet\b|\bgeen (?:\w+ )?(?:informatie|antwoord|idee"
             r"|gegevens|vermelding|details)|\bniet (?:\w+ )?(?:vermeld|genoemd|bekend|duidelijk|gegeven"
             r"|aangegeven|mogelijk|te (?:bepalen|vinden|beantwoorden)|beantwoord|gezegd|in (?:de|het|deze) )"
-            r"|\b(?:vermeldt|noemt|bevat|zegt|staat|geeft)\b.{0,60}\b(?:niet|niets|geen)\b|^onbekend$"
+            r"|\b(?:vermeldt|noemt|zegt|staat)\b.{0,60}\b(?:niet|niets|geen)\b|^onbekend$"
         ),
         aside=r"^(?:helaas|sorry|het spijt me|volgens|op basis van)\b|\b(?:ander\w*|alleen|slechts)\b",
+        of_source=r"\b(?:bevat|geeft)\b.{0,60}\b(?:niet|niets|geen)\b",
         turns=r"maar|hoewel|echter|omdat|en (?=ik|de tekst)",
         asks=r"wie|wat|wanneer|waar|waarom|hoe|welke?|of|dat",
     ),
@@ -444,11 +483,12 @@ WORDS: dict[str, AbstentionWords] = {
         denies=(
             r"\b(?:jag |jeg )?(?:vet|ved) (?:jag |jeg )?(?:\w+ )?(?:inte|ikke|ej)\b|\b(?:inte|ikke|ej) (?:\w+ )?(?:namn|angi|nevn"
             r"|oppgi|kan(?:t|d|t)|framga|fremga|mojlig|mulig|besvar|bestam|anges|star|oplys)\w*|\b(?:framgar"
-            r"|namner|star|anger|nevner|sager|innehaller|indeholder) (?:\w+ ){0,3}?(?:inte|ikke|ej|ingen|inget|ingenting|intet)\b"
+            r"|namner|star|anger|nevner|sager) (?:\w+ ){0,3}?(?:inte|ikke|ej|ingen|inget|ingenting|intet)\b"
             r"|\b(?:ingen|inget|inga|intet) (?:\w+ )?(?:information|svar|uppgift|oplysning|opplysning)\w*"
-            r"|^(?:okant|ukendt|ukjent)$"
+            r"|^(?:okant|ukendt|ukjent)$|^(?:ingen|ingen som helst) (?:aning|anelse|ide)$"
         ),
         aside=r"^(?:tyvarr|desvarre|dessverre|beklager|ledsen|enligt|ifolge|baserat)\b|\b(?:annat|andet|annet)\b",
+        of_source=r"\b(?:innehaller|indeholder) (?:\w+ ){0,3}?(?:inte|ikke|ej|ingen|inget|ingenting|intet)\b",
         turns=r"(?<=, )men|aven om|selv om|selvom|eftersom",
         asks=r"vem|vad|nar|var|varfor|hur|vilken|om|att|hvem|hva|hvad",
     ),
@@ -517,15 +557,15 @@ WORDS: dict[str, AbstentionWords] = {
     ),
     "ru": AbstentionWords(
         denies=(
-            r"\bне (?:\w+ ){0,3}?(?:зна\w+|извест\w+|указ\w+|упом\w+|сказан\w*|говор\w+|содерж\w+|да[её]т\w*"
+            r"\bне (?:\w+ ){0,3}?(?:зна(?:ю|ем|ют|м)\b|извест\w+|указ\w+|упом\w+|сказан\w*|да[её]т\w*"
             r"|дан[аоы]?\b|приво\w+|могу|можем|может|могут|можно|возмож\w+|наш[её]л\w*|нашл\w+|найд\w+|отве\w+"
             r"|опред\w+|сообща\w+|сообщ\w+|уточн\w+|ясн\w+|понятн\w+|привед\w+|нахожу|вижу|предостав\w+"
-            r"|раскры\w+|хвата\w+|уда\w+|получ\w+|позвол\w+|име\w+|увер\w+|располаг\w+|затраг\w+|каса\w+"
+            r"|раскры\w+|хвата\w+|уда\w+|увер\w+|располаг\w+|затраг\w+|каса\w+"
             r"|описа\w+|описы\w+|назв\w+|назыв\w+|след\w+|обсужд\w+|освещ\w+|оговор\w+|объясн\w+|встреча\w+"
             r"|представл\w+|достаточ\w+|в состоянии|обозначен\w*)\b"
             r"|\bнет (?:\w+ ){0,4}?(?:информ\w+|ответ\w*|данн\w+|сведени\w+|упомин\w+|указан\w+|идей|возможн\w+"
             r"|подробн\w+|ни)\b|\b(?:информ\w+|ответ\w*|данн\w+|сведени\w+|упомин\w+)\b.{0,60}\b(?:нет"
-            r"|отсутств\w+)\b|\b(?:ничего|ни слова|нигде|ниоткуда)\b|\b(?:невозможн\w*|нельзя|неизвестн\w+"
+            r"|отсутств\w+)\b|\bникто не зна\w+|\b(?:ни слова|нигде|ниоткуда)\b|^(?:ничего )?неизвестн\w+$|\b(?:невозможн\w*|нельзя|неизвест(?:но|на|ны|ен)\b"
             r"|неясн\w+|недостаточн\w+|отсутств\w+|умалчива\w+|затрудня\w+|непонятн\w+|молч\w+|понятия не)\b"
         ),
         aside=(
@@ -533,6 +573,7 @@ WORDS: dict[str, AbstentionWords] = {
             r"|исходя|по (?:данному|этому|тексту|имеющ\w+|предостав\w+)|в (?:данном|этом|тексте|предостав\w+)"
             r"|что касается|относительно|насколько)\b|\b(?:друг\w+|ином|иной|только|лишь)\b"
         ),
+        of_source=r"\bне (?:\w+ ){0,3}?(?:говор|содерж|получ|позвол|име)\w*|\bничего\b",
         turns=(
             r"но|хотя|однако|зато|а (?=не |в тексте|точн|имен)|и (?=не )|поэтому|так как|потому что|поскольку"
             r"|правда"
@@ -555,26 +596,26 @@ WORDS: dict[str, AbstentionWords] = {
     "ar": AbstentionWords(
         denies=(
             r"(?:^|\s)[وف]?(?:لا|لم|لن|ليس|ليست|لست|غير|دون|ما) (?:\S+ ){0,4}?(?:ب?[ا]?ل?)?(?:[ايتن]?عرف"
-            r"|[ايتن]?علم|[ايتن]?دري|متأكد|يذكر|تذكر|يرد|ترد|يتضمن|تتضمن|يحتوي|تحتوي|يحدد|تحدد|يمكن"
-            r"|[ايتن]?ستطيع|يشير|تشير|يتطرق|تتطرق|يقدم|تقدم|يتناول|تتناول|[ايتن]?جد|ذكر|مذكور|معروف|معلوم|محدد"
-            r"|متوفر|متاح|وارد|واضح|يوضح|توضح|يبين|يجيب|تجيب|يتوفر|تتوفر|يعطي|ممكن|لدي|املك|أملك|أعرف|أعلم|أدري"
-            r"|أستطيع|أجد|أعثر|يكشف|يوفر|توفر|يعرف|يفصح|يقل|يقول|تقول|كاف|كافية|يتحدث|في (?:النص|الوثيق|السياق|المقطع|هذا|هذه|المستند|الفقر)|بيانات|إشارة|تفاصيل|إمكان|بإمكان|تحديد"
+            r"|[ايتن]?علم|[ايتن]?دري|متأكد|يذكر|تذكر|يرد|ترد|يحدد|تحدد|يمكن"
+            r"|[ايتن]?ستطيع|يشير|تشير|يتطرق|تتطرق|يتناول|تتناول|[ايتن]?جد|ذكر|مذكور|معروف|معلوم|محدد"
+            r"|متوفر|متاح|وارد|واضح|يوضح|توضح|يبين|يجيب|تجيب|يتوفر|تتوفر|ممكن|لدي|املك|أملك|أعرف|أعلم|أدري"
+            r"|أستطيع|أجد|أعثر|يكشف|يفصح|يقل|يقول|تقول|كاف|كافية|يتحدث|في (?:النص|الوثيق|السياق|المقطع|هذا|هذه|المستند|الفقر)|بيانات|إشارة|تفاصيل|إمكان|بإمكان|تحديد"
             r"|قادر|يسمح|تسمح|يفيد|تفيد|شيء|إجابة|معلومات|جواب)\S*"
-            r"|(?:^|\s)(?:مجهول|غير معروف|لا أعرف|لست أدري|يتعذر|يستحيل|تعذر|يخلو|تخلو|يسكت|تنقص|لا إجابة"
+            r"|(?:^|\s)(?:نمی ?دان|نامشخص|مشخص نیست|نہیں معلوم|معلوم نہیں|مجهول|غير معروف|لا أعرف|لست أدري|يتعذر|يستحيل|تعذر|يخلو|تخلو|يسكت|تنقص|لا إجابة"
             r"|لا جواب|مستحيل|تغفل|يغفل|يفتقر|تفتقر)\S*"
         ),
         aside=(
             r"^(?:عذر|آسف|للأسف|معذرة|نأسف|أعتذر|مع الأسف|أسف|المعذرة)|^(?:بناء|وفقا|حسب|بحسب|استنادا|من خلال"
             r"|في (?:النص|الوثيقة|هذا)|وفق|فيما|بالنسبة|أما|طبقا|على حد)|(?:آخر|أخرى|فقط|مختلف)\S*"
         ),
+        of_source=r"(?:^|\s)[وف]?(?:لا|لم|لن) (?:\S+ ){0,4}?(?:يقدم|تقدم|يعطي|يوفر|توفر|يعرف|يتضمن|تتضمن|يحتوي|تحتوي)\S*",
         turns=r"لكن|ولكن|لكنه|لكنني|غير أن|إلا أن|رغم|وإن|بينما|أما|لأن|لذلك|فالنص|و(?=لا |لم |ليس)|مع أن|وإن كان",
         asks=r"من|ما|ماذا|متى|أين|لماذا|كيف|كم|أي|هل|أن|إن كان|إذا|ما إذا",
     ),
     "he": AbstentionWords(
         denies=(
             r"(?:^|\s)[וש]?(?:לא|אין|איני|אינני|אינו|אינה|אינם|איננו|אינן|בלי|ללא) (?:\S+ ){0,3}?\S{0,2}(?:יודע"
-            r"|יודעת|ידוע|ידועה|יודעים|מציין|מציינת|צוין|צוינה|צוינו|מצוין|מוזכר|נזכר|הוזכר|מזכיר|כולל|כוללת"
-            r"|מכיל|מכילה|ניתן|אפשר|מידע|תשוב|נאמר|כתוב|נמסר|מופיע|מצאתי|מצליח|יכול|יכולה|מוסר|מפרט|מתייחס|לדעת"
+            r"|יודעת|ידוע|ידועה|יודעים|מציין|מציינת|צוין|צוינה|צוינו|מצוין|מוזכר|נזכר|הוזכר|מזכיר|ניתן|אפשר|מידע|תשוב|נאמר|כתוב|נמסר|מופיע|מצאתי|מצליח|יכול|יכולה|מוסר|מפרט|מתייחס|לדעת"
             r"|לקבוע|לענות|אזכור|פרטים|נתונים|ברור|בטוח|לי |מספק|עוסק|נותן|נמצא|מספיק|בידי|די |רמז|דבר|מושג"
             r"|התייחס|עונה|אומר|אומרת|זמין|מובא|נכלל|מצויין|מפורט|מזוהה|נחשף|מגלה|מסביר|מזכירה|מוסרת|מפרטת|לכך"
             r"|במסמך|בטקסט|בקטע|מתואר|לי|להשיב|להסיק|למצוא)"
@@ -584,14 +625,15 @@ WORDS: dict[str, AbstentionWords] = {
             r"^(?:מצטער|מצטערת|לצערי|סליחה|אני מצטער|אני מצטערת|מתנצל|צר לי)|^(?:לפי|על פי|על סמך|בהתבסס|מתוך"
             r"|בהתאם|בנוגע|לגבי|באשר)|(?:אחר|אחרת|אחרים|רק)(?:\s|$)"
         ),
+        of_source=r"(?:^|\s)[וש]?(?:לא|אין|אינו|אינה|אינם|אינן) (?:\S+ ){0,3}?\S{0,2}(?:כולל|כוללת|מכיל|מכילה)",
         turns=r"אבל|אך|אולם|למרות|אם כי|ואילו|כי|לכן|ו(?=לא |אין|איני|אינני|הטקסט)|אף ש|אלא|משום|מכיוון",
         asks=r"מי|מה|מתי|איפה|היכן|למה|מדוע|איך|כיצד|כמה|איזה|איזו|האם|אם|ש\S+",
     ),
     "hi": AbstentionWords(
         denies=(
-            r"(?:पता|जान\S*|मालूम|ज्ञात|जानकारी|उत्तर|जवाब|उल्लेख|बता\S*|दि\S* ?ग\S*|दी|दिया|मिल\S*|स्पष्ट"
+            r"(?:पता|जान\S*|मालूम|ज्ञात|जानकारी|उत्तर|जवाब|उल्लेख|बता\S*|दि\S* ?ग\S*|दी|दिया|(?<!शा)मिल\S*|स्पष्ट"
             r"|निर्धारित|तय|संभव|कह\S*|लिख\S*|वर्णन|मौजूद|उपलब्ध|सूचना|विवरण|ज़िक्र|जिक्र|चर्चा|कुछ|दे|बात|यकीन"
-            r"|निश्चित|कर|सकत\S*|है|हैं|शामिल|दर्शा\S*|संकेत|पाया|पाई|निकाल\S*|आधार)(?: \S+){0,3}? (?:नहीं|नही|न"
+            r"|निश्चित|कर|सकत\S*|है|हैं|दर्शा\S*|संकेत|पाया|पाई|निकाल\S*|आधार)(?: \S+){0,3}? (?:नहीं|नही|न"
             r"|असंभव)(?:\s|$)|(?:नहीं|नही) (?:\S+ ){0,3}?(?:पता|जान\S*|मालूम|ज्ञात|बता\S*|दि\S*|दी|मिल\S*|स्पष्ट"
             r"|सक\S*|कह\S*|लिख\S*|देता|देती)(?:\s|$)"
             r"|(?:अज्ञात|असंभव|अपर्याप्त|अनिश्चित|अस्पष्ट)|कोई (?:\S+ ){0,3}?(?:जानकारी|उत्तर|जवाब|उल्लेख|सूचना"
@@ -601,12 +643,13 @@ WORDS: dict[str, AbstentionWords] = {
             r"^(?:क्षमा|माफ़|माफ|खेद|दुर्भाग्य|अफ़सोस|अफसोस)|(?:अनुसार|आधार पर|बारे में|विषय में|मुताबिक"
             r"|संबंध में)$|(?:किसी और|अन्य|दूसर\S+|केवल|सिर्फ)"
         ),
+        of_source=r"शामिल(?: \S+){0,3}? (?:नहीं|नही|न)(?:\s|$)",
         turns=r"लेकिन|(?<=, )पर(?= )|परंतु|किंतु|मगर|हालाँकि|हालांकि|क्योंकि|इसलिए|और (?=मुझे|पाठ)|जबकि",
         asks=r"कौन|किस\S*|क्या|कब|कहाँ|कहां|क्यों|कैसे|कितन\S*|कि",
     ),
     "zh": AbstentionWords(
         denies=(
-            r"(?:不知道|不清楚|不明|未知|不详|不詳|不晓得|不曉得|无从得知|無從得知|无法|無法|不能(?:确定|確定"
+            r"(?:不知道|不清楚|不明(?![瞭了白熱热])|未知(?![数數])|不[详詳](?!之)|不晓得|不曉得|无从得知|無從得知|无法|無法|不能(?:确定|確定"
             r"|回答|判断|判斷|得知|得出|推断)|没有(?!后|後)[^，。]{0,12}(?:提|说|說|(?:信息|資訊|资料|資料)(?!费)|答案"
             r"|给出|給出|写|寫|记载|記載|相关|相關|提供|涉及|说明|說明|交代|描述|讲|講|显示|顯示|包含|找到|内容"
             r"|內容|指出|列出|依据|線索|线索)|沒有[^，。]{0,12}(?:提|说|說|信息|資訊|资料|資料|答案|给出|給出|写"
@@ -629,11 +672,11 @@ WORDS: dict[str, AbstentionWords] = {
     ),
     "ja": AbstentionWords(
         denies=(
-            r"(?:(?:わか|分か|判)(?:りませ|りかね|らな|らず|らぬ|らん)|わからな|知(?:り|ら)(?:ませ|な)"
-            r"|存じ(?:ませ|上げませ)|不明|未詳|(?:情報(?!料)|記載|記述|言及|答え|回答|手がかり|該当|説明|データ|根拠"
+            r"(?:(?:わか|分か|判)(?:りませ|りかね|らな|らず|らぬ|らん)|わからな|知(?:り|ら)(?:ませ|な(?!い人))"
+            r"|存じ(?:ませ|上げませ)|不明(?![瞭熱])|未詳|(?:情報(?!料)|記載|記述|言及|答え|回答|手がかり|該当|説明|データ|根拠"
             r"|示唆|内容|箇所|情報源)[^、。]{0,10}(?:な(?:い|く|かった|し)|ありませ|ござ|無|ません|見当たら"
             r"|見つか(?:ら|りませ)|され(?:て(?:い|お)?(?:ませ|な|りませ|ら)|ず)|含まれ(?:て)?(?:い)?(?:ませ|な"
-            r"|ず))|(?:記載|言及|記述|説明|明記|示|触れ|述べ|書|記さ|含|載|語|明か|挙げ|提供|特定|確認|判断|回答"
+            r"|ず))|(?:記載|言及|記述|説明|明記|示|触れ|述べ|書|記さ|載|語|明か|挙げ|提供|特定|確認|判断|回答"
             r"|答え|決め|断定|読み取|お答え|見つけ|見つか|見当た|導|推測|特定)[^、。]{0,10}(?:て(?:い"
             r"|お)?(?:ませ|な|らず|りませ)|ません|れない|きない|ず$|ない|ぬ|かね|らない|えない|できま|せんで)"
             r"|でき(?:ませ|な|かね|ず)|不可能|不十分|不足して|足り(?:ませ|な|ず)|ありませんでした|特になし"
@@ -645,13 +688,14 @@ WORDS: dict[str, AbstentionWords] = {
             r"|与え|文書|文章|文脈|テキスト|資料|質問)[^、。]{0,20}(?:は|では|には|も)$|別の|他の|以外|だけ|のみ"
             r"|異なる"
         ),
+        of_source=r"含[^、。]{0,10}(?:て(?:い|お)?(?:ませ|な|らず|りませ)|ません|れない|ず$|ない|ぬ)",
         turns=r"ただし|しかし|ですが|だが|けれども|けれど|なお|もっとも|一方|ので|ため",
         asks=r"誰|何|いつ|どこ|なぜ|どう|どの|どれ|いくつ|いくら",
     ),
     "ko": AbstentionWords(
         denies=(
             r"(?:모르|모릅니|모른|몰라|몰랐|알 수 ?없|알 수가 ?없|알지 ?못|알려지지|알려져 ?있지|알려진 바"
-            r"|(?:나와|나타나|적혀|언급|명시|기재|기록|포함|설명|제시|서술|밝혀|밝히|제공|확인|담겨|쓰여|다루"
+            r"|(?:나와|나타나|적혀|언급|명시|기재|기록|설명|제시|서술|밝혀|밝히|확인|담겨|쓰여|다루"
             r"|말하|알려|드러나|표시|규정|정해|주어|실려|거론|소개|찾아볼|답하|대답)[^,.]{0,8}(?:않|없|못)"
             r"|(?:정보|답|내용|언급|기록|단서|설명|자료|근거|구절|대목|말|부분|데이터|기재|명시)(?:이|가|은|는"
             r"|도|을|를|에 대한)?[^,.]{0,16}(?:없|않|못|부족)|수 ?없|불가능|불명|미상|불분명|미확인|찾지 ?못"
@@ -661,6 +705,7 @@ WORDS: dict[str, AbstentionWords] = {
             r"^(?:죄송|미안|유감|아쉽|안타깝|송구)|(?:따르면|바탕으로|근거로|기준으로|기반으로|만으로는|대해서는"
             r"|대해|관해서는|관해|경우|보면|볼 때|관련하여)$|다른|별개|만을? |뿐"
         ),
+        of_source=r"(?:포함|제공)[^,.]{0,8}(?:않|없|못)",
         turns=(
             r"하지만|그러나|다만|그렇지만|그런데|(?<!\S)단(?=[ ,])|지만(?=[ ,])|으나(?=[ ,])|따라서|그래서"
             r"|때문에|므로"
@@ -684,6 +729,24 @@ WORDS: dict[str, AbstentionWords] = {
         asks=r"ใคร|อะไร|เมื่อใด|เมื่อไร|ที่ไหน|ทำไม|อย่างไร|เท่าใด|เท่าไร|กี่|ว่า",
     ),
 }
+
+# What a question asks for, and words that stand for it: "the date is not included", "no contiene el nombre".
+ASKED_FOR = re.compile(
+    r"\b(?:(?:it|this|that)(?= (?:is|was|isn't|wasn't)\b|'s)|which|who|what|when|where|answers?|names?|dates?|years?|numbers?"
+    r"|amounts?|prices?|costs?|details?|data|reasons?|causes?|ages?|titles?|identity|location|mention|reference|inform\w*"
+    r"|antwort\w*|angabe\w*|hinweis\w*|namen?|datum|jahr\w*|zahl(?:en)?|daten|grund|einzelheit\w*"
+    r"|reponse\w*|nom|annee|nombre|donnee\w*|indication\w*|raison|cela|ceci|ca"
+    r"|respuesta\w*|nombres?|fechas?|ano|numero|datos?|detalles?|indicacion\w*|referencia\w*|idea|esto|eso|nada al respecto"
+    r"|rispost\w*|nome|nomi|dati|anno|dettagli\w*|riferiment\w*|menzione"
+    r"|respost\w*|dados?|detalhes?|mencao|claro|isso|isto"
+    r"|odpowiedz\w*|nazw\w*|imi(?:e|ona|enia)|dat[aey]|rok(?:u|iem)?|liczb\w*|dan(?:e|ych)|szczegol\w*|wzmian\w*"
+    r"|antwoord\w*|naam|jaar|gegevens|uppgift\w*|namn\w*|svar\w*"
+    r"|bilgi\w*|yanit\w*|ceva[bp]\w*|tarih\w*|isim|ism(?:i|ini)|adi(?:ni)?|veri(?:ler\w*)?|ayrinti\w*|thong tin|cau tra loi"
+    r"|ответ\w*|имя|имени|дат[ауыео]|год\w*|информац\w*|сведени\w*|данны\w*|упомина\w*|подробност\w*|не сказано"
+    r"|об этом|не написано)\b"
+    r"|إجاب|جواب|اسم|تاريخ|تفاصيل|بيانات|إشار|ذلك|תשוב|שם|תאריך|פרטים|נתונים|אזכור|מידע|उत्तर|जवाब|नाम|तारीख|जानकारी|सूचना|विवरण|उल्लेख"
+    r"|答え|回答|情報|名前|日付|記載|詳細|データ|답|이름|날짜|정보|내용|세부|언급"
+)
 
 LATIN = ("en", "de", "fr", "es", "it", "pt", "pl", "tr", "vi", "nl", "sv", "id", "cs", "ro", "fi", "hu")
 OTHER_SCRIPTS = {
@@ -733,7 +796,8 @@ def _by_first_letter(alternatives: str) -> str:
 # Every clause that denies in one of `LATIN` holds one of these: what holds none needs no look at those languages.
 _WORDS_OF_DENIALS = (
     # English
-    r"about some|about another|about a diff|no|not|none|noone|nothing|nowhere|nobody|neither|never|cannot|cant|dont|couldnt|n/?a|idk|dunno|null"
+    r"about some|about another|about a diff|i dunno|refuse|decline|guess|tbd|tba|to be det|undefined|ne znam|nezin|ei tea|hindi ko"
+    r"|sijui|no|not|none|noone|nothing|nowhere|nobody|neither|never|cannot|cant|dont|couldnt|n/?a|idk|dunno|null"
     r"|unable|unsure|uncertain|unaware|unknown|unclear|unspecified|undisclosed|undetermin|unanswer|unsaid|unstated"
     r"|unmention|indetermin|unrelated|irrelevant|off.topic"
     r"|impossible|insufficient|too little|silent|fail|lack|omit|missing|absent|hard to|difficult to|at a loss"

@@ -224,12 +224,327 @@ ANSWER = [
 ]
 
 
-@pytest.mark.parametrize("response", ABSTAIN)
+# Denials that speak of a text, of what was asked for, or of whoever answers.
+OF_A_SOURCE = """
+The date is not included.
+The price is not listed.
+The location is not clear.
+The year is missing.
+The answer is missing from the text.
+It is not available.
+That is not included in the passage.
+The reason is not clear.
+The winner's name is not listed.
+What caused it is not clear.
+It is not clear who won.
+The name is absent.
+The required information is missing.
+As a language model I do not have that information.
+As an AI assistant, I'm unable to answer.
+El texto no contiene la respuesta.
+No contiene el nombre.
+El documento no incluye esa información.
+El pasaje no habla de eso.
+No tengo información.
+No tengo idea.
+No se encuentra en el texto.
+No se puede saber.
+No puedo saberlo.
+No existe información al respecto.
+El texto trata de puentes y no da la fecha.
+El texto no tiene esa información.
+No aparece en el texto.
+No aparece.
+El fragmento no permite responder.
+No queda claro.
+No se sabe.
+Nadie lo sabe, el texto no lo dice.
+La respuesta no está en el texto.
+Lo siento, pero no puedo responder a esa pregunta.
+No lo da.
+Il testo non contiene la risposta.
+Non ho informazioni.
+Non ho idea.
+Il brano non parla di questo.
+Non è possibile rispondere.
+Non posso rispondere.
+Il documento non include la data.
+Il testo non fa riferimento al nome.
+Non esistono informazioni.
+Non si trova nel testo.
+Non si sa.
+Non compare nel testo.
+Il contesto non permette di rispondere.
+O texto não contém a resposta.
+Não tenho informações.
+Não é possível determinar.
+O documento não inclui o nome.
+O trecho não fala disso.
+Não foi mencionado.
+Não foi informado no texto.
+A resposta não está no texto.
+Não há informação.
+Não se sabe.
+O texto não tem essa informação.
+Não posso responder.
+Não está claro.
+Não foi possível encontrar a resposta.
+O contexto não permite responder.
+Não encontrei a resposta.
+Le texte ne contient pas la réponse.
+Le texte ne parle pas de cela.
+Le document ne donne pas la date.
+Le passage ne permet pas de répondre.
+L'extrait n'inclut pas cette information.
+Il n'y a pas d'information.
+Le texte n'offre aucune réponse.
+Ce n'est pas dans le texte.
+Ce texte n'a pas la réponse.
+Der Text enthält die Antwort nicht.
+Der Abschnitt enthält keine Angaben dazu.
+Der Text enthält keine Information.
+Das Dokument beinhaltet das nicht.
+Die Antwort ist im Text nicht enthalten.
+Der Name fehlt.
+k.A.
+Tekst nie zawiera odpowiedzi.
+Tekst nie mówi o tym.
+Dokument nie ma takich informacji.
+Nie ma informacji.
+Nie ma o tym mowy.
+Metin bu bilgiyi içermiyor.
+Belge yanıtı içermez.
+De tekst bevat het antwoord niet.
+De tekst bevat geen datum.
+De passage geeft geen antwoord.
+Texten innehåller inte svaret.
+Văn bản không bao gồm thông tin này.
+Thông tin không nằm trong văn bản.
+Текст не содержит ответа.
+В тексте об этом не говорится.
+Документ не содержит этой информации.
+Ничего об этом не сказано.
+Неизвестен.
+Неизвестный
+Ничего не известно.
+В тексте ничего нет.
+Не имею информации.
+النص لا يحتوي على الإجابة.
+الوثيقة لا تتضمن هذه المعلومات.
+הטקסט אינו מכיל את התשובה.
+המסמך לא כולל מידע זה.
+पाठ में यह जानकारी शामिल नहीं है।
+本文にその情報は含まれていません。
+答えは文書に含まれていない。
+본문에 해당 정보가 포함되어 있지 않습니다.
+문서에 답이 포함되어 있지 않습니다.
+i dunno
+As an AI language model, I cannot answer that.
+No info available
+Not enough info
+It's anyone's guess.
+Your guess is as good as mine.
+I refuse to answer.
+I must decline.
+TBD
+No results found.
+Not in text
+k. A.
+Non saprei
+Ingen aning
+Не знам
+نمی‌دانم
+مجھے نہیں معلوم
+I don’t know; whether cycling is allowed isn't covered here.
+""".strip().splitlines()
+# The same verbs, of things.
+OF_A_THING = """
+The shop is not open.
+Parking is not available.
+Pets are not included.
+Smoking is not permitted.
+The sky is not clear.
+The hotel is not listed.
+The museum is not covered.
+The dog is missing.
+The keys are missing.
+Three children are missing.
+He is absent.
+Refunds are not available.
+The king was not present.
+The pool is not available in winter.
+No one was responsible.
+The castle no longer exists.
+There is no evidence of life on Mars.
+It does not rain there.
+El museo no abre los lunes.
+Ana no conoce a Pedro.
+No encontraron oro.
+El rey no pudo viajar.
+No existe vida en Marte.
+El tren no viene.
+El precio no incluye el IVA.
+La tienda no acepta tarjetas.
+El hotel no ofrece desayuno.
+El coche no tiene gasolina.
+No, el puente no está abierto.
+El lago no se encuentra en España.
+Nadie.
+No hay playa.
+No deja propina.
+L'hotel non offre la colazione.
+Il treno non viene.
+Il castello non esiste più.
+Anna non conosce Pietro.
+Il prezzo non include l'IVA.
+Non ha figli.
+Non può viaggiare.
+La macchina non ha benzina.
+O hotel não oferece café da manhã.
+A ponte não está aberta.
+O museu não abre às segundas.
+O preço não inclui impostos.
+Ele não pode voar.
+O castelo não existe mais.
+Ana não conhece Pedro.
+O trem não vem.
+L'hôtel n'offre pas de petit-déjeuner.
+Le château n'existe plus.
+Le prix ne comprend pas la TVA.
+Anna ne connaît pas Pierre.
+Le train ne vient pas.
+Il n'a pas d'argent.
+L'eau ne contient pas de plomb.
+Das Hotel bietet kein Frühstück.
+Der Zug kommt nicht.
+Das Wasser enthält kein Blei.
+Anna kennt Peter nicht.
+Das Schloss existiert nicht mehr.
+Die Brücke ist nicht offen.
+Der Hund fehlt.
+Er hat keinen Führerschein.
+Hotel nie oferuje śniadania.
+Zamek nie istnieje.
+Woda nie zawiera ołowiu.
+Pociąg nie przyjedzie.
+Su kurşun içermez.
+Otel kahvaltı sunmuyor.
+Köprü açık değil.
+Kale artık yok.
+Отель не предлагает завтрак.
+Вода не содержит свинца.
+Замок не существует.
+Анна не знает Петра.
+Поезд не придёт.
+Мост не открыт.
+Ничего не украли.
+Неизвестный художник.
+الفندق لا يقدم الإفطار.
+الجسر ليس مفتوحا.
+המלון אינו כולל ארוחת בוקר.
+הגשר לא פתוח.
+पुल खुला नहीं है।
+होटल में पार्किंग नहीं है।
+橋は開いていません。
+ホテルに朝食は含まれない。
+다리는 열려 있지 않습니다.
+호텔은 조식을 제공하지 않습니다.
+桥没有开放。
+酒店不提供早餐。
+酒店没有停车场。
+สะพานไม่เปิด
+โรงแรมไม่มีที่จอดรถ
+Khách sạn không có bãi đỗ xe.
+Cầu không mở.
+Hotel itu tidak menyediakan sarapan.
+Hotellet erbjuder inte frukost.
+De brug is niet open.
+Het hotel heeft geen parkeerplaats.
+Ele não foi condenado.
+O rei não tem filhos.
+O lago não existe mais.
+Ela não fala inglês.
+A loja não fecha.
+Não foi a Ana, foi o Carlos.
+O jogo não foi em Lisboa.
+Ele não pode viajar.
+O veneno não deixa vestígios.
+El rey no tiene hijos.
+El rey no tuvo hijos
+Ella no habla inglés.
+El lago no existe.
+No queda pan.
+La puerta no da al jardín.
+No hay peaje.
+El hotel no incluye desayuno.
+No deja huellas.
+Il re non ha figli.
+Il re non aveva figli
+Non fa freddo.
+Il prezzo non include la colazione.
+Le roi n'a pas d'enfants.
+Il ne parle pas anglais.
+Le prix n'inclut pas le petit-déjeuner.
+Der König hat keine Kinder.
+Der Preis enthält kein Frühstück.
+Das Getränk enthält keinen Alkohol.
+Er spricht kein Englisch.
+Król nie ma dzieci.
+Nie mówi po angielsku.
+Король не имеет детей.
+У короля нет детей.
+Он не говорит по-английски.
+Напиток не содержит алкоголя.
+Kralın çocuğu yok.
+Otel kahvaltı içermiyor.
+De koning heeft geen kinderen.
+De prijs bevat geen ontbijt.
+Priset inkluderar inte frukost.
+The drink contains no alcohol.
+The drink does not contain alcohol.
+The price does not include breakfast.
+The soup contains no meat.
+The king has no children.
+He doesn't say grace.
+She does not mention Anna.
+Vua không có con.
+Khách sạn không bao gồm bữa sáng.
+Đồ uống không có cồn.
+国王没有孩子。
+不含酒精
+飲料不含酒精
+価格に朝食は含まれません。
+アルコールは含まれていません。
+この飲み物にアルコールは含まれていない。
+王には子供がいません。
+술은 포함되어 있지 않습니다.
+왕은 자녀가 없습니다.
+아침 식사는 포함되지 않습니다.
+ไม่มีบุตร
+ราคาไม่รวมอาหารเช้า
+राजा के कोई संतान नहीं थी।
+नाश्ता शामिल नहीं है।
+ليس للملك أطفال.
+المشروب لا يحتوي على الكحول.
+השתייה אינה מכילה אלכוהול.
+למלך אין ילדים.
+He is missing.
+Breakfast is not included.
+The building is not listed.
+No information was leaked.
+Неизвестный солдат
+未知数
+不详之兆
+知らない人
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("response", [*ABSTAIN, *OF_A_SOURCE])
 def test_a_response_that_says_nothing_else_abstains(response: str) -> None:
     assert is_abstention(response)
 
 
-@pytest.mark.parametrize("response", ANSWER)
+@pytest.mark.parametrize("response", [*ANSWER, *OF_A_THING])
 def test_a_response_that_says_something_of_its_own_answers(response: str) -> None:
     assert not is_abstention(response)
 
@@ -295,7 +610,8 @@ def test_boxed_answers_are_unboxed(text: str, plain: str) -> None:
 
 def test_a_reply_in_latin_letters_without_a_hint_of_a_denial_is_read_no_further() -> None:
     # `DENIAL_HINTS` is a shortcut: whatever the words of a language deny holds one.
-    for response in ABSTAIN:
+    for response in [*ABSTAIN, *OF_A_SOURCE]:
         plain = _plain(unboxed(answer_text(response)))
-        if any(WORDS[language].denies and re.search(WORDS[language].denies, plain) for language in LATIN):
+        patterns = [pattern for language in LATIN for pattern in (WORDS[language].denies, WORDS[language].of_source)]
+        if any(pattern and re.search(pattern, plain) for pattern in patterns):
             assert DENIAL_HINTS.search(plain)
