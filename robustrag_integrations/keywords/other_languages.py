@@ -1,7 +1,8 @@
 """The keywords of a reply in a language that the shipped tagger does not read.
 
 Words are what is left without the language's small words; phrases are words in a row. Beside a word stands the same
-without its ending (`inflection`). Negated words count with their negation alone.
+without its ending (`inflection`). Negated words count with their negation alone, which may
+stand in front of them or, at the end of a clause, behind them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from robustrag_integrations.keywords.segments import chinese_pieces, japanese_pi
 
 MAX_PHRASE_WORDS = 6
 MAX_WHOLE_WORDS = 10
+_FAR_BEFORE = 4  # words between a verb and a negation behind it
 
 _VOWEL_SIGNS = re.compile("[\u0591-\u05bd\u05bf\u05c1-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670]")
 _TOKEN = re.compile(
@@ -48,14 +50,16 @@ def _spaced(line: str, language: str) -> Iterator[str]:
     small = stop_words(language)
     tokens = [_ELIDED.sub("", token) for token in _TOKEN.findall(line)]
     words: list[str] = []
-    negation = ""
+    negation, before = "", 0
     for token in tokens:
         folded = token.casefold()
         if folded in NEGATIONS:
-            negation = folded
+            negation, before = folded, len(words) - 1
             words.append("")
         elif not token[0].isalnum():
-            negation = "" if token in _STOPS else negation
+            if token in _STOPS and negation:
+                yield from _negated_before(words, before, negation)
+                negation = ""
             words.append("")
         elif folded in small or (len(token) < 2 and not token.isdigit()):
             words.append("")
@@ -65,6 +69,8 @@ def _spaced(line: str, language: str) -> Iterator[str]:
             negation = ""
         else:
             words.append(token)
+    if negation:
+        yield from _negated_before(words, before, negation)
     yield from (token for token in _TOKEN.findall(line) if _ELIDED_NAME.match(token))
     for word in words:
         if word:
@@ -73,6 +79,16 @@ def _spaced(line: str, language: str) -> Iterator[str]:
                 yield from (part for part in re.split("[-־]", word) if len(part) > 2)
     yield from _phrases(words)
     yield from _names(tokens)
+
+
+def _negated_before(words: list[str], before: int, negation: str) -> Iterator[str]:
+    """Take out the word that a negation stands behind, and yield it with that: "Der Laden öffnet heute nicht"."""
+    for place in range(before, max(before - _FAR_BEFORE, -1), -1):
+        word = words[place]
+        if word and not word[0].isupper():
+            words[place] = ""
+            yield f"{negation} {word}"
+            return
 
 
 def _phrases(words: Sequence[str]) -> Iterator[str]:

@@ -49,6 +49,7 @@ _THAI_STOPS = re.compile(
     "จากนั้น|จาก|อยู่ที่|อยู่|แห่งนี้|แห่ง|เมื่อ|วันที่|ตั้งแต่|จนถึง|ระบุว่า|กล่าวว่า|เขียนว่า|บอกว่า|ว่า|คุณ|นาย|นางสาว|นาง|ครับ|ค่ะ|นี้|นั้น|ที่|ใน|ไป|มา|"
     "ถูก|ได้|จะ|ต้อง|แล้ว|กับ|ด้วย|ทำให้|มี|ไว้|ขึ้น|ตรงกับ|เท่านั้น|ไม่"
 )
+_THAI_DENIED = re.compile("ไม่(?:ได้|ให้|ถูก|มี|ต้อง|จะ)*\\Z")
 _SCRIPT_RUN = re.compile(f"[{_HAN}]+|[\u30a1-\u30faー]+|[\u3041-\u3096]+|[\u0e01-\u0e4e]+")
 _KOREAN_ENDINGS = sorted(
     listed(
@@ -65,6 +66,7 @@ _KOREAN_VERBS = re.compile(
     "(?:습니다|ㅂ니다|합니다|됩니다|했다|됐다|되었다|하였다|한다|된다|했습니다|되었습니다|됐습니다|있다|있다고|있습니다|없다|없습니다|이다|입니다|니다|니까|해요|세요|졌다고|졌다|"
     "다고|하는|되는|된|한|할|하여|해서|하고|되어|돼|따르면|대한|위한|위해|통해|있는|없는|였다|었다|았다|렸다)\\Z"
 )
+_KOREAN_DENIES = re.compile("(?:않|못하|못한|못했)")
 _KOREAN_STOPS = frozenset(
     listed(
         "그 이 저 것 수 등 및 또는 그리고 그러나 하지만 또한 문서 문서에 문서의 본문 본문에는 본문에 본문은 "
@@ -135,6 +137,10 @@ def thai_pieces(text: str) -> Iterator[str]:
     for match in _THAI_RUN.finditer(marked):
         run = match[0][:_LONGEST_RUN]
         clusters = _THAI_CLUSTER.findall(run)
+        if _THAI_DENIED.search(text, 0, match.start()):
+            yield f"ไม่{run}"
+            before = None
+            continue
         if len(clusters) < 2:
             continue
         yield run
@@ -149,10 +155,24 @@ def thai_pieces(text: str) -> Iterator[str]:
 
 
 def korean_words(text: str) -> list[str]:
-    """Return the words of a line of Korean without the particles at their ends; empty strings where a phrase ends."""
+    """Return the words of a line of Korean without the particles at their ends; empty strings where a phrase ends.
+
+    A verb that is denied stands with the negation, as one word: "안 열려" for "안 열려" and "열려 있지 않다".
+    """
     words: list[str] = []
+    denied = False
     for token in re.split(r"([\s]+|[^\w\s]+)", text):
         if not token or token.isspace():
+            continue
+        if token in ("안", "못"):
+            denied = True
+            continue
+        if _KOREAN_DENIES.match(token) and any(words):
+            _deny_last(words)
+            continue
+        if denied and _KOREAN_WORD.fullmatch(token):
+            words += ["", f"안 {_KOREAN_VERBS.sub('', token) or token}", ""]
+            denied = False
             continue
         if not _KOREAN_WORD.fullmatch(token):
             words.append("")
@@ -162,6 +182,14 @@ def korean_words(text: str) -> list[str]:
         if bare != token:
             words.append("")
     return words
+
+
+def _deny_last(words: list[str]) -> None:
+    """Put the negation to the last word: "열려 있지 않다"; the auxiliary in between goes."""
+    while words and (not words[-1] or words[-1] in ("있지", "되지", "하지")):
+        words.pop()
+    if words and not words[-1].startswith("안 "):
+        words[-1:] = ["", f"안 {words[-1].removesuffix('지')}", ""]
 
 
 def without_particle(word: str) -> str:

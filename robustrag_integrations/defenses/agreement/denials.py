@@ -6,11 +6,12 @@ Only the plain forms, in the words next to the phrase. What is found lowers a gr
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from robustrag_integrations.keywords.closed_classes import FUNCTION_WORDS, listed
 from robustrag_integrations.keywords.languages import NEGATIONS
 from robustrag_integrations.mentions import mentions
+from robustrag_integrations.normalise import plain_words
 
 _WINDOW = 80  # characters on each side
 _LONGEST_REPLY = 20_000  # characters that are looked through
@@ -23,7 +24,15 @@ _POSTPOSED = frozenset(listed("değil नहीं"))
 _WRONG = frozenset(
     listed("wrong false incorrect untrue mistaken falsch faux fausse falso falsa incorrecto errado sbagliato")
 )
-_DENYING = NEGATIONS | _WRONG
+_OF_SENTENCES = NEGATIONS | frozenset(
+    listed("ei eivät není nejsou nincs nincsenek δεν tidak bukan belum ikke inga inget")
+)
+_AUXILIARIES = frozenset(listed("do does did don doesn didn"))
+_DENYING = _OF_SENTENCES | _WRONG
+_NEGATED_FORMS = re.compile(r"n't\b|\bn'(?=\w)|\bnu (?:este|e|a|au|sunt|s-a)\b|m[ıiuü]yor|(?:있|하|되)?(?:지|치) ?(?:않|못)\w*")
+_UNSPACED_NEGATION = re.compile("ไม่(?:ได้)?")
+_MOST_WORDS = 12  # of an answer that a clause may say in other words
+_SHARE = 0.6  # of its words
 _NO_DENIAL = frozenset(
     listed("only just merely simply until least doubt question nur bis seulement que solo sólo soltanto")
 )
@@ -44,8 +53,55 @@ def denies(reply: str, phrase: str) -> bool:
     return bool(spans) and all(_denied(reply, start, end) for start, end in spans)
 
 
+def contradicts(reply: str, answer: str) -> bool:
+    """Whether a reply says a sentence with a negation where the answer has none, or without the answer's.
+
+    "The bridge is not open" against "The bridge is open"; not if a clause of the reply says it as the answer does.
+    Names and numbers alone are no sentence.
+    """
+    reply, answer = reply[:_LONGEST_REPLY].replace("’", "'"), answer[:_LONGEST_REPLY].replace("’", "'")
+    if reply.isascii() and answer.isascii() and not (_may_deny(reply.lower()) or _may_deny(answer.lower())):
+        return False
+    words = frozenset(plain_words(_NEGATED_FORMS.sub(" ", answer.casefold())).split()) - _OF_SENTENCES - _AUXILIARIES
+    if not answer or len(words) > _MOST_WORDS:
+        return False
+    if _UNSPACED_NEGATION.search(reply + answer):
+        bare, same = _UNSPACED_NEGATION.sub("", answer).strip(" ."), answer.strip(" .")
+        return bare in _UNSPACED_NEGATION.sub("", reply) and same not in reply
+    if len(words) < 2 or all(map(_is_name_or_number, answer.split())):
+        return False
+    negated = _has_negation(answer)
+    clauses = [c for c in _CLAUSE.split(reply) if len(words & frozenset(plain_words(c).split())) >= _SHARE * len(words)]
+    return bool(clauses) and all(_has_negation(clause) != negated for clause in clauses)
+
+
+def _is_name_or_number(word: str) -> bool:
+    return word[:1].isupper() or not any(map(str.isalpha, word))
+
+
+def opposed_warning(answer: str, replies: Iterable[str | None]) -> str | None:
+    """What to say where several groups contradict the answer; None where fewer than two do.
+
+    Args:
+        answer: its text.
+        replies: those of the groups that answered.
+    """
+    count = sum(contradicts(reply, answer) for reply in replies if reply)
+    if count < 2:
+        return None
+    return f"the groups contradict each other: {count} say the answer with a negation, or without the one that it has"
+
+
+def _has_negation(clause: str) -> bool:
+    folded = clause.casefold()
+    words = frozenset(plain_words(folded).split())
+    if not words.isdisjoint(_NO_DENIAL):
+        return False
+    return not words.isdisjoint(_OF_SENTENCES) or bool(_NEGATED_FORMS.search(folded))
+
+
 def _may_deny(lowered: str) -> bool:
-    return "n't" in lowered or not _DENYING.isdisjoint(_RUNS(lowered))
+    return "n'" in lowered or "nu " in lowered or "yor" in lowered or not _DENYING.isdisjoint(_RUNS(lowered))
 
 
 def names_longer(reply: str, name: str, known: Collection[str]) -> bool:
@@ -86,11 +142,9 @@ def _denied(reply: str, start: int, end: int) -> bool:
         return False
     if follow[0] in _POSTPOSED:
         return True
-    if follow[0] not in _BE:
-        return False
-    negated = _negates(follow[0]) or any(map(_negates, follow[1:2]))
-    return bool(_WRONG.intersection(follow)) or (negated and not _NO_DENIAL.intersection(follow))
+    negated = any(map(_negates, follow[:2])) and not _NO_DENIAL.intersection(follow)
+    return negated or (follow[0] in _BE and bool(_WRONG.intersection(follow)))
 
 
 def _negates(word: str) -> bool:
-    return word in NEGATIONS or word.endswith("n't")
+    return word in NEGATIONS or word.endswith("n't") or word.startswith("n'")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from robustrag_integrations.defenses.agreement.denials import denies, names_longer
+from robustrag_integrations.defenses.agreement.denials import contradicts, denies, names_longer
 from robustrag_integrations.defenses.agreement.tally import KeywordTally
 from robustrag_integrations.keywords.closed_classes import FUNCTION_WORDS, NAME_LINKS
 from robustrag_integrations.keywords.han import simplified
@@ -117,6 +117,8 @@ class _Answer:
     def _is_otherwise(self, said: frozenset[str], reply: str, words: tuple[str, ...], tally: KeywordTally) -> bool:
         """Whether a reply or the answer alone denies what they share, or the reply names or counts something else."""
         if reply != self.text and any(denies(reply, word) != denies(self.text, word) for word in words):
+            return True
+        if reply != self.text and contradicts(reply, self.text):
             return True
         if any(self._counts_otherwise(word, said, tally) for word in words if has_digit(word)):
             return True

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.defenses.agreement.alternatives import alternatives
 from robustrag_integrations.defenses.agreement.asking import ask_for_keywords
+from robustrag_integrations.defenses.agreement.denials import opposed_warning
 from robustrag_integrations.defenses.agreement.reports import keyword_reports
 from robustrag_integrations.defenses.agreement.support import supports
 from robustrag_integrations.defenses.agreement.tally import KeywordTally, votes_for
@@ -210,6 +211,9 @@ def _warnings(found: Consensus) -> list[str]:
             else "the answer is what the groups share, beyond which they differ: "
             f"{many} say {one!r}, and {others} others {other!r}"
         )
+    answers = [reply for reply, words in zip(found.replies, found.keyword_sets, strict=True) if words]
+    if found.text and not rival and (opposed := opposed_warning(found.text, answers)):
+        said.append(opposed)
     return said
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.defenses.agreement.alternatives import alternatives
 from robustrag_integrations.defenses.agreement.asking import ask_for_keywords
+from robustrag_integrations.defenses.agreement.denials import opposed_warning
 from robustrag_integrations.defenses.agreement.reader import KeywordReader
 from robustrag_integrations.defenses.agreement.reports import keyword_reports
 from robustrag_integrations.defenses.agreement.support import Support, supports
@@ -68,6 +69,8 @@ def keyword_plan(
     text = final.text or ABSTENTION
     abstained = reader.abstains(text)
     in_answer = _keywords_of_answer(text, reader, readings)
+    answering = [r.text for r, words in zip(responses, keyword_sets, strict=True) if words]
+    opposed = None if abstained else opposed_warning(text, answering)
     standings = supports(text, in_answer, keyword_sets, tally, settings.task, [r.text for r in responses])
     return RobustAnswer(
         text=text,
@@ -87,6 +90,7 @@ def keyword_plan(
             *_threshold_warnings(tally, len(groups), settings),
             *_agreement_warnings(keyword_sets, tally, settings, conflict, unit),
             *_support_warnings(abstained, standings),
+            *([opposed] if opposed and not conflict else ()),
             *truncation_warnings([r.truncated for r in responses]),
             *reply_warnings(responses),
             *(ending_warnings(final, responses) if tally.retained else ()),
