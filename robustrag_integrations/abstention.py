@@ -18,6 +18,7 @@ from robustrag_integrations.abstention_words import (
     UNSPACED_EMPTY,
     WORDS,
 )
+from robustrag_integrations.normalise import compatible
 from robustrag_integrations.reply_text import answer_text, unboxed
 
 _LOOKED_AT = 2000  # characters; an abstention is short, and a hostile response may be long
@@ -148,7 +149,7 @@ def _abstains(response: str, phrases: Collection[str]) -> bool:
 def _plain(text: str) -> str:
     if text.isascii():
         return text.translate(_STRAIGHT).casefold()
-    folded = _VOWEL_SIGNS.sub("", unicodedata.normalize("NFKC", text).translate(_STRAIGHT)).casefold()
+    folded = _VOWEL_SIGNS.sub("", compatible(text).translate(_STRAIGHT)).casefold()
     return _without_accents(folded)
 
 

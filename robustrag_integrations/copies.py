@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from robustrag_integrations.normalise import few_marks
+from robustrag_integrations.normalise import compatible, few_marks
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,7 +32,7 @@ def comparable(text: str) -> str:
     """The text without what copies may differ in."""
     if text.isascii():
         return " ".join(text.lower().split())
-    folded = unicodedata.normalize("NFKC", few_marks(text)).casefold()
+    folded = compatible(few_marks(text)).casefold()
     return " ".join("".join(c for c in folded if unicodedata.category(c) != "Cf").split())
 
 

@@ -23,7 +23,7 @@ from robustrag_integrations.entry_points import Table
 from robustrag_integrations.errors import INTERRUPTS, ModelError, RobustRAGError
 from robustrag_integrations.forks import lock_held_over_forks
 from robustrag_integrations.models.base import TextModel
-from robustrag_integrations.normalise import opposed_words
+from robustrag_integrations.normalise import compatible, opposed_words
 from robustrag_integrations.plugins import load_object
 from robustrag_integrations.prompts import Prompt, PromptTemplate
 from robustrag_integrations.redaction import in_one_line, redacted
@@ -118,7 +118,7 @@ def parse_score(reply: str) -> float | None:
     Understood are a bare number, "85/100", "85 out of 100", "Score: 85" (the last one if there are several), and a
     sentence with exactly one number from 0 to 100.
     """
-    text = unicodedata.normalize("NFKC", reply[:_LOOKED_AT]).casefold()
+    text = compatible(reply[:_LOOKED_AT]).casefold()
     for pattern in (_OF_HUNDRED, _LABELLED):
         if found := pattern.findall(text):
             return _in_range(found[-1])

@@ -21,6 +21,13 @@ _SIGN = re.compile(
 )
 
 
+def compatible(text: str) -> str:
+    """The text in NFKC, but with the Thai sara am as everybody types it, which NFKC takes apart."""
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFKC", text).replace("\u0e4d\u0e32", "\u0e33")
+
+
 def few_marks(text: str) -> str:
     """Drop combining marks beyond a few in a row: sorting them, as NFKC does, takes quadratic time."""
     if text.isascii():
@@ -41,7 +48,7 @@ def plain_words(text: str) -> str:
     if text.isascii():
         folded = text.lower()
         return folded if folded.isalnum() else " ".join(folded.translate(_SPACED).split())
-    folded = unicodedata.normalize("NFKC", few_marks(text)).casefold()
+    folded = compatible(few_marks(text)).casefold()
     return " ".join("".join(c if _belongs_to_a_word(c) else " " for c in folded).split())
 
 
@@ -50,7 +57,7 @@ def signed_words(text: str) -> str:
 
     A sign is written at its word, whatever spaces stood between them. Takes time linear in the length of the text.
     """
-    folded = unicodedata.normalize("NFKC", few_marks(text)).casefold().replace("\u2212", "-")
+    folded = compatible(few_marks(text)).casefold().replace("\u2212", "-")
     folded = _SPACE_AT_A_SIGN.sub("", _MATH.sub(r"\1", folded))
     signs = {place for match in _SIGN.finditer(folded) for place in range(*match.span())}
     if not signs:

@@ -7,6 +7,8 @@ import time
 import pytest
 
 from robustrag_integrations.defenses.voting.options import check_choices, parse_option
+from robustrag_integrations.keywords import SpacyKeywordExtractor
+from robustrag_integrations.keywords.normalise import as_keyword
 from robustrag_integrations.normalise import few_marks, plain_words
 
 
@@ -28,6 +30,12 @@ def test_marks_that_spell_another_word_make_one() -> None:
     assert plain_words("की") != plain_words("का")
     assert check_choices(["की", "का"]) == ("की", "का")
     assert parse_option("का", ["की", "का"]) == 1
+
+
+def test_a_thai_vowel_stays_as_it_is_typed() -> None:
+    assert plain_words("คำตอบ!") == "คำตอบ"
+    assert as_keyword("น้ำ") == "น้ำ"
+    assert "คำตอบคือ" not in " ".join(SpacyKeywordExtractor()("คำตอบคือ ปรีชา สุขสันต์"))
 
 
 def test_marks_by_the_thousand_are_dropped_in_linear_time() -> None:

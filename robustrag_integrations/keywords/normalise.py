@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Collection
 
-from robustrag_integrations.normalise import few_marks
+from robustrag_integrations.normalise import compatible, few_marks
 
 MAX_CHARACTERS = 20_000
 MAX_LINES = 400
@@ -68,7 +68,7 @@ def plain_characters(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text.translate(_PLAIN)
     text = _VULGAR.sub(" ", _SUPERSCRIPT.sub(lambda match: "^" + match.group(), few_marks(text).translate(_PLAIN)))
-    return "".join(map(_plain_character, unicodedata.normalize("NFKC", text).translate(_PLAIN)))
+    return "".join(map(_plain_character, compatible(text).translate(_PLAIN)))
 
 
 def _plain_character(character: str) -> str:
@@ -121,7 +121,7 @@ def as_keyword(text: str) -> str:
     folded = text.casefold()
     if PLAIN_WORDS.fullmatch(folded) and len(folded) <= MAX_KEYWORD_CHARACTERS:
         return folded
-    folded = _LOOSE_APOSTROPHE.sub(" ", unicodedata.normalize("NFKC", folded))
+    folded = _LOOSE_APOSTROPHE.sub(" ", compatible(folded))
     spaced = " ".join("".join(c if _may_stand_in_keyword(c) else " " for c in folded).split())
     return _bare_ends(spaced[:MAX_KEYWORD_CHARACTERS])
 

@@ -29,7 +29,14 @@ _OF_SENTENCES = NEGATIONS | frozenset(
 )
 _AUXILIARIES = frozenset(listed("do does did don doesn didn"))
 _DENYING = _OF_SENTENCES | _WRONG
-_NEGATED_FORMS = re.compile(r"n't\b|\bn'(?=\w)|\bnu (?:este|e|a|au|sunt|s-a)\b|m[ıiuü]yor|(?:있|하|되)?(?:지|치) ?(?:않|못)\w*")
+_NEGATED_FORMS = re.compile(
+    r"n't\b|\bn'(?=\w)|\bnu (?:este|e|a|au|sunt|s-a)\b|m[ıiuü]yor|(?:있|하|되)?(?:지|치) ?(?:않|못)\w*"
+)
+# Of ASCII: what holds none of them and no word of a denial denies nothing.
+_PARTS = (
+    *("n'", "nu ", "yor", " but ", "except", " than ", "apart from", "instead of", "statt", "sauf", "au lieu"),
+    *("excepto", "salvo", " vez de", "eccetto", "tranne", "invece di", "exceto", "behalve", "utom"),
+)
 _UNSPACED_NEGATION = re.compile("ไม่(?:ได้)?")
 _MOST_WORDS = 12  # of an answer that a clause may say in other words
 _SHARE = 0.6  # of its words
@@ -40,6 +47,13 @@ _WORD_BEFORE = re.compile(r"([^\W\d_]+)([ -])\Z")
 _WORD_AFTER = re.compile(r"([ -])([^\W\d_]+)")
 _RUNS = re.compile("[a-z']+").findall
 _POSSESSED = re.compile(r"['’]s\s+\w")
+_LEFT_OUT = re.compile(
+    r"(?<!nothing )(?<!no one )(?<!nobody )(?<!none )(?<!nowhere )\b"
+    r"(?:(?:any(?:thing|one|body|where)?|every(?:thing|one)|all) but|except(?: for)?|other than|apart from|rather than"
+    r"|instead of|außer|statt|anstatt|sauf|au lieu de|excepto|salvo|en vez de|eccetto|tranne|invece di|exceto|em vez de"
+    r"|behalve|utom|кроме|вместо) (?:the |de |la |le )?\Z",
+    re.I,
+)
 _BEFORE_UNSPACED = re.compile(r"(?:不是|并非|並非|不|非)\Z")
 _AFTER_UNSPACED = re.compile(r"\s?(?:(?:では|じゃ|で)(?:な[いく]|ありませ)|[이가은는]?\s?(?:아니|아닙|아닌))")
 
@@ -101,7 +115,7 @@ def _has_negation(clause: str) -> bool:
 
 
 def _may_deny(lowered: str) -> bool:
-    return "n'" in lowered or "nu " in lowered or "yor" in lowered or not _DENYING.isdisjoint(_RUNS(lowered))
+    return any(part in lowered for part in _PARTS) or not _DENYING.isdisjoint(_RUNS(lowered))
 
 
 def names_longer(reply: str, name: str, known: Collection[str]) -> bool:
@@ -131,7 +145,10 @@ def _in_longer_name(reply: str, start: int, end: int, known: Collection[str]) ->
 
 
 def _denied(reply: str, start: int, end: int) -> bool:
-    before = _CLAUSE.split(reply[max(0, start - _WINDOW) : start])[-1]
+    led_by = reply[max(0, start - _WINDOW) : start]
+    if _LEFT_OUT.search(led_by):
+        return True
+    before = _CLAUSE.split(led_by)[-1]
     after = _CLAUSE.split(reply[end : end + _WINDOW])[0]
     if _BEFORE_UNSPACED.search(before) or _AFTER_UNSPACED.match(after):
         return True

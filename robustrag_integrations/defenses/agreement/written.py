@@ -7,7 +7,6 @@ signs or a space between its words: it ends no list, no line and no quotation, a
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
@@ -21,7 +20,7 @@ from robustrag_integrations.keywords.normalise import (
 )
 from robustrag_integrations.keywords.quantities import find_quantities
 from robustrag_integrations.lazily import kept_property
-from robustrag_integrations.normalise import plain_words
+from robustrag_integrations.normalise import compatible, plain_words
 
 _WORD = re.compile(r"(?:[^\W_][\u0300-\u036f]{0,3})+")
 _PLAIN_WORD = re.compile("[a-z0-9]+")
@@ -208,7 +207,7 @@ def _is_plain_run(text: str) -> bool:
 
 
 def _folded(word: str) -> str:
-    return unicodedata.normalize("NFKC", word).casefold()
+    return compatible(word).casefold()
 
 
 def _places(words: Sequence[_Word]) -> _Places:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.defenses.agreement.denials import denies
 from robustrag_integrations.defenses.voting.statements import stated
-from robustrag_integrations.normalise import few_marks, plain_words, signed_words
+from robustrag_integrations.normalise import compatible, few_marks, plain_words, signed_words
 from robustrag_integrations.prompts import NO_INFORMATION, option_label
 from robustrag_integrations.reply_text import answer_text, unboxed
 
@@ -80,7 +80,7 @@ def is_unclear(response: str, choices: Sequence[str]) -> bool:
 def _read(response: str, choices: Sequence[str]) -> int | None:
     """The option, where "no information" comes after all others; None where it is unclear which."""
     said = unboxed(answer_text(_visible(response)))
-    line = unicodedata.normalize("NFKC", said.lstrip()[:_LOOKED_AT]).strip().split("\n", 1)[0].strip()
+    line = compatible(said.lstrip()[:_LOOKED_AT]).strip().split("\n", 1)[0].strip()
     given, options = _as_compared(line), _options(tuple(choices))
     if given in options:
         return options.index(given)
@@ -90,7 +90,7 @@ def _read(response: str, choices: Sequence[str]) -> int | None:
         return labels.index(letter) if letter in labels else None
     if is_abstention(line) or _NOTHING_FOUND in given:
         return len(choices)
-    if (found := stated(unicodedata.normalize("NFKC", few_marks(said)), labels, options)) is not None:
+    if (found := stated(compatible(few_marks(said)), labels, options)) is not None:
         return found
     named = [i for i, option in enumerate(options) if f" {option} " in f" {given} "]
     meant = [i for i in named if not denies(line, choices[i])]
