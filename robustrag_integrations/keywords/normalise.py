@@ -31,6 +31,8 @@ _PLAIN = str.maketrans(
         "٬": ",",
         "⁄": "/",
         "∕": "/",
+        "♭": "b",  # of keys in music: "B♭" is not "B"
+        "♯": "#",
     }
 )
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]{2,8}\d?);")

@@ -27,6 +27,7 @@ _CHINESE_STOPS = re.compile(
     "答案|根据|根據|资料|資料|介绍|介紹|文本|文中|文章|文档|文檔|提到|说明|說明|记载|記載|表示|因此|所以|可以|位于|位於|主要|当地|當地|我们|我們|他们|一个|一個|"
     "没有|沒有|这个|這個|以及|或者|如果|但是|不过|由于|由於|作为|作為|成为|成為|称为|稱為|叫做|名叫|就是|还是|還是|都是|正是|应该|應該|显示|顯示|写道|寫道|说|說"
 )
+_NUMERALS = frozenset("一二三四五六七八九十百千万萬亿億兆零〇两兩0123456789.")
 _NEGATING = frozenset("不没沒未非无無")
 _SHORT_KANJI = 4  # characters of a compound of two words of two
 _JAPANESE_RUN = re.compile(
@@ -90,12 +91,16 @@ def _chinese_run(run: str) -> Iterator[str]:
     for start in range(len(run)):
         if run[start] in _CHINESE_EDGES:
             continue
-        negated = start > 0 and run[start - 1] in _NEGATING
-        if negated:
+        if start > 0 and (run[start - 1] in _NEGATING or _in_a_numeral(run, start)):
             continue
         for end in range(start + 2, min(len(run), start + _LONGEST_PIECE) + 1):
-            if run[end - 1] not in _CHINESE_ENDS:
+            if run[end - 1] not in _CHINESE_ENDS and not _in_a_numeral(run, end):
                 yield run[start:end]
+
+
+def _in_a_numeral(run: str, place: int) -> bool:
+    """Whether a cut at this place would take a numeral apart: "一百万" is not "一百"."""
+    return place < len(run) and run[place - 1] in _NUMERALS and run[place] in _NUMERALS
 
 
 def japanese_pieces(text: str) -> Iterator[str]:

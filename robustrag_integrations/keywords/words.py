@@ -145,6 +145,8 @@ def _word_parts(text: str, lemma: str, pos: str, informative: bool) -> tuple[str
     lemma = undotted(lemma) if _is_wordlike(lemma) else written
     empty = written.casefold() in EMPTY_WORDS and not text[:1].isupper()
     counts = informative and not empty
+    if len(written) == 1:
+        lemma = written  # the "E" of "20° E" is no e-mail
     if pos == "NOUN" and written.casefold().endswith(_NO_PLURAL):
         lemma = written  # "everest", if tagged as a noun, is not the superlative of "ever"
     shown = lemma if pos == "NOUN" else written

@@ -158,3 +158,34 @@ def test_items_of_a_list_and_clauses_of_prose_are_phrases() -> None:
 
 def test_a_name_that_spacy_lists_as_a_small_word_counts() -> None:
     assert {"علي", "أحمد علي"} <= extract("أحمد علي")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("一百人", "一百万人"), ("三十座", "三十二座"), ("B♭ major", "B major"), ("C♯", "C")]
+)
+def test_a_numeral_is_not_taken_apart_and_signs_of_keys_count(one: str, other: str) -> None:
+    extract = SpacyKeywordExtractor()
+    distinct = [keyword for keyword in extract(one) & extract(other) if keyword != "major"]
+    assert distinct == []
+
+
+def test_a_letter_is_no_abbreviation() -> None:
+    assert "20 e" in SpacyKeywordExtractor()("10 N, 20 E")
+    assert not any("email" in keyword for keyword in SpacyKeywordExtractor()("10 N, 20 E"))
+
+
+@pytest.mark.parametrize(
+    ("said", "denied"),
+    [
+        ("Der Laden öffnet heute nicht.", "nicht öffnet"),
+        ("De brug opent niet.", "niet opent"),
+        ("पुल अभी खुला नहीं है।", "नहीं खुला"),
+        ("다리는 열려 있지 않습니다.", "안 열려"),
+        ("다리는 안 열려 있다.", "안 열려"),
+        ("สะพานไม่เปิด", "ไม่เปิด"),
+    ],
+)
+def test_a_negation_stands_with_its_verb(said: str, denied: str) -> None:
+    found = SpacyKeywordExtractor()(said)
+    assert denied in found
+    assert denied.split()[-1] not in found or denied == "ไม่เปิด"

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterable
 
 from robustrag_integrations.keywords.closed_classes import FUNCTION_WORDS, listed
-from robustrag_integrations.keywords.languages import NEGATIONS
+from robustrag_integrations.keywords.languages import NEGATIONS, language_of
 from robustrag_integrations.mentions import mentions
 from robustrag_integrations.normalise import plain_words
 
@@ -27,6 +27,7 @@ _WRONG = frozenset(
 _OF_SENTENCES = NEGATIONS | frozenset(
     listed("ei eivät není nejsou nincs nincsenek δεν tidak bukan belum ikke inga inget")
 )
+_OTHERWISE = {"pt": frozenset({"no"}), **dict.fromkeys(("fr", "de", "ro"), frozenset({"mai"}))}  # "in the", May
 _AUXILIARIES = frozenset(listed("do does did don doesn didn"))
 _DENYING = _OF_SENTENCES | _WRONG
 _NEGATED_FORMS = re.compile(
@@ -84,9 +85,9 @@ def contradicts(reply: str, answer: str) -> bool:
         return bare in _UNSPACED_NEGATION.sub("", reply) and same not in reply
     if len(words) < 2 or all(map(_is_name_or_number, answer.split())):
         return False
-    negated = _has_negation(answer)
+    negated, language = _has_negation(answer, language_of(answer)), language_of(reply)
     clauses = [c for c in _CLAUSE.split(reply) if len(words & frozenset(plain_words(c).split())) >= _SHARE * len(words)]
-    return bool(clauses) and all(_has_negation(clause) != negated for clause in clauses)
+    return bool(clauses) and all(_has_negation(clause, language) != negated for clause in clauses)
 
 
 def _is_name_or_number(word: str) -> bool:
@@ -106,9 +107,9 @@ def opposed_warning(answer: str, replies: Iterable[str | None]) -> str | None:
     return f"the groups contradict each other: {count} say the answer with a negation, or without the one that it has"
 
 
-def _has_negation(clause: str) -> bool:
+def _has_negation(clause: str, language: str | None) -> bool:
     folded = clause.casefold()
-    words = frozenset(plain_words(folded).split())
+    words = frozenset(plain_words(folded).split()).difference(_OTHERWISE.get(language or "", ()))
     if not words.isdisjoint(_NO_DENIAL):
         return False
     return not words.isdisjoint(_OF_SENTENCES) or bool(_NEGATED_FORMS.search(folded))
@@ -159,7 +160,8 @@ def _denied(reply: str, start: int, end: int) -> bool:
         return False
     if follow[0] in _POSTPOSED:
         return True
-    negated = any(map(_negates, follow[:2])) and not _NO_DENIAL.intersection(follow)
+    is_or_does = follow[0] in _BE or reply[start].isupper()  # "Anna did not win", but "the fire could not be stopped"
+    negated = is_or_does and any(map(_negates, follow[:2])) and not _NO_DENIAL.intersection(follow)
     return negated or (follow[0] in _BE and bool(_WRONG.intersection(follow)))
 
 

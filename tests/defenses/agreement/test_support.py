@@ -202,6 +202,8 @@ def test_a_sentence_and_its_negation_contradict_each_other(one: str, other: str)
         ("The old bridge that no longer stands was built by Anna Berg", "Anna Berg"),
         ("There is no doubt that the bridge is open.", "The bridge is open."),
         ("I could not find it; the bridge is open.", "The bridge is open."),
+        ("Foi no dia 5 de junho de 1931, segundo o jornal.", "5 de junho de 1931"),
+        ("Le pont a été ouvert le 5 mai 1931", "Le pont a été ouvert en 1931"),
         ("", "The bridge is open."),
         ("The bridge is not open.", ""),
     ],
@@ -219,3 +221,9 @@ def test_several_groups_that_contradict_the_answer_are_told() -> None:
     assert any("2 say the answer with a negation" in warning for warning in answer.warnings)
     one = ConsensusAggregation(model).answer("Is it open?", passages[:4])
     assert not any("negation" in warning for warning in one.warnings)
+
+
+def test_what_could_not_be_stopped_is_said_and_who_did_not_win_is_denied() -> None:
+    assert not denies("The building burned; the fire could not be stopped.", "fire")
+    assert denies("Anna Berg did not win.", "Anna Berg")
+    assert denies("The fire was not the cause.", "fire")
