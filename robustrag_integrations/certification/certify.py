@@ -98,14 +98,17 @@ def text_run(
 
 def numerics_of(model: TextModel | DecodingModel) -> dict[str, Any]:
     """What the model computes with, for certificates; empty for a model that does not say."""
-    known = dict(model.numerics) if isinstance(model, DecodingModel) else {}
+    known = dict(model.numerics)
     return {**known, "shapes": _ALONE} if known else {}
 
 
 def repeat_warnings(model: TextModel | DecodingModel) -> tuple[str, ...]:
     """What a model that may not repeat itself means for a certificate."""
     repeats = repeats_of(model)
-    return (f"{repeats.caveat}; the certificate is about the replies seen",) if repeats.in_doubt else ()
+    if repeats.model == "deterministic":
+        return ()
+    doubt = repeats.caveat or "nobody said whether the model repeats itself (samples=False says that it does)"
+    return (f"{doubt}; the certificate is about the replies seen",)
 
 
 def refuse_sampling(model: TextModel) -> None:
@@ -120,10 +123,12 @@ def refuse_sampling(model: TextModel) -> None:
 
 def precision_warnings(numerics: Mapping[str, Any]) -> tuple[str, ...]:
     """What half precision means for a certificate."""
-    if numerics.get("dtype") not in _HALF:
+    used = [part.get("dtype") for part in (numerics, numerics.get("final_model", {}))]
+    half = [dtype for dtype in used if dtype in _HALF]
+    if not half:
         return ()
     return (
-        f"computed in {numerics['dtype']}: the certificate holds for this device and these batch shapes; elsewhere the "
+        f"computed in {half[0]}: the certificate holds for this device and these batch shapes; elsewhere the "
         "probabilities can differ by more than any useful slack. Use float32 for one that travels",
     )
 

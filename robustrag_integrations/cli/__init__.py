@@ -6,6 +6,7 @@ Results go to standard output, everything else to standard error.
 from __future__ import annotations
 
 import argparse
+import errno
 import io
 import os
 import sys
@@ -68,6 +69,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_FAILURE
     except BrokenPipeError:  # the reader of the output has seen enough
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - the interpreter flushes standard output once more at its end
+        return EXIT_FAILURE
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - as above
+        complain(f"error: cannot write the output: {error.strerror}")
         return EXIT_FAILURE
     except KeyboardInterrupt as stop:
         complain(str(stop) or "interrupted")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.cli.arguments import (
     add_command,
@@ -30,6 +31,10 @@ from robustrag_integrations.defenses.settings_file import VOTES
 from robustrag_integrations.display import printable, table
 from robustrag_integrations.rounding import decimals
 
+if TYPE_CHECKING:
+    from robustrag_integrations.evaluation.score.summary import Line
+
+_MOST_REASONS = 5
 _DESCRIPTION = """\
 Certify answers: for every question, the score that no attacker of a given strength can
 get below (tau), whatever they write. It takes the clean passages and the right answer;
@@ -131,12 +136,19 @@ def run(args: argparse.Namespace) -> int:
     check_thresholds(args, args.defense)
     check_probabilities(args.model, args.defense)
     done = run_evaluation(args, config_of(args), args.output)
-    summary = _summary(done.rows)
+    from robustrag_integrations.evaluation.score.summary import summarise
+
+    lines = summarise(done.rows)
+    summary, undecided = _summary(done.rows, lines), _undecided(done.rows)
     if args.json:
         questions = len(done.rows) - done.failed
-        show_json({"schema": "robustrag/certify/1", "questions": questions, "failed": done.failed, "sizes": summary})
+        found = {"questions": questions, "failed": done.failed, "sizes": summary}
+        [line] = lines
+        said = {"repeats": line.repeats, "warnings": dict(line.warnings), "undecided": undecided}
+        show_json({"schema": "robustrag/certify/1", **found, **said})
     else:
         show(_as_table(args, summary))
+    _say(lines, undecided)
     for reason in dict.fromkeys(row["error"]["message"] for row in done.rows if row["error"]):
         complain(f"failed: {reason}")
     return exit_code(done)
@@ -172,11 +184,24 @@ def config_of(args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _summary(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """What is certified at each corruption size."""
-    from robustrag_integrations.evaluation.score.summary import summarise
+def _say(lines: Sequence[Line], undecided: Mapping[str, int]) -> None:
+    """Say what the certificates rest on, and why some were not decided."""
+    from robustrag_integrations.evaluation.show.lines import repeats_in_sum, warnings_in_sum
 
-    [line] = summarise(rows)
+    complain(*repeats_in_sum(lines), *warnings_in_sum(lines))
+    complain(*(f"undecided in {count} certificates: {why}" for why, count in undecided.items()))
+
+
+def _undecided(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Why certificates were not decided, the commonest reasons first, and how often."""
+    made = [found for row in rows for found in row.get("certificates") or ()]
+    reasons = Counter(found["stopped"] for found in made if not found["certified"] and found["stopped"])
+    return dict(reasons.most_common(_MOST_REASONS))
+
+
+def _summary(rows: Sequence[Mapping[str, Any]], lines: Sequence[Line]) -> list[dict[str, Any]]:
+    """What is certified at each corruption size."""
+    [line] = lines
     calls = {score.corruption_size: 0 for score in line.certified}
     for row in rows:
         for found in row.get("certificates") or ():

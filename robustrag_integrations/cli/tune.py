@@ -189,7 +189,7 @@ def _add_results(group: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Choose settings, and write them."""
-    from robustrag_integrations.evaluation.tune.show import in_words, tuned_table
+    from robustrag_integrations.evaluation.tune.show import in_words, tuned_table, warned_in_words
 
     target = _target(args)
     check_results({}, args.plots)
@@ -206,6 +206,7 @@ def run(args: argparse.Namespace) -> int:
         show(tuned_table(tuned, wish, terminal_width()))
         show("\n> chosen   * on the front: no other beats it in all three\n")
         show("\n".join(printable(line, 400) for line in in_words(tuned, wish)))
+    complain(*warned_in_words(tuned))
     if not tuned.chosen.accuracy.mean:
         raise RobustRAGError(
             f"no settings gave a right answer, so that none were written; see the rows in {args.output}"
@@ -378,6 +379,8 @@ def _as_data(tuned: Tuned, wish: Wish) -> Mapping[str, Any]:
         "wish": asdict(wish),
         "chosen": asdict(tuned.chosen),
         "held_out": asdict(tuned.held_out),
+        "repeats": tuned.repeats,
+        "warnings": dict(tuned.warnings),
         "front": [c.label for c in tuned.front],
         "candidates": [asdict(c) for c in tuned.candidates],
         "settings": asdict(tuned.settings),

@@ -19,7 +19,7 @@ from robustrag_integrations.defenses.registry import METHODS, methods_that
 from robustrag_integrations.defenses.rehearsal import CHOICES, QUESTION, made_up_groups, rehearse, said_by_no_model
 from robustrag_integrations.determinism import Promise, Repeats
 from robustrag_integrations.metrics import Metric, contains_answer, metric_name, references_of
-from robustrag_integrations.models.base import TextModel, TokenCodec, repeats_of
+from robustrag_integrations.models.base import Model, TextModel, TokenCodec, repeats_of
 from robustrag_integrations.passages import GroupBy, Passage, PassageGroup, as_passages
 from robustrag_integrations.plans.asking import are_short
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
@@ -412,7 +412,7 @@ class Defense(ABC):
             self.settings,
             (self.group_by, self.group_size),
             model,
-            getattr(model, "state", None),
+            model.state if isinstance(model, Model) else None,
         )
 
     def _with_kept(self, question: Question, answer: RobustAnswer | None, choices: Sequence[str] | None) -> Question:

@@ -103,6 +103,16 @@ class Model:
 
     in_process: bool = False
 
+    @property
+    def state(self) -> object:
+        """Changes when the model is no longer the one that answered, as far as can be seen; None where nothing can."""
+        return None
+
+    @property
+    def numerics(self) -> Mapping[str, Any]:
+        """What replies were computed with (`dtype`, `device`), for certificates; empty where that is not known."""
+        return {}
+
     def warm_up(self) -> None:
         """Load what the first prompt would load, without a prompt: a client, a connection.
 
@@ -369,11 +379,6 @@ class DecodingModel(Model, ABC):
     def warnings(self) -> tuple[str, ...]:
         """What about this model weakens the radius of its answers, in words."""
         return ()
-
-    @property
-    def numerics(self) -> dict[str, str]:
-        """What the probabilities were computed with (`dtype`, `device`), for certificates."""
-        return {}
 
     async def in_thread(self, call: Callable[..., Result], *args: Any) -> Result:
         """A blocking call, such as a session's, off the event loop."""

@@ -103,6 +103,16 @@ class ObedientModel(TextModel):
         return self._model.truncates(prompt)
 
     @property
+    def state(self) -> object:
+        """The other model's."""
+        return self._model.state
+
+    @property
+    def numerics(self) -> Mapping[str, Any]:
+        """The other model's."""
+        return self._model.numerics
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """That it is a simulation, and what the other model warns of."""
         return ("the model is a simulation that obeys every order in a passage", *self._model.warnings)

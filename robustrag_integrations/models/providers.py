@@ -249,9 +249,14 @@ def _load_function(name: str, settings: Mapping[str, Any]) -> TextModel:
 
 
 def _function_parts(name: str, _: Mapping[str, Any]) -> Iterator[bytes]:
-    """The name, and the file of the function's module."""
+    """The name, and the file that the function is written in; not what that file imports."""
     yield f"python:{name}".encode()
-    module = name.partition(":")[0]
+    module = name.rpartition(":")[0]
+    if module.endswith(".py"):
+        if not Path(module).is_file():
+            raise ModelError(f"cannot load the model 'python:{name}': there is no file {module!r}")
+        yield from _file_parts(Path(module))
+        return
     see_working_folder()
     try:
         spec = importlib.util.find_spec(module)

@@ -66,6 +66,17 @@ class TwoModels(TextModel):
         return self._writer.truncates(prompt)
 
     @property
+    def state(self) -> object:
+        """Those of both."""
+        return (self._reader.state, self._writer.state)
+
+    @property
+    def numerics(self) -> Mapping[str, Any]:
+        """The reader's, and those of the writer as `final_model`; nothing where neither says any."""
+        writer = dict(self._writer.numerics)
+        return {**self._reader.numerics, **({"final_model": writer} if writer else {})}
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """Those of both, each once."""
         return tuple(dict.fromkeys((*self._reader.warnings, *self._writer.warnings)))

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from robustrag_integrations import (
+    CallableModel,
     ConsensusAggregation,
     DecodingAggregation,
     KeywordAggregation,
@@ -21,7 +22,9 @@ from robustrag_integrations import (
 )
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.certification.result import Certification
+from robustrag_integrations.evaluation.run.cache import MeteredModel
 from robustrag_integrations.models.base import Response, Role
+from robustrag_integrations.models.obedient import ObedientModel
 from robustrag_integrations.passages import Passage
 from robustrag_integrations.prompts import Prompt
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel, keyword_defense, split
@@ -153,7 +156,8 @@ def test_failures_and_groups_that_were_not_waited_for_are_asked_again() -> None:
     assert [g.status for g in answer.groups][1] == "failed"
     down = False
     found = defense.certify("q", ["a", "b", "c", "d"], "paris", answer=answer)
-    assert (found.tau, found.warnings) == (1, ())
+    assert found.tau == 1
+    assert not any("failed" in warning for warning in found.warnings)
 
     model = ScriptedModel(said, lambda prompt: prompt)
     early = MajorityVoting(model, prompts=BARE_CHOICES, group_by="passage", stop_when_decided=True, wave_size=1)
@@ -282,3 +286,47 @@ def test_the_bundled_reader_is_asked_once_and_certifies_the_same(method: Any, mo
         assert replace(one, numerics={}) == replace(other, numerics={})
         assert one.numerics.keys() == other.numerics.keys()
     assert sum(read) <= (len(texts) if method is DecodingAggregation else 0)
+
+
+def changed(model: LocalModel) -> None:
+    """Other weights, by a way that torch does not count."""
+    for weight in model._model.parameters():
+        weight.data += 0.1
+
+
+@pytest.mark.parametrize("wrap", ["alone", "two models", "reader of two", "obedient", "metered"])
+def test_replies_of_other_weights_are_refused(wrap: str) -> None:
+    model = LocalModel.bundled(max_context_tokens=64)
+    other = LocalModel.bundled(max_context_tokens=64)
+    asked = {"obedient": ObedientModel(model), "metered": MeteredModel(model, "f", None)}.get(wrap, model)
+    final = {"two models": other, "reader of two": other}.get(wrap)
+    defense = KeywordAggregation(asked, final_model=final, group_by="passage")
+    passages = [f"The capital of Velmora is Tarsk. {i}" for i in range(3)]
+    answer = defense.answer("What is the capital of Velmora?", passages, keep=True)
+    defense.certify("What is the capital of Velmora?", passages, "Tarsk", answer=answer)
+    changed(other if wrap == "two models" else model)
+    with pytest.raises(ValueError, match="the model has changed since"):
+        defense.certify("What is the capital of Velmora?", passages, "Tarsk", answer=answer)
+
+
+def test_what_was_said_before_a_model_was_told_to_forget_is_refused() -> None:
+    model = LocalModel.bundled(max_context_tokens=64)
+    defense = ConsensusAggregation(model, group_by="passage")
+    answer = defense.answer("What is the capital of Velmora?", ["Tarsk is its capital."] * 3, keep=True)
+    model.forget_prefixes()
+    with pytest.raises(ValueError, match="the model has changed since"):
+        defense.certify("What is the capital of Velmora?", ["Tarsk is its capital."] * 3, "Tarsk", answer=answer)
+
+
+def test_certificates_say_whether_the_model_repeats_itself_and_what_both_models_compute_with() -> None:
+    undeclared = KeywordAggregation(CallableModel(lambda prompt: "Anna Berg"), group_by="passage")
+    [said] = [w for w in undeclared.certify("Who?", list("abc"), "Anna Berg").warnings if "repeats itself" in w]
+    assert said.endswith("the certificate is about the replies seen")
+    declared = KeywordAggregation(CallableModel(lambda prompt: "Anna Berg", samples=False), group_by="passage")
+    assert not any("replies seen" in w for w in declared.certify("Who?", list("abc"), "Anna Berg").warnings)
+
+    half = LocalModel.bundled(max_context_tokens=64, dtype="bfloat16")
+    two = KeywordAggregation(CallableModel(lambda p: "Tarsk", samples=False), final_model=half, group_by="passage")
+    found = two.certify("What is the capital?", ["Tarsk a", "Tarsk b", "Tarsk c"], "Tarsk")
+    assert found.numerics["final_model"]["dtype"] == "bfloat16"
+    assert any("computed in bfloat16" in warning for warning in found.warnings)

@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -229,3 +232,31 @@ def test_an_output_that_is_not_a_run_is_refused_and_left_alone(data, tmp_path, c
     assert main(["certify", str(data), "--output", str(out)]) == 2
     assert str(out) in capsys.readouterr().err
     assert out.read_text() == line + "\n"
+
+
+def failing(response: str, references: object) -> float:
+    raise ValueError("no score")
+
+
+def test_what_certificates_rest_on_and_why_some_are_undecided_is_said(data, capsys) -> None:
+    assert main(["certify", str(data), "--alpha", "0.3", "--beta", "3"]) == 0
+    assert "the certificate is about the replies seen" in capsys.readouterr().err
+    metric = "tests.cli.test_certify:failing"
+    assert main(["certify", str(data), "--alpha", "0.3", "--beta", "3", "--metric", metric, "--json"]) == 0
+    captured = capsys.readouterr()
+    assert "undecided in 1 certificates: the metric" in captured.err
+    found = json.loads(captured.out)
+    assert list(found["undecided"].values()) == [1]
+    assert found["repeats"].startswith("not known whether it repeats itself")
+    assert any("the certificate is about the replies seen" in text for text in found["warnings"])
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+def test_a_device_is_no_output_and_a_full_disk_ends_without_a_stack_trace(data, capsys) -> None:
+    assert main(["certify", str(data), "--output", "/dev/full"]) == 2
+    assert "is no regular file" in capsys.readouterr().err
+    command = "import sys; from robustrag_integrations.cli import main; sys.exit(main(['eval', '--show-config']))"
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run([sys.executable, "-c", command], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert ended.returncode == 1
+    assert ended.stderr == "robustrag: error: cannot write the output: No space left on device\n"

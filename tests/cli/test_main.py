@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from robustrag_integrations import __version__
+from robustrag_integrations import __version__, models
 from robustrag_integrations.cli import ask as ask_command
 from tests.helpers.openai_server import LoopbackServer
 
@@ -71,6 +71,9 @@ def test_an_interrupt_ends_without_a_stack_trace(command, docs: Path, monkeypatc
 def test_a_missing_extra_says_what_to_install(command, docs, monkeypatch, missing: str, extra: str, model: str) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
     providers = ("robustrag_integrations.models.server", "robustrag_integrations.models.local")
+    for provider in providers:
+        if provider in sys.modules:  # undone, too: importing it anew puts another module there
+            monkeypatch.setattr(models, provider.rpartition(".")[2], sys.modules[provider])
     for module in [name for name in sys.modules if name.startswith(providers)]:
         monkeypatch.delitem(sys.modules, module)
     (docs / "config.json").write_text("{}")

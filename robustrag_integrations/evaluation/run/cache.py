@@ -185,6 +185,16 @@ class MeteredModel(TextModel):
         self._under_way: dict[str, asyncio.Event] = {}
 
     @property
+    def state(self) -> object:
+        """The model's."""
+        return self._model.state
+
+    @property
+    def numerics(self) -> Mapping[str, Any]:
+        """The model's."""
+        return self._model.numerics
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """The model's."""
         return self._model.warnings
@@ -306,11 +316,6 @@ class MeteredLocalModel(MeteredModel, DecodingModel):
     def codec(self) -> TokenCodec:
         """The model's."""
         return self._decoder.codec
-
-    @property
-    def numerics(self) -> dict[str, str]:
-        """The model's."""
-        return self._decoder.numerics
 
     async def in_thread(self, call: Callable[..., Result], *args: Any) -> Result:
         """As the model does it."""

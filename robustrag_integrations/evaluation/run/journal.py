@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import shutil
+import stat
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -142,6 +143,8 @@ def _locked(path: Path) -> IO[bytes]:
         except OSError as error:
             raise JournalError(f"cannot open {str(path)!r}: {error.strerror}") from error
         try:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise JournalError(f"{str(path)!r} is no regular file; give another one")
             _lock(file, path)
             with contextlib.suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):

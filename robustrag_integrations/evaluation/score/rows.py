@@ -135,6 +135,7 @@ _GROUP = {
     "truncated": bool,
     "positions": [int],
     "words": [str],
+    "note": Maybe(Null(str)),
 }
 _EVIDENCE = {
     "counts": Maybe(Each(float)),

@@ -322,13 +322,13 @@ def _line(rows: Sequence[Row], vanilla: Mapping[tuple[Any, ...], float], prices:
         certified=_certified(done, SCORE if long else RATE),
         metric=first.get("metric"),
         expected=expected_accuracy(rows) if attack.name == "none" else (),
-        repeats=_repeats(done),
+        repeats=repeats_of_rows(done),
         moved=sum(map(_moved, done)),
         warnings=warnings_of(done),
     )
 
 
-def _repeats(rows: Iterable[Row]) -> str:
+def repeats_of_rows(rows: Iterable[Row]) -> str:
     """What the first row that says so has to say about its model."""
     found = next(filter(None, (row["answer"].get("determinism") for row in rows)), None)
     return "" if found is None else repeats_in_words(found["model"], found["why"])

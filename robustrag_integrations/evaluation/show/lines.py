@@ -187,11 +187,16 @@ def _expected_column(size: int) -> _Column:
 def _notes(lines: Sequence[Line]) -> list[str]:
     """What is to be said once."""
     warned = warnings_in_sum(lines)
-    models = dict.fromkeys((line.model, line.repeats) for line in lines if line.repeats)
-    found = [printable(f"{model}: {said}", 400) for model, said in models if not said.startswith("deterministic")]
+    found = repeats_in_sum(lines)
     if any(line.expected for line in lines):
         found.append(EXPECTED_IN_WORDS)
     return [*found, *warned]
+
+
+def repeats_in_sum(lines: Sequence[Line]) -> list[str]:
+    """A line for each model that may not repeat itself."""
+    models = dict.fromkeys((line.model, line.repeats) for line in lines if line.repeats)
+    return [printable(f"{model}: {said}", 400) for model, said in models if not said.startswith("deterministic")]
 
 
 def warnings_in_sum(lines: Sequence[Line]) -> list[str]:

@@ -64,6 +64,14 @@ def in_words(tuned: Tuned, wish: Wish) -> list[str]:
     return lines
 
 
+def warned_in_words(tuned: Tuned) -> list[str]:
+    """What the chosen settings' answers and certificates rest on, a line per kind of warning."""
+    found = [f"warning of {count} rows of the chosen settings: {text}" for text, count in tuned.warnings.items()]
+    if tuned.repeats and not tuned.repeats.startswith("deterministic"):
+        found.insert(0, f"the model: {tuned.repeats}")
+    return found
+
+
 def measures(candidate: Candidate, wish: Wish) -> str:
     """The three shares of a candidate with their intervals."""
     return (

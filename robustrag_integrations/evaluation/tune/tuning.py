@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from robustrag_integrations.defenses.registry import METHODS
@@ -12,6 +12,8 @@ from robustrag_integrations.evaluation.run.config import TASK_OF, ConfigError, E
 from robustrag_integrations.evaluation.run.planning import Job, RunPlan, make_plan
 from robustrag_integrations.evaluation.run.runner import Engine, Finished, Watcher, run_plan
 from robustrag_integrations.evaluation.score.expected import LARGEST_SIZE
+from robustrag_integrations.evaluation.score.summary import repeats_of_rows
+from robustrag_integrations.evaluation.score.warned import warnings_of
 from robustrag_integrations.evaluation.tune.choice import Candidate, Measure, Prefer, candidate_of, choose, front_of
 from robustrag_integrations.evaluation.tune.halves import halves_of, text_key
 from robustrag_integrations.passages import ORIGIN, PASSAGE
@@ -74,6 +76,8 @@ class Tuned:
         settings: the chosen ones, for a file.
         made: rows made by this run.
         failed: rows that failed; they count as not right.
+        warnings: what answers and certificates of the chosen setup warned of, and how many rows each is about.
+        repeats: whether the model repeats itself, in words.
     """
 
     candidates: tuple[Candidate, ...]
@@ -82,6 +86,8 @@ class Tuned:
     settings: SavedSettings
     made: int
     failed: int
+    warnings: Mapping[str, int] = field(default_factory=dict)
+    repeats: str = ""
 
     @property
     def front(self) -> tuple[Candidate, ...]:
@@ -157,6 +163,7 @@ class Tuning:
         chosen = choose(candidates, self._wish.prefer)
         rest = [job for job in self.held_out if job.setup.label == chosen.label]
         checked = self._rows(rest, (), output, engine, watcher)
+        of_chosen = [row for row in (*by_setup[chosen.label], *checked.rows) if row["error"] is None]
         return Tuned(
             candidates,
             chosen,
@@ -164,6 +171,8 @@ class Tuning:
             settings_of(chosen, self.task),
             done.made + checked.made,
             done.failed + checked.failed,
+            warnings_of(of_chosen),
+            repeats_of_rows(of_chosen),
         )
 
     def _rows(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import inspect
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -21,6 +22,7 @@ from robustrag_integrations.models.local.turns import WITHOUT_SWITCH
 from robustrag_integrations.models.local.untouched import is_untouched_llama
 
 _NO_LIMIT = 1_000_000
+_SAMPLED = 1024  # numbers of a weight
 
 _Llama = tuple[llama.Parts, LaidWeights]
 
@@ -127,8 +129,19 @@ class CausalLM:
         """The places of the weights, and how often torch saw them written to."""
         return tuple((w.data_ptr(), -1 if w.is_inference() else w._version) for w in weights_of(self.model))
 
+    @torch.inference_mode()
+    def sample_of_weights(self) -> str:
+        """A hash of some numbers of every weight: it sees what torch does not count, such as merging an adapter."""
+        digest = hashlib.blake2b(digest_size=16)
+        for weight in weights_of(self.model):
+            flat = weight.reshape(-1)
+            some = flat[:: max(1, len(flat) // _SAMPLED)][:_SAMPLED]
+            digest.update(some.float().cpu().numpy().tobytes())
+        return digest.hexdigest()
+
     def forget(self) -> None:
-        """Forget what was found out about the model."""
+        """Forget what was found out about the model; what it said before counts as another model's."""
+        self._unseen_changes += 1
         self._llama_agrees = self._laid = None
 
     def as_it_is(self) -> CausalLM:

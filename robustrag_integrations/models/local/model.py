@@ -210,8 +210,8 @@ class LocalModel(TextModel, DecodingModel):
 
     @property
     def state(self) -> tuple[object, ...]:
-        """Changes when its weights do."""
-        return self._lm.fingerprint()
+        """Changes when its weights do, as far as torch counts it or some numbers of each show it, and on forgetting."""
+        return (*self._lm.fingerprint(), self._lm.sample_of_weights())
 
     @property
     def description(self) -> str:
