@@ -228,10 +228,12 @@ def test_rows_that_begin_otherwise_than_most_do_not_see_their_prefix(
     model._codec._ends = frozenset(row[4] for row in rows)
     plain = model.generate(asked, "isolated")
     drafting(model, monkeypatch, *rows)
+    monkeypatch.setattr(type(model._reader.rows_drafts), "is_due", lambda self: True)  # whatever came of earlier ones
     with passes(monkeypatch) as taken:
         assert model.generate([replace(prompt, drafts=("a draft",)) for prompt in asked], "isolated") == plain
-    if architecture != "gemma2":
-        assert taken.count((len(asked), 1)) == 0
+    if architecture not in ("gemma2", "qwen3"):  # of these some token leads by too little
+        assert [(rows, columns) for rows, columns in taken if rows >= len(asked) and columns == 1] == []
+        assert any(columns > 1 and rows >= len(asked) for rows, columns in taken)
 
 
 @given(st.lists(st.text(alphabet="abTomas Brevik\n.é", max_size=30), max_size=4))
