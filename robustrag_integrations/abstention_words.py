@@ -169,7 +169,7 @@ WORDS: dict[str, AbstentionWords] = {
             r"|unspecified|undisclosed"
             r"|unstated|unmentioned|undetermined|unanswered)(?: (?:to me|from|in|based"
             r"|here|at)\b.*)?$"
-            r"|^(?:i |we )?(?:dunno|idk)\b|\b(?:refuse|decline|have) to (?:answer|decline)\b|\bmust decline\b"
+            r"|^(?:i |we )?(?:dunno|idk)\b|\b(?:refuse|decline) to answer\b|\b(?:must|have to|will) decline$"
             r"|\banyone's guess\b|\bguess is as good as mine\b|^it (?:isn't|is not) (?:there|here|in it)$"
             r"|^(?:n/a|na|tbd|tba|to be determined|undefined|no results?(?: found)?|not (?:in|from) (?:the )?(?:text|passage"
             r"|document|context|source)s?|none given|none found|none stated|none mentioned|no answer|null|no data|pass"

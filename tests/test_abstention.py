@@ -529,6 +529,7 @@ Khách sạn không bao gồm bữa sáng.
 השתייה אינה מכילה אלכוהול.
 למלך אין ילדים.
 He is missing.
+I have to decline the invitation with regrets.
 Breakfast is not included.
 The building is not listed.
 No information was leaked.

@@ -6,7 +6,9 @@ Only the plain forms, in the words next to the phrase. What is found lowers a gr
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable
+from functools import lru_cache
 
 from robustrag_integrations.keywords.closed_classes import FUNCTION_WORDS, listed
 from robustrag_integrations.keywords.languages import NEGATIONS, language_of
@@ -34,9 +36,9 @@ _NEGATED_FORMS = re.compile(
     r"n't\b|\bn'(?=\w)|\bnu (?:este|e|a|au|sunt|s-a)\b|m[ıiuü]yor|(?:있|하|되)?(?:지|치) ?(?:않|못)\w*"
 )
 # Of ASCII: what holds none of them and no word of a denial denies nothing.
-_PARTS = (
-    *("n'", "nu ", "yor", " but ", "except", " than ", "apart from", "instead of", "statt", "sauf", "au lieu"),
-    *("excepto", "salvo", " vez de", "eccetto", "tranne", "invece di", "exceto", "behalve", "utom"),
+_PARTS = re.compile(
+    "n'|nu |yor| but |except| than |apart from|instead of|statt|sauf|au lieu|excepto|salvo| vez de|eccetto|tranne"
+    "|invece di|exceto|behalve|utom"
 )
 _UNSPACED_NEGATION = re.compile("ไม่(?:ได้)?")
 _MOST_WORDS = 12  # of an answer that a clause may say in other words
@@ -62,7 +64,7 @@ _AFTER_UNSPACED = re.compile(r"\s?(?:(?:では|じゃ|で)(?:な[いく]|あり�
 def denies(reply: str, phrase: str) -> bool:
     """Whether every mention of the phrase in the reply is denied; not if there is none."""
     reply = reply[:_LONGEST_REPLY].replace("’", "'")
-    if len(reply) <= _WINDOW and reply.isascii() and not _may_deny(reply.lower()):
+    if len(reply) <= _WINDOW and reply.isascii() and not _may_deny(reply):
         return False
     spans = mentions(phrase, reply)
     return bool(spans) and all(_denied(reply, start, end) for start, end in spans)
@@ -75,7 +77,7 @@ def contradicts(reply: str, answer: str) -> bool:
     Names and numbers alone are no sentence.
     """
     reply, answer = reply[:_LONGEST_REPLY].replace("’", "'"), answer[:_LONGEST_REPLY].replace("’", "'")
-    if reply.isascii() and answer.isascii() and not (_may_deny(reply.lower()) or _may_deny(answer.lower())):
+    if reply.isascii() and answer.isascii() and not (_may_deny(reply) or _may_deny(answer)):
         return False
     words = frozenset(plain_words(_NEGATED_FORMS.sub(" ", answer.casefold())).split()) - _OF_SENTENCES - _AUXILIARIES
     if not answer or len(words) > _MOST_WORDS:
@@ -101,7 +103,8 @@ def opposed_warning(answer: str, replies: Iterable[str | None]) -> str | None:
         answer: its text.
         replies: those of the groups that answered.
     """
-    count = sum(contradicts(reply, answer) for reply in replies if reply)
+    different = Counter(reply for reply in replies if reply and reply != answer)
+    count = sum(groups for reply, groups in different.items() if contradicts(reply, answer))
     if count < 2:
         return None
     return f"the groups contradict each other: {count} say the answer with a negation, or without the one that it has"
@@ -115,8 +118,16 @@ def _has_negation(clause: str, language: str | None) -> bool:
     return not words.isdisjoint(_OF_SENTENCES) or bool(_NEGATED_FORMS.search(folded))
 
 
-def _may_deny(lowered: str) -> bool:
-    return any(part in lowered for part in _PARTS) or not _DENYING.isdisjoint(_RUNS(lowered))
+def _may_deny(text: str) -> bool:
+    return _short_may_deny(text) if len(text) <= _WINDOW else _some_denies(text)
+
+
+def _some_denies(text: str) -> bool:
+    lowered = text.lower()
+    return _PARTS.search(lowered) is not None or not _DENYING.isdisjoint(_RUNS(lowered))
+
+
+_short_may_deny = lru_cache(maxsize=1 << 10)(_some_denies)
 
 
 def names_longer(reply: str, name: str, known: Collection[str]) -> bool:
