@@ -28,13 +28,13 @@ class Work:
             os._exit(3)
         if do == "load":
             time.sleep(600)
+        if do == "hang":
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            workers._LAST_SECONDS = 0.2
         (self.folder / f"{os.getpid()}.serving").touch()
         ready.serving()
         if do == "end":
             return
-        if do == "hang":
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
-            workers._LAST_SECONDS = 0.2
         while True:
             time.sleep(600)
 
