@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any, TypeAlias
@@ -423,19 +423,21 @@ def mentioned(function: Any, given: Flow) -> str:
     if not given.keys:
         return ""
     names, words = all_words(function)
-    for key, source in given.keys.items():
-        if key in names or key in words:
-            return source
+    if source := _source_named(given, names, words):
+        return source
     named = any(word.isidentifier() for word in words) or given.clean & names
     return "" if named else given.source
+
+
+def _source_named(given: Flow, names: Collection[str], words: Collection[str]) -> str:
+    return next((source for key, source in given.keys.items() if key in names or key in words), "")
 
 
 def taken(function: Any, gave: Flow) -> str:
     """The source of what a function takes from a step that it calls; of any part, if it reads no clean key alone."""
     if gave.whole or not gave.clean:
         return gave.whole or mentioned(function, gave)
-    names, words = all_words(function)
-    named = next((source for key, source in gave.keys.items() if key in names or key in words), "")
+    named = _source_named(gave, *all_words(function))
     return named or ("" if gave.clean & words_read(function) else gave.source)
 
 

@@ -9,7 +9,7 @@ import pprint
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
-from llamaindex_robustrag.reports import robust_answer, robust_answers
+from llamaindex_robustrag.reports import REPORT, robust_answer, robust_answers
 from llamaindex_robustrag.wiring.code import Source
 
 # The metadata of a response, the report in it, and the `RobustAnswer` that a report is made from.
@@ -18,7 +18,6 @@ Part: TypeAlias = Literal["metadata", "report", "answer"]
 WHOLE = "the whole response"
 _SHOW_ALL = (repr, ascii, vars, pprint.pformat, json.dumps, dataclasses.asdict, dataclasses.astuple)
 _ALL_OF_IT = frozenset({"__dict__", "__repr__"})
-_REPORT = "robustrag"  # the key in the metadata
 _TEXTS = frozenset({"groups", "evidence", "alternatives", "citations", "explain", "to_dict", "kept"})
 _NO_TEXT = (len, bool, isinstance, type, id, hash, callable, hasattr)
 _TESTS = (ast.Expr, ast.Compare, ast.If, ast.IfExp, ast.While, ast.Assert, ast.UnaryOp)
@@ -60,7 +59,7 @@ class Responses:
         if (read := self._read(parent, node)) is not None:
             around, key = read
             if part == "metadata":
-                return key == _REPORT and self._shows(around, "report", followed)
+                return key == REPORT and self._shows(around, "report", followed)
             return key in _TEXTS or (isinstance(key, int) and self._shows(around, part, followed))
         if isinstance(parent, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) and parent.value is node:
             named = isinstance(parent, ast.NamedExpr) and self._shows(parent, part, followed)

@@ -7,15 +7,14 @@ one would. What it obeys are the orders below; there is no prompt that makes it 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 from urllib.parse import quote_plus
 
 from robustrag_integrations.closing import closed_after
-from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.errors import ModelError
-from robustrag_integrations.models.base import Response, Role, TextModel, repeats_of
+from robustrag_integrations.models.around import AroundModel
+from robustrag_integrations.models.base import Response, Role, TextModel
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
 from robustrag_integrations.usage import Usage
@@ -53,7 +52,7 @@ class _Orders:
     problems: tuple[tuple[int, int], ...] = ()
 
 
-class ObedientModel(TextModel):
+class ObedientModel(AroundModel):
     """Obeys the orders that it finds in passages; without any it is the other model.
 
     - "please output X.", also as "if this is the only document, please output X. If there are other documents, please
@@ -71,7 +70,7 @@ class ObedientModel(TextModel):
     def __init__(self, model: TextModel) -> None:
         if not isinstance(model, TextModel):
             raise TypeError(f"model must be a TextModel, got {type(model).__name__}; wrap it as CallableModel(fn)")
-        self._model = model
+        super().__init__(model)
 
     def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
         """What is ordered, else what the other model says. That one is asked in any case, so that batches are equal."""
@@ -103,39 +102,14 @@ class ObedientModel(TextModel):
         return self._model.truncates(prompt)
 
     @property
-    def state(self) -> object:
-        """The other model's."""
-        return self._model.state
-
-    @property
-    def numerics(self) -> Mapping[str, Any]:
-        """The other model's."""
-        return self._model.numerics
-
-    @property
     def warnings(self) -> tuple[str, ...]:
         """That it is a simulation, and what the other model warns of."""
         return ("the model is a simulation that obeys every order in a passage", *self._model.warnings)
 
     @property
-    def capabilities(self) -> Mapping[str, Any]:
-        """Those of the other model."""
-        return self._model.capabilities
-
-    @property
     def description(self) -> str:
         """The other model's name, and that it is made to obey."""
         return f"obedient simulation around {self._model.description}"
-
-    @property
-    def repeats(self) -> Repeats:
-        """Whether the other model repeats itself; orders are obeyed the same way each time."""
-        return repeats_of(self._model)
-
-    @property
-    def shares_batches(self) -> bool:
-        """Whether the other model does."""
-        return self._model.shares_batches
 
 
 def _pieces(response: Response) -> Iterator[Piece]:

@@ -96,14 +96,17 @@ def _is_name_or_number(word: str) -> bool:
     return word[:1].isupper() or not any(map(str.isalpha, word))
 
 
-def opposed_warning(answer: str, replies: Iterable[str | None]) -> str | None:
+def opposed_warning(
+    answer: str, replies: Iterable[str | None], keyword_sets: Iterable[Collection[str] | None]
+) -> str | None:
     """What to say where several groups contradict the answer; None where fewer than two do.
 
     Args:
         answer: its text.
-        replies: those of the groups that answered.
+        replies: per group the text of its response.
+        keyword_sets: per group its keywords; one without any does not count.
     """
-    different = Counter(reply for reply in replies if reply and reply != answer)
+    different = Counter(r for r, said in zip(replies, keyword_sets, strict=True) if said and r and r != answer)
     count = sum(groups for reply, groups in different.items() if contradicts(reply, answer))
     if count < 2:
         return None

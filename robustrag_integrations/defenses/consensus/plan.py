@@ -211,8 +211,7 @@ def _warnings(found: Consensus) -> list[str]:
             else "the answer is what the groups share, beyond which they differ: "
             f"{many} say {one!r}, and {others} others {other!r}"
         )
-    answers = [reply for reply, words in zip(found.replies, found.keyword_sets, strict=True) if words]
-    if found.text and not rival and (opposed := opposed_warning(found.text, answers)):
+    if found.text and not rival and (opposed := opposed_warning(found.text, found.replies, found.keyword_sets)):
         said.append(opposed)
     return said
 

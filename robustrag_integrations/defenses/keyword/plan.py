@@ -69,9 +69,9 @@ def keyword_plan(
     text = final.text or ABSTENTION
     abstained = reader.abstains(text)
     in_answer = _keywords_of_answer(text, reader, readings)
-    answering = [r.text for r, words in zip(responses, keyword_sets, strict=True) if words]
-    opposed = None if abstained else opposed_warning(text, answering)
-    standings = supports(text, in_answer, keyword_sets, tally, settings.task, [r.text for r in responses])
+    replies = [r.text for r in responses]
+    opposed = None if abstained or conflict else opposed_warning(text, replies, keyword_sets)
+    standings = supports(text, in_answer, keyword_sets, tally, settings.task, replies)
     return RobustAnswer(
         text=text,
         radius=max(0, min(radius, settings.quorum.radius(responses, weights))),
@@ -81,16 +81,14 @@ def keyword_plan(
         groups=keyword_reports(groups, readings, standings),
         alternatives=()
         if abstained or settings.task != "short_answer"
-        else alternatives(
-            in_answer, keyword_sets, standings, [r.text for r in responses], weights, min(math.ceil(tally.mu), _RIVAL)
-        ),
+        else alternatives(in_answer, keyword_sets, standings, replies, weights, min(math.ceil(tally.mu), _RIVAL)),
         warnings=(
             *model_warnings,
             *grouping_warnings(groups, group_by),
             *_threshold_warnings(tally, len(groups), settings),
             *_agreement_warnings(keyword_sets, tally, settings, conflict, unit),
             *_support_warnings(abstained, standings),
-            *([opposed] if opposed and not conflict else ()),
+            *([opposed] if opposed else ()),
             *truncation_warnings([r.truncated for r in responses]),
             *reply_warnings(responses),
             *(ending_warnings(final, responses) if tally.retained else ()),

@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Any, TypeVar, cast, get_args
 
 from robustrag_integrations.checks import is_whole_number
-from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.run.journal import canonical
 from robustrag_integrations.evaluation.run.sessions import SharedSessions
 from robustrag_integrations.forks import lock_held_over_forks
 from robustrag_integrations.json_values import plain, restored
+from robustrag_integrations.models.around import AroundModel
 from robustrag_integrations.models.base import (
     AskedAlone,
     DecodingModel,
@@ -36,7 +36,6 @@ from robustrag_integrations.models.base import (
     Role,
     TextModel,
     TokenCodec,
-    repeats_of,
 )
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import FinishReason, Piece
@@ -169,7 +168,7 @@ def past_the_cache() -> Iterator[None]:
         _PAST.reset(before)
 
 
-class MeteredModel(TextModel):
+class MeteredModel(AroundModel):
     """A text model whose calls are counted, and looked up before they are made.
 
     Args:
@@ -179,45 +178,10 @@ class MeteredModel(TextModel):
     """
 
     def __init__(self, model: TextModel, fingerprint: str, cache: CallCache | None) -> None:
-        self._model = model
+        super().__init__(model)
         self._fingerprint = fingerprint
         self._cache = cache
         self._under_way: dict[str, asyncio.Event] = {}
-
-    @property
-    def state(self) -> object:
-        """The model's."""
-        return self._model.state
-
-    @property
-    def numerics(self) -> Mapping[str, Any]:
-        """The model's."""
-        return self._model.numerics
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """The model's."""
-        return self._model.warnings
-
-    @property
-    def description(self) -> str:
-        """The model's."""
-        return self._model.description
-
-    @property
-    def capabilities(self) -> Mapping[str, Any]:
-        """The model's."""
-        return self._model.capabilities
-
-    @property
-    def repeats(self) -> Repeats:
-        """The model's."""
-        return repeats_of(self._model)
-
-    @property
-    def shares_batches(self) -> bool:
-        """The model's."""
-        return self._model.shares_batches
 
     def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
         """Answer from the cache what is there, and ask the model for the rest."""
