@@ -294,7 +294,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
                 *self._caveats(),
                 *few_documents(groups),
                 *unseen_conversation(trusted, self._shown_names(self.prompt)),
-                *unisolated_documents(trusted, self._shown_names(*self._all_prompts()), name),
+                *unisolated_documents(trusted, self._shown_names(*self.all_prompts()), name),
             ),
             model.codec if model is not None else None,
             self._caveats,
@@ -367,7 +367,8 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
     def _shown_names(*prompts: BasePromptTemplate[Any]) -> frozenset[str]:
         return frozenset(name for p in prompts for name in (*p.input_variables, *p.optional_variables))
 
-    def _all_prompts(self) -> list[BasePromptTemplate[Any]]:
+    def all_prompts(self) -> list[BasePromptTemplate[Any]]:
+        """The prompts that it was given or made, each of which may show inputs."""
         return [p for p in (self.prompt, self.keyword_prompt, self.no_retrieval_prompt) if p is not None]
 
     def _caveats(self) -> tuple[str, ...]:

@@ -384,7 +384,7 @@ def _parser(walk: Walk, thing: BaseOutputParser[Any], given: Flow, path: str) ->
 
 def _robust_documents(walk: Walk, thing: RobustDocuments, given: Flow, path: str) -> Flow:
     context = thing.document_variable_name
-    prompts = [p for p in (thing.prompt, thing.keyword_prompt, thing.no_retrieval_prompt) if p is not None]
+    prompts = thing.all_prompts()
     names = {name for p in prompts for name in (*p.input_variables, *p.optional_variables)} - {context}
     for name in sorted(names):
         if source := given.keys.get(name):
