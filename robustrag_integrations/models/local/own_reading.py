@@ -1,10 +1,14 @@
 """Whether a prompt behind padding gives what the model alone gives for it: all other ways are compared with that.
 
 Some architectures ignore the mask of padding, or count places in a way of their own. Their numbers would be wrong, and
-depend on how long other prompts are. What other rows do is the isolation probe's business.
+depend on how long other prompts are. Others let a token see those after it: what was read of a prompt is wrong then, as
+soon as an answer begins. What other rows do is the isolation probe's business.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
 
 import torch
 
@@ -17,10 +21,9 @@ UNREADABLE = (AttributeError, IndexError, KeyError, NotImplementedError, Runtime
 
 _TOLERANCE = {torch.float64: 1e-3, torch.float32: 1e-3}  # of the spread of the logits; half precision below
 _HALF_TOLERANCE = 0.1
-_ERROR = (
-    0.1  # of the spread: no noise is so large, be it that of logits that cancel, and padding that is seen moves more
-)
+_ERROR = 0.1  # of the spread: noise is less, also of logits that cancel; padding or tokens that are seen move more
 _LENGTHS, _WIDTH = (9, 12), 24  # of two prompts, and with padding, in tokens
+_LONG, _LONG_WIDTH = 160, 277  # the same of a long one: some layers join tokens by fours, others by 128
 
 
 def tolerance(dtype: torch.dtype) -> float:
@@ -28,21 +31,36 @@ def tolerance(dtype: torch.dtype) -> float:
     return _TOLERANCE.get(dtype, _HALF_TOLERANCE)
 
 
-def check_own_reading(lm: CausalLM) -> None:
-    """Compare two short prompts, and a token behind each, read behind padding and by themselves.
+def check_own_reading(lm: CausalLM, *, long: bool) -> None:
+    """Compare prompts, and a token behind each, read behind padding and by themselves.
+
+    Args:
+        lm: the model.
+        long: whether to compare a long prompt besides two short ones, as for layers of which nothing is known.
 
     Raises:
-        ModelError: they differ by more than noise, or the model cannot be read like a decoder.
+        ModelError: they differ by more than noise, a token sees those after it, or the model cannot be read like a
+            decoder.
     """
     name = type(lm.model).__name__
     instead = "Serve it, and ask it with OpenAIModel, or pass a function to CallableModel"
+    longest = min(_LONG, lm.window // 2) if long else 0
     try:
-        gap, spread = _difference(lm)
+        ahead, whole = _seen_ahead(lm)
+        gap, spread = _difference(lm, _LENGTHS, _WIDTH)
+        if gap <= _ERROR * spread and longest > max(_LENGTHS):
+            gap, spread = _difference(lm, (longest,), _LONG_WIDTH)
     except UNREADABLE as error:
         raise ModelError(
             f"{name} cannot be read as a decoder-only language model: {type(error).__name__}: "
             f"{str(error)[:300].rstrip('. ')}. {instead}"
         ) from error
+    if not ahead <= _ERROR * whole:
+        raise ModelError(
+            f"in {name} a token sees those after it (logits differ by {ahead:.2g} of {whole:.2g}): it is an encoder, "
+            "and writes no answers. Choose a decoder-only model; one that was trained as a decoder has is_decoder=True "
+            "in its configuration"
+        )
     if not gap <= _ERROR * spread:
         raise ModelError(
             f"{name} reads a prompt behind padding otherwise than by itself (logits differ by {gap:.2g} of "
@@ -51,21 +69,38 @@ def check_own_reading(lm: CausalLM) -> None:
 
 
 @torch.inference_mode()
-def _difference(lm: CausalLM) -> tuple[float, float]:
-    """How far logits differ, and their spread; 0 where the model's own are no numbers, which is told elsewhere."""
-    vocabulary = lm.model.get_input_embeddings().weight.shape[0]
-    tokens = [(7 * i + 3) % vocabulary for i in range(sum(_LENGTHS))]
-    prompts, following = [tokens[: _LENGTHS[0]], tokens[_LENGTHS[0] :]], tokens[5]
-    padded = [PlainBatch(lm, [ids], _WIDTH, 1000) for ids in prompts]
+def _difference(lm: CausalLM, lengths: Sequence[int], width: int) -> tuple[float, float]:
+    """How far logits behind prompts of these lengths differ, and their spread."""
+    *tokens, following = _tokens(lm, sum(lengths) + 1)
+    prompts = [tokens[end - length : end] for length, end in zip(lengths, accumulate(lengths), strict=True)]
+    padded = [PlainBatch(lm, [ids], width, 1000) for ids in prompts]
     got = torch.cat([logits for row in padded for logits in (row.open().logits, row.append([following]))])
-    wanted = torch.cat([_alone(lm, found) for ids in prompts for found in (ids, [*ids, following])])
+    wanted = torch.cat([_alone(lm, found)[-1:] for ids in prompts for found in (ids, [*ids, following])])
+    return _gap(got, wanted)
+
+
+@torch.inference_mode()
+def _seen_ahead(lm: CausalLM) -> tuple[float, float]:
+    """How far logits within a prompt differ when more follows, and their spread."""
+    tokens = _tokens(lm, sum(_LENGTHS))
+    few = _alone(lm, tokens[: _LENGTHS[0]])
+    return _gap(_alone(lm, tokens)[: len(few)], few)
+
+
+def _tokens(lm: CausalLM, count: int) -> list[int]:
+    vocabulary = lm.model.get_input_embeddings().weight.shape[0]
+    return [(7 * i + 3) % vocabulary for i in range(count)]
+
+
+def _gap(got: torch.Tensor, wanted: torch.Tensor) -> tuple[float, float]:
+    """The largest difference, and the spread; 0 where the model's own are no numbers, which is told elsewhere."""
     if not wanted.isfinite().all():
         return 0.0, 0.0
     return float((got - wanted).abs().max()), float(wanted.max() - wanted.min())
 
 
 def _alone(lm: CausalLM, ids: list[int]) -> torch.Tensor:
-    """[1, V] float32 logits behind a prompt, as the model gives them to anybody."""
+    """[tokens, V] float32 logits behind each token of a prompt, as the model gives them to anybody."""
     given = torch.tensor([ids], device=lm.device)
     logits: torch.Tensor = lm.model(input_ids=given, attention_mask=torch.ones_like(given)).logits
-    return logits[:, -1].float()
+    return logits[0].float()

@@ -282,10 +282,11 @@ class PromptReader:
         Raises:
             ModelError: it does.
         """
+        way = self._way()
         with self._lock:
             if not self._is_checked:
                 with carried_through():
-                    check_own_reading(self.lm)
+                    check_own_reading(self.lm, long=isinstance(way, str))
                 self._is_checked = True
 
     def _way(self) -> _Way | str:

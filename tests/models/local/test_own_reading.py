@@ -38,6 +38,31 @@ def test_a_model_that_padding_moves_is_refused(name: str, shares: bool) -> None:
         KeywordAggregation(model).answer("Who built it?", ["Brevik built it.", "Anna."])
 
 
+@pytest.mark.parametrize("name", ["Ernie", "Electra"])
+def test_a_model_whose_tokens_see_those_after_them_is_refused(name: str) -> None:
+    model = of(name, **BERT, initializer_range=0.3)
+    with pytest.raises(ModelError, match=r"a token sees those after it.*is_decoder=True"):
+        KeywordAggregation(model).answer("Who built it?", ["Brevik built it.", "Anna."])
+    as_decoder = of(name, **BERT, initializer_range=0.3, is_decoder=True)
+    assert KeywordAggregation(as_decoder).answer("Who built it?", ["Brevik built it.", "Anna."]).groups
+
+
+def test_layers_of_which_nothing_is_known_are_tried_with_a_long_prompt_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = of("Llama", **BERT, initializer_range=0.3)
+    whole = transformers.LlamaForCausalLM.forward
+
+    def forward(self: object, *args: object, **options: object) -> object:
+        """A model that joins columns by 128, padding among them."""
+        found = whole(self, *args, **options)
+        found.logits = found.logits.roll(options["attention_mask"].shape[-1] // 128, -1)
+        return found
+
+    monkeypatch.setattr(transformers.LlamaForCausalLM, "forward", forward)
+    model._reader._found = "it has layers of an unknown kind"
+    with pytest.raises(ModelError, match="reads a prompt behind padding otherwise"):
+        KeywordAggregation(model).answer("Who built it?", ["Brevik built it.", "Anna."])
+
+
 def test_an_encoder_decoder_is_refused_with_its_reason() -> None:
     model = of("T5", "ConditionalGeneration", d_model=64, d_kv=16, d_ff=96, num_layers=2, num_heads=4)
     with pytest.raises(ModelError, match=r"cannot be read as a decoder-only language model.*CallableModel"):
