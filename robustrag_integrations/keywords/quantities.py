@@ -3,7 +3,8 @@
 A quantity gives a whole keyword and its bare number: "15%", "15 percent" and "15 per cent" give {"15%", "15"}. A
 bare number in answer to the same question is read as the same claim with its unit left out, so "15%" meets "15"; signs
 and decimals are part of the number, so "$15" never meets "$1.5", nor "-5" "5". A scale word is too: "15 million" meets
-"15,000,000", but not "15" or "15 billion".
+"15,000,000", but not "15" or "15 billion". A number that begins with zeros and has neither sign nor unit is a code, and
+its zeros are part of it: "0170" of a telephone number, "01234" of an address.
 """
 
 from __future__ import annotations
@@ -235,7 +236,8 @@ def _amount_forms(match: re.Match[str]) -> list[str]:
         number, scale = f"{number} {scale}", ""  # two million three hundred thousand
     forms: list[str] = []
     units = [each for each in (unit, "£" if (match["unit"] or "").lower() in ("pound", "pounds") else None) if each]
-    for digits in _number_forms(number, match["to"], scale):
+    is_bare = not (sign or units or scale)
+    for digits in _number_forms(number, match["to"], scale, is_bare):
         forms += [_with_unit(sign + digits, each) for each in units]
         forms.append(sign + digits)
     if spelled:
@@ -261,26 +263,31 @@ def _with_unit(number: str, unit: str) -> str:
     return f"{number}{unit}" if unit[0] in "%°" else f"{number} {unit}"
 
 
-def _number_forms(first: str, to: str | None, scale: str) -> list[str]:
+def _number_forms(first: str, to: str | None, scale: str, is_bare: bool) -> list[str]:
     """Return the ways to write a number (or range) that must meet: as written, and plainly in digits."""
-    start, end = _digits(first), to and _digits(to)
+    start, end = _digits(first, is_bare), to and _digits(to, is_bare)
     if end:
         whole = f"{start}-{end}" + (f" {scale}" if scale else "")
         # Two years or two large numbers are two facts; a score or a small range is one.
         return [whole, start, end] if min(len(start), len(end)) > 2 else [whole]
     if scale:
         return [f"{start} {scale}", _plain(Decimal(start).scaleb(_SCALES[scale]))]
-    return list(dict.fromkeys([start, _plain(Decimal(start))])) if start.isascii() else [start]
+    return list(dict.fromkeys([start, _plain(Decimal(start))])) if "." in start else [start]
 
 
-def _digits(written: str) -> str:
-    """Return a number without thousands separators, a leading zero or a fraction of nothing but zeros."""
+def _digits(written: str, is_bare: bool) -> str:
+    """Return a number without thousands separators and a fraction of nothing but zeros.
+
+    Without leading zeros as well, unless it is a whole number that is bare: those are part of a code.
+    """
     if not written[0].isalpha():
         number = written.replace(" ", "").replace("'", "")
         if _WITH_COMMA.fullmatch(number):
             number = number.replace(".", "").replace(",", ".")
         number = number.replace(",", "")
-        whole, _, fraction = number.partition(".")
+        whole, point, fraction = number.partition(".")
+        if is_bare and not point:
+            return whole
         return (whole.lstrip("0") or "0") + (f".{fraction}" if fraction.strip("0") else "")
     total = part = 0
     for word in written.lower().replace("-", " ").replace(",", " ").split():

@@ -56,3 +56,32 @@ def test_a_comma_is_a_point_where_no_thousands_can_be_meant(written: str, number
 
 def test_numbers_in_a_row_are_no_decimals() -> None:
     assert find_quantities("1,2,3") == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "keyword"),
+    [
+        ("01234", "01234"),
+        ("+0170", "0170"),
+        ("044 532 130", "044532130"),
+        ("05-10", "05-10"),
+        ("000", "000"),
+        ("0", "0"),
+    ],
+)
+def test_leading_zeros_of_a_bare_number_are_part_of_it(line: str, keyword: str) -> None:
+    [quantity] = find_quantities(line)
+    assert quantity.forms == (keyword,)
+
+
+@pytest.mark.parametrize(
+    ("line", "keyword"), [("05 minutes", "5 minute"), ("$05", "$5"), ("-05", "-5"), ("00.5", "0.5"), ("01.00", "1")]
+)
+def test_leading_zeros_of_an_amount_mean_nothing(line: str, keyword: str) -> None:
+    [quantity] = find_quantities(line)
+    assert quantity.forms[0] == keyword
+
+
+def test_spaces_between_the_digits_of_a_code_make_no_difference() -> None:
+    assert find_quantities("00800 123 456")[0].forms[0] == "00800"
+    assert find_quantities("044 532 130")[0].forms == find_quantities("044532130")[0].forms

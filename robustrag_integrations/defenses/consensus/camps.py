@@ -14,7 +14,7 @@ from robustrag_integrations.defenses.agreement.support import capitalised_words,
 from robustrag_integrations.keywords.closed_classes import FUNCTION_WORDS, NAME_LINKS, listed
 from robustrag_integrations.normalise import plain_words, signed_words
 
-_MOST_WORDS = 4  # of a phrase; longer ones are sentences, which have many wordings
+_MOST_WORDS = 4  # of a phrase; longer ones are sentences, which have many wordings, or codes
 _MOST_PHRASES = 40
 _COMPARING = frozenset(
     listed(
@@ -60,19 +60,25 @@ def camps(
         replies: per vote the text of its response, which shows what is a name.
         least: how many votes a camp needs.
     """
-    enough = [w for w, c in counts.items() if c >= least and w not in agreed and len(w.split()) <= _MOST_WORDS]
+    enough = [w for w, c in counts.items() if c >= least and w not in agreed and _is_name_or_code(w)]
     if not enough:
         return None
     enough = sorted(enough, key=lambda w: (-counts[w], -len(w), w))[:_MOST_PHRASES]
     known = frozenset(signed_words(text).split()) | {word for phrase in agreed for word in phrase.split()}
     own = {w: own for w in enough if (own := _own(w, agreed, known, keyword_sets, replies))}
-    short = [phrase for phrase in phrases if len(phrase.split()) <= _MOST_WORDS]
+    short = [phrase for phrase in phrases if _is_name_or_code(phrase)]
     sayers = {w: frozenset(i for i, said in enumerate(keyword_sets) if said and w in said) for w in (*own, *short)}
     for answered, pairs in ((True, product(short, own)), (False, combinations(own, 2))):
         for one, other in pairs:
             if _differ(one, other) and sayers[one].isdisjoint(sayers[other]):
                 return Camps((one, other), (counts[one], counts[other]), answered)
     return None
+
+
+def _is_name_or_code(phrase: str) -> bool:
+    """Whether it is no sentence: a few words, or groups of digits as those of an account number."""
+    words = phrase.split()
+    return len(words) <= _MOST_WORDS or all(map(has_digit, words))
 
 
 def _differ(one: str, other: str) -> bool:

@@ -31,6 +31,7 @@ def answer_of(replies: list[str], **settings: object) -> RobustAnswer:
         ("Paris, Texas", "Paris, France"),
         ("John Smith", "Jane Smith"),
         ("Henry VIII", "Henry VII"),
+        ("DE89 3704 0044 0532 0130 00", "DE89 3704 0044 0532 0130 01"),
     ],
 )
 def test_what_camps_do_not_share_is_told(one: str, other: str) -> None:

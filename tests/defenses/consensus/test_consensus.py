@@ -136,6 +136,8 @@ def test_a_huge_hostile_response_costs_its_own_group_alone() -> None:
         "O-",
         "UTC+5",
         "C++",
+        "0170 1234567",
+        "DE89 3704 0044 0532 0130 00",
     ],
 )
 def test_an_amount_keeps_its_sign_and_its_unit(said: str) -> None:

@@ -51,6 +51,9 @@ def answered(*replies: str, **settings: object) -> RobustAnswer:
         "https://example.org/A/b?c=D",
         "Na2S2O3",
         "5030 metres",
+        "0170 1234567",
+        "DE89 3704 0044 0532 0130 00",
+        "Springfield 01234",
     ],
 )
 def test_what_all_write_alike_is_shown_to_the_letter(said: str) -> None:
