@@ -18,6 +18,7 @@ _SHORT_TEXT = 2_000  # characters
 _LONGEST_KEPT = 60  # characters of a phrase whose patterns are kept: what a hostile reply says is kept nowhere
 _ENDING = re.compile(rf"\w{{1,{_LONGEST_ENDING + 1}}}")
 _SEPARATORS = tuple(".,'’ \u00a0\u2009\u202f")  # between the thousands of a number
+_OPERATOR = re.compile(r"([<>=!~^≤≥]+|,)")  # a space may follow it: "< 10", ">= 2.7, < 4.1"
 _SIGNS = re.compile(r"[\W_]{1,8}(?![\W_])")
 
 
@@ -105,7 +106,8 @@ def _patterns(phrase: str) -> tuple[re.Pattern[str], ...]:
     joined = r"[\W_]{1,8}".join(words)
     found = []
     if re.escape(phrase) != joined and not (phrase[0].isalnum() and phrase[-1].isalnum()):
-        found.append(rf"(?<!\w){re.escape(phrase)}(?!\w)")  # signs at its ends belong to it: -5, C++, €9
+        spaced = "".join(_spaced(part) for part in _OPERATOR.split(phrase))
+        found.append(rf"(?<!\w){spaced}(?!\w)")  # signs at its ends belong to it: -5, C++, €9, < 10
     found.append(rf"(?<!\w){joined}(?!\w)")
     if not phrase.isascii() and not any(c.isspace() for c in phrase):
         found.append(joined)  # scripts that leave no space between words
@@ -115,6 +117,11 @@ def _patterns(phrase: str) -> tuple[re.Pattern[str], ...]:
 
 
 _kept_patterns = lru_cache(maxsize=1024)(_patterns)  # the keywords of a question are looked for in every reply
+
+
+def _spaced(part: str) -> str:
+    """A part of a phrase as it may be written."""
+    return re.escape(part) + (r"\s?" if _OPERATOR.fullmatch(part) else "")
 
 
 def _may_be_grouped(word: str) -> bool:

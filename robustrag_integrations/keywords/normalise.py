@@ -46,7 +46,7 @@ _LIST_NUMBER = re.compile(r"^\(?\d{1,2}[.)] (?=[^\W\d])")
 _ANSWER_LEAD = re.compile(
     r"^(?:so,? |therefore,? )?(?:the |my )?(?:correct |final |best |short |right )?answer ?(?:is(?!n)|:)[: ]*", re.I
 )
-_SUPERSCRIPT = re.compile(r"(?<=\d)[²³¹⁰⁴-⁹]+")
+_SUPERSCRIPT = re.compile(r"(?<=\d)[⁺⁻]?[²³¹⁰⁴-⁹]+")
 _VULGAR = re.compile(r"(?<=\d)(?=[¼-¾⅐-⅞])")
 _LONG_WORD = re.compile(rf"(\S{{{MAX_WORD_CHARACTERS}}})\S+")
 _LOOSE_APOSTROPHE = re.compile(r"(?<![^\W_])'|'(?![^\W_])")

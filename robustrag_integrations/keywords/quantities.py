@@ -79,7 +79,7 @@ _LETTERS = re.compile("[a-z]+").findall
 _A_DIGIT = re.compile("[0-9]").search
 _LONGEST_LEAD = 20  # characters of a match before its first digit: "a quarter past 9", "negative us$ -.5"
 _MONTH_WORDS = frozenset((*MONTHS, *(month[:3] for month in MONTHS), "sept", "sepember"))  # what `_MONTH` matches
-_START = r"(?<![\w.,/\-])"
+_START = r"(?<![\w.,/\-])(?<!\d:)"
 _DATE = re.compile(
     rf"""{_START}(?:
         (?P<d1>\d{{1,2}})(?:st|nd|rd|th)?[ ](?:of[ ])?(?P<m1>{_MONTH})\b\.?(?:,?[ ](?P<y1>\d{{4}})\b)?
@@ -92,6 +92,11 @@ _DATE = re.compile(
 _TIME = re.compile(
     rf"""{_START}(?P<hour>\d{{1,2}})(?:[:.](?P<minute>[0-5]\d))?
         (?:(?::[0-5]\d)?[ ]?(?P<half>[ap])(?:m\b|\.m\.)|(?<=[:]\d\d)(?![\w:]))""",
+    re.I | re.X,
+)
+_WITH_SECONDS = re.compile(
+    rf"""{_START}(?P<first>\d{{1,3}})(?:(?P<full>:[0-5]\d:[0-5]\d)|(?P<short>:[0-5]\d)(?=[.,]\d))
+        (?:[.,](?P<part>\d{{1,3}}))?(?![\w:]|[.,]\d|[ ]?[ap]\.?m\b)""",
     re.I | re.X,
 )
 _SPOKEN_TIME = re.compile(
@@ -115,8 +120,9 @@ _AMOUNT = re.compile(
         (?:[ ]?(?P<percent>%|(?:percent|per[ ]cent|percentage[ ]points|pct)\b)
           |[ ](?P<after>{_any_of(CURRENCIES).replace(" ", "[ ]")})\b
           |[ ]?(?P<mark>[$€£¥₹])(?![$€£¥₹])
+          |(?P<more>\+)(?![\w+])
           |[ -]?(?P<unit>{_any_of(_UNIT_OF).replace(" ", "[ ]")})(?!\w))?
-        (?![\w]|-\w|\.\d|,\d|/\d)""",
+        (?![\w]|-\w|[.,/:]\d)""",
     re.I | re.X,
 )
 
@@ -184,6 +190,11 @@ def _time_forms(match: re.Match[str]) -> list[str]:
     return [f"{int(match['hour'])}:{minute}"] if minute else []
 
 
+def _forms_with_seconds(match: re.Match[str]) -> list[str]:
+    part = f".{match['part']}" if match["part"] else ""
+    return [f"{int(match['first'])}{match['full'] or match['short']}{part}"]
+
+
 def _halved(hour: int, minute: str, half: str) -> list[str]:
     """A time with am or pm ("a", "p"), and the same in 24 hours."""
     clock = str(hour) + (f":{minute}" if minute != "00" else "")
@@ -235,6 +246,8 @@ def _amount_forms(match: re.Match[str]) -> list[str]:
     if spelled and scale and not set(_LARGE).isdisjoint(number.lower().split()):
         number, scale = f"{number} {scale}", ""  # two million three hundred thousand
     forms: list[str] = []
+    if match["letter"] and scale and not match["before"]:
+        forms.append(f"{number}{match['letter']}".lower())  # it may be no scale: "Room 12B"
     units = [each for each in (unit, "£" if (match["unit"] or "").lower() in ("pound", "pounds") else None) if each]
     is_bare = not (sign or units or scale)
     for digits in _number_forms(number, match["to"], scale, is_bare):
@@ -254,13 +267,15 @@ def _unit_of(match: re.Match[str]) -> str | None:
         return match["mark"]
     if match["after"]:
         return CURRENCIES[match["after"].lower()]
+    if match["more"]:
+        return "+"
     return _OF_CASE.get(match["unit"]) or _UNIT_OF[match["unit"].lower()] if match["unit"] else None
 
 
 def _with_unit(number: str, unit: str) -> str:
     if unit in ("$", "a$", "c$", "€", "£", "¥", "₹"):
         return f"-{unit}{number[1:]}" if number.startswith("-") else unit + number
-    return f"{number}{unit}" if unit[0] in "%°" else f"{number} {unit}"
+    return f"{number}{unit}" if unit[0] in "%°+" else f"{number} {unit}"
 
 
 def _number_forms(first: str, to: str | None, scale: str, is_bare: bool) -> list[str]:
@@ -313,6 +328,7 @@ _READERS: tuple[
     tuple[re.Pattern[str], Callable[[re.Match[str]], list[str]], Callable[[str, Collection[str]], object]], ...
 ] = (
     (_DATE, _date_forms, lambda line, words: "-" in line or not _MONTH_WORDS.isdisjoint(words)),
+    (_WITH_SECONDS, _forms_with_seconds, lambda line, _: ":" in line),
     (_TIME, _time_forms, lambda line, _: _CLOCK(line)),
     (_SPOKEN_TIME, _spoken_time_forms, lambda _, words: "half" in words or "quarter" in words),
     (_DECADE, _decade_forms, lambda line, _: "0s" in line or "0'" in line or "0S" in line),

@@ -97,6 +97,7 @@ def test_code_with_a_list_in_it_stays_one_keyword() -> None:
         ("The salt is CuSO4·5H2O.", "CuSO4·5H2O"),
         ("At half past nine in the evening.", "21:30"),
         ("A quarter to ten", "9:45"),
+        ("About 10⁻⁹ metres", "10^-9"),
         ("It shuts at 9:30 p.m.", "21:30"),
         ("5 kilometres per hour", "5 km/h"),
         ("Die Messe beginnt um 7.30 Uhr.", "7:30"),

@@ -13,7 +13,7 @@ PIECES = [
     *listed(
         "May 3 12 1999 1980s 80's 3rd twenty-first 5/8 10^6 half past nine quarter to ten 9:30 9.30 9 pm a.m. p.m 15% "
         "$5 one Two twenty seven thousand k 1999-05-03 3 of March, 3 Sept. :45 :30pm -4 minus .5 1,000 km 8:15:20 "
-        "Sepember It was a day in September., of 2020 negative us$ -.5"
+        "Sepember It was a day in September., of 2020 negative us$ -.5 2:00:35 1:40.91"
     ),
     *[" ", "", ", ", ". ", "-", "/", ":", "'", "half past ", "a quarter to ", " of ", "_"],
 ]
@@ -52,6 +52,33 @@ def test_no_quantity_is_missed_by_what_is_looked_for_first() -> None:
 def test_a_comma_is_a_point_where_no_thousands_can_be_meant(written: str, number: str) -> None:
     [quantity] = find_quantities(written)
     assert number in quantity.forms
+
+
+@pytest.mark.parametrize(
+    ("line", "keyword"),
+    [
+        ("2:00:35", "2:00:35"),
+        ("02:00:35", "2:00:35"),
+        ("1:40,91", "1:40.91"),
+        ("4:13:05.2", "4:13:05.2"),
+        ("18+", "18+"),
+        ("100,000+ people", "100000+"),
+        ("$5+", "$5"),
+        ("Room 12B", "12b"),
+    ],
+)
+def test_what_stands_behind_a_number_belongs_to_it(line: str, keyword: str) -> None:
+    [quantity] = find_quantities(line)
+    assert quantity.forms[0] == keyword
+
+
+def test_a_number_with_a_letter_still_meets_the_number_in_words() -> None:
+    [quantity] = find_quantities("12B users")
+    assert {"12 billion", "12000000000"} <= {*quantity.forms}
+
+
+def test_a_part_of_what_stands_around_a_colon_is_no_number() -> None:
+    assert find_quantities("3:75:10") == ()
 
 
 def test_numbers_in_a_row_are_no_decimals() -> None:
