@@ -7,6 +7,7 @@ model write costs the group of that passage alone.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, get_args
@@ -29,12 +30,17 @@ _WHY = {
     "content_filter": "stopped by the server's content filter",
     "tool_calls": "it called a tool in place of answering",
 }
+_WITHOUT_TOOLS = "ask the model without tools"
+_FINAL_FIXES = {_WHY["content_filter"]: "ask something else", _WHY["tool_calls"]: _WITHOUT_TOOLS}
 _EMPTY = "the reply is empty"
+_NO_ANSWER = "there is reasoning and no answer after it"
+_MORE_TOKENS = "raise max_tokens, or turn reasoning off"
 _COUNT = "let cut replies count with cut_replies='count'"
 _FIXES = {
-    _WHY["length"]: f"Raise max_tokens, turn reasoning off, or {_COUNT}",
-    _WHY["content_filter"]: _COUNT.capitalize(),
-    _WHY["tool_calls"]: "Ask the model without tools",
+    _WHY["length"]: f"raise max_tokens, turn reasoning off, or {_COUNT}",
+    _WHY["content_filter"]: _COUNT,
+    _WHY["tool_calls"]: _WITHOUT_TOOLS,
+    _NO_ANSWER: "turn reasoning off",
 }
 _LINE = re.compile(r"\s*(\S[^\n]*)\n")
 
@@ -102,32 +108,35 @@ def final_answer(response: Response, cut_replies: CutReplies = "abstain") -> Res
     if cut_replies == "count" and text:
         return replace(answer, text=text + CUT_MARK, note=f"the answer is incomplete: {reason}")
     allowed = ", or take it as far as it goes with cut_replies='count'" if text else ""
-    fix = f"raise max_tokens{allowed}" if response.finish != "content_filter" else f"ask something else{allowed}"
-    raise ModelError(f"the final call gave no complete answer: {reason}; {fix}")
+    fix = _FINAL_FIXES.get(reason, _MORE_TOKENS)
+    raise ModelError(f"the final call gave no complete answer: {reason}; {fix}{allowed}")
 
 
 def reply_warnings(responses: Sequence[Response]) -> list[str]:
-    """Says how many of the counted responses were cut, refused, empty or without an answer."""
+    """Says how many of the counted responses failed, were refused, empty, cut or without an answer, and why."""
+    total = len(responses)
+    failed = [r.error or "no text" for r in responses if r.text is None and r.refusal is None and r.unheard is None]
     refused = sum(r.refusal is not None for r in responses)
     noted = [r for r in responses if r.note is not None and r.refusal is None]
     empty = sum(r.note == _EMPTY for r in noted)
-    lost = [r.note for r in noted if r.abstains and r.note != _EMPTY]
-    kept = [r.note for r in noted if not r.abstains]
     found = []
+    if failed:
+        why = printable(redacted(failed[0]), 200)
+        found.append(f"{len(failed)} of {total} groups failed ({why}); these count as abstentions")
     if refused:
-        found.append(f"the model refused to answer {refused} of {len(responses)} groups; these abstain")
+        found.append(f"the model refused to answer {refused} of {total} groups; these abstain")
     if empty:
         found.append(
-            f"the replies of {empty} of {len(responses)} groups are empty; these abstain. Look at what the model "
+            f"the replies of {empty} of {total} groups are empty; these abstain. Look at what the model "
             "sends: it may think and never come to an answer, and its server or its class may leave that out"
         )
-    if lost:
-        fix = _FIXES.get(lost[0] or "", "Raise max_tokens, or turn reasoning off")
+    for reason, count in Counter(r.note or "" for r in noted if r.abstains and r.note != _EMPTY).most_common():
+        fix = _FIXES.get(reason, _MORE_TOKENS)
         found.append(
-            f"the replies of {len(lost)} of {len(responses)} groups are incomplete ({lost[0]}); these abstain. {fix}"
+            f"the replies of {count} of {total} groups are incomplete ({reason}); these abstain. {fix.capitalize()}"
         )
-    if kept:
-        found.append(f"the replies of {len(kept)} of {len(responses)} groups are incomplete ({kept[0]})")
+    for reason, count in Counter(r.note for r in noted if not r.abstains).most_common():
+        found.append(f"the replies of {count} of {total} groups are incomplete ({reason})")
     return found
 
 
@@ -148,7 +157,7 @@ def _read(response: Response) -> tuple[Response, str | None]:
     if response.finish in _WHY:
         return answer, _WHY[response.finish]
     if chars and not parts.answer.strip():
-        return replace(answer, abstains=True, note="there is reasoning and no answer after it"), None
+        return replace(answer, abstains=True, note=_NO_ANSWER), None
     if not (response.abstains or parts.answer.strip()):
         return replace(answer, abstains=True, note=_EMPTY), None
     return answer, None

@@ -85,7 +85,7 @@ def test_a_certificate_counts_the_same_failure() -> None:
     found = failing.certify("Where?", ["planted", *PASSAGES], "Paris")
     assert (found.certified, found.tau) == (True, 1.0)
     assert found.tau == abstaining.certify("Where?", [*PASSAGES, ""], "Paris").tau
-    assert any("could not be read (its response could not be read: SystemError: odd)" in w for w in found.warnings)
+    assert any("groups failed (its response could not be read: SystemError: odd)" in w for w in found.warnings)
 
 
 def test_groups_that_cannot_be_read_count_against_the_quorum_in_both() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from robustrag_integrations import (
     CallableModel,
+    ConsensusAggregation,
     Ending,
     KeywordAggregation,
     MajorityVoting,
@@ -217,6 +218,21 @@ def test_a_failed_call_stays_a_failure() -> None:
         final_answer(Response(None, error="gone"))
 
 
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("method", [KeywordAggregation, ConsensusAggregation])
+def test_groups_that_failed_are_told_with_the_cause(way: str, method: Any) -> None:
+    answer, _ = ask(method(model("Karl Gross", Response(None, error="HTTP 429: slow down"))), way)
+    assert answer.groups[0].status == "failed"
+    assert "1 of 10 groups failed (HTTP 429: slow down); these count as abstentions" in answer.warnings
+
+
+def test_groups_that_were_not_asked_have_not_failed() -> None:
+    defense = ConsensusAggregation(model("Karl Gross"), stop_when_decided=True, wave_size=4)
+    answer = defense.answer("Who?", PASSAGES[1:])
+    assert "not_asked" in {group.status for group in answer.groups}
+    assert not [warning for warning in answer.warnings if "failed" in warning]
+
+
 def test_certificates_read_replies_in_the_same_way() -> None:
     def certified(honest: str | Response) -> float:
         return KeywordAggregation(model(honest)).certify("Who?", PASSAGES[1:], "Karl Gross").tau
@@ -258,6 +274,25 @@ def test_of_tool_calls_nothing_is_advised_that_cannot_help() -> None:
     answer = KeywordAggregation(model(Response("", finish="tool_calls"))).answer("Who won?", ["one", "two", "three"])
     [told] = [warning for warning in answer.warnings if "incomplete" in warning]
     assert told.endswith("these abstain. Ask the model without tools")
+    with pytest.raises(ModelError, match=r"called a tool in place of answering; ask the model without tools$"):
+        final_answer(Response("", finish="tool_calls"))
+
+
+def test_each_reason_for_an_incomplete_reply_is_counted_by_itself() -> None:
+    replies = [Response("", finish="tool_calls"), *[Response("Karl Gro", finish="length")] * 2]
+    replies += [Response("Karl Gross")] * 4
+    asked = CallableModel(lambda prompt: next(r for i, r in enumerate(replies) if f"p{i}." in f"{prompt} p6."))
+    warnings = (
+        MajorityVoting(asked).answer("Who?", [f"p{i}." for i in range(7)], choices=["Karl Gross", "Eve"]).warnings
+    )
+    assert any("2 of 7 groups are incomplete (cut at its limit of tokens)" in warning for warning in warnings)
+    assert any("1 of 7 groups are incomplete (it called a tool" in warning for warning in warnings)
+
+
+def test_of_reasoning_alone_more_tokens_are_not_advised() -> None:
+    answer = KeywordAggregation(model(THINKS)).answer("Who won?", ["passage 1", "passage 2", "passage 3"])
+    [told] = [warning for warning in answer.warnings if "incomplete" in warning]
+    assert told.endswith("these abstain. Turn reasoning off")
 
 
 @pytest.mark.parametrize("way", WAYS)
