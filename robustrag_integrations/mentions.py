@@ -130,8 +130,8 @@ def _may_be_grouped(word: str) -> bool:
 
 
 def _word(word: str) -> str:
-    """A word as it may be written: a whole number with or without separators between its thousands."""
-    return f"[{''.join(_SEPARATORS)}]?".join(map(re.escape, _parts_of(word)))
+    """A word as it may be written: "ss" as "ß", a whole number with or without separators between its thousands."""
+    return f"[{''.join(_SEPARATORS)}]?".join(map(re.escape, _parts_of(word))).replace("ss", "(?:ss|ß)")
 
 
 def _parts_of(word: str) -> list[str]:

@@ -152,6 +152,10 @@ def test_an_amount_keeps_its_sign_and_its_unit(said: str) -> None:
     assert {group.status for group in answer.groups} == {"supports"}
 
 
+def test_a_sharp_s_is_shown_as_the_groups_write_it() -> None:
+    assert answer_of(["Gießen", "Gießen.", "Es ist Gießen", "Meißen"]).text == "Gießen"
+
+
 def test_a_group_that_says_what_the_answer_denies_does_not_support_it() -> None:
     replies = ["Parking is allowed."] * 3 + ["Parking is not allowed."] * 7
     model = CallableModel(lambda prompt: next(reply for i, reply in enumerate(replies) if f"text {i}." in prompt))
