@@ -6,9 +6,10 @@ import argparse
 import os
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from robustrag_integrations.checks import nearest_of
+from robustrag_integrations.cli.exits import EXIT_USAGE
 from robustrag_integrations.cli.models import check_name
 from robustrag_integrations.display import printable
 from robustrag_integrations.models.providers import described, forms_that_take
@@ -35,6 +36,10 @@ class Parser(argparse.ArgumentParser):
                 hint = f"; did you mean {near}?" if near else f"; {self.prog} --help lists them"
                 self.error(f"there is no option {printable(name, 60)}{hint}")
         return super().parse_known_args(args, namespace)
+
+    def error(self, message: str) -> NoReturn:
+        """End with what is wrong and where to look; argparse puts all options above it, dozens of lines."""
+        self.exit(EXIT_USAGE, f"{self.prog}: error: {message}\n{self.prog}: try: {self.prog} --help\n")
 
 
 def _is_option(text: str, known: Sequence[str]) -> bool:

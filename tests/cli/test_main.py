@@ -47,7 +47,10 @@ def test_the_version_is_the_packages(command) -> None:
 def test_wrong_usage_exits_with_2_and_says_so_on_standard_error(command, arguments: list[str]) -> None:
     result = command(*arguments)
     assert (result.code, result.out) == (2, "")
-    assert "usage: robustrag" in result.err
+    error, hint = result.err.splitlines()
+    assert error.startswith("robustrag")
+    assert ": error: " in error
+    assert hint.endswith(" --help")
 
 
 def test_an_interrupt_ends_without_a_stack_trace(command, docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
