@@ -26,7 +26,7 @@ from robustrag_integrations.keywords.normalise import as_keyword, as_keywords, w
 from robustrag_integrations.keywords.other_languages import keywords_of_line, whole_reply
 from robustrag_integrations.keywords.words import Item, TaggedWord, items_of
 
-RULES_VERSION = "5"
+RULES_VERSION = "6"
 MAX_PHRASE_WORDS = 8
 MAX_WHOLE_WORDS = 12
 
