@@ -45,7 +45,7 @@ class QuorumError(ModelError):
         listed = "; ".join(f"{_groups(numbers)}: {cause}" for cause, numbers in list(alike.items())[:5])
         super().__init__(
             f"only {succeeded} of {total} groups could be asked, {needed} are needed (quorum). {listed}"
-            f"{'; ...' if len(alike) > 5 else ''}. Lower `quorum` to answer from fewer."
+            f"{'; ...' if len(alike) > 5 else ''}{'. Lower `quorum` to answer from fewer.' if succeeded else ''}"
         )
 
 

@@ -130,13 +130,10 @@ def reply_warnings(responses: Sequence[Response]) -> list[str]:
             f"the replies of {empty} of {total} groups are empty; these abstain. Look at what the model "
             "sends: it may think and never come to an answer, and its server or its class may leave that out"
         )
-    for reason, count in Counter(r.note or "" for r in noted if r.abstains and r.note != _EMPTY).most_common():
-        fix = _FIXES.get(reason, _MORE_TOKENS)
-        found.append(
-            f"the replies of {count} of {total} groups are incomplete ({reason}); these abstain. {fix.capitalize()}"
-        )
-    for reason, count in Counter(r.note for r in noted if not r.abstains).most_common():
-        found.append(f"the replies of {count} of {total} groups are incomplete ({reason})")
+    reasons = Counter((r.abstains, r.note or "") for r in noted if r.note != _EMPTY)
+    for (abstains, reason), count in reasons.most_common():
+        fix = f"; these abstain. {_FIXES.get(reason, _MORE_TOKENS).capitalize()}" if abstains else ""
+        found.append(f"the replies of {count} of {total} groups are incomplete ({reason}){fix}")
     return found
 
 

@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Route
 
+from robustrag_integrations.display import printable
 from robustrag_integrations.serve.chat import ChatCompletions
 from robustrag_integrations.serve.doors import App, Doors
 from robustrag_integrations.serve.origins import checked_origins
@@ -18,6 +19,7 @@ from robustrag_integrations.serve.refusals import RefusedError
 from robustrag_integrations.serve.replies import model_of, models_of
 from robustrag_integrations.serve.service import Service
 
+_ADDRESSES = "POST /v1/chat/completions, GET /v1/models and GET /healthz"
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
@@ -53,15 +55,20 @@ def create_app(
 
     @app.get("/v1/models/{name}")
     async def model(name: str) -> JSONResponse:
-        if name not in service.models:
-            raise HTTPException(404)
+        service.served(name)
         return JSONResponse(model_of(service, name, created))
+
+    @app.exception_handler(RefusedError)
+    async def refused(request: Request, error: RefusedError) -> JSONResponse:
+        return JSONResponse(error.body, error.status, headers=error.headers)
 
     @app.exception_handler(HTTPException)
     async def missing(request: Request, error: HTTPException) -> JSONResponse:
         allowed = f"; use {error.headers['Allow']}" if error.headers and "Allow" in error.headers else ""
-        refusal = RefusedError(error.status_code, f"{error.detail}{allowed}")
-        return JSONResponse(refusal.body, error.status_code, headers=error.headers)
+        wrong = f"{error.detail}{allowed}"
+        if error.status_code == 404:
+            wrong = f"nothing is served at {printable(request.url.path, 100)}; there are {_ADDRESSES}"
+        return JSONResponse(RefusedError(error.status_code, wrong).body, error.status_code, headers=error.headers)
 
     app.router.routes.append(Route("/v1/chat/completions", ChatCompletions(service), methods=["POST"]))
     inside: App = Doors(app, key=key, hosts=None if hosts is None else frozenset(h.lower() for h in hosts))

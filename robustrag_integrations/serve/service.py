@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from robustrag_integrations.corpus.retrieval import BM25Index
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import VANILLA
+from robustrag_integrations.display import printable
 from robustrag_integrations.passages import ORIGIN, Passage
 from robustrag_integrations.serve.asked import Asked
 from robustrag_integrations.serve.limits import Limits
@@ -74,16 +75,25 @@ class Service:
         """All that answer."""
         return [made for served in self.models.values() for made in (served.short, served.choice) if made is not None]
 
+    def served(self, name: str) -> Served:
+        """What answers to a model's name.
+
+        Raises:
+            RefusedError: there is no such model.
+        """
+        if name not in self.models:
+            names = ", ".join(self.models)
+            wrong = f"there is no model {printable(name, 100)!r} here; ask for {names}"
+            raise RefusedError(404, wrong, code="model_not_found", param="model")
+        return self.models[name]
+
     def defense_for(self, asked: Asked) -> Defense:
         """The defence that a request asks for.
 
         Raises:
             RefusedError: there is no such model, or it does not answer such a question.
         """
-        served = self.models.get(asked.model)
-        if served is None:
-            names = ", ".join(self.models)
-            raise RefusedError(404, f"there is no such model here; ask for {names}", code="model_not_found")
+        served = self.served(asked.model)
         found = served.short if asked.choices is None else served.choice
         if found is not None:
             return found

@@ -88,6 +88,19 @@ def test_a_certificate_counts_the_same_failure() -> None:
     assert any("groups failed (its response could not be read: SystemError: odd)" in w for w in found.warnings)
 
 
+def test_a_lower_quorum_is_advised_only_where_some_group_was_asked() -> None:
+    def failing(prompt: str) -> str:
+        if "planted" in prompt:
+            raise OSError("gone")
+        return "Paris"
+
+    defense = KeywordAggregation(CallableModel(failing))
+    with pytest.raises(QuorumError, match=r"OSError: gone$"):
+        defense.answer("Where?", ["planted"] * 4)
+    with pytest.raises(QuorumError, match="Lower `quorum` to answer from fewer"):
+        defense.answer("Where?", ["planted"] * 3 + ["Paris"])
+
+
 def test_groups_that_cannot_be_read_count_against_the_quorum_in_both() -> None:
     defense = KeywordAggregation(_model(), extractor=_raising(ValueError("odd")), quorum=0.5)
     with pytest.raises(QuorumError, match="groups 1, 2, 3, 4: its response could not be read: ValueError: odd"):

@@ -64,6 +64,24 @@ def test_no_text_of_a_passage_is_in_a_reply(address: str) -> None:
     assert "Secret page" not in done.model_dump_json()
 
 
+def test_a_model_that_is_not_served_is_named_with_those_that_are(address: str) -> None:
+    for ask in (
+        lambda client: client.models.retrieve("gpt-5"),
+        lambda client: client.chat.completions.create(model="gpt-5", messages=[{"role": "user", "content": "Who?"}]),
+    ):
+        with pytest.raises(openai.NotFoundError, match=r"no model 'gpt-5' here; ask for .*vanilla") as refused:
+            ask(client_of(address))
+        assert refused.value.code == "model_not_found"
+
+
+def test_an_address_where_nothing_is_served_names_those_that_are(address: str) -> None:
+    with pytest.raises(openai.NotFoundError, match=r"nothing is served at /v1/responses; .*/v1/chat/completions"):
+        client_of(address).responses.create(model="vanilla", input="Who?")
+    without_version = openai.OpenAI(base_url=address, api_key="none", max_retries=0)
+    with pytest.raises(openai.NotFoundError, match=r"nothing is served at /models; .*GET /v1/models"):
+        without_version.models.list()
+
+
 def test_the_undefended_model_says_that_it_is(address: str) -> None:
     with client_of(address) as client:
         assert {m.id for m in client.models.list()} == {"robustrag-keyword", "robustrag-voting", "vanilla"}
