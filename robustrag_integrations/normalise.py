@@ -7,16 +7,16 @@ import unicodedata
 
 _MAX_MARKS = 3  # combining marks in a row; Vietnamese needs two
 _SPACED = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalnum()})  # for ASCII
-_MONEY = "$€£¥₹₽₩₺₫₦₪฿"
+MONEY = "$€£¥₹₽₩₺₫₦₪฿"
 _MATH = re.compile(r"\$([^$\n]{1,80})\$(?!\d)")  # of LaTeX, no amount of money
 _SPACE_AT_A_SIGN = re.compile(
-    rf"(?<=\d)[ \u00a0\u202f](?=[%‰{_MONEY}](?!\d))|(?<=[<>≤≥±{_MONEY}])[ \u00a0\u202f](?=\.?\d)"
+    rf"(?<=\d)[ \u00a0\u202f](?=[%‰{MONEY}](?!\d))|(?<=[<>≤≥±{MONEY}])[ \u00a0\u202f](?=\.?\d)"
 )
 _SIGN = re.compile(
-    rf"(?<![^\W_])-(?=[{_MONEY}]?\.?\d)"  # -5
+    rf"(?<![^\W_])-(?=[{MONEY}]?\.?\d)"  # -5
     r"|(?:(?<=\b[^\W\d_])|(?<=\b[^\W\d_]{2}))-(?![\w-])"  # A-, AB-
     r"|(?<=\w)\++|\++(?=\d)|(?<=[^\W\d_])#(?!\w)"  # C++, O+, UTC+5, C#
-    rf"|[{_MONEY}](?=\.?\d)|(?<=\d)[%‰{_MONEY}]|[<>≤≥±](?=[-{_MONEY}]?\.?\d)"
+    rf"|[{MONEY}](?=\.?\d)|(?<=\d)[%‰{MONEY}]|[<>≤≥±](?=[-{MONEY}]?\.?\d)"
     r"|(?<=\d)[./\u2044](?=\d)"  # 1.5, 1/2
 )
 

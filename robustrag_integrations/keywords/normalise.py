@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Collection
 
-from robustrag_integrations.normalise import compatible, few_marks
+from robustrag_integrations.normalise import MONEY, compatible, few_marks
 
 MAX_CHARACTERS = 20_000
 MAX_LINES = 400
@@ -54,7 +54,7 @@ PLAIN_WORDS = re.compile("[a-z0-9]+(?: [a-z0-9]+)*")
 """Of a keyword that is nothing but words of ASCII letters and digits: it is counted as it is."""
 
 _PLAIN_LIST = re.compile("[a-z0-9]+(?:[ \n][a-z0-9]+)*")
-_NEGATIVE = re.compile(r"-[$€£¥₹]?\d")
+_NEGATIVE = re.compile(rf"-[{MONEY}]?\d")
 _GRADE = re.compile(r"(?:^| )[^\W\d_]{1,2}-$")  # "A-", "AB-"
 _INSIDE = frozenset("'-./&+#%:@^_=°")  # punctuation a keyword may hold between its words and at its ends
 _NEVER = frozenset("<>|~`◁▷")

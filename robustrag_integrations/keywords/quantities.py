@@ -16,6 +16,7 @@ from decimal import Decimal
 from functools import lru_cache
 
 from robustrag_integrations.keywords.closed_classes import MONTHS, ONES, ORDINALS, TEENS, TENS
+from robustrag_integrations.normalise import MONEY
 
 _MONTH = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
@@ -113,13 +114,13 @@ _DECADE = re.compile(r"(?<![\w.,/])'?(?P<decade>(?:\d\d)?\d0)'?s\b", re.I)
 _AS_WRITTEN = re.compile(rf"{_START}(?:\d{{1,4}}/\d{{1,4}}(?:/\d{{1,4}})?|\d{{1,4}}\^-?\d{{1,3}})(?![\w/]|\.\d)")
 _AMOUNT = re.compile(
     rf"""{_START}
-        (?<!\w\+)(?P<sign>(?:[-+]|minus[ ]|negative[ ])(?=[\d.$€£¥₹]))?
-        (?P<before>(?:us|a|c)?\$|[€£¥₹])?[ ]?(?P<inner_sign>-(?=[\d.]))?
-        (?P<number>{_DIGITS}|\b{_COMPOUND}\b)(?:%?(?:-|[ ]to[ ])[$€£¥₹]?(?P<to>{_DIGITS}))?
+        (?<!\w\+)(?P<sign>(?:[-+]|minus[ ]|negative[ ])(?=[\d.{MONEY}]))?
+        (?P<before>(?:us|a|c)?\$|[{MONEY}])?[ ]?(?P<inner_sign>-(?=[\d.]))?
+        (?P<number>{_DIGITS}|\b{_COMPOUND}\b)(?:%?(?:-|[ ]to[ ])[{MONEY}]?(?P<to>{_DIGITS}))?
         (?:[ -]?(?P<scale>{"|".join(_SCALES)})\b|(?P<letter>[ ]?(?:mln|mn|bn)|k|m|b)\b(?=\W|$))?
         (?:[ ]?(?P<percent>%|(?:percent|per[ ]cent|percentage[ ]points|pct)\b)
           |[ ](?P<after>{_any_of(CURRENCIES).replace(" ", "[ ]")})\b
-          |[ ]?(?P<mark>[$€£¥₹])(?![$€£¥₹])
+          |[ ]?(?P<mark>[{MONEY}])(?![{MONEY}])
           |(?P<more>\+)(?![\w+])
           |[ -]?(?P<unit>{_any_of(_UNIT_OF).replace(" ", "[ ]")})(?!\w))?
         (?![\w]|-\w|[.,/:]\d)""",
@@ -273,7 +274,7 @@ def _unit_of(match: re.Match[str]) -> str | None:
 
 
 def _with_unit(number: str, unit: str) -> str:
-    if unit in ("$", "a$", "c$", "€", "£", "¥", "₹"):
+    if unit in ("a$", "c$", *MONEY):
         return f"-{unit}{number[1:]}" if number.startswith("-") else unit + number
     return f"{number}{unit}" if unit[0] in "%°+" else f"{number} {unit}"
 

@@ -190,7 +190,7 @@ def test_an_answer_is_a_span_with_its_parts_below_and_no_text(way: Callable, rec
         "robustrag.failed": 1,
         "robustrag.outvoted": 1,
         "robustrag.model_calls": 7,
-        "robustrag.warnings": 2,
+        "robustrag.warnings": 3,
     }
     assert dict(spans["robustrag.isolated_calls"].attributes) == {"robustrag.prompts": 6, "robustrag.failed": 1}
     assert not any(secret in recorded.everything for secret in SECRETS)

@@ -140,6 +140,8 @@ def test_a_huge_hostile_response_costs_its_own_group_alone() -> None:
         ">= 2.7, < 4.1",
         "18+",
         "2:00:35",
+        "₽500",
+        "-₺5",
         "0170 1234567",
         "DE89 3704 0044 0532 0130 00",
     ],
