@@ -79,6 +79,7 @@ _SPELLED_WORDS = frozenset((*_SMALL, *_TENS, *_SCALES))
 _LETTERS = re.compile("[a-z]+").findall
 _A_DIGIT = re.compile("[0-9]").search
 _LONGEST_LEAD = 20  # characters of a match before its first digit: "a quarter past 9", "negative us$ -.5"
+_TAKEN_FOR_OTHERS = str.maketrans("\u0131\u0130\u017f\u212a", "iIsK")  # by patterns that pass over case: "m\u0131llion"
 _MONTH_WORDS = frozenset((*MONTHS, *(month[:3] for month in MONTHS), "sept", "sepember"))  # what `_MONTH` matches
 _START = r"(?<![\w.,/\-])(?<!\d:)"
 _DATE = re.compile(
@@ -140,6 +141,7 @@ class Quantity:
 @lru_cache(maxsize=32)  # what a reply counts is asked for its keywords, and for how they are written
 def find_quantities(line: str) -> tuple[Quantity, ...]:
     """Return the quantities of a line, left to right and without overlap; dates and times win over plain numbers."""
+    line = line.translate(_TAKEN_FOR_OTHERS)
     if not (_may_hold_number(line) if line.isascii() else any(map(str.isdigit, line)) or _SPELLED_WORD.search(line)):
         return ()
     found: list[Quantity] = []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from robustrag_integrations import CallableModel, ConsensusAggregation, KeywordAggregation
+
 
 def test_half_a_surrogate_pair_in_one_passage_does_not_cost_the_answer() -> None:
     pytest.importorskip("torch")
@@ -103,3 +105,23 @@ def test_a_log_probability_too_large_for_a_float_is_none() -> None:
     assert _probability("a", -(10**400)) == 0.0
     with pytest.raises(ModelError, match="as the log-probability"):
         _probability("a", 10**400)
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "five kilometre\u017f",
+        "5 km, or 5 kilometre\u017f",
+        "five kilometres\nsixty-fir\u017ft",
+        "five kilometres since \u017feptember 1990",
+        "five kilometres for 9 u\u017fd",
+    ],
+    ids=["unit", "two units", "ordinal", "month", "currency"],
+)
+@pytest.mark.parametrize("defense", [ConsensusAggregation, KeywordAggregation])
+def test_letters_that_are_others_in_another_case_do_not_cost_the_answer(defense, planted: str) -> None:
+    model = CallableModel(lambda prompt: planted if "PLANTED" in prompt else "5 km")
+    clean = defense(model).answer("How long is it?", ["one", "two", "three", "four", "five", "six"])
+    attacked = defense(model).answer("How long is it?", ["one", "two", "three", "four", "five", "PLANTED"])
+    assert clean.radius >= 1
+    assert attacked.text == clean.text

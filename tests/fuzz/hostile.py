@@ -56,6 +56,8 @@ CRAFTED = (
     "fKQjJdXLWpczOPVM", "iNJeQZnRgezCOxmT", "IS_ALPHA", "ldrdeszqYodtnRSg", "NOUN", "ueHauVDbWLwORrAE",
     "vzjxPhgtZwKjjegX", "dekWHjJEWsJyZciz",
 )  # fmt: skip
+# Letters that patterns take for these where they pass over case, and that no table of words has.
+OTHER_CASE = str.maketrans({"i": "\u0131", "s": "\u017f", "k": "\u212a", "I": "\u0130"})
 KINDS = (WORDS, TOKENS, TEMPLATES, HTML, TERMINAL, UNICODE, ANSWERS, NUMBERS, PATHS, JSONISH, CRAFTED)
 LONG = (
     "\u0301\u0316", "a", " ", "1", "(", "<", "A ", "a-", "'", "\u0301", "1,", "é", "\n", "ab ", "a.", "* ", "[",
@@ -85,6 +87,8 @@ def _text(source: Source, most: int, longest: int) -> str:
     if made and source.chance(6):
         at = source.below(len(made))
         made = made[:at] + source.pick(("", made[at:][::-1], made[:at], made[at:].upper()))
+    if source.chance(12):
+        made = made.translate(OTHER_CASE)
     return made[:longest] * source.stretch if source.stretch > 1 else made[:longest]
 
 

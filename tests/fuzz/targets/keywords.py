@@ -15,7 +15,7 @@ from robustrag_integrations.keywords.normalise import (
 )
 from robustrag_integrations.keywords.quantities import find_quantities
 from tests.fuzz.checks import assert_harmless_on_a_terminal
-from tests.fuzz.hostile import NUMBERS, WORDS, text
+from tests.fuzz.hostile import NUMBERS, OTHER_CASE, WORDS, text
 from tests.fuzz.source import Source
 from tests.fuzz.target import Target
 from tests.helpers.crafted_words import word_like, word_with_hash
@@ -40,10 +40,15 @@ def normalising(source: Source) -> None:
         assert_keyword(as_keyword(without_accents(keyword)), allow_empty=True)
 
 
+_PARTS = (" ", "-", "/", ",", "million", "$", "5", "to", "of", "%", "seconds", "usd", "sixty-first", "sept 1990")
+
+
 def quantities(source: Source) -> None:
     """Quantities lie in the line, in order and without overlap."""
-    pieces = source.some(lambda: source.pick((*NUMBERS, " ", "-", "/", ",", "million", "$", "5", "to", "of", "%")), 12)
+    pieces = source.some(lambda: source.pick((*NUMBERS, *_PARTS)), 12)
     line = " ".join([*pieces, text(source, 3, 2000)])
+    if source.chance(4):
+        line = line.translate(OTHER_CASE)
     end = 0
     for found in find_quantities(line):
         assert end <= found.start < found.end <= len(line)

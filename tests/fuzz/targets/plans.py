@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from robustrag_integrations import KeywordAggregation, MajorityVoting, Passage, VanillaRAG
+from robustrag_integrations import ConsensusAggregation, KeywordAggregation, MajorityVoting, Passage, VanillaRAG
 from robustrag_integrations.keywords.normalise import as_keyword
 from robustrag_integrations.prompts import PromptSet, PromptTemplate
 from tests.fuzz.checks import assert_harmless_on_a_terminal, assert_json
-from tests.fuzz.hostile import name, text
+from tests.fuzz.hostile import ANSWERS, NUMBERS, OTHER_CASE, name, text
 from tests.fuzz.source import Source
 from tests.fuzz.target import Target
 from tests.helpers.scripted import ScriptedModel
@@ -73,6 +73,21 @@ def votes(source: Source) -> None:
     _check(answer)
 
 
+def one_liar(source: Source) -> None:
+    """One hostile reply among six does not change an answer of radius 1, whichever words the others share with it."""
+    shared = source.pick((*NUMBERS, *ANSWERS, "Anna Lind", text(source, 3, 300)))
+    lie = text(source, 4, 300)
+    planted = source.pick((lie, f"{shared} {lie}", f"{lie} {shared}", f"{shared}, {source.pick(NUMBERS)}"))
+    if source.chance(4):
+        planted = planted.translate(OTHER_CASE)
+    method = source.pick((ConsensusAggregation, KeywordAggregation))
+    defense = method(ScriptedModel(lambda said: said), prompts=_PROMPTS, group_by="passage")
+    clean = defense.answer("Who?", [shared] * 6)
+    attacked = defense.answer("Who?", [*[shared] * 5, planted])
+    assert not clean.radius or attacked.text == clean.text
+    _check(attacked)
+
+
 def vanilla(source: Source) -> None:
     """Without a defence there is no crash, and the radius is 0."""
     answer = VanillaRAG(ScriptedModel(lambda said: said), prompts=_PROMPTS).answer(_question(source), _passages(source))
@@ -87,6 +102,7 @@ def _check(answer) -> None:
 
 TARGETS = (
     Target("keyword-answers", keyword_answers, 1),
+    Target("one-liar", one_liar, 1),
     Target("vanilla-answers", vanilla, 4),
     Target("votes", votes, 3),
 )
