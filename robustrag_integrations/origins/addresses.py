@@ -10,13 +10,17 @@ from __future__ import annotations
 import ipaddress
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from urllib.parse import parse_qsl, quote, unquote, unquote_to_bytes, urlencode
 
 from robustrag_integrations.normalise import few_marks
 
 _AUTHORITY = re.compile(r"(\[[^\]]*\]|[^:]*)(?::(\d*))?")
 _HOST = re.compile(r"\[[^\]]*\]|[^:/?]+")
+_NUMBERS = tuple(
+    (re.compile(digits), base)
+    for digits, base in (("0x([0-9a-f]{0,40})", 16), ("0([0-7]{1,40})", 8), ("([0-9]{1,40})", 10))
+)
 _SESSION = re.compile(r";jsessionid=[^/]*", re.IGNORECASE)
 _DOTS = str.maketrans("\u3002\uff0e\uff61", "...")  # dots that IDNA takes for one
 _PLAIN = "!$&'()*+,;=:@-._~"  # what a path segment holds without being escaped
@@ -80,18 +84,44 @@ def host_name(host: str) -> str:
     """A host in lower case and in Unicode, without a leading "www." and a final dot.
 
     Full-width letters and "xn--" spellings are the letters they stand for. "ß" is not "ss": these are two domains.
+    A number is the IPv4 address that browsers read it as.
     """
     if host.startswith("["):
         try:
-            return f"[{ipaddress.IPv6Address(host.strip('[]')).compressed}]"
+            address = ipaddress.IPv6Address(host.strip("[]"))
         except ValueError:
             return host.lower()
+        return f"[{address.compressed}]" if address.ipv4_mapped is None else str(address.ipv4_mapped)
     text = unquote(host) if "%" in host else host
     folded = unicodedata.normalize("NFKC", few_marks(_lower(text.translate(_DOTS))))
     labels = [_decoded(_lower(label)) for label in folded.strip(". ").split(".")]
     if len(labels) > 2 and labels[0] == "www":
         labels = labels[1:]
-    return ".".join(labels)
+    return _ipv4_address(labels) or ".".join(labels)
+
+
+def is_ip_address(host: str) -> bool:
+    """Whether a `host_name` is an address of numbers."""
+    return host.startswith("[") or _number(host.rpartition(".")[2]) is not None
+
+
+def _ipv4_address(labels: Sequence[str]) -> str | None:
+    """The IPv4 address of numbers, of which the last may stand for several: 127.1, 0x7f.0.0.1, 2130706433."""
+    numbers = [number for label in labels if (number := _number(label)) is not None]
+    if not len(labels) == len(numbers) <= 4:
+        return None
+    *first, last = numbers
+    if max(first, default=0) > 255 or last >= 256 ** (4 - len(first)):
+        return None
+    return str(ipaddress.IPv4Address(sum(n << 8 * (3 - i) for i, n in enumerate(first)) + last))
+
+
+def _number(label: str) -> int | None:
+    """A label of a host as a number, which may be hexadecimal or octal; None for any other label."""
+    for digits, base in _NUMBERS:
+        if match := digits.fullmatch(label):
+            return int(match[1] or "0", base)
+    return None
 
 
 def resolved(segments: Iterable[str], *, rooted: bool) -> list[str]:

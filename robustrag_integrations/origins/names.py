@@ -15,6 +15,7 @@ from robustrag_integrations.normalise import few_marks
 from robustrag_integrations.origins.addresses import address_name, host_of, resolved
 
 _WEB = re.compile(r"(?:https?|wss?|ftps?):[/\\]*(?=[^/\\])", re.IGNORECASE)
+_FILE = re.compile(r"file:(?://(?:localhost(?=/))?|(?=/|[a-z]:[/\\]))", re.IGNORECASE)  # file:///a, file:/a
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
 # "x.com/a" without a scheme. A name without anything behind it may be a file ("notes.md") and is compared as it is.
 _BARE = re.compile(
@@ -63,12 +64,11 @@ def _name(text: str, is_file: bool) -> tuple[str | None, bool]:
     """The name, and whether it is an address."""
     if match := _WEB.match(text):
         return address_name(text[match.end() :]), True
+    if match := _FILE.match(text):
+        return _file_name(unquote(text[match.end() :].partition("#")[0].partition("?")[0])), False
     if match := _SCHEME.match(text):
-        scheme, rest = match[1].lower(), text[match.end() :]
-        if scheme == "file":
-            return _file_name(unquote(rest.partition("#")[0].partition("?")[0].removeprefix("localhost"))), False
-        return f"{scheme}://{rest}", False  # s3://bucket/key: another space of names
-    if not is_file and (text.startswith("//") or _BARE.match(text[:_LONGEST_HOST])):
+        return f"{match[1].lower()}://{text[match.end() :]}", False  # s3://bucket/key: another space of names
+    if not is_file and (text.startswith("//") or _BARE.match(_PLACE_IN_FILE.sub("", text)[:_LONGEST_HOST])):
         return address_name(text.lstrip("/")), True
     return _file_name(text), False
 

@@ -6,13 +6,15 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from robustrag_integrations.origins.addresses import is_ip_address
 from robustrag_integrations.origins.names import Origin
 
 
 def site_of(origin: Origin) -> str:
     """The registrable domain of an address (`news.x.co.uk/a` is of `x.co.uk`); anything else is its own site.
 
-    Hosts under which anybody can have a name (`github.io`) are one site, since those names cost nothing.
+    Hosts under which anybody can have a name (`github.io`) are one site, since those names cost nothing. So are those
+    under a domain of which the list has no ending: the last two names are taken, as the list's own rules say.
 
     Raises:
         ImportError: tldextract is not installed.
@@ -21,7 +23,9 @@ def site_of(origin: Origin) -> str:
     if origin.host is None:
         return origin.name
     found = extract(origin.host)
-    return f"{found.domain}.{found.suffix}" if found.domain and found.suffix else origin.host
+    if found.suffix:
+        return f"{found.domain}.{found.suffix}" if found.domain else origin.host
+    return origin.host if is_ip_address(origin.host) else ".".join(origin.host.split(".")[-2:])
 
 
 @cache

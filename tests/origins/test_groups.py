@@ -98,6 +98,22 @@ def test_a_site_is_a_registrable_domain() -> None:
 
 
 @pytest.mark.usefixtures("suffixes")
+def test_hosts_without_a_known_ending_are_one_site_by_their_last_two_names() -> None:
+    """Whoever has a domain has as many hosts under it as they like."""
+    hosts = [
+        "http://a.evil.zzz",
+        "http://b.evil.zzz/",
+        "evil.zzz/c",
+        "http://other.zzz",
+        "http://box/a",
+        "http://box/b",
+    ]
+    assert ranks(sourced(*hosts, "http://9.2.3.4", "http://1.2.3.4", "http://16909060/b"), by="site") == [
+        (0, 1, 2), (3,), (4, 5), (6,), (7, 8)
+    ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("suffixes")
 def test_sites_come_from_the_list_in_the_package_and_nothing_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[dict[str, Any]] = []
     library = SimpleNamespace(TLDExtract=lambda **given: made.append(given))

@@ -27,9 +27,18 @@ ONE = [
     ["https://münchen.de/café", "https://xn--mnchen-3ya.de/caf%C3%A9", "MÜNCHEN.DE/caf%c3%a9"],
     ["http://ｘ。com/", "http://x.com", "http://x\u00ad.com/", "http://%78.com"],
     ["http://[::1]/a", "http://[0:0::1]:80/a"],
+    [
+        "http://1.2.3.4/a",
+        "http://16909060/a",
+        "http://0x1.2.772/a",
+        "http://01.02.3.0X4/a",
+        "http://[::ffff:102:304]/a",
+    ],
     ["/data/a.pdf", "/data/./a.pdf", "/data//x/../a.pdf", "file:///data/a.pdf", "file://localhost/data/a.pdf#page=3"],
+    ["/data/a.pdf", "file:/data/a.pdf", "FILE://LOCALHOST/data/a.pdf"],
     ["a.pdf", "./a.pdf", "a.pdf#page=7", "x/../a.pdf"],
-    ["C:\\Data\\a.pdf", "c:/data/A.PDF", "file:///C:/Data/a.pdf"],
+    ["Report.pdf", "Report.pdf#page=7"],
+    ["C:\\Data\\a.pdf", "c:/data/A.PDF", "file:///C:/Data/a.pdf", "file:/C:/Data/a.pdf", "file:C:/Data/a.pdf"],
     ["\\\\server\\share\\a.pdf", "\\\\SERVER\\share\\A.pdf"],
     ["Anna Lind", " Anna Lind "],
 ]
@@ -45,6 +54,7 @@ APART = [
     ["http://x.com/?page=1", "http://x.com/?page=2", "http://x.com/"],
     ["http://x.com/?sv=1&start=2", "http://x.com/?sv=1&start=3", "http://x.com/?sig=1", "http://x.com/?Signature=1"],
     ["http://x.com/?X-Amz-Signature=1&page=1", "http://x.com/?X-Amz-Signature=1&page=2"],
+    ["http://1.2.3.4", "http://1.2.3.5", "http://1.2.3.4.5", "http://1.2.3.256", "http://1.2.3.4.com", "1.2.3.4.pdf"],
     ["http://straße.de", "http://strasse.de"],
     ["http://x.com@evil.com/a", "http://x.com/a", "http://evil.com/@x.com"],
     ["http://evil.com\\@x.com/a", "http://x.com/a"],
@@ -90,6 +100,7 @@ def test_nothing_is_no_origin(text: str) -> None:
         "http://", "http://[", "http://[::1", "http://x.com:port/", "http://x.com:99999999999/", "//", "://", "a://",
         "http://\x00", "http://%", "x.com/%zz", "http://xn--\udcff.com", "http://xn--99999999999.com", "\ud800", "#a=b",
         "http://a/" + "../" * 50, "C:", "..", "/", "file://", "http://．．", "http://℀.com/", "xn--a.xn--b/",
+        "http://" + "9" * 5000, "http://0x/", "http://1..2/", "file:", "file:/", "file:C:",
     ],
 )  # fmt: skip
 def test_whatever_stands_there_is_named_or_not_and_never_raises(text: str) -> None:
