@@ -212,6 +212,26 @@ def test_a_stream_of_a_model_that_thinks_aloud_waits_where_the_opening_mark_is_m
     assert list(KeywordAggregation(asked).stream("Who?", PASSAGES)) == ["Karl Gross"]
 
 
+def test_the_radius_counts_the_groups_for_which_a_stream_waits() -> None:
+    """Without their reasoning the stream ends in an error: it has shown what a mark then closes."""
+    final = "zsecret zsecret </think>Karl Gross"
+
+    def defense(aloud: int) -> KeywordAggregation:
+        def reply(prompt: str) -> str:
+            place = next((n for n in range(6) if f"page {n}" in prompt), None)
+            return final if place is None else "hm </think>Karl Gross" if place < aloud else "Karl Gross"
+
+        return KeywordAggregation(CallableModel(reply, samples=False))
+
+    pages = [f"page {n}" for n in range(6)]
+    answers = [defense(aloud).answer("Who?", pages) for aloud in range(7)]
+    assert {answer.text for answer in answers} == {"Karl Gross"}
+    assert [answer.radius for answer in answers[1:]] == [0, 1, 2, 2, 2, 2]
+    assert list(defense(1).stream("Who?", pages)) == ["Karl Gross"]
+    with pytest.raises(ModelError, match="closed reasoning"):
+        list(defense(0).stream("Who?", pages))
+
+
 def test_a_failed_call_stays_a_failure() -> None:
     assert counted(Response(None, error="gone")).text is None
     with pytest.raises(ModelError, match="gone"):

@@ -60,9 +60,11 @@ def keyword_plan(
     conflict = _conflict(keyword_sets, tally)
     if tally.retained:
         prompt = settings.final_prompt(query, listed.shown, _drafts(readings, settings.task))
-        whole = any(response.aloud for response in responses)
+        aloud = sum(weight for response, weight in zip(responses, weights, strict=True) if response.aloud)
         with naming_groups(groups, responses):
-            final = yield from ask_final(prompt, settings.reader.cut_replies, whole=whole, brief=said.brief)
+            final = yield from ask_final(prompt, settings.reader.cut_replies, whole=aloud > 0, brief=said.brief)
+        if aloud and final.aloud:  # a stream that did not wait for all of it may end in an error
+            radius = min(radius, aloud - 1)
     else:
         final = Response(ABSTENTION)
         yield Emit(ABSTENTION)
