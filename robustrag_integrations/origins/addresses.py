@@ -22,6 +22,12 @@ _NUMBERS = tuple(
     for digits, base in (("0x([0-9a-f]{0,40})", 16), ("0([0-7]{1,40})", 8), ("([0-9]{1,40})", 10))
 )
 _SESSION = re.compile(r";jsessionid=[^/]*", re.IGNORECASE)
+# Characters that IDNA takes for none: a domain's owner may put any number of them into its name.
+_PASSED_OVER = re.compile(
+    "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u2060-\u2064\u206a-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0100-\U000e01ef]"
+)
+_LIKE_NO_OTHER = frozenset("ß\u03c2")  # in a domain; case-folded they are "ss" and another sigma
 _DOTS = str.maketrans("\u3002\uff0e\uff61", "...")  # dots that IDNA takes for one
 _PLAIN = "!$&'()*+,;=:@-._~"  # what a path segment holds without being escaped
 # fmt: off
@@ -136,7 +142,8 @@ def resolved(segments: Iterable[str], *, rooted: bool) -> list[str]:
 
 
 def _lower(text: str) -> str:
-    return "".join(c.lower() for c in text if c not in "\u00ad\u200b\u2060\ufeff")  # letter by letter: no final sigma
+    letters = map(str.lower, _PASSED_OVER.sub("", text))  # one by one: what is no final sigma becomes none
+    return "".join(c if c in _LIKE_NO_OTHER else c.casefold() for c in letters)
 
 
 def _decoded(label: str) -> str:

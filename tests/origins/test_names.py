@@ -26,6 +26,8 @@ ONE = [
     ["https://a.blob.core.windows.net/c/a.pdf?sv=1&se=2&sr=b&sp=r&sig=3", "https://a.blob.core.windows.net/c/a.pdf"],
     ["https://münchen.de/café", "https://xn--mnchen-3ya.de/caf%C3%A9", "MÜNCHEN.DE/caf%c3%a9"],
     ["http://ｘ。com/", "http://x.com", "http://x\u00ad.com/", "http://%78.com"],
+    ["http://x.com/", "http://\ufe0fx.c\u034fom/", "http://x\U000e0100\u2064.com\u3164"],
+    ["http://вода.рф", "http://\u1c80одА.рф"],
     ["http://[::1]/a", "http://[0:0::1]:80/a"],
     [
         "http://1.2.3.4/a",
@@ -56,6 +58,7 @@ APART = [
     ["http://x.com/?X-Amz-Signature=1&page=1", "http://x.com/?X-Amz-Signature=1&page=2"],
     ["http://1.2.3.4", "http://1.2.3.5", "http://1.2.3.4.5", "http://1.2.3.256", "http://1.2.3.4.com", "1.2.3.4.pdf"],
     ["http://straße.de", "http://strasse.de"],
+    ["http://λόγος.gr", "http://λόγοσ.gr"],
     ["http://x.com@evil.com/a", "http://x.com/a", "http://evil.com/@x.com"],
     ["http://evil.com\\@x.com/a", "http://x.com/a"],
     ["http://x.com/a%2Fb", "http://x.com/a/b"],
