@@ -1,4 +1,4 @@
-"""The question as it stands alone: what a history-aware retriever makes of a conversation."""
+"""A conversation: what a history-aware retriever makes of it, and what it means where prompts show it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Any
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, FunctionMessage, ToolMessage
+from langchain_core.messages.utils import convert_to_messages
 
 from langchain_robustrag.questions import usual_question
+from robustrag_integrations.conversations import shown_warnings
 
 STANDALONE = "standalone_question"
 
@@ -66,12 +68,34 @@ def unseen_conversation(inputs: Mapping[str, Any], shown: Collection[str]) -> li
     ]
 
 
+def shown_conversation(inputs: Mapping[str, Any]) -> tuple[str, ...]:
+    """What to say of the messages that the prompts show: earlier answers, and what tools returned.
+
+    Args:
+        inputs: what the prompts show, without the documents.
+    """
+    said = [message for value in inputs.values() for message in _messages(value)]
+    answers = sum(isinstance(message, AIMessage) and bool(message.text) for message in said)
+    return shown_warnings(answers, sum(isinstance(message, (ToolMessage, FunctionMessage)) for message in said))
+
+
 def standing_alone(inputs: Mapping[str, Any], heard: HeardQuery) -> str | None:
     """The question that was asked in place of the user's, of which the conversation is a part; None if none was."""
     if not history_names(inputs) or len(heard.queries) != 1:
         return None
     [query] = heard.queries
     return query if query.strip() and query != usual_question(inputs) else None
+
+
+def _messages(value: Any) -> list[BaseMessage]:
+    """The messages of an input; none if it is no conversation."""
+    conversation = [value] if isinstance(value, BaseMessage) else value
+    if not _is_conversation(conversation):
+        return []
+    try:
+        return convert_to_messages(conversation)
+    except (NotImplementedError, ValueError):  # pairs of texts that are no messages
+        return []
 
 
 def _is_conversation(value: Any) -> bool:

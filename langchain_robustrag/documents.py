@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from langchain_core.documents import Document
+from langchain_core.messages import BaseMessage
 from langchain_core.prompts import BasePromptTemplate, PromptTemplate
 
+from langchain_robustrag.retrieved import UnreadableError, documents_in
 from robustrag_integrations.passages import GroupBy, Passage, PassageGroup, grouping_of, isolate, passage_keys
 from robustrag_integrations.sources import few_sources_warning
 
@@ -92,24 +94,31 @@ def _formatted(document: Document, template: BasePromptTemplate[Any]) -> str:
         return document.page_content
 
 
-def unisolated_documents(inputs: Mapping[str, Any], shown: Collection[str], name: str) -> list[str]:
-    """What to say where the prompt shows documents under another input than the one that is isolated.
+def unisolated_documents(inputs: Mapping[str, Any], name: str) -> list[str]:
+    """What to say where the prompts show documents under another input than the one that is isolated.
 
     Args:
-        inputs: without the documents that are isolated.
-        shown: the inputs that the prompts show.
+        inputs: what the prompts show, without the documents that are isolated.
         name: the input whose documents are isolated.
     """
     return [
         f"the prompt's input {other!r} holds documents, which are not isolated: every group is shown them, and the "
         f"radius does not count what they say; give documents as {name!r} alone"
-        for other in sorted(shown)
-        if other in inputs and _holds_documents(inputs[other])
+        for other in sorted(inputs)
+        if _holds_documents(inputs[other])
     ]
 
 
 def _holds_documents(value: Any) -> bool:
-    if isinstance(value, Mapping):
-        value = list(value.values())
-    inner = value if isinstance(value, (list, tuple)) else [value]
-    return any(isinstance(item, Document) for item in inner)
+    """Whether there is a document in a value, however deep; one too deep to be looked through counts as one."""
+    try:
+        return bool(documents_in(_said(value)))
+    except UnreadableError:
+        return True
+
+
+def _said(value: Any) -> Any:
+    """The value; of messages what they say, since no model is shown what else they hold."""
+    if isinstance(value, BaseMessage):
+        return value.content
+    return [_said(item) for item in value] if isinstance(value, (list, tuple)) else value

@@ -26,7 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SkipValidation
 
 from langchain_robustrag.aggregations import documents_of
 from langchain_robustrag.calls import CallPerformer, ModelCalls, RunManager, child_config
-from langchain_robustrag.condensed import unseen_conversation
+from langchain_robustrag.condensed import shown_conversation, unseen_conversation
 from langchain_robustrag.configured import configured, drawable, model_name
 from langchain_robustrag.documents import Isolation, few_documents, unisolated_documents
 from langchain_robustrag.language_models import has_pipeline
@@ -294,7 +294,8 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
                 *self._caveats(),
                 *few_documents(groups),
                 *unseen_conversation(trusted, self._shown_names(self.prompt)),
-                *unisolated_documents(trusted, self._shown_names(*self.all_prompts()), name),
+                *shown_conversation(shown := self._inputs_shown(trusted)),
+                *unisolated_documents(shown, name),
             ),
             model.codec if model is not None else None,
             self._caveats,
@@ -362,6 +363,12 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
     def _asks_finally(self) -> bool:
         """Whether what was agreed on goes into a final prompt."""
         return "keyword" in method_of(self.aggregation).prompts
+
+    def _inputs_shown(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """What the prompts show of this call's input, and what they hold already."""
+        held = {name: value for prompt in self.all_prompts() for name, value in prompt.partial_variables.items()}
+        names = self._shown_names(*self.all_prompts()) | frozenset(held)
+        return {name: value for name, value in {**held, **given}.items() if name in names}
 
     @staticmethod
     def _shown_names(*prompts: BasePromptTemplate[Any]) -> frozenset[str]:

@@ -10,6 +10,7 @@ from llama_index.core.constants import DEFAULT_SIMILARITY_TOP_K
 from llama_index.core.llms import LLM
 
 from llamaindex_robustrag.local import TextModelLLM
+from robustrag_integrations.conversations import condensed_warnings, shown_warnings
 from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.models.base import repeats_of
 from robustrag_integrations.passages import PassageGroup
@@ -68,24 +69,18 @@ def decoding_caveats(llm: LLM, conversation: Sequence[ChatMessage]) -> tuple[str
 
 def conversation_caveats(conversation: Sequence[ChatMessage]) -> tuple[str, ...]:
     """What a conversation in front of every prompt means for the radius."""
-    said = sum(m.role == MessageRole.ASSISTANT for m in conversation)
-    if not said:
-        return ()
-    return (
-        f"{said} earlier answers are part of every prompt: the radius is about the passages of this question, given "
-        "those answers",
-    )
+    return shown_warnings(*_counted(conversation))
 
 
 def condensed_caveats(conversation: Sequence[ChatMessage]) -> tuple[str, ...]:
     """What a question that was made from a conversation means for the radius."""
-    said = sum(m.role == MessageRole.ASSISTANT for m in conversation)
-    if not said:
-        return ()
-    return (
-        f"the question was condensed from a conversation with {said} earlier answers: the radius is about the passages "
-        "of this question, given those answers",
-    )
+    return condensed_warnings(*_counted(conversation))
+
+
+def _counted(conversation: Sequence[ChatMessage]) -> tuple[int, int]:
+    """How many earlier answers and results of tools there are."""
+    roles = [message.role for message in conversation]
+    return roles.count(MessageRole.ASSISTANT), sum(map(roles.count, (MessageRole.TOOL, MessageRole.FUNCTION)))
 
 
 def few_nodes_caveats(groups: Sequence[PassageGroup]) -> tuple[str, ...]:

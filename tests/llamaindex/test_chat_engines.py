@@ -93,6 +93,21 @@ async def test_the_conversation_stands_in_front_of_each_prompt_of_a_context_engi
     assert len(engine.chat_history) == 4
 
 
+@pytest.mark.parametrize(
+    ("engine_class", "said"),
+    [
+        (RobustContextChatEngine, "1 results of tools are part of every prompt, not isolated"),
+        (RobustCondensePlusContextChatEngine, "condensed from a conversation with 1 results of tools"),
+    ],
+)
+def test_what_tools_returned_earlier_is_warned_of(
+    poisoned: VectorStoreIndex, llm: FactReader, engine_class: Any, said: str
+) -> None:
+    history = [ChatMessage(role="user", content="Look it up."), ChatMessage(role="tool", content=EVIL)]
+    reply = engine_of(engine_class, poisoned, llm).chat(QUESTION, chat_history=history)
+    assert any(said in warning for warning in reply.metadata["robustrag"]["warnings"])
+
+
 @pytest.mark.parametrize("method", METHODS)
 async def test_a_condensed_question_is_what_every_group_is_asked(
     poisoned: VectorStoreIndex, llm: FactReader, method: str

@@ -30,6 +30,7 @@ FLOORS = (
         "copies",
         "citations",
         "closing",
+        "conversations",
         "determinism",
         "display",
         "entry_points",
