@@ -72,7 +72,10 @@ def checked_documents(documents: Any) -> list[Document]:
     items = list(documents)
     for place, item in enumerate(items):
         if not isinstance(item, Document):
-            raise TypeError(f"documents[{place}] must be a Document, got {type(item).__name__}")
+            fix = (
+                "leave out the score" if isinstance(item, tuple) else "make it Document(text, metadata={'source': ...})"
+            )
+            raise TypeError(f"documents[{place}] must be a Document, got {type(item).__name__}; {fix}")
     return items
 
 

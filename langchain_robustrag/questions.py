@@ -36,8 +36,12 @@ def find_question(
     """
     found = _chosen(inputs, chosen) if chosen is not None else _usual(inputs, prompt, context)
     if found is None:
+        unread = [
+            f"{k!r} is no text but {type(inputs[k]).__name__}" for k in (*QUESTION_KEYS, "messages") if k in inputs
+        ]
         raise ValueError(
-            f"cannot tell which input is the question among {sorted(map(str, inputs))}; name it: question='...'"
+            f"cannot tell which input is the question among {sorted(map(str, inputs))}"
+            f"{''.join(f', where {why}' for why in unread)}; name it: question='...'"
         )
     if not found.strip():
         raise ValueError("the question is empty; ask something")

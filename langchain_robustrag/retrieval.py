@@ -22,13 +22,15 @@ from langchain_core.runnables import (
 from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.config import merge_configs
 from langchain_core.runnables.configurable import DynamicRunnable
+from langchain_core.utils.pydantic import create_model
+from pydantic import BaseModel, Field
 from typing_extensions import Unpack
 
 from langchain_robustrag.aggregations import RobustOptions
 from langchain_robustrag.chain import create_robust_documents_chain
 from langchain_robustrag.condensed import STANDALONE, HeardQuery, history_names, standing_alone
 from langchain_robustrag.questions import asked_question, question_inputs, usual_question
-from langchain_robustrag.runnable import RobustDocuments
+from langchain_robustrag.runnable import RobustDocuments, refuse_arguments
 from langchain_robustrag.supporting import supporting_documents
 from robustrag_integrations.models.base import DecodingModel
 
@@ -39,15 +41,37 @@ _ANSWERED = "answered"
 class RobustRetrievalChain(RunnableBindingBase[dict[str, Any], dict[str, Any]]):
     """A chain of `create_robust_retrieval_chain`: documents go through the robust chain, and nowhere else.
 
-    It stays one step in a longer chain, so that a wiring check and a trace see it as a whole.
+    It stays one step in a longer chain, so that a wiring check and a trace see it as a whole. Its steps are made from
+    its parts, also where a config chooses another retriever (`configurable_fields`).
 
     Attributes:
         retriever: where documents come from.
         answering: the robust chain over them.
+        supporting_only: whether those documents alone are given that support the answer.
     """
 
-    retriever: Runnable[Any, Any]
-    answering: RobustDocuments
+    retriever: Runnable[Any, Any] = Field(frozen=True)
+    answering: RobustDocuments = Field(frozen=True)
+    supporting_only: bool = Field(default=False, frozen=True)
+
+    def __init__(
+        self,
+        *,
+        retriever: Runnable[Any, Any],
+        answering: RobustDocuments,
+        supporting_only: bool = False,
+        **binding: Any,
+    ) -> None:
+        parts: dict[str, Any] = {
+            "retriever": retriever,
+            "answering": answering,
+            "supporting_only": supporting_only,
+        }
+        super().__init__(**{**binding, **parts, "bound": _steps(retriever, answering, supporting_only)})
+
+    def __reduce__(self) -> Any:
+        parts = {"retriever": self.retriever, "answering": self.answering, "supporting_only": self.supporting_only}
+        return partial(type(self), **parts), ()
 
     def warm_up(self, passages: int = 10) -> None:
         """Load what the first answer would load, as `warm_up` of the robust chain does; nothing is retrieved.
@@ -63,6 +87,40 @@ class RobustRetrievalChain(RunnableBindingBase[dict[str, Any], dict[str, Any]]):
     async def awarm_up(self, passages: int = 10) -> None:
         """`warm_up` without blocking the event loop."""
         await self.answering.awarm_up(passages)
+
+    def invoke(self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
+        """Retrieve and answer once."""
+        refuse_arguments(kwargs)
+        return super().invoke(_checked(input), config)
+
+    async def ainvoke(
+        self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any
+    ) -> dict[str, Any]:
+        """`invoke` without blocking the event loop; cancelling it cancels the model calls."""
+        refuse_arguments(kwargs)
+        return await super().ainvoke(_checked(input), config)
+
+    def stream(
+        self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Iterator[dict[str, Any]]:
+        """The input, the documents, the answer in pieces, and the report last."""
+        refuse_arguments(kwargs)
+        yield from super().stream(_checked(input), config)
+
+    async def astream(
+        self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any
+    ) -> AsyncIterator[dict[str, Any]]:
+        """`stream` without blocking the event loop."""
+        refuse_arguments(kwargs)
+        async for chunk in super().astream(_checked(input), config):
+            yield chunk
+
+    def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
+        """What the prompt names besides the documents: the question, and other inputs."""
+        asked = self.answering.get_input_schema(config).model_fields
+        given = {name: field for name, field in asked.items() if name != self.answering.document_variable_name}
+        fields: dict[str, Any] = {name: (field.annotation, ...) for name, field in given.items() if name != STANDALONE}
+        return create_model("RobustRetrievalInput", **fields)
 
 
 def create_robust_retrieval_chain(
@@ -106,10 +164,18 @@ def create_robust_retrieval_chain(
             f"retriever must be a retriever or another Runnable, got {type(retriever).__name__}; a vector store has "
             "as_retriever(), and a function goes into RunnableLambda(...)"
         )
-    name, question = options.get("document_variable_name", "context"), options.get("question")
     answering = create_robust_documents_chain(llm, prompt, return_robustness=True, **options)
+    return RobustRetrievalChain(retriever=retriever, answering=answering, supporting_only=supporting_only)
+
+
+def _steps(
+    retriever: Runnable[Any, Any], answering: RobustDocuments, supporting_only: bool
+) -> Runnable[dict[str, Any], dict[str, Any]]:
+    """Retrieve, answer, and put documents, answer and report side by side."""
+    name, question = answering.document_variable_name, answering.question
     takes_text = _takes_text(retriever)
-    shown = frozenset() if prompt is None else frozenset({*prompt.input_variables, *prompt.optional_variables})
+    prompt = answering.prompt
+    shown = frozenset({*prompt.input_variables, *prompt.optional_variables}) - {"query"}  # that one is a text anyway
 
     def asked(inputs: dict[str, Any]) -> dict[str, Any]:
         known = usual_question(inputs) if question is None else None
@@ -145,8 +211,19 @@ def create_robust_retrieval_chain(
     if supporting_only:
         steps.append(RunnableGenerator(partial(_with_late_context, name), partial(_awith_late_context, name)))
     first = RunnablePassthrough.assign(**{_RETRIEVED: retrieving})
-    chain = RunnableSequence[dict[str, Any], dict[str, Any]](first, *steps, name="robust_retrieval_chain")
-    return RobustRetrievalChain(bound=chain, retriever=retriever, answering=answering)
+    return RunnableSequence(first, *steps, name="robust_retrieval_chain")
+
+
+def _checked(given: dict[str, Any]) -> dict[str, Any]:
+    """The input.
+
+    Raises:
+        TypeError: it is no dict; the message says what is.
+    """
+    if isinstance(given, dict):
+        return given
+    fix = f"{{'input': {given!r:.60}}}" if isinstance(given, str) else "{'input': question}"
+    raise TypeError(f"the input must be a dict with the question, got {type(given).__name__}; give {fix}")
 
 
 def _takes_text(retriever: Runnable[Any, Any]) -> bool:

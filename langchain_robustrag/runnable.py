@@ -96,7 +96,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
     structured: SkipValidation[Structured | None] = None
     output_parser: Runnable[Any, Any] = Field(default_factory=StrOutputParser)
     document_variable_name: str = "context"
-    max_concurrency: int = 10
+    max_concurrency: int = Field(default=10, frozen=True)
     timeout: float | None = None
     attempts: int = 3
     return_robustness: bool = False
@@ -105,7 +105,17 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
     _models: dict[str, Capabilities] = PrivateAttr(default_factory=dict)
 
     def model_post_init(self, context: Any, /) -> None:
-        """Set up what lives as long as the chain: the cap on calls, and what is known about the model."""
+        """Set up what lives as long as the chain: the cap on calls, and what is known about the model.
+
+        Raises:
+            ValueError: the settings are another method's.
+        """
+        if not isinstance(self.settings, wanted := method_of(self.aggregation).load().settings_type):
+            raise ValueError(
+                f"aggregation={self.aggregation!r} needs {wanted.__name__}, got {type(self.settings).__name__}: make a "
+                f"chain of its own with create_robust_documents_chain(..., aggregation={self.aggregation!r}), and "
+                "choose between chains with configurable_alternatives"
+            )
         models = [llm for llm in (self.llm, self.final_llm) if llm is not None]
         one_by_one = any(map(has_pipeline, models))  # transformers' tokenizers are not thread-safe
         self._limit = CallLimit(1 if one_by_one else self.max_concurrency)
@@ -132,11 +142,13 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
 
     def invoke(self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Answer once."""
-        return self._call_with_config(self._invoke, input, config, **kwargs)
+        refuse_arguments(kwargs)
+        return self._call_with_config(self._invoke, input, config)
 
     async def ainvoke(self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Answer once without blocking the event loop; cancelling it cancels the model calls."""
-        return await self._acall_with_config(self._ainvoke, input, config, **kwargs)
+        refuse_arguments(kwargs)
+        return await self._acall_with_config(self._ainvoke, input, config)
 
     def stream(self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[Any]:
         """The aggregated answer in pieces; no isolated response is ever among them."""
@@ -157,13 +169,15 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         self, input: Iterator[dict[str, Any]], config: RunnableConfig | None = None, **kwargs: Any
     ) -> Iterator[Any]:
         """`stream` behind another Runnable: the answer begins when the input is complete."""
-        yield from self._transform_stream_with_config(input, self._transform, config, **kwargs)
+        refuse_arguments(kwargs)
+        yield from self._transform_stream_with_config(input, self._transform, config)
 
     async def atransform(
         self, input: AsyncIterator[dict[str, Any]], config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncIterator[Any]:
         """`transform` without blocking the event loop."""
-        async for piece in self._atransform_stream_with_config(input, self._atransform, config, **kwargs):
+        refuse_arguments(kwargs)
+        async for piece in self._atransform_stream_with_config(input, self._atransform, config):
             yield piece
 
     def _invoke(self, inputs: dict[str, Any], run_manager: CallbackManagerForChainRun, config: RunnableConfig) -> Any:
@@ -398,8 +412,9 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
         """The documents, and what the prompt names besides."""
-        given = {"query": "input"} if self.question is None else {}
-        names = [given.get(n, n) for n in self.prompt.input_variables if n != self.document_variable_name]
+        asked = {"query": "input" if self.question is None else self.question}
+        named = [asked.get(n, n) for n in self.prompt.input_variables if n != self.document_variable_name]
+        names = [name for name in named if isinstance(name, str)]
         types = {name: (self.prompt.input_types.get(name, str), ...) for name in names}
         documents = {self.document_variable_name: (list[Document], ...)}
         fields: dict[str, Any] = {**documents, **types}
@@ -417,6 +432,15 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
             asked = asked | (self.keyword_prompt or self.prompt) | drawable(self.final_llm or self.llm)
         graph: Graph = (asked | self.output_parser).get_graph(config)
         return graph
+
+
+def refuse_arguments(arguments: Mapping[str, Any]) -> None:
+    """Raise TypeError for what was bound to a chain, or passed to a call of it: no model would be given it."""
+    if arguments:
+        raise TypeError(
+            f"a robust chain passes no arguments on, got {', '.join(sorted(arguments))}; bind to the model what is for "
+            f"the model: llm.bind({next(iter(arguments))}=...)"
+        )
 
 
 def _added(whole: dict[str, Any] | None, chunk: dict[str, Any]) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.output_parsers import CommaSeparatedListOutputParser, JsonOutputParser
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import ConfigurableField, RunnableLambda
 
-from langchain_robustrag import create_robust_documents_chain
+from langchain_robustrag import create_robust_documents_chain, create_robust_retrieval_chain
 from tests.langchain.fakes import PROMPT, QUESTION, ListRetriever, Reader, truthful
 
 pytest.importorskip("langchain_classic", reason="needs langchain-classic to compare with")
@@ -226,3 +226,41 @@ def test_without_documents_it_abstains() -> None:
 def test_what_is_not_a_list_of_documents_is_refused(bad: Any) -> None:
     with pytest.raises(TypeError, match="must be a"):
         create_robust_documents_chain(Reader(), PROMPT).invoke({**INPUT, "context": bad})
+
+
+@pytest.mark.parametrize(
+    ("bad", "fix"), [("text", r"make it Document\("), ((Document("a"), 0.5), "leave out the score")]
+)
+def test_what_is_no_document_is_refused_with_the_fix(bad: Any, fix: str) -> None:
+    with pytest.raises(TypeError, match=rf"documents\[1\] must be a Document, got {type(bad).__name__}; {fix}"):
+        create_robust_documents_chain(Reader(), PROMPT).invoke({**INPUT, "context": [Document("a"), bad]})
+
+
+async def test_arguments_that_no_model_would_be_given_are_refused() -> None:
+    given = {**INPUT, "context": truthful()}
+    robust = create_robust_documents_chain(Reader(), PROMPT)
+    rag: Any = create_robust_retrieval_chain(ListRetriever(documents=truthful()), Reader(), PROMPT)
+    for chain in (robust, rag):
+        with pytest.raises(TypeError, match=r"passes no arguments on, got stop; .*llm\.bind\(stop=\.\.\.\)"):
+            chain.bind(stop=["."]).invoke(given)
+        with pytest.raises(TypeError, match="passes no arguments on"):
+            await chain.ainvoke(given, stop=["."])
+        with pytest.raises(TypeError, match="passes no arguments on"):
+            list(chain.stream(given, stop=["."]))
+        with pytest.raises(TypeError, match="passes no arguments on"):
+            [piece async for piece in chain.astream(given, stop=["."])]
+
+
+def test_settings_of_another_method_are_refused() -> None:
+    chain = create_robust_documents_chain(Reader(), PROMPT)
+    chosen = chain.configurable_fields(aggregation=ConfigurableField(id="aggregation"))
+    given = {**INPUT, "context": truthful()}
+    assert chosen.invoke(given) == chain.invoke(given)
+    with pytest.raises(ValueError, match=r"'consensus' needs ConsensusSettings, got .*configurable_alternatives"):
+        chosen.with_config(configurable={"aggregation": "consensus"}).invoke(given)
+
+
+def test_the_cap_on_calls_cannot_be_changed_without_effect() -> None:
+    chain = create_robust_documents_chain(Reader(), PROMPT)
+    with pytest.raises(ValueError, match="frozen"):
+        chain.max_concurrency = 1

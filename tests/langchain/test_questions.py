@@ -47,3 +47,10 @@ def test_what_cannot_be_told_is_asked_for() -> None:
         find_question({"input": " "}, MANY, "context")
     with pytest.raises(TypeError, match="question='topic'"):
         find_question({"topic": 3}, MANY, "context", "topic")
+
+
+def test_a_question_that_is_no_text_is_named_with_its_type() -> None:
+    with pytest.raises(
+        ValueError, match=r"among \['input', 'style', 'topic'\], where 'input' is no text but int; name it"
+    ):
+        find_question({"input": 3, "topic": "tea", "style": "short"}, MANY, "context")

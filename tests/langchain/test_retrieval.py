@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+import re
 from operator import itemgetter
 from typing import Any
 
 import pytest
+from langchain_core.documents import Document
+from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
 from langchain_core.runnables import ConfigurableField, RunnableLambda
+from pydantic import ValidationError
 
 from langchain_robustrag import create_robust_documents_chain, create_robust_retrieval_chain
 from robustrag_integrations import RobustAnswer
@@ -70,6 +76,64 @@ def test_it_stays_one_step_in_a_longer_chain(poisoned: ListRetriever) -> None:
     assert chain.invoke(INPUT, {"callbacks": [recorder]}) == "It is Paris indeed"
     assert len(recorder.named("robust_retrieval_chain")) == 1
     assert chain.steps[1].warm_up() is None  # type: ignore[attr-defined]
+
+
+def test_a_config_may_choose_another_retriever_or_chain(poisoned: ListRetriever) -> None:
+    rag = create_robust_retrieval_chain(poisoned, Reader(), PROMPT)
+    others = ListRetriever(documents=[Document("The capital of France is Lyon.", metadata={"source": "x"})] * 2)
+    marked = create_robust_documents_chain(Reader(answer=lambda _: "Rome"), PROMPT, return_robustness=True)
+    chosen = rag.configurable_fields(
+        retriever=ConfigurableField(id="retriever"),
+        answering=ConfigurableField(id="answering"),
+        supporting_only=ConfigurableField(id="supporting_only"),
+    )
+    check(chosen.invoke(INPUT), poisoned)
+    assert chosen.with_config(configurable={"retriever": others}).invoke(INPUT)["context"] == others.documents
+    assert chosen.with_config(configurable={"answering": marked}).invoke(INPUT)["answer"] == "Rome"
+    assert (
+        poisoned.documents[1] not in chosen.with_config(configurable={"supporting_only": True}).invoke(INPUT)["context"]
+    )
+
+
+@pytest.mark.parametrize("name", ["retriever", "answering", "supporting_only"])
+def test_a_part_cannot_be_exchanged_behind_its_back(poisoned: ListRetriever, name: str) -> None:
+    rag = create_robust_retrieval_chain(poisoned, Reader(), PROMPT)
+    with pytest.raises(ValidationError, match="frozen"):
+        setattr(rag, name, getattr(rag, name))
+
+
+def test_it_can_be_copied_and_sent_to_another_process(poisoned: ListRetriever) -> None:
+    rag = create_robust_retrieval_chain(poisoned, FakeListChatModel(responses=["Paris"]), supporting_only=True)
+    for other in (pickle.loads(pickle.dumps(rag)), copy.deepcopy(rag)):
+        assert other.invoke(INPUT)["answer"] == "Paris"
+        assert other.supporting_only
+
+
+def test_its_input_schema_names_the_question_and_what_the_prompt_shows(poisoned: ListRetriever) -> None:
+    def inputs(prompt: Any = None, **options: Any) -> list[str]:
+        return list(
+            create_robust_retrieval_chain(poisoned, Reader(), prompt, **options).get_input_schema().model_fields
+        )
+
+    assert inputs() == ["input"]
+    assert inputs(question="topic") == ["topic"]
+    assert inputs(question=lambda given: given["a"]) == []
+    assert inputs(ChatPromptTemplate.from_template("{context} {language} {question}")) == ["language", "question"]
+
+
+@pytest.mark.parametrize("given", ["Who won?", ["Who won?"], None])
+async def test_what_is_no_dict_is_refused_with_what_would_be_one(poisoned: ListRetriever, given: Any) -> None:
+    rag = create_robust_retrieval_chain(poisoned, Reader())
+    fix = "'Who won?'" if isinstance(given, str) else "question"
+    message = re.escape(f"must be a dict with the question, got {type(given).__name__}; give {{'input': {fix}}}")
+    with pytest.raises(TypeError, match=message):
+        rag.invoke(given)
+    with pytest.raises(TypeError, match=message):
+        await rag.ainvoke(given)
+    with pytest.raises(TypeError, match=message):
+        list(rag.stream(given))
+    with pytest.raises(TypeError, match=message):
+        [chunk async for chunk in rag.astream(given)]
 
 
 def test_documents_under_another_input_of_the_prompt_are_warned_of(poisoned: ListRetriever) -> None:
