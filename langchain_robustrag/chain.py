@@ -10,7 +10,13 @@ from langchain_core.output_parsers import BaseOutputParser, StrOutputParser
 from langchain_core.prompts import BasePromptTemplate
 from typing_extensions import Unpack
 
-from langchain_robustrag.aggregations import MethodOptions, checked_settings, extra_prompt, isolated_prompt
+from langchain_robustrag.aggregations import (
+    MethodOptions,
+    RobustOptions,
+    checked_settings,
+    extra_prompt,
+    isolated_prompt,
+)
 from langchain_robustrag.documents import DEFAULT_DOCUMENT_PROMPT, Isolation
 from langchain_robustrag.language_models import as_runnable, decoding_model
 from langchain_robustrag.prompts import check_prompt
@@ -206,3 +212,16 @@ def create_robust_documents_chain(
         attempts=attempts,
         return_robustness=return_robustness,
     )
+
+
+def create_reporting_chain(
+    llm: LanguageModelLike | DecodingModel, prompt: BasePromptTemplate[Any] | None, options: RobustOptions
+) -> RobustDocuments:
+    """The chain inside of what always gives the report: retrieval chain, tool, middleware, node.
+
+    Raises:
+        TypeError: `return_robustness` is among the options; else as `create_robust_documents_chain`.
+    """
+    if "return_robustness" in options:
+        raise TypeError("unknown argument return_robustness: leave it out, the report is always given here")
+    return create_robust_documents_chain(llm, prompt, return_robustness=True, **options)

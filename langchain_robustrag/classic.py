@@ -12,7 +12,7 @@ from pydantic import ConfigDict
 from typing_extensions import Unpack
 
 from langchain_robustrag.aggregations import RobustOptions
-from langchain_robustrag.chain import create_robust_documents_chain
+from langchain_robustrag.chain import create_reporting_chain
 from langchain_robustrag.runnable import RobustDocuments
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.models.base import DecodingModel
@@ -52,7 +52,7 @@ class RobustDocumentsChain(BaseCombineDocumentsChain):
         **options: Unpack[RobustOptions],
     ) -> RobustDocumentsChain:
         """Make the chain; see `create_robust_documents_chain` for the arguments."""
-        return cls(documents_chain=create_robust_documents_chain(llm, prompt, return_robustness=True, **options))
+        return cls(documents_chain=create_reporting_chain(llm, prompt, options))
 
     def combine_docs(
         self, docs: list[Document], callbacks: Callbacks = None, **kwargs: Any

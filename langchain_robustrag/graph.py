@@ -16,14 +16,23 @@ from typing_extensions import Unpack
 
 from langchain_robustrag.aggregations import RobustOptions
 from langchain_robustrag.calls import NOSTREAM
-from langchain_robustrag.chain import create_robust_documents_chain
+from langchain_robustrag.chain import create_reporting_chain
+from langchain_robustrag.runnable import RobustDocuments
 from robustrag_integrations.models.base import DecodingModel
 
 _READ = "__pregel_read"  # where LangGraph tells a node how to read the state
 
 
 class RobustNode(RunnableLambda[Any, dict[str, Any]]):
-    """A node of `create_robust_node`: it writes an answer, and no document."""
+    """A node of `create_robust_node`: it writes an answer and a report, and no document.
+
+    Attributes:
+        answering: the robust chain that it asks.
+        robustness_key: where the report goes; None if nowhere.
+    """
+
+    answering: RobustDocuments
+    robustness_key: str | None
 
 
 def create_robust_node(
@@ -56,7 +65,7 @@ def create_robust_node(
         graph.add_node("generate", create_robust_node(llm, group_by="source"))
         ```
     """
-    answering = create_robust_documents_chain(llm, prompt, return_robustness=True, **options)
+    answering = create_reporting_chain(llm, prompt, options)
 
     def update(answered: dict[str, Any], shown: _Shown) -> dict[str, Any]:
         answer = answered["answer"]
@@ -78,7 +87,9 @@ def create_robust_node(
         shown = _Shown()
         return update(await answering.ainvoke(_inputs(state), merge_configs(config, {"callbacks": [shown]})), shown)
 
-    return RobustNode(node, anode, name="robust_answer")
+    made = RobustNode(node, anode, name="robust_answer")
+    made.answering, made.robustness_key = answering, robustness_key
+    return made
 
 
 class _Shown(BaseCallbackHandler):

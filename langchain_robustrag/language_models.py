@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.language_models import BaseLanguageModel
+from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import RunnableBindingBase, coerce_to_runnable
 from langchain_core.runnables.retry import RunnableRetry
@@ -38,8 +39,11 @@ def as_runnable(llm: Any, name: str = "llm") -> Runnable[Any, Any]:
             f"{name} is a {type(llm).__name__}, which LangChain cannot call; use it with aggregation='decoding', or "
             "give a LangChain model (a local one through langchain_huggingface.HuggingFacePipeline)"
         )
-    if not isinstance(llm, (Runnable, Mapping)) and not callable(llm):
-        raise TypeError(f"{name} must be a language model, a Runnable or a function, got {llm!r:.60}")
+    if isinstance(llm, BaseRetriever) or (not isinstance(llm, (Runnable, Mapping)) and not callable(llm)):
+        raise TypeError(
+            f"{name} must be a language model, a Runnable or a function, got {llm!r:.60}; give a chat model, such as "
+            "init_chat_model('...')"
+        )
     runnable: Runnable[Any, Any] = rebuilt(rebuilt(coerce_to_runnable(llm), _answer_only), before_parsers)
     return runnable
 

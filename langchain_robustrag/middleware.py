@@ -14,7 +14,7 @@ from typing_extensions import Unpack
 
 from langchain_robustrag.aggregations import RobustOptions
 from langchain_robustrag.calls import steers
-from langchain_robustrag.chain import create_robust_documents_chain
+from langchain_robustrag.chain import create_reporting_chain
 from langchain_robustrag.questions import last_human_text, question_inputs
 from langchain_robustrag.tool import hidden
 from langchain_robustrag.tool_results import Asking, ToolCall, ToolResults
@@ -73,7 +73,7 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
     ) -> None:
         super().__init__()
         self._context = options.get("document_variable_name", "context")
-        self._answering = create_robust_documents_chain(llm, prompt, return_robustness=True, **options)
+        self._answering = create_reporting_chain(llm, prompt, options)
         named, passing = _names("tools", tools), _names("trusted", trusted)
         if both := sorted(named & passing):
             raise ValueError(f"{', '.join(both)} cannot be both in tools= (answered from) and trusted= (passed unread)")

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from typing import Any
 
-from langchain_core.language_models import LanguageModelLike
+from langchain_core.language_models import BaseLanguageModel, LanguageModelLike
 from langchain_core.prompts import BasePromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import (
@@ -27,7 +27,7 @@ from pydantic import BaseModel, Field
 from typing_extensions import Unpack
 
 from langchain_robustrag.aggregations import RobustOptions
-from langchain_robustrag.chain import create_robust_documents_chain
+from langchain_robustrag.chain import create_reporting_chain
 from langchain_robustrag.condensed import STANDALONE, HeardQuery, history_names, standing_alone
 from langchain_robustrag.questions import asked_question, question_inputs, usual_question
 from langchain_robustrag.runnable import RobustDocuments, refuse_arguments
@@ -70,8 +70,10 @@ class RobustRetrievalChain(RunnableBindingBase[dict[str, Any], dict[str, Any]]):
         super().__init__(**{**binding, **parts, "bound": _steps(retriever, answering, supporting_only)})
 
     def __reduce__(self) -> Any:
-        parts = {"retriever": self.retriever, "answering": self.answering, "supporting_only": self.supporting_only}
-        return partial(type(self), **parts), ()
+        made = partial(
+            type(self), retriever=self.retriever, answering=self.answering, supporting_only=self.supporting_only
+        )
+        return made, ()
 
     def warm_up(self, passages: int = 10) -> None:
         """Load what the first answer would load, as `warm_up` of the robust chain does; nothing is retrieved.
@@ -159,13 +161,22 @@ def create_robust_retrieval_chain(
         result["answer"], result["robustness"].radius
         ```
     """
-    if not isinstance(retriever, Runnable):
+    check_retriever(retriever)
+    answering = create_reporting_chain(llm, prompt, options)
+    return RobustRetrievalChain(retriever=retriever, answering=answering, supporting_only=supporting_only)
+
+
+def check_retriever(retriever: object) -> None:
+    """Check what documents come from.
+
+    Raises:
+        TypeError: it is none that can be asked; the message says what is.
+    """
+    if not isinstance(retriever, Runnable) or isinstance(retriever, BaseLanguageModel):
         raise TypeError(
             f"retriever must be a retriever or another Runnable, got {type(retriever).__name__}; a vector store has "
-            "as_retriever(), and a function goes into RunnableLambda(...)"
+            "as_retriever(), a function goes into RunnableLambda(...), and a model comes behind the retriever"
         )
-    answering = create_robust_documents_chain(llm, prompt, return_robustness=True, **options)
-    return RobustRetrievalChain(retriever=retriever, answering=answering, supporting_only=supporting_only)
 
 
 def _steps(

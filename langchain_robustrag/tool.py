@@ -16,8 +16,9 @@ from typing_extensions import Unpack
 
 from langchain_robustrag.aggregations import RobustOptions
 from langchain_robustrag.calls import NOSTREAM, steers
-from langchain_robustrag.chain import create_robust_documents_chain
+from langchain_robustrag.chain import create_reporting_chain
 from langchain_robustrag.questions import question_inputs
+from langchain_robustrag.retrieval import check_retriever
 from langchain_robustrag.supporting import supporting_documents
 from robustrag_integrations.models.base import DecodingModel
 from robustrag_integrations.redaction import in_one_line
@@ -58,6 +59,9 @@ def create_robust_retriever_tool(
         `robustness`, a `RobustAnswer.to_dict()`, which a checkpointer can store. Documents that cannot be read (the
         model fails, say) are a tool error, which names no text of theirs; the retriever's own errors are raised.
 
+    Raises:
+        TypeError, ValueError: no retriever, or an invalid option.
+
     Examples:
         ```python
         search = create_robust_retriever_tool(retriever, llm, "search_news", "Answers questions from the news.")
@@ -65,7 +69,8 @@ def create_robust_retriever_tool(
         ```
     """
     context = options.get("document_variable_name", "context")
-    answering = create_robust_documents_chain(llm, prompt, return_robustness=True, **options)
+    check_retriever(retriever)
+    answering = create_reporting_chain(llm, prompt, options)
 
     def search(query: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
         documents = retriever.invoke(query, config)

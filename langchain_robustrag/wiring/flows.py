@@ -43,7 +43,7 @@ from langchain_robustrag.wiring.kinds import (
     reads_queries_alone,
 )
 from langchain_robustrag.wiring.server_tools import server_tools
-from langchain_robustrag.wiring.words import all_words, hands_on, words_read
+from langchain_robustrag.wiring.words import all_words, hands_on, reads_argument, words_read
 from robustrag_integrations.undefended import Finding
 
 _PLAIN_MODEL = "give a plain model; if it isolates documents itself, pass it in trusted="
@@ -161,7 +161,8 @@ class Walk:
             found = _robust_documents(self, thing.answering, Flow(keys=kept), path)
             return Flow(keys={**kept, **found.keys, context: named(path, thing)}, clean=given.clean | found.clean)
         if isinstance(thing, RobustNode):
-            return Flow(keys={"robustness": named(path, thing)})
+            _robust_documents(self, thing.answering, given, f"{path}.answering")
+            return Flow(keys={} if thing.robustness_key is None else {thing.robustness_key: named(path, thing)})
         return CLEAN
 
     def parts(self, thing: object, path: str) -> None:
@@ -419,14 +420,14 @@ def named(path: str, thing: object) -> str:
 
 
 def mentioned(function: Any, given: Flow) -> str:
-    """The source of a key that a function's code names; of any, if it names no key at all."""
+    """The source of a key that a function's code names; of any, if it reads its argument and no clean key of it."""
     if not given.keys:
         return ""
     names, words = all_words(function)
     if source := _source_named(given, names, words):
         return source
-    named = any(word.isidentifier() for word in words) or given.clean & names
-    return "" if named else given.source
+    reads_others = given.clean & (names | words_read(function)) or not reads_argument(function)
+    return "" if reads_others else given.source
 
 
 def _source_named(given: Flow, names: Collection[str], words: Collection[str]) -> str:

@@ -10,7 +10,6 @@ from typing import Any
 from langchain_core.runnables import RunnableLambda
 
 from langchain_robustrag.graph import RobustNode
-from langchain_robustrag.runnable import RobustDocuments
 from langchain_robustrag.wiring.flows import CLEAN, Flow, Walk
 from langchain_robustrag.wiring.holdings import reach
 from langchain_robustrag.wiring.kinds import CALLABLE_NODES, is_ours, is_source, loaded
@@ -88,10 +87,7 @@ def _written(
     if is_tool_node(node):
         return tool_node_flow(walk, node, state, path).keys
     if type(node) is RobustNode:
-        for at, value in reach([node.func], walk.trusted):
-            if isinstance(value, RobustDocuments):
-                walk.flow(value, state, f"{path}{at}")
-        return {}
+        return walk.flow(node, state, path).keys
     if not (is_callable_node(node) or isinstance(node, RunnableLambda)):
         found = walk.flow(node, state, path)
         return dict.fromkeys(channels, found.whole) if found.whole else dict(found.keys)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dis
 import functools
 from collections.abc import Iterator
+from inspect import CO_VARARGS
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -49,6 +50,18 @@ def words_read(function: Any, _seen: frozenset[int] = frozenset()) -> frozenset[
         if id(helper) not in _seen and len(_seen) < 100:
             found |= words_read(helper, _seen | {id(function), id(helper)})
     return found
+
+
+def reads_argument(function: Any) -> bool:
+    """Whether a function reads what it is given; one whose code cannot be seen may."""
+    code = _code(function)
+    if code is None or not code.co_argcount:
+        return code is None or bool(code.co_flags & CO_VARARGS)
+    own = code.co_varnames[: code.co_argcount]
+    first = own[1] if isinstance(function, MethodType) and len(own) > 1 else own[0]
+    return any(
+        first == step.argval or (isinstance(step.argval, tuple) and first in step.argval) for step in _steps(code)
+    )
 
 
 def hands_on(function: Any) -> bool:

@@ -16,7 +16,12 @@ from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, Prom
 from langchain_core.runnables import ConfigurableField, RunnableLambda
 from pydantic import ValidationError
 
-from langchain_robustrag import create_robust_documents_chain, create_robust_retrieval_chain
+from langchain_robustrag import (
+    create_robust_documents_chain,
+    create_robust_node,
+    create_robust_retrieval_chain,
+    create_robust_retriever_tool,
+)
 from robustrag_integrations import RobustAnswer
 from tests.langchain.fakes import PROMPT, QUESTION, ListRetriever, Reader, Recorder
 
@@ -275,7 +280,25 @@ def test_a_conversation_that_the_prompt_does_not_show_is_warned_of(aware: Any) -
     assert not warned(create_retrieval_chain(aware, documents))
 
 
-@pytest.mark.parametrize("retriever", [None, lambda query: [], object()])
+@pytest.mark.parametrize("retriever", [None, lambda query: [], object(), Reader()])
 def test_what_is_no_retriever_is_refused_when_the_chain_is_made(retriever: Any) -> None:
     with pytest.raises(TypeError, match=r"retriever must be a retriever or another Runnable, got .*RunnableLambda"):
         create_robust_retrieval_chain(retriever, Reader())
+    with pytest.raises(TypeError, match=r"retriever must be a retriever or another Runnable, got .*RunnableLambda"):
+        create_robust_retriever_tool(retriever, Reader(), "search", "Searches.")
+
+
+def test_a_retriever_in_the_place_of_the_model_is_refused(poisoned: ListRetriever) -> None:
+    with pytest.raises(TypeError, match=r"llm must be a language model, .* got ListRetriever.*; give a chat model"):
+        create_robust_documents_chain(poisoned, PROMPT)
+
+
+def test_what_always_gives_the_report_says_so_when_it_is_asked_for_it(poisoned: ListRetriever) -> None:
+    asked: dict[str, Any] = {"return_robustness": True}
+    for make in (
+        lambda: create_robust_retrieval_chain(poisoned, Reader(), **asked),
+        lambda: create_robust_retriever_tool(poisoned, Reader(), "search", "Searches.", **asked),
+        lambda: create_robust_node(Reader(), **asked),
+    ):
+        with pytest.raises(TypeError, match="return_robustness: leave it out, the report is always given"):
+            make()

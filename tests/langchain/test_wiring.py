@@ -508,6 +508,22 @@ def rag_rewritten(state: State) -> dict[str, Any]:
     return {"answer": LLM.invoke(f"Rewrite {RAG.invoke({'input': state['input']})}").content}
 
 
+def whole_state(state: State) -> dict[str, Any]:
+    return {"answer": LLM.invoke(f"Polish {state}").content}
+
+
+def report_of_ours(state: State) -> dict[str, Any]:
+    return {"answer": LLM.invoke(f"Polish {state['robustness']}").content}
+
+
+def report_elsewhere(state: State) -> dict[str, Any]:
+    return {"answer": LLM.invoke(f"Polish {state['draft']}").content}
+
+
+def answer_alone(state: State) -> dict[str, Any]:
+    return {"answer": LLM.invoke("Say hello.").content}
+
+
 CHAIN_ON_STATE = PROMPT | LLM
 
 
@@ -566,6 +582,11 @@ RAW_GRAPHS: dict[str, Any] = {
     "functional": functional,
     "the whole result of ours": graph_of(rewrite=rag_rewritten),
     "the context of ours": graph_of(rag=rag_node, generate=generate),
+    "the whole state": graph_of(retrieve=retrieve, generate=create_robust_node(LLM), polish=whole_state),
+    "the report of ours": graph_of(retrieve=retrieve, generate=create_robust_node(LLM), polish=report_of_ours),
+    "the report elsewhere": graph_of(
+        retrieve=retrieve, generate=create_robust_node(LLM, robustness_key="draft"), polish=report_elsewhere
+    ),
     "stock tools": StateGraph(MessagesState).add_node("tools", ToolNode([SEARCH])),
 }
 CLEAN_GRAPHS: dict[str, Any] = {
@@ -574,6 +595,10 @@ CLEAN_GRAPHS: dict[str, Any] = {
     "ours in a function": graph_of(rewrite=rewrite, robustly=robustly, polish=polish),
     "a chain of ours in a function": graph_of(rag=rag_node, polish=polish, rewrite=rewrite),
     "polished": graph_of(retrieve=retrieve, generate=create_robust_node(LLM), polish=polish),
+    "a node that reads nothing": graph_of(retrieve=retrieve, generate=create_robust_node(LLM), greet=answer_alone),
+    "no report": graph_of(
+        retrieve=retrieve, generate=create_robust_node(LLM, robustness_key=None), polish=report_elsewhere
+    ),
     "agent inside": graph_of(agent=create_agent(GullibleAgent(), FINE_TOOLS)),
     "robust tools": StateGraph(MessagesState).add_node("tools", ToolNode([ROBUST_SEARCH])),
     "wrapped tools": StateGraph(MessagesState).add_node(
