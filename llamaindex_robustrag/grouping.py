@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
@@ -30,6 +30,29 @@ class GroupedNodes:
 def check_group_by(group_by: object) -> None:
     """Raise ValueError unless nodes can be grouped by this."""
     grouping_of(1, group_by)  # type: ignore[arg-type]
+
+
+def checked_nodes(nodes: object) -> list[NodeWithScore]:
+    """The nodes as a list of their own.
+
+    Raises:
+        TypeError: they are something else; the message names it and the fix.
+    """
+    if isinstance(nodes, (str, bytes, Mapping, BaseNode, NodeWithScore)) or not isinstance(nodes, Iterable):
+        raise TypeError(
+            f"nodes must be a list of NodeWithScore, got {type(nodes).__name__}; give what "
+            "retriever.retrieve(query) gave"
+        )
+    found = list(nodes)
+    for place, node in enumerate(found):
+        if not isinstance(node, NodeWithScore):
+            fix = (
+                "wrap it: NodeWithScore(node=node)"
+                if isinstance(node, BaseNode)
+                else "get_response(query, texts) takes texts"
+            )
+            raise TypeError(f"nodes[{place}] must be a NodeWithScore, got {type(node).__name__}; {fix}")
+    return found
 
 
 def group_nodes(nodes: Sequence[NodeWithScore], group_by: GroupNodesBy) -> GroupedNodes:

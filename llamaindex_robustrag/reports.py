@@ -50,8 +50,9 @@ class ResponseMetadata(dict[str, Any]):
     """A response's metadata: node ids and what is known of these nodes, as LlamaIndex has it.
 
     The report is beside it, so that loops over the nodes stay what they were: `metadata["robustrag"]` and
-    `metadata.get("robustrag")` give it as a JSON-safe dictionary, `metadata.robust_answer` as an object. It is true
-    even without nodes, since engines replace what is not.
+    `metadata.get("robustrag")` give it as a JSON-safe dictionary, `metadata.robust_answer` as an object. Copies,
+    pickles and unions (`|`) have it, too; plain dictionaries and JSON that are made from it have the nodes alone, and
+    never what a node of that name says. It is true even without nodes, since engines replace what is not.
     """
 
     report: Report | None = None
@@ -60,7 +61,7 @@ class ResponseMetadata(dict[str, Any]):
     @classmethod
     def of(cls, nodes: Mapping[str, Any], report: Report | None) -> ResponseMetadata:
         """The metadata of nodes with a report."""
-        made = cls(nodes)
+        made = cls({node: known for node, known in nodes.items() if report is None or node != REPORT})
         made.report = report
         return made
 
@@ -85,6 +86,14 @@ class ResponseMetadata(dict[str, Any]):
     def copy(self) -> ResponseMetadata:
         """The same nodes with the same report."""
         return ResponseMetadata.of(self, self.report)
+
+    def __or__(self, other: Any) -> Any:
+        if not isinstance(other, dict):
+            return NotImplemented
+        return ResponseMetadata.of({**self, **other}, getattr(other, "report", None) or self.report)
+
+    def __ror__(self, other: Any) -> Any:
+        return ResponseMetadata.of({**other, **self}, self.report) if isinstance(other, dict) else NotImplemented
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         return _metadata_of, (dict(self), self.report)

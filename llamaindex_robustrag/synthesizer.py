@@ -35,7 +35,7 @@ from llama_index.core.types import RESPONSE_TEXT_TYPE
 from llamaindex_robustrag.aggregations import method_and_settings
 from llamaindex_robustrag.caveats import condensed_caveats, conversation_caveats, decoding_caveats, few_nodes_caveats
 from llamaindex_robustrag.conversation import from_conversation, with_aside
-from llamaindex_robustrag.grouping import GroupedNodes, GroupNodesBy, group_nodes, group_texts
+from llamaindex_robustrag.grouping import GroupedNodes, GroupNodesBy, checked_nodes, group_nodes, group_texts
 from llamaindex_robustrag.llm_calls import plain_llm
 from llamaindex_robustrag.local import TextModelLLM, local_model_of
 from llamaindex_robustrag.model import CallPolicy, LlamaIndexModel
@@ -353,11 +353,11 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             response_kwargs: `choices`, for voting.
 
         Raises:
-            TypeError: another argument than `choices`.
+            TypeError: what is no question, no node, or another argument than `choices`.
             QuorumError: too many groups failed.
             ModelError: the final call failed.
         """
-        streaming = self.streams
+        streaming, query, nodes = self.streams, _checked(query), checked_nodes(nodes)
         response: RESPONSE_TYPE
         _dispatcher.event(SynthesizeStartEvent(query=query))
         with self._callback_manager.event(CBEventType.SYNTHESIZE, payload=_payload(query)) as event, failures_sent():
@@ -380,7 +380,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         **response_kwargs: Any,
     ) -> RESPONSE_TYPE:
         """`synthesize` without blocking the event loop; cancelling it cancels the calls."""
-        streaming = self.streams
+        streaming, query, nodes = self.streams, _checked(query), checked_nodes(nodes)
         response: RESPONSE_TYPE
         _dispatcher.event(SynthesizeStartEvent(query=query))
         with self._callback_manager.event(CBEventType.SYNTHESIZE, payload=_payload(query)) as event, failures_sent():
@@ -603,6 +603,13 @@ def _completed(report: Report, answer: RobustAnswer) -> None:
     """What becomes of a streamed answer when its last piece is out."""
     report.answer = answer
     answer_sent(answer)
+
+
+def _checked(query: QueryType) -> QueryType:
+    """Raise TypeError unless it is a question."""
+    if not isinstance(query, (str, QueryBundle)):
+        raise TypeError(f"query must be a str or a QueryBundle, got {query!r:.60}; give the question as text")
+    return query
 
 
 def _text(query: QueryType) -> str:

@@ -9,14 +9,13 @@ from typing import Any, Literal, TypeAlias
 
 from llamaindex_robustrag.wiring.code import Source
 from llamaindex_robustrag.wiring.identity import is_a
-from llamaindex_robustrag.wiring.responses import WHOLE, Responses
+from llamaindex_robustrag.wiring.responses import WHOLE, Responses, gives_no_text
 from llamaindex_robustrag.wiring.sources import ENGINE_MAKERS, SHOWN, is_source, is_source_class, writes_only
 
 # written: no text of it comes back; passed: to a function that is looked into by itself; isolated: a robust engine has
 # it; read: anything else.
 Destination: TypeAlias = Literal["written", "passed", "isolated", "read"]
 
-_GIVES_NO_TEXT = (len, bool, isinstance, issubclass, type, id, hash, callable, hasattr, any, all, print)
 _NO_TEXT = frozenset({"score", "node_id"})  # of a node
 _REPACKS = (list, tuple, set, frozenset, sorted, dict, iter)
 
@@ -124,7 +123,7 @@ class Destinations:
         called = self._value_of(call.func)
         if self._robust(called):
             return "isolated"
-        if any(called is function for function in _GIVES_NO_TEXT):
+        if gives_no_text(called, call):
             return "written"
         if any(called is kind for kind in _REPACKS) or is_source_class(called):
             return None

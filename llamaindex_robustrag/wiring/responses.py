@@ -19,8 +19,15 @@ WHOLE = "the whole response"
 _SHOW_ALL = (repr, ascii, vars, pprint.pformat, json.dumps, dataclasses.asdict, dataclasses.astuple)
 _ALL_OF_IT = frozenset({"__dict__", "__repr__"})
 _TEXTS = frozenset({"groups", "evidence", "alternatives", "citations", "explain", "to_dict", "kept"})
-_NO_TEXT = (len, bool, isinstance, type, id, hash, callable, hasattr)
+_NO_TEXT = (len, bool, isinstance, issubclass, type, id, hash, callable, hasattr, any, all, print)
 _TESTS = (ast.Expr, ast.Compare, ast.If, ast.IfExp, ast.While, ast.Assert, ast.UnaryOp)
+
+
+def gives_no_text(called: object, call: ast.Call) -> bool:
+    """Whether a call gives back and passes on no text of what it is given; `print` may, to a `file` of one's own."""
+    if called is print and any(keyword.arg in ("file", None) for keyword in call.keywords):
+        return False
+    return any(called is one for one in _NO_TEXT)
 
 
 class Responses:
@@ -69,8 +76,7 @@ class Responses:
         if isinstance(parent, ast.Call):
             if isinstance(parent.func, ast.Attribute) and parent.func.attr == "from_dict":
                 return self._shows(parent, "answer", followed)
-            called = self._value_of(parent.func)
-            return not any(called is one for one in _NO_TEXT)
+            return not gives_no_text(self._value_of(parent.func), parent)
         return not isinstance(parent, _TESTS)
 
     def _variable(self, assignment: ast.Assign | ast.AnnAssign | ast.NamedExpr, part: Part, followed: set[str]) -> bool:

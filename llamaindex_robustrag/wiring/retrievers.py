@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.indices import (
     DocumentSummaryIndex,
@@ -110,6 +111,17 @@ _INSIDE = (
 
 def apart(walk: Walk, thing: BaseRetriever, place: Place) -> Steps:
     """What it asks: other retrievers, and engines, whose answers become nodes."""
+    for name, engine in (getattr(thing, "object_map", None) or {}).items():
+        if isinstance(engine, BaseQueryEngine) and not is_trusted(engine, walk.trusted):
+            yield Finding(
+                "engine-as-node",
+                f"{place.path}.object_map[{name!r:.60}]",
+                type(engine).__name__,
+                "its answer becomes a node together with the metadata of all its source nodes, so one document's "
+                "metadata can speak for all of them",
+                "ask it through RecursiveRetriever(root, retriever_dict=..., query_engine_dict=...), which takes the "
+                "answer alone",
+            )
     yield from walk.parts(thing, place, *_INSIDE)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from llama_index.core.base.response.schema import PydanticResponse, StreamingResponse
 from llama_index.core.bridge.pydantic import BaseModel
-from llama_index.core.schema import QueryBundle
+from llama_index.core.schema import QueryBundle, TextNode
 
 from llamaindex_robustrag import Abstained, RobustRAGSynthesizer
 from robustrag_integrations import ModelError, QuorumError
@@ -52,7 +53,43 @@ def test_a_node_named_robustrag_cannot_stand_in_for_the_report(llm: FactReader) 
     nodes = nodes_of(truthful())
     nodes[0].node.id_ = "robustrag"
     nodes[0].node.metadata = {"radius": 99}
-    assert RobustRAGSynthesizer(llm=llm).synthesize(QUESTION, nodes).metadata["robustrag"]["schema"] == SCHEMA
+    metadata = RobustRAGSynthesizer(llm=llm).synthesize(QUESTION, nodes).metadata
+    assert metadata["robustrag"]["schema"] == SCHEMA
+    for copied in (dict(metadata), {**metadata}, json.loads(json.dumps(metadata))):
+        assert set(copied) == {f"node-{i}" for i in range(1, 6)}
+
+
+@pytest.mark.parametrize("style", STYLES)
+async def test_nodes_that_can_be_read_once_are_answered_from_and_listed(style: str, llm: FactReader) -> None:
+    nodes = nodes_of(truthful())
+    response = await synthesize(style, RobustRAGSynthesizer(llm), QUESTION, (node for node in nodes))  # type: ignore[arg-type]
+    assert response.source_nodes == nodes
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize(
+    ("nodes", "message"),
+    [
+        (["a text"], r"nodes\[0\] must be a NodeWithScore, got str; get_response\(query, texts\) takes texts"),
+        (
+            [TextNode(text="a")],
+            r"nodes\[0\] must be a NodeWithScore, got TextNode; wrap it: NodeWithScore\(",
+        ),
+        (None, r"must be a list of NodeWithScore, got NoneType; give what retriever.retrieve\(query\) gave"),
+        (nodes_of(["a"])[0], "must be a list of NodeWithScore, got NodeWithScore"),
+        ("a text", "must be a list of NodeWithScore, got str"),
+    ],
+)
+async def test_what_are_no_nodes_is_refused_with_the_fix(style: str, nodes: Any, message: str, llm: FactReader) -> None:
+    with pytest.raises(TypeError, match=message):
+        await synthesize(style, RobustRAGSynthesizer(llm), QUESTION, nodes)
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("query", [None, 3])
+async def test_what_is_no_question_is_refused(style: str, query: Any, llm: FactReader) -> None:
+    with pytest.raises(TypeError, match=f"query must be a str or a QueryBundle, got {query}"):
+        await synthesize(style, RobustRAGSynthesizer(llm), query, nodes_of(truthful()))
 
 
 @pytest.mark.parametrize("streaming", [False, True])

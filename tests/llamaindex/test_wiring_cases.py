@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import importlib
+import io
 import json
 import sys
 import types
@@ -31,7 +32,12 @@ from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.postprocessor import LongContextReorder, SimilarityPostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine, RouterQueryEngine, ToolRetrieverRouterQueryEngine
-from llama_index.core.retrievers import QueryFusionRetriever, TransformRetriever, VectorIndexRetriever
+from llama_index.core.retrievers import (
+    QueryFusionRetriever,
+    RecursiveRetriever,
+    TransformRetriever,
+    VectorIndexRetriever,
+)
 from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle
 from llama_index.core.selectors import LLMSingleSelector
 from llama_index.core.tools import FunctionTool, QueryEngineTool, RetrieverTool
@@ -48,7 +54,7 @@ from llamaindex_robustrag import (
     robust_answer,
 )
 from llamaindex_robustrag.wiring.holding import held_by
-from tests.llamaindex.fakes import FactReader, WordEmbedding, index_of, truthful
+from tests.llamaindex.fakes import EVIL, QUESTION, FactReader, WordEmbedding, index_of, truthful
 
 resource = pytest.importorskip("llama_index.core.workflow.resource")
 INDEX = index_of(truthful(3))
@@ -300,6 +306,13 @@ async def says_how_robust(question: str) -> str:
     return f"{response} (radius {report['radius']}, {report.get('abstained')}, {answer.radius if answer else 0})"
 
 
+def prints_the_report(question: str) -> str:
+    """Answer."""
+    response = ROBUST.query(question)
+    print(response.metadata)
+    return str(response)
+
+
 def lists_documents() -> str:
     """List."""
     return str(list(INDEX.docstore.docs.values()))
@@ -330,6 +343,22 @@ def first_document() -> str:
     return f"{count}: {next(iter(found.values()))}"
 
 
+def prints_to_a_text(question: str) -> str:
+    """Look."""
+    written = io.StringIO()
+    print(RETRIEVER.retrieve(question), file=written)
+    return written.getvalue()
+
+
+def prints_the_report_to_a_text(question: str) -> str:
+    """Look."""
+    written, options = io.StringIO(), {}
+    response = ROBUST.query(question)
+    options["file"] = written
+    print(response.metadata, **options)
+    return written.getvalue()
+
+
 @pytest.mark.parametrize(
     "function",
     [
@@ -350,6 +379,8 @@ def first_document() -> str:
         shows_the_report,
         shows_the_groups,
         explains,
+        prints_to_a_text,
+        prints_the_report_to_a_text,
         first_document,
         opens_what_a_helper_gives,
         looks_into_an_array,
@@ -572,6 +603,7 @@ class Notes:
         best_score,
         names_sources,
         says_how_robust,
+        prints_the_report,
         INDEX.insert,
         Notes(INDEX).add,
         Notes(INDEX).add_to_property,
@@ -702,9 +734,24 @@ def test_engines_behind_index_nodes_are_found() -> None:
     stock = INDEX.as_query_engine(llm=FactReader())
     node = IndexNode(text="more", index_id="more", obj=stock)
     index = VectorStoreIndex(objects=[node], embed_model=WordEmbedding())
-    assert kinds(robust(index.as_retriever())) == ["stock-synthesizer"]
+    assert kinds(robust(index.as_retriever())) == ["engine-as-node", "stock-synthesizer"]
     inner = VectorStoreIndex(objects=[IndexNode(text="m", index_id="m", obj=ROBUST)], embed_model=WordEmbedding())
-    assert kinds(robust(inner.as_retriever())) == []
+    assert kinds(robust(inner.as_retriever())) == ["engine-as-node"]
+    assert kinds(robust(inner.as_retriever()), trusted=[ROBUST]) == []
+    named = RecursiveRetriever("root", retriever_dict={"root": RETRIEVER}, query_engine_dict={"m": ROBUST})
+    assert kinds(robust(named)) == []
+
+
+def test_an_engine_as_a_node_shows_the_metadata_of_one_document_beside_the_answer_of_all() -> None:
+    documents = [Document(text=text, metadata={"title": "News"}) for text in truthful(6)]
+    documents[5].metadata["title"] = EVIL
+    asked = VectorStoreIndex.from_documents(documents, embed_model=WordEmbedding())
+    inner = robust(asked.as_retriever(similarity_top_k=6))
+    assert str(inner.query(QUESTION)) == "Paris"
+    node = IndexNode(text="news", index_id="news", obj=inner)
+    outer = robust(VectorStoreIndex(objects=[node], embed_model=WordEmbedding()).as_retriever())
+    assert str(outer.query(QUESTION)) == "Berlin"
+    assert kinds(outer) == ["engine-as-node"]
 
 
 # Classes that are changed, or only called like known ones.
