@@ -28,7 +28,8 @@ except ImportError as error:
 class RobustDocumentsChain(BaseCombineDocumentsChain):
     """`create_robust_documents_chain` as a `BaseCombineDocumentsChain`: documents in, `output_text` and report out.
 
-    `RetrievalQA` and its like forward callbacks and no `max_concurrency`; the chain's own cap holds all the same.
+    `RetrievalQA` and its like keep the text alone; the report goes to callbacks, as the event `robustrag_report`. They
+    forward callbacks and no `max_concurrency`; the chain's own cap holds all the same.
 
     Attributes:
         documents_chain: made with `return_robustness=True`.

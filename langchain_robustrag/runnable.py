@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -39,6 +40,7 @@ from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.defenses.base import PlanInput
 from robustrag_integrations.defenses.registry import method_of
 from robustrag_integrations.determinism import Repeats
+from robustrag_integrations.display import printable
 from robustrag_integrations.errors import QuorumError
 from robustrag_integrations.models.base import DecodingModel, repeats_of
 from robustrag_integrations.models.capabilities import Capabilities, described_together
@@ -49,6 +51,8 @@ from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 from robustrag_integrations.prompts import PromptSet, PromptTemplate, agreed_context
 from robustrag_integrations.votes import VoteRules
 
+_LOG = logging.getLogger(__name__)
+_MOST_LOGGED = 1000  # warnings of one chain
 _MOST_MODELS = 100  # that are remembered: configs can name any
 
 
@@ -103,6 +107,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
 
     _limit: CallLimit = PrivateAttr()
     _models: dict[str, Capabilities] = PrivateAttr(default_factory=dict)
+    _logged: set[str] = PrivateAttr(default_factory=set)
 
     def model_post_init(self, context: Any, /) -> None:
         """Set up what lives as long as the chain: the cap on calls, and what is known about the model.
@@ -188,6 +193,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
             send_report(error.robustness, config)
             raise error from call.failure
         send_report(answer, config)
+        self._log_unheard(answer, config)
         with reported(answer):
             if self.structured is not None:
                 parsed = self.structured.loaded(answer)
@@ -205,6 +211,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
             await asend_report(error.robustness, config)
             raise error from call.failure
         await asend_report(answer, config)
+        self._log_unheard(answer, config)
         with reported(answer):
             if self.structured is not None:
                 parsed = self.structured.loaded(answer)
@@ -236,6 +243,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
                 attach(error, found)
             raise
         send_report(answer, config)
+        self._log_unheard(answer, config)
         if self.return_robustness:
             yield AddableDict(robustness=answer)
 
@@ -265,6 +273,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         finally:
             await pieces.aclose()
         await asend_report(answer, config)
+        self._log_unheard(answer, config)
         if self.return_robustness:
             yield AddableDict(robustness=answer)
 
@@ -342,6 +351,15 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
             self._models.clear()
         known = self._models.setdefault(model_name(llm), Capabilities())
         return ModelCalls(llm, self._limit, self.timeout, known, self.attempts, marks_from=self.prime)
+
+    def _log_unheard(self, answer: RobustAnswer, config: RunnableConfig) -> None:
+        """Log the warnings of an answer whose report nobody gets, each once."""
+        if self.return_robustness or not answer.warnings or has_handlers(config):
+            return
+        for warning in answer.warnings:
+            if warning not in self._logged and len(self._logged) < _MOST_LOGGED:
+                self._logged.add(warning)
+                _LOG.warning("%s (return_robustness=True and callbacks get the report)", printable(warning))
 
     def _shown(self, answer: RobustAnswer) -> str:
         return answer.marked_text if self.citation_markers else answer.text

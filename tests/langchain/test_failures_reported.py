@@ -62,3 +62,25 @@ def test_the_core_carries_it_too() -> None:
         KeywordAggregation(CallableModel(down, attempts=1)).answer("Who?", ["a", "b"])
     assert [g.status for g in caught.value.robustness.groups] == ["failed", "failed"]
     assert caught.value.robustness.to_dict()["abstained"]
+
+
+@pytest.mark.parametrize("style", STYLES)
+async def test_warnings_that_nobody_gets_are_logged_once(style: str, caplog: pytest.LogCaptureFixture) -> None:
+    async def answer_from_one_source(chain: Any, config: Any = None) -> None:
+        made = getattr(chain, style)({"input": QUESTION, "context": truthful()[:1]}, config)
+        if style == "ainvoke":
+            await made
+        elif style == "stream":
+            list(made)
+        elif style == "astream":
+            [_ async for _ in made]
+
+    chain = create_robust_documents_chain(Reader(), PROMPT)
+    await answer_from_one_source(create_robust_documents_chain(Reader(), PROMPT, return_robustness=True))
+    await answer_from_one_source(chain, {"callbacks": [Recorder()]})
+    assert not caplog.records
+    for _ in range(2):
+        await answer_from_one_source(chain)
+    logged = [record.getMessage() for record in caplog.records if record.name == "langchain_robustrag.runnable"]
+    assert len([message for message in logged if "decides alone" in message]) == 1
+    assert len(logged) == len(set(logged))
