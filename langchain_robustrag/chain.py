@@ -179,7 +179,7 @@ def create_robust_documents_chain(
     )
     method.load().check_rules(rules)
     check_at_least(1, max_concurrency=max_concurrency, attempts=attempts)
-    check_flag(accept_sampling=accept_sampling)
+    check_flag(accept_sampling=accept_sampling, citation_markers=citation_markers, return_robustness=return_robustness)
     name = document_variable_name
     if prompt is not None:
         check_prompt(prompt, name)

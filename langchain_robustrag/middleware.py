@@ -19,6 +19,7 @@ from langchain_robustrag.questions import last_human_text, question_inputs
 from langchain_robustrag.tool import hidden
 from langchain_robustrag.tool_results import Asking, ToolCall, ToolResults
 from langchain_robustrag.watched_tools import Watched
+from robustrag_integrations.checks import check_flag
 from robustrag_integrations.models.base import DecodingModel
 
 try:
@@ -72,6 +73,7 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
         **options: Unpack[RobustOptions],
     ) -> None:
         super().__init__()
+        check_flag(strict=strict, supporting_only=supporting_only)
         self._context = options.get("document_variable_name", "context")
         self._answering = create_reporting_chain(llm, prompt, options)
         named, passing = _names("tools", tools), _names("trusted", trusted)

@@ -32,6 +32,7 @@ from langchain_robustrag.condensed import STANDALONE, HeardQuery, history_names,
 from langchain_robustrag.questions import asked_question, question_inputs, usual_question
 from langchain_robustrag.runnable import RobustDocuments, refuse_arguments
 from langchain_robustrag.supporting import supporting_documents
+from robustrag_integrations.checks import check_flag
 from robustrag_integrations.models.base import DecodingModel
 
 _RETRIEVED = "retrieved"
@@ -162,6 +163,7 @@ def create_robust_retrieval_chain(
         ```
     """
     check_retriever(retriever)
+    check_flag(supporting_only=supporting_only)
     answering = create_reporting_chain(llm, prompt, options)
     return RobustRetrievalChain(retriever=retriever, answering=answering, supporting_only=supporting_only)
 

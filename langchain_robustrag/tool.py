@@ -20,6 +20,7 @@ from langchain_robustrag.chain import create_reporting_chain
 from langchain_robustrag.questions import question_inputs
 from langchain_robustrag.retrieval import check_retriever
 from langchain_robustrag.supporting import supporting_documents
+from robustrag_integrations.checks import check_flag
 from robustrag_integrations.models.base import DecodingModel
 from robustrag_integrations.redaction import in_one_line
 
@@ -70,6 +71,7 @@ def create_robust_retriever_tool(
     """
     context = options.get("document_variable_name", "context")
     check_retriever(retriever)
+    check_flag(supporting_only=supporting_only)
     answering = create_reporting_chain(llm, prompt, options)
 
     def search(query: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:

@@ -9,6 +9,20 @@ from robustrag_integrations.checks import nearest_of
 from robustrag_integrations.defenses.base import MethodSettings
 from robustrag_integrations.defenses.registry import METHODS, Method, method_of
 
+_OF_STOCK = {
+    **dict.fromkeys(
+        ("response_mode", "use_async", "structured_answer_filtering", "program_factory"),
+        "every document is asked alone, in one way; leave it out",
+    ),
+    **dict.fromkeys(
+        ("refine_template", "summary_template", "simple_template", "context_template", "context_refine_template"),
+        "the one prompt is text_qa_template",
+    ),
+    **dict.fromkeys(
+        ("similarity_top_k", "top_k"), "it belongs to the retriever: index.as_retriever(similarity_top_k=10)"
+    ),
+}
+
 
 def method_and_settings(aggregation: str | MethodSettings, given: Mapping[str, Any]) -> tuple[Method, MethodSettings]:
     """The core's method and its settings.
@@ -29,6 +43,7 @@ def method_and_settings(aggregation: str | MethodSettings, given: Mapping[str, A
     if unknown := sorted(set(given) - set(known)):
         near = nearest_of(unknown[0], known)
         hint = f"did you mean {near}?" if near else f"{method.name} aggregation takes {', '.join(known)}"
+        hint = _OF_STOCK.get(unknown[0], hint)
         raise TypeError(f"unknown arguments {', '.join(unknown)}; {hint}")
     return method, method.settings_of(given)
 

@@ -19,7 +19,7 @@ from llama_index.core.tools import ToolOutput
 
 from llamaindex_robustrag.conversation import aside_prompt
 from llamaindex_robustrag.llm_calls import blocks_the_loop
-from llamaindex_robustrag.query_engine import check_retriever, synthesizer_of
+from llamaindex_robustrag.query_engine import check_retriever, checked_postprocessors, synthesizer_of
 from llamaindex_robustrag.reports import REPORT, Report, ResponseMetadata
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer
 from robustrag_integrations.models.base import TextModel
@@ -242,7 +242,7 @@ class RobustContextChatEngine(ReportingChatEngine, ContextChatEngine):
             memory=memory,
             system_prompt=system_prompt,
             prefix_messages=prefix_messages,
-            node_postprocessors=node_postprocessors,
+            node_postprocessors=checked_postprocessors(node_postprocessors),
         )
 
     def _get_response_synthesizer(self, chat_history: list[ChatMessage], streaming: bool = False) -> Any:
@@ -310,7 +310,7 @@ class RobustCondensePlusContextChatEngine(ReportingChatEngine, CondensePlusConte
             system_prompt=system_prompt,
             condense_prompt=condense_prompt,
             skip_condense=skip_condense,
-            node_postprocessors=node_postprocessors,
+            node_postprocessors=checked_postprocessors(node_postprocessors),
             verbose=verbose,
         )
 

@@ -84,7 +84,7 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
         return cls(
             retriever,
             synthesizer_of(response_synthesizer, llm, streaming, callback_manager=callback_manager, **settings),
-            list(node_postprocessors or ()),
+            checked_postprocessors(node_postprocessors),
             callback_manager,
         )
 
@@ -104,6 +104,21 @@ def check_retriever(retriever: object) -> None:
         raise TypeError(f"retriever must have retrieve(), got {type(retriever).__name__}; {fix}")
 
 
+def checked_postprocessors(given: Sequence[BaseNodePostprocessor] | None) -> list[BaseNodePostprocessor]:
+    """What engines are given for their nodes.
+
+    Raises:
+        TypeError: it is no list, or one of them is no postprocessor.
+    """
+    if hasattr(given, "postprocess_nodes"):
+        raise TypeError(f"node_postprocessors must be a list, got one {type(given).__name__}; wrap it: [...]")
+    found = list(given or ())
+    for place, one in enumerate(found):
+        if not hasattr(one, "postprocess_nodes"):
+            raise TypeError(f"node_postprocessors[{place}] must be a postprocessor of LlamaIndex, got {one!r:.60}")
+    return found
+
+
 def synthesizer_of(
     given: RobustRAGSynthesizer | None, llm: LLM | TextModel | None, streaming: bool | None, **settings: Any
 ) -> RobustRAGSynthesizer:
@@ -114,7 +129,7 @@ def synthesizer_of(
     """
     named = {name: value for name, value in settings.items() if value is not None}
     if given is None:
-        return RobustRAGSynthesizer(llm, streaming=bool(streaming), **named)
+        return RobustRAGSynthesizer(llm, streaming=False if streaming is None else streaming, **named)
     if not isinstance(given, RobustRAGSynthesizer):
         raise TypeError(f"response_synthesizer must be a RobustRAGSynthesizer, got {type(given).__name__}")
     if llm is not None and llm is not given.plain_llm:

@@ -180,7 +180,13 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         retry_on: tuple[type[Exception], ...] = TRANSIENT,
         **options: Any,
     ) -> None:
-        check_flag(accept_sampling=accept_sampling)
+        check_flag(
+            accept_sampling=accept_sampling,
+            streaming=streaming,
+            citation_markers=citation_markers,
+            supporting_only=supporting_only,
+        )
+        _check_kinds(output_cls, llm_kwargs, callback_manager)
         self._settings: Any  # a dataclass, one type per method
         self._method, self._settings = method_and_settings(aggregation, options)
         given = _llm_of(llm)
@@ -226,6 +232,11 @@ class RobustRAGSynthesizer(BaseSynthesizer):
                     )
         if self._method.needs_probabilities:
             self._local = local_model or local_model_of(self._plain)
+        elif local_model is not None:
+            raise ValueError(
+                f"local_model is for aggregation='decoding', not {self._method.name!r}; leave it out, or pass the "
+                "model as llm="
+            )
         self._converse(())
         doubt = "" if accept_sampling else self._repeats().caveat
         for warning in (*self._caveats(), *([doubt] if doubt else [])):
@@ -592,11 +603,24 @@ def _llm_of(llm: LLM | TextModel | None) -> LLM:
     if isinstance(llm, LLM):
         return llm
     if llm is not None:
-        raise TypeError(f"llm must be a LlamaIndex LLM or a TextModel of the core, got {type(llm).__name__}")
+        raise TypeError(
+            f"llm must be a LlamaIndex LLM or a TextModel of the core, got {llm!r:.60}; give an LLM, such as "
+            "OpenAI(model='...'), or a function as CallableModel(function)"
+        )
     try:
         return Settings.llm
     except (ImportError, ValueError) as error:
         raise ValueError("no language model: pass llm=, or set Settings.llm") from error
+
+
+def _check_kinds(output_cls: object, llm_kwargs: object, callback_manager: object) -> None:
+    """Raise TypeError for what would only fail with the first answer."""
+    if output_cls is not None and not (isinstance(output_cls, type) and issubclass(output_cls, BaseModel)):
+        raise TypeError(f"output_cls must be a pydantic class, got {output_cls!r:.60}")
+    if llm_kwargs is not None and not isinstance(llm_kwargs, Mapping):
+        raise TypeError(f"llm_kwargs must be a mapping such as {{'temperature': 0.0}}, got {llm_kwargs!r:.60}")
+    if callback_manager is not None and not isinstance(callback_manager, CallbackManager):
+        raise TypeError(f"callback_manager must be a CallbackManager, got {callback_manager!r:.60}")
 
 
 def _completed(report: Report, answer: RobustAnswer) -> None:

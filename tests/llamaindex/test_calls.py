@@ -236,7 +236,9 @@ def test_the_global_llm_is_used_when_none_is_passed(llm: FactReader, monkeypatch
 
 
 def test_something_else_as_llm_is_refused() -> None:
-    with pytest.raises(TypeError, match="llm must be a LlamaIndex LLM or a TextModel of the core, got str"):
+    with pytest.raises(
+        TypeError, match=r"llm must be a LlamaIndex LLM or a TextModel .*got 'gpt'; give an LLM, such as"
+    ):
         RobustRAGSynthesizer(llm="gpt")
 
 
@@ -250,6 +252,20 @@ def test_something_else_as_llm_is_refused() -> None:
         ({"num_workers": 0}, ValueError, "num_workers=0"),
         ({"aggregation": "decoding"}, TypeError, "does not give; use a HuggingFaceLLM"),
         ({"choices": ["a", "b"]}, ValueError, "does not take choices; use MajorityVoting"),
+        ({"response_mode": "compact"}, TypeError, "every document is asked alone, in one way; leave it out"),
+        ({"refine_template": None}, TypeError, "unknown arguments refine_template; the one prompt is text_qa_template"),
+        ({"similarity_top_k": 5}, TypeError, r"belongs to the retriever: index.as_retriever\(similarity_top_k=10\)"),
+        ({"streaming": "no"}, TypeError, "streaming='no' must be True or False"),
+        ({"supporting_only": "no"}, TypeError, "supporting_only='no' must be True or False"),
+        ({"citation_markers": "no"}, TypeError, "citation_markers='no' must be True or False"),
+        ({"output_cls": dict}, TypeError, "output_cls must be a pydantic class, got <class 'dict'>"),
+        ({"llm_kwargs": [1]}, TypeError, r"llm_kwargs must be a mapping such as .*, got \[1\]"),
+        ({"callback_manager": 3}, TypeError, "callback_manager must be a CallbackManager, got 3"),
+        (
+            {"local_model": object()},
+            ValueError,
+            "local_model is for aggregation='decoding', not 'keyword'; leave it out",
+        ),
     ],
 )
 def test_bad_arguments_are_named(
