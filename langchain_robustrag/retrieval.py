@@ -118,6 +118,12 @@ class RobustRetrievalChain(RunnableBindingBase[dict[str, Any], dict[str, Any]]):
         async for chunk in super().astream(_checked(input), config):
             yield chunk
 
+    # Input by input, so that what is refused or fails is one input's, not that of all.
+    batch = Runnable.batch
+    abatch = Runnable.abatch
+    batch_as_completed = Runnable.batch_as_completed
+    abatch_as_completed = Runnable.abatch_as_completed
+
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
         """What the prompt names besides the documents: the question, and other inputs."""
         asked = self.answering.get_input_schema(config).model_fields

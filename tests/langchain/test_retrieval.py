@@ -139,6 +139,14 @@ async def test_what_is_no_dict_is_refused_with_what_would_be_one(poisoned: ListR
         list(rag.stream(given))
     with pytest.raises(TypeError, match=message):
         [chunk async for chunk in rag.astream(given)]
+    answered, refused = rag.batch([{"input": QUESTION}, given], return_exceptions=True)
+    assert "Paris" in answered["answer"]
+    assert isinstance(refused, TypeError)
+    assert re.search(message, str(refused))
+    refused, answered = await rag.abatch([given, {"input": QUESTION}], return_exceptions=True)
+    assert (type(refused), "Paris" in answered["answer"]) == (TypeError, True)
+    assert [type(r) for _, r in rag.batch_as_completed([given], return_exceptions=True)] == [TypeError]
+    assert [type(r) async for _, r in rag.abatch_as_completed([given], return_exceptions=True)] == [TypeError]
 
 
 def test_documents_under_another_input_of_the_prompt_are_warned_of(poisoned: ListRetriever) -> None:
