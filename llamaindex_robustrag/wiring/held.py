@@ -89,6 +89,9 @@ def _function(walk: Walk, bound: Bound, place: Place) -> Steps:
     if _only_writes(bound):
         return
     if of_library(function.__code__):
+        owner = _owner(bound)
+        if place.reader and function.__name__ in READS and walk.is_component(owner) and not is_source(owner):
+            yield exposed(type(owner).__name__, place, f"{function.__name__}() gives what was retrieved as it is")
         yield from (Visit(value, place.at(f":{name}")) for name, value in [*cells(function), *bound.given.items()])
         return
     found = list(uses_of(bound, walk.stops, _isolates, place.entry))
@@ -102,9 +105,14 @@ def _function(walk: Walk, bound: Bound, place: Place) -> Steps:
         yield exposed(function.__qualname__[-80:], place.at(f":{first.name}"), f"{first.why}, so it cannot be checked")
 
 
+def _owner(bound: Bound) -> object:
+    """What a method belongs to; None for a function."""
+    return bound.given.get("self")
+
+
 def _only_writes(bound: Bound) -> bool:
     """Whether it is a method of LlamaIndex that puts texts in, and nobody reads what it returns."""
-    owner = bound.given.get("self")
+    owner = _owner(bound)
     if is_a(owner, IngestionPipeline):
         return bound.result is not None and not changes(owner, IngestionPipeline)
     return is_source(owner) and writes_only(type(owner), bound.function.__name__)

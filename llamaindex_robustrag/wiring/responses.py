@@ -17,6 +17,7 @@ Part: TypeAlias = Literal["metadata", "report", "answer"]
 
 WHOLE = "the whole response"
 _SHOW_ALL = (repr, ascii, vars, pprint.pformat, json.dumps, dataclasses.asdict, dataclasses.astuple)
+_CONTAINERS = (ast.List, ast.Tuple, ast.Set, ast.Dict)
 _ALL_OF_IT = frozenset({"__dict__", "__repr__"})
 _TEXTS = frozenset({"groups", "evidence", "alternatives", "citations", "explain", "to_dict", "kept"})
 _NO_TEXT = (len, bool, isinstance, issubclass, type, id, hash, callable, hasattr, any, all, print)
@@ -43,7 +44,7 @@ class Responses:
         self._value_of = value_of
 
     def shows_all(self, node: ast.AST, parent: ast.AST) -> bool:
-        """Whether what is around a response gives what was outvoted, too: `repr(response)`, `asdict(response)`.
+        """Whether what is around a response gives what was outvoted, too: `repr(response)`, `{"answer": response}`.
 
         Args:
             node: the expression that gives the response.
@@ -53,12 +54,29 @@ class Responses:
             return parent.attr in _ALL_OF_IT or (parent.attr == "metadata" and self._shows(parent, "metadata", set()))
         if isinstance(parent, ast.FormattedValue):
             return parent.conversion in (ord("r"), ord("a"))
+        if isinstance(parent, _CONTAINERS):
+            return not isinstance(node, (ast.Attribute, ast.Subscript)) and self._is_shown(parent, set())
         if not isinstance(parent, ast.Call) or parent.func is node:
             return False
         called = self._value_of(parent.func)
         if called is robust_answer or called is robust_answers:
             return self._shows(parent, "answer", set())
         return any(called is one for one in _SHOW_ALL)
+
+    def _is_shown(self, container: ast.AST, followed: set[str]) -> bool:
+        """Whether a list, tuple, set or dict is given back or made a text: what it holds is shown as its `repr`."""
+        parent = self._source.parents.get(container)
+        if isinstance(parent, (*_CONTAINERS, ast.Starred)):
+            return self._is_shown(parent, followed)
+        if isinstance(parent, (ast.Assign, ast.AnnAssign, ast.NamedExpr)):
+            targets = parent.targets if isinstance(parent, ast.Assign) else [parent.target]
+            names = {target.id for target in targets if isinstance(target, ast.Name)} - followed
+            followed |= names
+            return any(self._is_shown(load, followed) for name in names for load in self._source.loads(name))
+        if isinstance(parent, ast.Call) and parent.func is not container:
+            called = self._value_of(parent.func)
+            return any(called is one for one in (str, format, *_SHOW_ALL))
+        return parent is None or isinstance(parent, (ast.Return, ast.FormattedValue))
 
     def _shows(self, node: ast.AST, part: Part, followed: set[str]) -> bool:
         """Whether what is done with a part of a response may show passages."""

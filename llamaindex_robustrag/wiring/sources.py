@@ -66,7 +66,9 @@ READS = frozenset(
     }
 )
 INNER = frozenset({"_index", "_retriever", "_vector_retriever", "index", "retriever"})  # of an engine
-SHOWN = frozenset({"get_formatted_sources", "source_nodes"})  # of a response: what was outvoted is among them
+SHOWN = frozenset(
+    {"get_formatted_sources", "source_nodes", "sources"}
+)  # of a response: what was outvoted is among them
 ENGINE_MAKERS = frozenset({"as_chat_engine", "as_query_engine"})
 _WRITES = frozenset(
     {

@@ -61,6 +61,7 @@ INDEX = index_of(truthful(3))
 RETRIEVER = INDEX.as_retriever()
 SYNTHESIZER = RobustRAGSynthesizer(FactReader())
 ROBUST = RobustRAGQueryEngine.from_args(RETRIEVER, llm=FactReader())
+CHAT = RobustContextChatEngine.from_defaults(RETRIEVER, llm=FactReader())
 
 
 def kinds(thing: object, **arguments: Any) -> list[str]:
@@ -261,6 +262,28 @@ def shows_it_in_a_text(question: str) -> str:
     return f"I found {response!r}"
 
 
+def gives_it_in_a_dict(question: str) -> dict[str, Any]:
+    """Show."""
+    return {"answer": ROBUST.query(question)}
+
+
+async def gives_it_with_a_number(question: str) -> Any:
+    """Show."""
+    response = await ROBUST.aquery(question)
+    return response, len(question)
+
+
+def shows_a_list_of_it(question: str) -> str:
+    """Show."""
+    found = [ROBUST.query(question)]
+    return f"I found {found}"
+
+
+def shows_what_a_chat_retrieved(question: str) -> str:
+    """Show."""
+    return CHAT.chat(question).sources[0].content
+
+
 def shows_all_fields(question: str) -> str:
     """Show."""
     return json.dumps(asdict(ROBUST.query(question)), default=str)  # type: ignore[call-overload]
@@ -304,6 +327,19 @@ async def says_how_robust(question: str) -> str:
     report = metadata["robustrag"]
     answer = robust_answer(response)
     return f"{response} (radius {report['radius']}, {report.get('abstained')}, {answer.radius if answer else 0})"
+
+
+def joins_several(question: str) -> str:
+    """Answer."""
+    first, second = ROBUST.query(question), ROBUST.query(question.upper())
+    both = [first, ROBUST.query("?")]
+    return "; ".join(str(one) for one in (second, *both))
+
+
+def gives_its_words_in_a_dict(question: str) -> dict[str, Any]:
+    """Answer."""
+    response = ROBUST.query(question)
+    return {"answer": str(response), "all": [response.response]}  # type: ignore[union-attr]
 
 
 def prints_the_report(question: str) -> str:
@@ -373,6 +409,10 @@ def prints_the_report_to_a_text(question: str) -> str:
         shows_all_sources,
         shows_its_representation,
         shows_it_in_a_text,
+        gives_it_in_a_dict,
+        gives_it_with_a_number,
+        shows_a_list_of_it,
+        shows_what_a_chat_retrieved,
         shows_all_fields,
         shows_its_dict,
         shows_the_metadata,
@@ -389,6 +429,13 @@ def prints_the_report_to_a_text(question: str) -> str:
 def test_a_tool_that_comes_by_documents_is_found(function: Callable[..., Any]) -> None:
     assert kinds(FunctionTool.from_defaults(function))
     assert kinds(FunctionTool.from_defaults(function), trusted=[function]) == []
+
+
+@pytest.mark.parametrize("method", ["retrieve", "aretrieve"])
+def test_the_retrieval_of_a_robust_engine_is_no_tool(method: str) -> None:
+    tool = FunctionTool.from_defaults(getattr(ROBUST, method), name="search", description="Searches.")
+    assert kinds(tool) == ["retrieving-function"]
+    assert kinds(FunctionTool.from_defaults(ROBUST.query, name="search", description="Searches.")) == []
 
 
 def test_what_an_assertion_complains_of_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -604,6 +651,8 @@ class Notes:
         names_sources,
         says_how_robust,
         prints_the_report,
+        joins_several,
+        gives_its_words_in_a_dict,
         INDEX.insert,
         Notes(INDEX).add,
         Notes(INDEX).add_to_property,
