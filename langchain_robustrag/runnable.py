@@ -34,13 +34,21 @@ from langchain_robustrag.language_models import has_pipeline
 from langchain_robustrag.limits import CallLimit
 from langchain_robustrag.prompts import FilledTemplate, FormattedTemplate, check_inputs
 from langchain_robustrag.questions import Question, find_question
-from langchain_robustrag.reports import arest_of, asend_report, attach, has_handlers, reported, rest_of, send_report
+from langchain_robustrag.reports import (
+    REPORT_EVENT,
+    arest_of,
+    asend_report,
+    attach,
+    has_handlers,
+    reported,
+    rest_of,
+    send_report,
+)
 from langchain_robustrag.structured import Structured
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.defenses.base import PlanInput
 from robustrag_integrations.defenses.registry import method_of
 from robustrag_integrations.determinism import Repeats
-from robustrag_integrations.display import printable
 from robustrag_integrations.errors import QuorumError
 from robustrag_integrations.models.base import DecodingModel, repeats_of
 from robustrag_integrations.models.capabilities import Capabilities, described_together
@@ -52,7 +60,6 @@ from robustrag_integrations.prompts import PromptSet, PromptTemplate, agreed_con
 from robustrag_integrations.votes import VoteRules
 
 _LOG = logging.getLogger(__name__)
-_MOST_LOGGED = 1000  # warnings of one chain
 _MOST_MODELS = 100  # that are remembered: configs can name any
 
 
@@ -107,7 +114,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
 
     _limit: CallLimit = PrivateAttr()
     _models: dict[str, Capabilities] = PrivateAttr(default_factory=dict)
-    _logged: set[str] = PrivateAttr(default_factory=set)
+    _logged: bool = PrivateAttr(default=False)
 
     def model_post_init(self, context: Any, /) -> None:
         """Set up what lives as long as the chain: the cap on calls, and what is known about the model.
@@ -353,13 +360,17 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         return ModelCalls(llm, self._limit, self.timeout, known, self.attempts, marks_from=self.prime)
 
     def _log_unheard(self, answer: RobustAnswer, config: RunnableConfig) -> None:
-        """Log the warnings of an answer whose report nobody gets, each once."""
-        if self.return_robustness or not answer.warnings or has_handlers(config):
+        """Say once in the log that an answer has warnings which nobody gets; a log holds no text of theirs."""
+        if self._logged or self.return_robustness or not answer.warnings or has_handlers(config):
             return
-        for warning in answer.warnings:
-            if warning not in self._logged and len(self._logged) < _MOST_LOGGED:
-                self._logged.add(warning)
-                _LOG.warning("%s (return_robustness=True and callbacks get the report)", printable(warning))
+        self._logged = True
+        _LOG.warning(
+            "an answer has a radius of %d and %d warnings, and nobody gets its report: set return_robustness=True, or "
+            "listen to callbacks for %s; this is said once per chain",
+            answer.radius,
+            len(answer.warnings),
+            REPORT_EVENT,
+        )
 
     def _shown(self, answer: RobustAnswer) -> str:
         return answer.marked_text if self.citation_markers else answer.text
