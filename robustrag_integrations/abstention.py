@@ -7,17 +7,21 @@ import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 from robustrag_integrations.abstention_words import (
     ASKED_FOR,
     DENIAL_HINTS,
     EMPTY,
+    HINTS,
     LATIN,
     OTHER_SCRIPTS,
     UNSPACED_EMPTY,
     WORDS,
+    AbstentionWords,
+    hints_of,
 )
+from robustrag_integrations.lazily import kept_property
 from robustrag_integrations.normalise import compatible
 from robustrag_integrations.reply_text import answer_text, unboxed
 
@@ -36,11 +40,12 @@ _TITLE = re.compile(
 _VOWEL_SIGNS = re.compile("[\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u200b-\u200f]")
 _BLANK = re.compile(r"[\W_]*\Z")
 _NOTHING = re.compile(r"(?:null|nil|nan|n/?a|k\.\s?a)\W*\Z")
-_SENTENCE_END = re.compile(r"[.!?;:]+(?=\s|$)|[…。！？；：।؟؛\n()\[\]{}（）【】|]+|\s[-–—]+\s|—|^- ", re.M)
+_SENTENCE_END = re.compile(r"[.!?;:]+(?=\s|$)|[…。！？；：।॥؟؛۔\n()\[\]{}（）【】|]+|\s[-–—]+\s|—|^- ", re.M)
 _COMMA = re.compile(r"[,،、，](?=\s|[^\d\s])")
 _BROKEN_LINE = re.compile(r"(?<=[^\W_])[ \t]*\n[ \t]*(?=[a-zà-öø-ÿа-я])")
 _LEAD = re.compile(r"^(?:(?:[-•]|\d{1,2}[.)])\s)+")
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
+_IN_WORD = r"[\w\u0900-\u0963\u0981-\u0df3]"  # letters, and the vowel signs of India
 _SORRY = re.compile(
     r"^(?:(?:i am|i'm|we are|we're|i) )?(?:so |very |really |but )?(?:sorry|afraid|unfortunately|regrettably|apologies"
     r"|apologi[sz]e|sadly|alas"
@@ -104,7 +109,7 @@ def is_abstention(response: str) -> bool:
 
     It is read as a whole: every clause that says something of its own makes the response an answer, so that "Karl
     Gross, although I don't know his title" answers. What is empty abstains, as does a model's reasoning that never
-    comes to an answer, and the JSON answer null. The words are those of `abstention_words`, in some twenty languages;
+    comes to an answer, and the JSON answer null. The words are those of `abstention_words`, in some forty languages;
     in another language a response answers. Case, accents, markup and line breaks make no difference. A phrase inside
     quotation marks is somebody's title or words, unless the whole response is that quotation. A function of this one
     response, linear in its length.
@@ -130,7 +135,7 @@ def _abstains(response: str, phrases: Collection[str]) -> bool:
     plain = _plain(_TITLE.sub(" xx ", unwrapped)) if _TITLE.search(unwrapped) else plain
     bare = plain.strip(" \"'.!\n-")
     plain = _QUOTED.sub(" xx ", plain) if '"' in bare else bare  # a stand-in that says something
-    words = _patterns(languages)
+    spoken = tuple(each for each in map(_language, languages) if each.hints.search(plain))
     denied = False
     sentences = 0
     for sentence in _SENTENCE_END.split(plain):
@@ -139,7 +144,7 @@ def _abstains(response: str, phrases: Collection[str]) -> bool:
         sentences += 1
         if sentences > _MOST_CLAUSES or len(sentence) > _LONGEST_CLAUSE:
             return False
-        said = _said(sentence, words, phrases)
+        said = _said(sentence, spoken, phrases)
         if said == "content":
             return False
         denied = denied or said == "denial"
@@ -167,28 +172,79 @@ def _bare(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class _Patterns:
-    denies: re.Pattern[str]
-    of_source: re.Pattern[str]
-    aside: re.Pattern[str]
-    turns: re.Pattern[str]
-    asks: re.Pattern[str]
+class _Language:
+    """One language's words as patterns; each is made when it is first needed, which for most replies is never."""
+
+    name: str
+    words: AbstentionWords
+
+    @kept_property
+    def hints(self) -> re.Pattern[str]:
+        """What every clause holds that denies; one that matches everything where there is no such list."""
+        return hints_of((self.name,)) if self.name in HINTS else _pattern("")
+
+    @kept_property
+    def denies(self) -> re.Pattern[str]:
+        """A clause that says that nothing is known or given."""
+        return _pattern(self.words.denies)
+
+    @kept_property
+    def of_source(self) -> re.Pattern[str]:
+        """A clause that says so if it speaks of a text, or of what was asked for."""
+        return _pattern(self.words.of_source or _NEVER)
+
+    @kept_property
+    def aside(self) -> re.Pattern[str]:
+        """A clause that says nothing of its own."""
+        return _pattern(self.words.aside)
+
+    @kept_property
+    def asks(self) -> re.Pattern[str]:
+        """The beginning of an indirect question."""
+        return _pattern(f"^(?:{self.words.asks})" + ("" if self.name in _UNSPACED else f"(?!{_IN_WORD})"))
+
+    @kept_property
+    def sources(self) -> re.Pattern[str]:
+        """Words for a text."""
+        return _pattern(self.words.sources or _NEVER)
+
+    @kept_property
+    def asked(self) -> re.Pattern[str]:
+        """Words for what was asked for."""
+        return _pattern(self.words.asked or _NEVER)
+
+    @kept_property
+    def sorry(self) -> re.Pattern[str]:
+        """The beginning of an apology."""
+        return _pattern(f"^(?:{self.words.sorry or _NEVER})")
+
+
+_NEVER = "(?!)"
+_UNSPACED = frozenset({"zh", "ja", "th"})
+
+
+def _pattern(words: str) -> re.Pattern[str]:
+    """Of words with their letters taken apart as those of replies are."""
+    return re.compile(unicodedata.normalize("NFC", words))
 
 
 @cache
-def _patterns(languages: tuple[str, ...]) -> _Patterns:
-    chosen = [WORDS[language] for language in languages]
-    spaced = not set(languages) & {"zh", "ja", "th"}
-    edge = r"(?<!\w)(?:{})(?!\w)" if spaced and "ko" not in languages else r"(?:{})"
-    turns = edge.format("|".join(w.turns for w in chosen if w.turns))
-    asks = "^(?:" + "|".join(w.asks for w in chosen if w.asks) + ")" + (r"(?!\w)" if spaced else "")
-    return _Patterns(
-        re.compile("|".join(w.denies for w in chosen)),
-        re.compile("|".join(w.of_source for w in chosen if w.of_source) or r"(?!)"),
-        re.compile("|".join(w.aside for w in chosen)),
-        re.compile(turns),
-        re.compile(asks),
-    )
+def _language(name: str) -> _Language:
+    if name in WORDS:
+        return _Language(name, WORDS[name])
+    from robustrag_integrations.abstention_words_asia import WORDS as OF_ASIA
+
+    return _Language(name, OF_ASIA[name])
+
+
+@lru_cache(maxsize=64)
+def _turns(languages: tuple[_Language, ...]) -> re.Pattern[str]:
+    """Before what a new clause begins."""
+    found = []
+    for each in languages:
+        spaced = each.name not in _UNSPACED and each.name != "ko"
+        found.append(rf"(?<!{_IN_WORD})(?:{each.words.turns})(?!{_IN_WORD})" if spaced else each.words.turns)
+    return _pattern("|".join(found) or _NEVER)
 
 
 def _languages(text: str) -> tuple[str, ...]:
@@ -208,6 +264,7 @@ def _languages(text: str) -> tuple[str, ...]:
 _RANGES = (
     ("greek", 0x370, 0x3FF),
     ("cyrillic", 0x400, 0x52F), ("hebrew", 0x590, 0x5FF), ("arabic", 0x600, 0x77F), ("devanagari", 0x900, 0x97F),
+    ("bengali", 0x980, 0x9FF), ("gujarati", 0xA80, 0xAFF), ("tamil", 0xB80, 0xBFF), ("telugu", 0xC00, 0xC7F),
     ("thai", 0xE00, 0xE7F), ("hangul", 0x1100, 0x11FF), ("kana", 0x3041, 0x30FA), ("han", 0x3400, 0x9FFF),
     ("hangul", 0xAC00, 0xD7A3),
 )  # fmt: skip
@@ -219,43 +276,51 @@ def _script(code: int) -> str | None:
     return next((name for name, first, last in _RANGES if first <= code <= last), None)
 
 
-def _said(sentence: str, words: _Patterns, phrases: Collection[str]) -> str:
+def _said(sentence: str, spoken: tuple[_Language, ...], phrases: Collection[str]) -> str:
     """What a sentence says: "content", "denial" or "nothing"."""
     sentence = _LEAD.sub("", sentence.strip())
     if phrases and _bare(sentence) in phrases:
         return "denial"
-    chunks = [chunk.strip(" \"'-") for chunk in _chunks(sentence, words)]
-    said = [_chunk_says(chunk, words, phrases) for chunk in chunks if any(map(str.isalnum, chunk))]
+    chunks = [chunk.strip(" \"'-") for chunk in _chunks(sentence, _turns(spoken))]
+    said = [_chunk_says(chunk, spoken, phrases) for chunk in chunks if any(map(str.isalnum, chunk))]
     if "denial" in said:
         return "content" if "content" in said else "denial"
-    if said[:1] != ["content"] and len(said) <= _MOST_CHUNKS and _chunk_says(sentence, words, phrases) == "denial":
+    if said[:1] != ["content"] and len(said) <= _MOST_CHUNKS and _chunk_says(sentence, spoken, phrases) == "denial":
         return "denial"  # "The text, sadly, does not say"
     return "content" if "content" in said or "question" in said else "nothing"
 
 
-def _chunks(sentence: str, words: _Patterns) -> Iterator[str]:
+def _chunks(sentence: str, turns: re.Pattern[str]) -> Iterator[str]:
     for piece in _COMMA.split(sentence):
         piece, done = f", {piece.strip()}", 2
-        for match in words.turns.finditer(piece):
+        for match in turns.finditer(piece):
             yield piece[done : match.start()]
             done = match.end()
         yield piece[done:]
 
 
-def _chunk_says(chunk: str, words: _Patterns, phrases: Collection[str]) -> str:
-    if words.denies.search(chunk) or (phrases and _bare(chunk) in phrases):
+def _chunk_says(chunk: str, spoken: tuple[_Language, ...], phrases: Collection[str]) -> str:
+    if any(each.denies.search(chunk) for each in spoken) or (phrases and _bare(chunk) in phrases):
         return "denial"
-    if words.of_source.search(chunk) and (_SOURCE.search(chunk) or ASKED_FOR.search(chunk)):
+    of_source = any(each.of_source.search(chunk) for each in spoken)
+    if of_source and (_is_of_a_text(chunk, spoken) or _is_of_what_was_asked(chunk, spoken)):
         return "denial"
-    if _is_empty(chunk):
+    if _is_empty(chunk) or _SORRY.search(chunk) or any(each.sorry.search(chunk) for each in spoken):
         return "nothing"
-    if _SORRY.search(chunk):
-        return "nothing"
-    if words.asks.search(chunk):
+    if any(each.asks.search(chunk) for each in spoken):
         return "question"
-    if words.aside.search(chunk) and _SOURCE.search(chunk) and not _DIGIT.search(chunk):
+    is_aside = any(each.aside.search(chunk) for each in spoken)
+    if is_aside and _is_of_a_text(chunk, spoken) and not _DIGIT.search(chunk):
         return "nothing"
     return "content"
+
+
+def _is_of_a_text(chunk: str, spoken: tuple[_Language, ...]) -> bool:
+    return bool(_SOURCE.search(chunk)) or any(each.sources.search(chunk) for each in spoken)
+
+
+def _is_of_what_was_asked(chunk: str, spoken: tuple[_Language, ...]) -> bool:
+    return bool(ASKED_FOR.search(chunk)) or any(each.asked.search(chunk) for each in spoken)
 
 
 def _is_empty(chunk: str) -> bool:

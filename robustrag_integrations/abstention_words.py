@@ -5,6 +5,8 @@ words that deny where a text, or what was asked for, is spoken of: a document th
 a drink that does not contain alcohol is an answer. `aside`: a clause that says nothing of its own next to one that
 denies (an apology, what else the text is about). `turns`: words
 before which a new clause begins. `asks`: words that begin an indirect question, which belongs to what is denied.
+`sources`, `asked` and `sorry`: words for a text, for what was asked for (`ASKED_FOR`) and for an apology (at the
+beginning of a clause), of languages whose words stand in no list that all share.
 """
 
 # ruff: noqa: E501 - tables
@@ -12,6 +14,7 @@ before which a new clause begins. `asks`: words that begin an indirect question,
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -26,6 +29,9 @@ class AbstentionWords:
     of_source: str = ""
     turns: str = ""
     asks: str = ""
+    sources: str = ""
+    asked: str = ""
+    sorry: str = ""
 
 
 def listed(words: str) -> list[str]:
@@ -179,7 +185,7 @@ WORDS: dict[str, AbstentionWords] = {
             r"|irrelevant|not (?:relevant|related)|off.topic)\b"
             rf"|^(?:the |this |that )?(?:{_SOURCE_EN})s? (?:does not|doesn't|do not|don't) relate to\b"
             # in other languages, of which there are no more words here
-            r"|^(?:ne znam|nezinau|nezinu|ei tea|hindi ko alam|sijui)$"
+            r"|^(?:nezinau|nezinu|ei tea)$"
             r"|\bbeats me\b|\b(?:beyond|outside) (?:the scope|what|my knowledge)|\b(?:who|nobody|no one"
             r"|noone) knows\b"
         ),
@@ -273,16 +279,16 @@ WORDS: dict[str, AbstentionWords] = {
             r"\bje (?:ne |n')?(?:le |l'|en )?(?:sai|ai|peu|trouv|suis|connai|dispos|parvien|vois|pourrai"
             r"|saurai)\w*\b.{0,20}\b(?:pas|aucun\w*|rien|incapable)\b|\b(?:j|l)'ignore\b|\bon ignore\b|\bje suis incapable"
             r"|\baucune idee\b"
-            r"|\b(?:ne|n)(?:'| )(?:\w+['’ ]){0,4}?\w*(?:mention|indiqu|precis|inform|repond|determin|trouv|figur"
+            r"|\b(?:ne|n)(?:'| )(?:\w+['’ ]){0,4}?\w*(?:mention|indiqu|precis|inform|repond(?!u|ait|it)|determin|trouv|figur"
             r"|dit\b|disent|sait|savoir|connu|fourni|evoqu|abord|specifi|possible"
             r"|est fait|apport|livr|enonc|renseign|revel|cit|nomm|explicit|suffi"
-            r"|ressort|es?t pas (?:dit|clair|connu|precis)|repon|mene|peut|peuvent|dispos|decri|conclu"
+            r"|ressort|es?t pas (?:dit|clair|connu|precis)|repons|mene|dire\b|dispos|decri|conclu"
             r"|dedui|defini|rien)\w*"
             r"|\b(?:pas|aucun\w*|nulle|rien) (?:[\w']+ ){0,4}?(?:mention|indiqu|precis|information|reponse"
-            r"|donnee|indication|detail|renseignement|element|trace|trouve|connu|repondre|sur|dans|a ce sujet"
+            r"|donnee|indication|detail|renseignement|element|trace|trouve|connu|repondre|(?:sur|dans)\b|a ce sujet"
             r"|fourni|dit)\w*"
             r"|^(?:inconnu\w*|non (?:precis|mentionn|indiqu|specifi|communiqu|renseign|connu|fourni|dispon)\w*"
-            r"|pas (?:precis|mentionn|indiqu|dispon|d'info|d'idee|de reponse)\w*|aucune? \w+)|\bimpossible (?:de"
+            r"|pas (?:precis|mentionn|indiqu|dispon|d'info|d'idee|de reponse)\w*)$|\bimpossible (?:de"
             r"|a)\b|\b(?:est|reste|demeure) (?:inconnu|indetermine|inconnue|flou|sans reponse)\w*"
             r"|\binsuffisant\w*|\bmuet\w*\b|\bsilence sur\b|\bmanque d'info"
         ),
@@ -293,7 +299,7 @@ WORDS: dict[str, AbstentionWords] = {
             r"|par consequent|ainsi)\b"
         ),
         of_source=(
-            r"\b(?:ne|n)(?:'| )(?:\w+['’ ]){0,4}?\w*(?:permet|donn|contien|parle|traite|comport|offr|inclu|compren|a (?:pas|aucun))\w*"
+            r"\b(?:ne|n)(?:'| )(?:\w+['’ ]){0,4}?\w*(?:permet|donn|contien|parle|traite|comport|offr|inclu|compren|fournit|est pas dispon|sont pas dispon|a (?:pas|aucun))\w*"
         ),
         turns=(
             r"mais|bien que|quoique|cependant|toutefois|pourtant|meme si|(?<=, )car|donc|et (?=je|le texte|le document"
@@ -313,7 +319,7 @@ WORDS: dict[str, AbstentionWords] = {
             r"|\bno aparec\w*$|\bnadie (?:lo )?sabe\b"
             r"|\b(?:ningun\w*|nada|sin) (?:[\w]+ ){0,4}?(?:inform|dato|respuest|mencion|indic|detall|referenc"
             r"|sobre|al respecto|dice|especific|en el)\w*|^(?:desconocid\w*|sin (?:informacion|datos|respuesta)"
-            r"|no (?:mencionad|especificad|indicad|disponible|consta|conocid)\w*|se desconoce|ningun\w* \w+)$"
+            r"|no (?:mencionad|especificad|indicad|disponible|consta|conocid)\w*|se desconoce)$"
             r"|\b(?:desconozco|se desconoce|ignoro|lo ignoro|ni idea|imposible (?:de )?\w+r\b|es imposible"
             r"|insuficient\w*|falta informacion|carece|carezco|guarda silencio|soy incapaz)\b|\b(?:es"
             r"|sigue siendo|queda) (?:desconocid|incierto|un misterio)\w*"
@@ -367,15 +373,15 @@ WORDS: dict[str, AbstentionWords] = {
     ),
     "pt": AbstentionWords(
         denies=(
-            r"\bnao (?:[\w]+ ){0,4}?(?:o )?(?:sei\b|se sabe|sabemos|saber|mencion|indic|especific|informa(?:no|to"
-            r"|do|m)?\b|determin|encontr(?:ei|ado|o)\b|const|diz|dizem|conheco|conhecid|se conhec|fornec"
+            r"\bnao (?:[\w]+ ){0,4}?(?:o )?(?:sei\b|se sabe|sabemos|saber|mencion|indic|especific|informa(?:d[oa]s?"
+            r"|m)?\b|determin|encontr(?:ei|ado|o)\b|const|diz|dizem|conheco|conhecid|se conhec|fornec"
             r"|abord|detalh|ha (?:\w+ ){0,3}?(?:inform|dado|respost|menc|indic|detalh|referenc"
             r"|nada|nenhum|sufic|registr|regist|como|evidenc|pista|forma|maneira)|posso|precis"
             r"|disponh|disponiv|esclarec|consig|revel|consegu|esta claro|(?:ficou|fica) claro|explic|deduz"
             r"|tenho (?:\w+ )?(?:ideia|inform|dado|respost))\w*|\bnao aparec\w*$"
             r"|\b(?:nenhum\w*|nada|sem) (?:[\w]+ ){0,4}?(?:inform|dado|respost|menc|indic|detalh|referenc|sobre"
             r"|a respeito|consta|diz)\w*|^(?:desconhecid\w*|sem (?:informacao|informacoes|dados|resposta)"
-            r"|nao (?:informad|mencionad|especificad|indicad|disponivel|consta)\w*|nenhum\w* \w+)$"
+            r"|nao (?:informad|mencionad|especificad|indicad|disponivel|consta)\w*)$"
             r"|\b(?:desconheco|ignoro|impossivel|insuficient\w*|carece|falta informacao|desconhece-se"
             r"|nao faco ideia|omiss\w*|silencia|incapaz)\b|\b(?:e|permanece|continua|fica) (?:desconhecid"
             r"|incert)\w*"
@@ -397,16 +403,17 @@ WORDS: dict[str, AbstentionWords] = {
     ),
     "pl": AbstentionWords(
         denies=(
-            r"\bnie (?:\w+ ){0,3}?(?:wiem|wiadom|wiemy|poda|okresl|wspomin|wspomn|mowa|ma (?:\w+ ){0,2}?(?:inform|dan|odpow|wzmian|mowy)|moge"
-            r"|mozna|mozemy|da\b|potraf|znam|znan|znalaz|znajd|znalezi|odpowi|ustal|wskaz|informuj|wynika"
-            r"|jest (?:znan|pod|mozliw|jasn|wspom|pewn|okresl)|jestem|zosta|pada|udziel|pozwal|dostarcz|precyz"
+            r"\bnie (?:\w+ ){0,3}?(?:wiem|wiadom|wiemy|poda|okresl|wspomin|wspomn|mowa|ma (?:\w+ ){0,2}?(?:inform|dan|odpow|wzmian|mowy)"
+            r"|(?:moge|mozna|mozemy) (?:\w+ ){0,5}?(?:odpow|stwierdz|ustal|okresl|powiedz|wskaz|znalezc|wywnios|wniosk|sprawdz|udziel"
+            r"|pomoc|podac|potwierdz|wyczyt|rozstrzyg)|da\b|potraf|znam|znan|znalaz|znajd|znalezi|odpowiada|ustal|wskaz|informuj|wynika"
+            r"|jest (?:znan|pod|mozliw|jasn|wspom|pewn|okresl)|jestem (?:pewn|pewien|w stanie|przekon)|pada\b|udziel|pozwal|dostarcz|precyz"
             r"|porusz|wymien|opisuj|ujawn|wyjasn|umiem|odnos|pisz|pisan|uwzgl|powiedz|stwierdz|przedstaw|dotycz"
             r"|sposob|wystarcz|figur|okresla|napisan)\w*"
             r"|\bbrak (?:\w+ ){0,3}?(?:inform|dan|odpowied|wzmiank|szczegol|wskaz|tak|tam|tego|w)\w*|\bbrakuje\b"
             r"|^(?:nieznan\w*|nie wiem|brak|brak \w+|niewiadom\w*|nieokreslon\w*)$"
             r"|\b(?:zadn\w*|nic) (?:\w+ ){0,4}?(?:inform|dan|wzmian|na ten temat|o tym|nie|wskaz|szczegol)\w*"
             r"|\b(?:niemozliw\w*|nie sposob|milczy|niewystarczaj\w*|nie mam pojecia|pozostaje nieznan\w*"
-            r"|jest nieznan\w*|pomija)\b|\bnieznan\w*$"
+            r"|jest nieznan\w*|pomija)\b|\bnieznan\w*$|^(?:inform\w*|dane|odpowiedz|data) (?:jest |sa )?niedostepn\w*$"
         ),
         aside=(
             r"^(?:przykro mi|niestety|przepraszam|wybacz\w*)\b|^(?:na podstawie|wedlug|zgodnie|z tekstu"
@@ -427,13 +434,13 @@ WORDS: dict[str, AbstentionWords] = {
         denies=(
             r"\b(?:bilmi?yorum|bilmi?yoruz|bilemi?yor\w*|bilinmi?yor\w*|bilinmemekte\w*|bilmem|emin degil\w*"
             r"|haberim yok|fikrim yok|bilgim yok)\b"
-            r"|\b(?:belirt|acikla|veril|bahse|soyle|deg(?:in)?|yaz|yer al|bulun|bul|gec|iste|soz ed|ani?l|bildir"
+            r"|\b(?:belirt|acikla|bahse|soyle|deg(?:in)?|yaz|yer al|gec|iste|soz ed|ani?l|bildir"
             r"|saptan|tespit ed|ulas|yanitla|cevapla|cikar|bulunam|anlas|anlat|sapta|belirl|tanimla"
             r"|konu ed|goster|ifade ed|deginil|paylas|kayd)\w*(?:mem|mam|mi?yor|mu?yor|me?mek|ma?mak|mez\b|maz\b"
             r"|madi|medi|mami?s|memi?s|emi|ami|eme|ama)\w*"
             r"|\b(?:bilgi|yanit|cevap|veri|ayrinti|detay|ipucu|ifade|aciklama|kayit)\w* (?:\w+ )?(?:yok|yoktur"
             r"|yer almi?yor|bulunmu?yor|bulunmamakta\w*|mevcut degil|veri?lmemi?s\w*|veri?lmi?yor|bulunamadi"
-            r"|iceriyor degil|vermi?yor|sunmu?yor|icermi?yor)\b|^(?:bilinmi?yor|belirsiz|belirtilmemi?s"
+            r"|iceriyor degil|vermi?yor|sunmu?yor|icermi?yor)\b|^(?:bilinmi?yor|verilmemi?s|belirsiz|belirtilmemi?s"
             r"|bilgi yok|yok|yanit yok|bilinmemekte)\w*$"
             r"|\b(?:mumkun|belli|kesin|yeterli|soz konusu) degil\w*|^(?:acik|net|mevcut) degil\w*$|\b(?:imkansiz|yetersiz"
             r"|belirsiz|olanaksiz)\w*|\bsoyleyemem\b|\bveremi?yorum\b|\b\w+(?:emi?yorum|ami?yorum|emem|amam"
@@ -444,7 +451,7 @@ WORDS: dict[str, AbstentionWords] = {
             r"|hakkinda|konusunda|dayanarak|kadariyla)$|^(?:verilen|sunulan|bu metin|metin\w*"
             r"|belge\w*)\b.*\bgore$|\b(?:baska|farkli|yalnizca|sadece)\b"
         ),
-        of_source=r"\b(?:acik|net|mevcut) degil\w*|\b(?:icer|sun)\w*(?:mem|mu?yor|mi?yor|me?mek|mez\b|medi|memi?s)\w*",
+        of_source=r"\b(?:acik|net|mevcut) degil\w*|\b(?:icer|sun|sagla|veril|bul)\w*(?:mem|mam|m[ui]?yor|me?mek|ma?mak|m[ae]z\b|m[ae]di|m[ae]mi?s|m[ae]d[iı]m)\w*",
         turns=r"ama|fakat|ancak|lakin|oysa|cunku|zira|ve (?=metin|belge)|bu yuzden|dolayisiyla",
         asks=r"kim\w*|ne|neyi?|nerede|neresi|nasil|neden|nicin|hangi\w*|kac|ne zaman",
     ),
@@ -454,7 +461,7 @@ WORDS: dict[str, AbstentionWords] = {
             r"|cho biet|xac dinh|cong bo|trinh bay|tiet lo)|de cap|nhac|neu|noi|cung cap|chua|co (?:thong tin"
             r"|cau tra loi|du lieu|dap an|trong|du|chi tiet|noi dung|de cap|ghi|nhac|kha nang|de)|the (?:tra loi"
             r"|xac dinh|biet|tim|ket luan|noi|suy|khang dinh|dua)|tim thay|tim ra|du thong tin|xac dinh|chac"
-            r"|tra loi|ghi|cho biet|the hien|thay|trinh bay|tiet lo|liet ke|mo ta|kha thi)\b"
+            r"|tra loi (?:duoc|cau hoi)|ghi|cho biet|the hien|thay|trinh bay|tiet lo|liet ke|mo ta|kha thi)\b"
             r"|\b(?:thieu thong tin|khong ro|khong biet|chua ro|chiu thoi|bat kha thi)\b|^(?:khong (?:ro|biet|co"
             r"|xac dinh)|chua biet|khong co thong tin|vo danh)$"
         ),
@@ -463,7 +470,7 @@ WORDS: dict[str, AbstentionWords] = {
             r"|trong|ve|doi voi|voi|tu)\b.*\b(?:tai lieu|van ban|doan|ngu canh|noi dung|thong tin|bai|cau hoi)"
             r"|\b(?:khac|chi noi|chi de cap)\b"
         ),
-        of_source=r"\b(?:khong|chua|chang) (?:\w+ ){0,4}?(?:nam|bao gom|chua)\b",
+        of_source=r"\b(?:khong|chua|chang) (?:\w+ ){0,4}?(?:nam|bao gom|chua|tra loi)\b",
         turns=r"nhung|tuy nhien|mac du|va (?=toi|van ban|tai lieu|khong)|tuy|bai viet (?=khong)",
         asks=r"ai|cai gi|gi|khi nao|o dau|tai sao|nhu the nao|bao nhieu|nao|lieu",
     ),
@@ -472,100 +479,227 @@ WORDS: dict[str, AbstentionWords] = {
             r"\b(?:ik )?weet (?:ik )?(?:het |dat )?(?:\w+ )?niet\b|\bgeen (?:\w+ )?(?:informatie|antwoord|idee"
             r"|gegevens|vermelding|details)|\bniet (?:\w+ )?(?:vermeld|genoemd|bekend|duidelijk|gegeven"
             r"|aangegeven|mogelijk|te (?:bepalen|vinden|beantwoorden)|beantwoord|gezegd|in (?:de|het|deze) )"
-            r"|\b(?:vermeldt|noemt|zegt|staat)\b.{0,60}\b(?:niet|niets|geen)\b|^onbekend$"
+            r"|\b(?:vermeldt|noemt|zegt|staat|meldt|blijkt|beantwoordt de vraag)\b.{0,60}\b(?:niet|niets|geen)\b|^onbekend$"
+            r"|\bkan\b.{0,80}\bniet\b.{0,30}\b(?:vinden|beantwoord|zeggen|bepal|vaststel|achterhal|opmak|afleid)\w*"
+            r"|\b(?:bevat|geeft|verstrekt|biedt) (?:\w+ ){0,3}?(?:geen|niet|onvoldoende) (?:\w+ ){0,3}?(?:informatie|antwoord|gegevens|uitsluitsel)\b"
+            r"|\b(?:niet|on)voldoende informatie\b|\bniet genoeg informatie\b|\b(?:niet|geen) (?:zeker|idee)$"
         ),
         aside=r"^(?:helaas|sorry|het spijt me|volgens|op basis van)\b|\b(?:ander\w*|alleen|slechts)\b",
         of_source=r"\b(?:bevat|geeft)\b.{0,60}\b(?:niet|niets|geen)\b",
         turns=r"maar|hoewel|echter|omdat|en (?=ik|de tekst)",
         asks=r"wie|wat|wanneer|waar|waarom|hoe|welke?|of|dat",
     ),
-    "sv": AbstentionWords(
+    "sv": AbstentionWords(  # and Danish and Norwegian
         denies=(
-            r"\b(?:jag |jeg )?(?:vet|ved) (?:jag |jeg )?(?:\w+ )?(?:inte|ikke|ej)\b|\b(?:inte|ikke|ej) (?:\w+ )?(?:namn|angi|nevn"
-            r"|oppgi|kan(?:t|d|t)|framga|fremga|mojlig|mulig|besvar|bestam|anges|star|oplys)\w*|\b(?:framgar"
-            r"|namner|star|anger|nevner|sager) (?:\w+ ){0,3}?(?:inte|ikke|ej|ingen|inget|ingenting|intet)\b"
-            r"|\b(?:ingen|inget|inga|intet) (?:\w+ )?(?:information|svar|uppgift|oplysning|opplysning)\w*"
-            r"|^(?:okant|ukendt|ukjent)$|^(?:ingen|ingen som helst) (?:aning|anelse|ide)$"
+            r"\b(?:jag |jeg )?(?:vet|ved) (?:jag |jeg )?(?:\w+ )?(?:inte|ikke|ej)\b|\b(?:inte|ikke|ej) (?:\w+ ){0,2}?(?:namn|angi|angive"
+            r"|naevn|nevn|oppgi|oplys|framga|fremga|mojlig|mulig|besvar|bestam|bestem|anges|kant\b|kendt|kjent|sagt|omtal|specific|spesifi"
+            r"|beskriv|fastsla|avgor|afgor|sikker|saker|klart?\b|tydelig|tilstrekkelig)\w*"
+            r"|\b(?:kan|kunne|kunde) (?:jag |jeg |\w+ ){0,3}?(?:inte|ikke|ej) (?:\w+ ){0,3}?(?:svara|svare|besvar|hitta|finde\b|finne\b|saga|sige|si\b"
+            r"|avgora|afgore|avgjore|bestam|bestem|utlas|bekraft|bekraeft|bekreft|fastsla|hjalpa|hjaelpe|hjelpe)\w*"
+            r"|\b(?:framgar|fremgar|namner|naevner|nevner|star|anger|angiver|angir|sager|siger|sier|namns|naevnes|nevnes|anges|angives|angis"
+            r"|oplyses|oppgis|oppgir|opplyser|oplyser|uppger|fortaller|fortaeller|forteller|besvarar|besvarer) (?:\w+ ){0,3}?(?:inte|ikke|ej|ingen|inget|ingenting|intet)\b"
+            r"|\b(?:ingen|inget|inga|intet) (?:\w+ )?(?:information|informasjon|svar|uppgift|oplysning|opplysning|anelse|aning|omtale)\w*"
+            r"|\b(?:inte|ikke) (?:nok|tillrackligt|tilstraekkeligt?|tilstrekkelig|nog) (?:med )?(?:information|informasjon|oplysning|opplysning)\w*"
+            r"|^(?:det (?:er|ar) )?(?:uklart|oklart|ukendt|ukjent|okant)$|\b(?:vides|vites) (?:inte|ikke)\b|\bgar det (?:inte|ikke|ej) (?:att|an at|an a) (?:svar|bestam|avgor|afgor|fastsla|sag|si)\w*"
+            r"|\b(?:hittar|finder|finner) (?:jag |jeg )?(?:inte|ikke|ej) (?:\w+ )?(?:svar|information|informasjon|oplysning|opplysning)\w*|^(?:ingen som helst aning|ingen ide|aner ikke|aner det ikke)$|\b(?:inte|ikke) nogon aning\b"
         ),
-        aside=r"^(?:tyvarr|desvarre|dessverre|beklager|ledsen|enligt|ifolge|baserat)\b|\b(?:annat|andet|annet)\b",
-        of_source=r"\b(?:innehaller|indeholder) (?:\w+ ){0,3}?(?:inte|ikke|ej|ingen|inget|ingenting|intet)\b",
+        aside=r"^(?:tyvarr|desvarre|dessverre|beklager|ledsen|enligt|ifolge|baserat|basert|baseret|pa (?:grundval|grunnlag|baggrund))\b|\b(?:annat|andet|annet)\b",
+        of_source=(
+            r"\b(?:innehaller|indeholder|inneholder|ger|giver|gir) (?:\w+ ){0,3}?(?:inte|ikke|ej|ingen|inget|ingenting|intet)\b"
+            r"|\b(?:inte|ikke|ej) (?:\w+ )?(?:fundet|funnet|hittat|given|gitt|tillganglig|tilgaengelig|tilgjengelig)\w*"
+        ),
         turns=r"(?<=, )men|aven om|selv om|selvom|eftersom",
-        asks=r"vem|vad|nar|var|varfor|hur|vilken|om|att|hvem|hva|hvad",
+        asks=r"vem|vad|nar|var|varfor|hur|vilken|om|att|hvem|hva|hvad|hvor\w*|nar|hvilke\w*",
+        asked=r"\b(?:dato\w*|datum\w*|navn\w*|aret|arstall\w*|arsak\w*|informasjon\w*|oplysning\w*|opplysning\w*)\b",
+        sorry=r"jeg beklager|jag beklagar|beklagar|unnskyld|undskyld|forlat|ursakta",
     ),
-    "id": AbstentionWords(
+    "id": AbstentionWords(  # and Malay
         denies=(
-            r"\b(?:tidak|tak|belum|bukan) (?:\w+ ){0,3}?(?:tahu|disebut|menyebut|diketahui|ada (?:informasi"
-            r"|jawaban|keterangan|data)|dijelaskan|menjelaskan|dapat (?:menjawab|menentukan|dijawab|ditentukan)"
-            r"|bisa (?:menjawab|menentukan|dijawab|ditentukan)|jelas|tercantum|memuat|mengandung|menemukan|yakin"
-            r"|tersedia|mencantumkan|memberikan)\w*|\b(?:tanpa informasi|informasi tidak|kurang informasi)\b"
+            r"\b(?:tidak|tak|belum|bukan) (?:\w+ ){0,3}?(?:tahu|disebut|menyebut|diketahui|ada (?:\w+ )?(?:informasi"
+            r"|jawaban|keterangan|data|petunjuk|maklumat|jawapan|penyebutan|sebutan|ide)|dijelaskan|menjelaskan|jelas\b"
+            r"|(?:dapat|bisa|mampu|boleh) (?:\w+ )?(?:menjawab|menentukan|dijawab|ditentukan|memastikan|dipastikan|menemukan|ditemukan"
+            r"|memberikan|disimpulkan|menyimpulkan|mengetahui|mencari|menyatakan|mengenal pasti|mengatakan)"
+            r"|tercantum|yakin|pasti\b|mencantumkan|dicantumkan|dinyatakan|menyatakan|dicatat|tertulis|tertera|mengungkap|diungkap"
+            r"|mengetahui|cukup (?:informasi|data|maklumat|keterangan)|memiliki (?:informasi|jawaban|data)|diberitahu)\w*"
+            r"|\b(?:tanpa informasi|informasi tidak|kurang informasi|tiada (?:maklumat|jawapan|informasi|data|sebutan))\b|^entah\w*"
         ),
-        aside=r"^(?:maaf|mohon maaf|sayangnya|berdasarkan|menurut)\b|\b(?:lain|hanya)\b",
-        turns=r"tetapi|tapi|namun|meskipun|walaupun|karena",
-        asks=r"siapa|apa|kapan|di mana|mengapa|bagaimana|berapa|apakah|bahwa",
+        aside=r"^(?:maaf|mohon maaf|sayangnya|berdasarkan|menurut|dalam)\b|\b(?:lain|hanya)\b",
+        of_source=(
+            r"\b(?:tidak|tak|belum) (?:\w+ ){0,2}?(?:mengandung|mengandungi|memuat|memberi\w*|tersedia|ditemu\w*|dijumpai|menjawab|membahas|menyediakan"
+            r"|berisi|terdapat|ada\b|menyinggung|diberikan)"
+        ),
+        turns=r"tetapi|tapi|namun|meskipun|walaupun|karena|kerana",
+        asks=r"siapa|apa|kapan|bila|di mana|mengapa|bagaimana|berapa|apakah|bahwa",
+        sources=r"\b(?:teks|dokumen|bacaan|kutipan|konteks|artikel|bagian|petikan|sumber|informasi|maklumat)\b",
+        asked=r"\b(?:tanggal\w*|tarikh\w*|nama\w*|jawab\w*|jawap\w*|alasan\w*|jumlah\w*|tahun\w*)\b",
     ),
-    "cs": AbstentionWords(
+    "cs": AbstentionWords(  # and Slovak
         denies=(
-            r"\b(?:nevim|nevime|neznam|neni (?:\w+ )?(?:uveden|znam|jasn|zmin|mozn|specifik)\w*|neuvad\w*"
-            r"|nezmin\w*|neobsah\w*|nelze|nemohu|nemuzu|nedokaz\w*|neposkyt\w*|nenasel|nenasla|nerik\w*"
-            r"|neznam\w*|neodpovid\w*)\b|\b(?:zadn\w*|nic) (?:\w+ ){0,2}(?:inform|o tom|k tomu|udaj|zmink)\w*"
-            r"|\bchybi\b"
+            r"\b(?:nevim|nevime|neviem|neni (?:\w+ ){0,2}?(?:uveden|znam|jasn|zmin|mozn|specifik|receno|popsan)\w*|neuvad\w*|neuvied\w*"
+            r"|nezmin\w*|(?:nelze|nemohu|nemuzu|nemuzeme|nedokaz\w*) (?:\w+ ){0,6}?(?:odpov|urcit|zjist|rict|najit|stanov|poskyt|potvrd|zodpov|pomoc)\w*"
+            r"|nenasel|nenasla|nerik\w*|nevyplyv\w*|neposkyt\w*|nejsem (?:si )?(?:\w+ )?jist\w*|nejsou (?:\w+ ){0,2}?(?:uveden|znam|zmin)\w*"
+            r"|neodpovid\w*|nemam (?:\w+ )?(?:poneti|tuseni|inform|predstav)\w*|neprozra\w*|nespecifik\w*|neupresn\w*)\b"
+            r"|\b(?:zadn\w*|nic|nedostatek|dostatek|dost) (?:\w+ ){0,2}(?:inform|o tom|k tomu|udaj|zmink)\w*"
+            r"|^(?:neuveden\w*|neznam[eoy]?|neznamo)$|\b(?:je|zustava) neznam\w*"
+            r"|\bchybi (?:\w+ )?(?:inform|udaj|odpov)\w*|\b(?:inform\w*|udaj\w*|odpoved\w*) (?:\w+ ){0,3}?chybi\b"
         ),
-        aside=r"^(?:bohuzel|omlouvam se|lituji|podle|na zaklade)\b|\b(?:jin\w*|pouze|jen)\b",
+        aside=r"^(?:bohuzel|omlouvam se|lituji|podle|na zaklade|v textu)\b|\b(?:jin\w*|pouze|jen)\b",
+        of_source=(
+            r"\b(?:neobsah\w*|nehovor\w*|nepis\w*|nebyl\w* (?:\w+ )?(?:nalez|zmin|uved)\w*|nelze|neni|nejsou|nemluv\w*|nedav\w*"
+            r"|neda se|nenachaz\w*|nenajd\w*|neexist\w*)\b"
+        ),
         turns=r"ale|ackoli|i kdyz|avsak|protoze|takze",
         asks=r"kdo|co|kdy|kde|proc|jak\w*|kolik|kter\w*|zda|ze",
+        sources=r"\b(?:pasaz\w*|uryv\w*|clan\w*|zdroj\w*|odstav\w*|otaz\w*)\b",
+        asked=r"\b(?:odpoved\w*|inform\w*|datum\w*|jmen[oa]|udaj\w*|rok)\b",
+        sorry=r"je mi lito|litujeme|prominte|lutujem|prepacte",
     ),
     "ro": AbstentionWords(
         denies=(
-            r"\bnu (?:\w+ ){0,4}?(?:sti|stim|cunosc|mention|precize|indic|specific|spun|ofer|contin|reies|apar|pot\b"
-            r"|poate|gases|am gasit|exista (?:inform|raspuns|date)|este (?:clar|mention|precizat|cunoscut|dat|indicat))\w*"
-            r"|\b(?:nicio|fara|lipsesc|lipseste) (?:\w+ ){0,2}?(?:inform|raspuns|mentiun|date)\w*|^necunoscut\w*$"
+            r"\bnu (?:\w+[ -]){0,4}?(?:stiu|stim|se stie|cunosc|mention|precize|preciza|indic|specific|spun[e]?\b|reies|apar[e]?$|rezult"
+            r"|(?:pot|putem|poate) (?:\w+ ){0,2}?(?:raspun|spun|determin|stabil|afl|gasi|oferi|preciz|confirm|sti\b|deduc)"
+            r"|gases|am gasit|sunt (?:sigur|suficiente|mention|inform|oferite inform|preciz)|exista (?:\w+ ){0,2}?(?:inform|raspuns|date|mentiun|detal)"
+            r"|este (?:clar|mention|precizat|cunoscut|dat[a]?\b|indicat|specific|suficient|posibil sa)|dezval|am (?:\w+ )?(?:inform|idee))\w*"
+            r"|\b(?:nicio|fara|lipsesc|lipseste) (?:\w+ ){0,2}?(?:inform|raspuns|mentiun|date\b)\w*|^(?:necunoscut|nespecificat|neprecizat|nementionat)\w*$|\bhabar n-?am\b|\bnici o idee\b"
         ),
-        aside=r"^(?:din pacate|imi pare rau|scuze|conform|potrivit|pe baza)\b|\b(?:alt\w*|doar|numai)\b",
+        aside=r"^(?:din pacate|imi pare rau|scuze|conform|potrivit|pe baza|in text)\b|\b(?:alt\w*|doar|numai)\b",
+        of_source=r"\bnu (?:\w+[ -]){0,3}?(?:contin|ofer|fost|are\b|include|vorbes|raspund|da\b|exista|afla|gaseste|gasit|disponibil)\w*",
         turns=r"dar|desi|insa|totusi|pentru ca|deoarece",
-        asks=r"cine|ce|cand|unde|de ce|cum|daca",
+        asks=r"cine|ce|cand|unde|de ce|cum|daca|cat\w*|care",
+        sources=r"\b(?:textul\w*|pasaj\w*|fragmentul\w*|documentul\w*|contextul\w*|intreb\w*|sursa|sursele)\b",
+        asked=r"\b(?:raspuns\w*|informati\w*|numele|motivul|anul)\b|\bdata (?=nu)",
+        sorry=r"imi pare rau|din pacate|scuze|regret",
     ),
     "fi": AbstentionWords(
         denies=(
-            r"\b(?:en|ei|emme|eivat) (?:\w+ ){0,3}?(?:tieda|tiedeta|osaa|pysty|voi\b|voida|mainit|kerro|sano|ilmene|kay"
-            r"|selvia|anneta|loydy|vasta|sisalla|ole (?:tieto|mainit|vastaus|kerrottu|ilmoitettu))\w*"
-            r"|^(?:tuntematon|ei tietoa|ei mainittu|ei tiedossa)$"
+            r"\b(?:en|ei|emme|eivat) (?:\w+ ){0,3}?(?:tieda|tiedeta|osaa (?:sanoa|vastata)|mainit|kerro|kerrot|sanota|ilmene|kay ilmi|kayda ilmi"
+            r"|(?:pysty|voi|voida) (?:\w+ ){0,4}?(?:vasta|sano|paatell|selvit|maarit|kerto|loyt|vahvist|antaa vastaus)"
+            r"|selvia|anneta|loydy|loytanyt (?:\w+ )?(?:vastaus|tieto)|ole (?:\w+ )?(?:varma|tieto|mainit|vastaus|kerrottu|ilmoitettu|annettu|maarit|riittavasti tieto|tarpeeksi"
+            r"|selvaa?\b|tiedossa|hajuakaan|aavistus))\w*"
+            r"|^(?:tuntematon|ei (?:\w+ )?tietoa|ei mainittu|ei mainintaa|ei tiedossa|ei hajuakaan|ei aavistustakaan|ei ilmoitettu|ei kerrottu)$"
         ),
         aside=r"^(?:valitettavasti|pahoittelen|anteeksi)\b|\b(?:mukaan|perusteella)$|\b(?:muu\w*|vain)\b",
+        of_source=r"\b(?:ei|eivat) (?:\w+ ){0,2}?(?:sisalla|ole\b|sano\b|vasta\w*|anna|kerro|kuvaile|kasittele|puhu)\w*",
         turns=r"mutta|vaikka|kuitenkin|koska",
         asks=r"kuka|mika|mita|milloin|missa|miksi|miten|kuinka|onko",
+        sources=r"\b(?:teksti\w*|teksteis\w*|asiakirja\w*|katkelma\w*|lahte\w*|artikkeli\w*|kysymy\w*)\b",
+        asked=r"\b(?:vastaus\w*|vastaust\w*|tieto[ajn]?\w*|paivamaara\w*|nimea|nimi)\b",
+        sorry=r"valitettavasti|pahoittelen|anteeksi|ikava kylla",
     ),
     "hu": AbstentionWords(
         denies=(
-            r"\bnem (?:\w+ ){0,3}?(?:tud|emlit|derul|szerepel|talal|ad\b|adja|ismer|mond|tartalmaz|lehet|valaszol|kozol|allapit"
-            r"|irja|egyertelmu|vilagos|all rendelkezes)\w*|\bnincs (?:\w+ ){0,3}?(?:inform|adat|valasz|emlit|szo|benne)\w*"
-            r"|^ismeretlen$"
+            r"\bnem (?:\w+ ){0,3}?(?:tudom|tudjuk|tudni\b|tudhat|tudok (?:\w+ ){0,3}?(?:valasz|mond|segit|informaci)|emlit|derul|szerepel|talalhato|talalom|talaltam|talaltunk"
+            r"|adja meg|ismert?\b|ismeretes|mondja|lehet (?:\w+ ){0,3}?(?:megvalasz|megallap|megmond|meghataroz|tudni|eldont|valasz|kovetkeztet)"
+            r"|kozol|kozli|allapithat|irja|egyertelmu|vilagos|all rendelkezes|vagyok (?:\w+ )?biztos|tesz emlitest|ter ki|tartalmaz (?:\w+ ){0,2}?inform)\w*"
+            r"|\bnincs (?:\w+ ){0,3}?(?:inform|adat\b|valasz|emlit|szo\b|benne|megadva|feltuntet|megemlit|leirva|eleg inform|elegendo)\w*"
+            r"|\bfogalmam sincs\b|^ismeretlen$"
         ),
         aside=r"^(?:sajnos|sajnalom|elnezest)\b|\b(?:szerint|alapjan)$|\b(?:mas\w*|csak)\b",
+        of_source=r"\bnem (?:\w+ ){0,2}?(?:tartalmaz|szol\b|beszel|valaszol|adja|ad\b|all\b|tud\b|talal|van|reszletez)\w*|\bnincs\w*",
         turns=r"(?<=, )(?:de|bar)|azonban|viszont|mert",
         asks=r"ki|kit|mi|mit|mikor|hol|miert|hogyan|mennyi|hany|melyik|hogy",
+        sources=r"\b(?:szoveg\w*|dokumentum\w*|reszlet\w*|cikk\w*|forras\w*|kerdes\w*)\b",
+        asked=r"\b(?:valasz(?:t|a|at|ok)?|informacio\w*|datum\w*|nev[et]\w*|adat\w*)\b",
+        sorry=r"sajnos|sajnalom|elnezest|bocsanat",
+    ),
+    "hr": AbstentionWords(  # and Serbian, Bosnian and Slovene in Latin letters
+        denies=(
+            r"\bne (?:\w+ ){0,3}?(?:znam|znamo|vem|kaze|kazu|spomin\w*|navod\w*|navaja|pise|precizira|otkriva|pominje|zna se|ve se|ga|specificir\w*"
+            r"|objasnjava|(?:mogu|mozemo|moze|morem) (?:\w+ ){0,4}?(?:odgovor|rec|kaz|naci|pronac|utvrd|zakljuc|odred|potvrd|pomoc|saznat))\w*"
+            r"|\b(?:nije|nisu|ni|nisam) (?:\w+ ){0,3}?(?:pronas(?:ao|la)\b|naveden|poznat|jasn|spomenut|pomenut|receno|odreden|specificir|znano|siguran|sigurna"
+            r"|preprican|moguce (?:\w+ ){0,2}?(?:odgov|utvrd|odred|zakljuc|rec|znat)|nas(?:ao|la)\b|dovoljno informacij|opisan)\w*"
+            r"|\bnema(?:m|mo)? (?:\w+ ){0,3}?(?:informacij|podat|odgovor|spomen|pomen|pojma|naznak)\w*|\bni (?:informacij|podatk|odgovor)\w*"
+            r"|^nepoznat\w*$|\b(?:je|ostaje) nepoznat[oa]\b|\bnedovoljno (?:informacij|podat)\w*"
+        ),
+        aside=r"^(?:nazalost|zao mi je|oprostite|prema|na temelju|na osnovu|u tekstu)\b|\b(?:drug\w*|samo)\b",
+        of_source=(
+            r"\bne (?:\w+ ){0,2}?(?:sadrz\w*|daje|pruza|govori|odgovara|vsebuje|nudi|nalazi)|\b(?:nije|nisu|nema|ni) (?:\w+ ){0,3}?"
+            r"(?:pronaden|naden|pronadjen|dostup|dan\b|dat|u tekstu|ponuden)\w*|\bnema\b"
+        ),
+        turns=r"ali|iako|medutim|no(?= ne)|jer|pa (?=ne)",
+        asks=r"tko|ko|sto|sta|kada|kad|gdje|gde|zasto|kako|koliko|koj\w*|da li|kdo|kaj|kje",
+        sources=r"\b(?:odlom\w*|clan\w*|izvor\w*|ulom\w*|pitanj\w*|informacij\w*)\b",
+        asked=r"\b(?:odgovor\w*|datum\w*|ime\b|razlog\w*|podat\w*)\b",
+        sorry=r"nazalost|zao mi je|oprostite|izvini\w*|zal mi je|zal\b",
+    ),
+    "ca": AbstentionWords(
+        denies=(
+            r"\bno (?:[\w']+ ){0,3}?(?:ho se\b|(?:se|s'en) sap|s'?esment|esment|s'?mencion|mencion|s'?indic|indic|s'?especific|especific|diu\b|diuen"
+            r"|precis|determin|s'ha (?:trobat|indicat|esmentat|especificat)|he (?:\w+ )?trobat (?:\w+ ){0,2}?(?:respost|informaci)|hi ha (?:\w+ ){0,2}?(?:informaci|dad[ea]|respost|menci|refer|constancia)"
+            r"|(?:puc|podem|es pot|es possible) (?:\w+ ){0,2}?(?:respon|dir\b|determin|saber|trob|contest|deduir)|tinc (?:\w+ )?(?:idea|informaci|dad)"
+            r"|consta|n?'?estic segur|ho diu|revela|queda clar|es coneix|dona (?:\w+ )?informaci)\w*"
+            r"|\bno s'(?:indica|esmenta|especifica|menciona|explica|ha)\w*|\bno n'estic segur\w*"
+            r"|^(?:desconegut\w*|ni idea|sense informacio|no especificat|no disponible)$|\bes desconegut\w*|\b(?:desconec|es desconeix)\b"
+            r"|\bcap (?:informaci|menci|respost)\w*"
+        ),
+        aside=r"^(?:ho sento|malauradament|disculpeu|segons|d'acord amb|en base|basant)\b|\b(?:altr[ea]s?|nomes)\b",
+        of_source=r"\bno (?:[\w']+ ){0,3}?(?:conte|parla|inclou|ofereix|permet|apareix|respon|te\b|tracta|es troba|figura|proporciona|hi)\w*",
+        turns=r"pero|encara que|tanmateix|perque|ja que",
+        asks=r"qui|que|quan|on|per que|com|quant\w*|quin\w*|si",
+        sources=r"\b(?:fragment\w*|passatge\w*|document\w*|pregunt\w*)\b",
+        asked=r"\b(?:respost\w*|informacio|data|dates|nom|noms|aixo)\b",
+        sorry=r"ho sento|malauradament|em sap greu|disculp\w*|perdon\w*",
+    ),
+    "sw": AbstentionWords(
+        denies=(
+            r"\b(?:sijui|sifahamu|hatujui)\b|\bsina (?:uhakika|taarifa|habari|jibu|maelezo|wazo)\b"
+            r"|\bhakuna (?:\w+ ){0,3}?(?:taarifa|habari|maelezo|jibu|data|iliyotajwa|kilichotajwa|yaliyotajwa)\b"
+            r"|\bha\w{1,5}?(?:taj|elez|onesh|onyesh|bainish|julikan|fahamik|ainish)\w*"
+            r"|\b(?:siwezi|hatuwezi|haiwezekani) (?:\w+ )?(?:kujibu|kusema|kutoa jibu|kuthibitisha|kujua|kupata|kubaini|kuamua|kujulikana)\b"
+            r"|\b(?:maelezo|taarifa|habari) (?:\w+ ){0,3}?hayatoshi\b|\b(?:taarifa|habari) haitoshi\b|\bhaitoshi\b.*\b(?:taarifa|habari)\b"
+        ),
+        aside=r"^(?:samahani|kwa bahati mbaya|pole|kulingana na|kwa mujibu)\b|\b(?:tu|ingine|nyingine|lingine)\b",
+        of_source=r"\bha\w{1,5}?(?:sem|toi|patikan|ja?andik|po\b|mo\b|na\b|zungumzi|jibu|toa)\w*|\bhakuna\b",
+        turns=r"lakini|ingawa|hata hivyo|kwa sababu|kwa kuwa",
+        asks=r"nani|nini|lini|wapi|kwa nini|vipi|ngapi|kama|kwamba",
+        sources=r"\b(?:maandishi\w*|hati|andiko|nakala|kifungu|aya|makala|chanzo|swali|muktadha)\b",
+        asked=r"\b(?:jibu|tarehe|jina|sababu|taarifa|habari|maelezo)\b",
+        sorry=r"samahani|kwa bahati mbaya|pole|naomba radhi",
+    ),
+    "tl": AbstentionWords(
+        denies=(
+            r"\bhindi (?:(?:ko|po|namin|pa|ito|nito|ako|sa teksto|ng teksto|talaga|malinaw na) ){0,3}(?:alam(?! n[ig])|nabanggit|binanggit|binabanggit"
+            r"|nakasaad|tinukoy|natukoy|matukoy|masagot|masasagot|makasagot|makakasagot|masabi|sigurado|tiyak|nakasulat|nakalagay)\b"
+            r"|\bhindi (?:\w+ ){0,4}?(?:masagot|masasagot|makasagot|matukoy ang sagot)\b|^hindi (?:ito )?malinaw$|\bhindi sapat ang (?:impormasyon|datos|konteksto)"
+            r"|\bwala(?:ng| akong| pong| itong)? (?:\w+ ){0,2}?(?:impormasyon|sagot|nabanggit|binanggit|nakasaad|nakasulat|ideya|detalye|datos|kasagutan)\b"
+        ),
+        aside=r"^(?:paumanhin|pasensya|sa kasamaang palad|ayon sa|batay sa)\b|\b(?:iba|ibang|lamang|lang)\b",
+        of_source=r"\bhindi (?:\w+ ){0,4}?(?:sinasabi|sinabi|inilahad|ipinahayag|mahanap|makita|ibinigay|nagbibigay|naglalaman|ibinibigay|malinaw|nagsasabi|alam)\b|\bwala(?:ng)?\b",
+        turns=r"ngunit|pero|subalit|bagaman|kahit|dahil",
+        asks=r"kung|sino|ano|kailan|saan|bakit|paano|ilan|alin",
+        sources=r"\b(?:teksto|dokumento|sipi|talata|artikulo|konteksto|tanong)\b",
+        asked=r"\b(?:sagot|petsa|pangalan|dahilan|impormasyon)\b",
+        sorry=r"paumanhin|pasensya|sa kasamaang palad|ikinalulungkot",
     ),
     "el": AbstentionWords(
         denies=(
-            r"(?<!\w)(?:δεν|δε|μη|μην|χωρισ) (?:\w+ ){0,3}?(?:ξερ|γνωριζ|αναφερ|λεει|λενε|λεγεται|περιεχ|δινε|διν|υπαρχ\w* (?:\w+ )?"
-            r"(?:πληροφ|απαντ|αναφορ|στοιχ)|μπορ|προκυπτ|διευκρινιζ|προσδιοριζ|κατονομαζ|ειναι (?:γνωστ|σαφεσ|δυνατ|σιγουρ|ξεκαθαρ)"
-            r"|ειμαι|εχω|γινεται|βρισκ|βρηκα|δηλων|παρεχ|απαντ|καθοριζ|οριζ|εμφανιζ)\w*|(?<!\w)(?:αγνωστ|αγνοω|αδυνατ|ασαφ)\w*"
+            r"(?<!\w)(?:δεν|δε|μη|μην|χωρισ) (?:\w+ ){0,3}?(?:ξερ|γνωριζ|αναφερ|λεγεται|δινεται|δινονται|υπαρχ\w* (?:\w+ )?"
+            r"(?:πληροφ|απαντ|αναφορ|στοιχ|αρκετ)|μπορ\w* (?:\w+ ){0,4}?(?:απαντ|προσδιορ|βρω|πω|καθορ|επιβεβαι|διαπιστ|συμπερ|βοηθ|εξακριβ)"
+            r"|προκυπτ|διευκρινιζ|προσδιοριζ|κατονομαζ|ειναι (?:γνωστ|σαφεσ|δυνατ|σιγουρ|ξεκαθαρ)"
+            r"|ειμαι (?:\w+ )?(?:σιγουρ|βεβαι|σε θεση)|εχω (?:\w+ )?(?:ιδεα|πληροφ|στοιχ|απαντ)|γινεται (?:\w+ )?(?:αναφορ|λογοσ|μνεια)|βρηκα|διαθετ\w* (?:\w+ ){0,3}?(?:πληροφ|στοιχ|απαντ)|δηλων|καθοριζ)\w*"
+            r"|^(?:αγνωστ|αδυνατ|ασαφ)\w*$|(?<!\w)(?:αγνοω|(?:ειναι|παραμενει) αγνωστ|αδυνατ\w* να (?:απαντ|προσδιορ|γνωρ))\w*"
             r"|(?<!\w)(?:καμια|κανενα) (?:\w+ )?(?:πληροφορ|αναφορ|στοιχει|απαντ|ιδεα)\w*"
         ),
         aside=r"^(?:δυστυχωσ|λυπαμαι|συγγνωμη|συμφωνα|με βαση|βασει|απο το)(?!\w)|(?<!\w)(?:αλλ[οηα]|μονο)(?!\w)",
+        of_source=r"(?<!\w)(?:δεν|δε) (?:\w+ ){0,3}?(?:περιεχ|λεει|λενε|διν|παρεχ|απαντ|οριζ|εμφανιζ|βρισκ|μιλ|υπαρχ|περιλαμβαν|εχει|εξηγ|ειναι διαθεσ)\w*",
         turns=r"αλλα|ωστοσο|ομωσ|αν και|παρολο|επειδη|διοτι",
         asks=r"ποι\w*|τι|ποτε|που|γιατι|πωσ|ποσ\w*|αν|εαν",
+        sources=r"(?<!\w)(?:κειμεν|εγγραφ|αποσπασμ|αρθρ|πηγ[ηεω]|ερωτησ|πληροφορ)\w*",
+        asked=r"(?<!\w)(?:απαντηση|απαντησεισ|ημερομηνι\w*|ονομα|λογοσ|ετοσ|αυτο)(?!\w)",
+        sorry=r"δυστυχωσ|λυπαμαι|συγγνωμη|με συγχωρ",
     ),
     "ru": AbstentionWords(
         denies=(
             r"\bне (?:\w+ ){0,3}?(?:зна(?:ю|ем|ют|м)\b|извест\w+|указ\w+|упом\w+|сказан\w*|да[её]т\w*"
-            r"|дан[аоы]?\b|приво\w+|могу|можем|может|могут|можно|возмож\w+|наш[её]л\w*|нашл\w+|найд\w+|отве\w+"
+            r"|дан[аоы]?\b|приво\w+|отвеча\w+ на вопрос"
+            r"|(?:могу|можем|может|могут|можно|возможно) (?:\w+ ){0,5}?(?:ответ|отвеч|сказ|определ|устан|узн|назв|дать|дат|найти|выясн|помо|сдел|подтверд|утвержд|пон|предост|быть)\w*"
             r"|опред\w+|сообща\w+|сообщ\w+|уточн\w+|ясн\w+|понятн\w+|привед\w+|нахожу|вижу|предостав\w+"
             r"|раскры\w+|хвата\w+|уда\w+|увер\w+|располаг\w+|затраг\w+|каса\w+"
             r"|описа\w+|описы\w+|назв\w+|назыв\w+|след\w+|обсужд\w+|освещ\w+|оговор\w+|объясн\w+|встреча\w+"
             r"|представл\w+|достаточ\w+|в состоянии|обозначен\w*)\b"
             r"|\bнет (?:\w+ ){0,4}?(?:информ\w+|ответ\w*|данн\w+|сведени\w+|упомин\w+|указан\w+|идей|возможн\w+"
             r"|подробн\w+|ни)\b|\b(?:информ\w+|ответ\w*|данн\w+|сведени\w+|упомин\w+)\b.{0,60}\b(?:нет"
-            r"|отсутств\w+)\b|\bникто не зна\w+|\b(?:ни слова|нигде|ниоткуда)\b|^(?:ничего )?неизвестн\w+$|\b(?:невозможн\w*|нельзя|неизвест(?:но|на|ны|ен)\b"
+            r"|отсутств\w+)\b|\bникто не зна\w+|\b(?:ни слова|нигде|ниоткуда)\b|^(?:ничего )?неизвестн\w+$|\bнельзя (?:\w+ ){0,2}?(?:сказать|ответить|определить|узнать|установить|понять|судить|выяснить|утверждать|сделать вывод)\b|\b(?:невозможн\w*|неизвестно\b|неизвест(?:на|ны|ен)\b(?! \w+$)"
             r"|неясн\w+|недостаточн\w+|отсутств\w+|умалчива\w+|затрудня\w+|непонятн\w+|молч\w+|понятия не)\b"
         ),
         aside=(
@@ -573,7 +707,7 @@ WORDS: dict[str, AbstentionWords] = {
             r"|исходя|по (?:данному|этому|тексту|имеющ\w+|предостав\w+)|в (?:данном|этом|тексте|предостав\w+)"
             r"|что касается|относительно|насколько)\b|\b(?:друг\w+|ином|иной|только|лишь)\b"
         ),
-        of_source=r"\bне (?:\w+ ){0,3}?(?:говор|содерж|получ|позвол|име)\w*|\bничего\b",
+        of_source=r"\bне (?:\w+ ){0,3}?(?:говор|содерж|получ|наш[её]л|нашл|найд|может|возможн|позвол|име)\w*|\bничего\b",
         turns=(
             r"но|хотя|однако|зато|а (?=не |в тексте|точн|имен)|и (?=не )|поэтому|так как|потому что|поскольку"
             r"|правда"
@@ -585,20 +719,59 @@ WORDS: dict[str, AbstentionWords] = {
     ),
     "uk": AbstentionWords(
         denies=(
-            r"\bне (?:\w+ ){0,3}?(?:знаю|відом\w+|вказ\w+|згад\w+|сказан\w*|міст\w+|можу|можна|можлив\w+"
-            r"|знайш\w+|зазнач\w+|наве\w+|нада\w+|поясн\w+)\b|\bнема\w* (?:\w+ ){0,3}?(?:інформ\w+|відповід\w+"
-            r"|дан\w+)|\b(?:невідом\w+|неможлив\w+|нічого|відсутн\w+|бракує)\b"
+            r"\bне (?:\w+ ){0,3}?(?:знаю|знаємо|відом[оаі]\b|вказ\w+|згад\w+|сказан\w*|йдеться|повідомл\w+|впевнен\w*|уточн\w+|визнач\w+"
+            r"|(?:можу|можна|можливо|можемо) (?:\w+ ){0,4}?(?:відпов|сказ|визнач|встанов|знайт|дізнат|зроб|підтверд|допомог)\w*"
+            r"|знайш\w+ (?:\w+ )?(?:відпов|інформ)\w*|зазнач\w+|навед\w+|поясн\w+|розкри\w+|зрозуміл\w*|ясно)\b"
+            r"|\bнема\w* (?:\w+ ){0,3}?(?:інформ\w+|відповід\w+|дан\w+|відомост\w+|згад\w+)"
+            r"|\b(?:відповід\w+|інформ\w+|дан(?:их|і)|відомост\w+)\b.{0,40}\b(?:нема\w*|відсутн\w+)\b"
+            r"|\b(?:неможлив\w+ (?:\w+ )?(?:відпов|визнач|встанов|сказ|дізн)\w*|гадки не маю|поняття не маю|нічого (?:\w+ )?(?:не (?:сказан|відом|мовит|говор|зазнач)))\w*"
+            r"|^невідом[оаие]\w?$|\bневідом[оа]\b(?! \w+$)|\bбракує (?:інформ|дан)\w*"
         ),
-        aside=r"^(?:на жаль|вибачте|перепрошую|згідно|на основі)\b|\b(?:інш\w+|лише|тільки)\b",
+        aside=r"^(?:на жаль|вибачте|перепрошую|згідно|на основі|у тексті|в тексті)\b|\b(?:інш\w+|лише|тільки)\b",
+        of_source=r"\bне (?:\w+ ){0,3}?(?:міст\w+|нада\w+|говор\w*|ма[єю]\w*|дає|відповіда\w+|розповід\w+)\b|\b(?:нема\w*|нічого|відсутн\w+)\b",
         turns=r"але|хоча|проте|однак|тому що|бо",
         asks=r"хто|що|коли|де|чому|як\w*|скільки|котр\w*|чи",
+        sources=r"\b(?:уривк\w*|уривок|стат(?:ті|тя|тею)|джерел\w*|питанн\w*|інформац\w*)\b",
+        asked=r"\b(?:відповідь|відповіді|ім'я|дат[аиу]|рік|відомост\w*|даних)\b",
+        sorry=r"на жаль|вибачте|перепрошую|шкода",
+    ),
+    "bg": AbstentionWords(  # and Macedonian
+        denies=(
+            r"\bне (?:\w+ ){0,2}?(?:знам\b|знаем\b|знае\b|казва\b|казано|споменава\b|споменат\w*|посочва\b|посочен\w*|указан\w*|уточнява|уточнен\w*|разкрива|става ясно|е ясно"
+            r"|съм (?:\w+ )?сигур\w*|е известн\w*|се знае|намирам|намерих|се дава информация|наведено|се наведува|споменува|(?:мога|може|можем) (?:\w+ ){0,4}?(?:отговор|каж|опред|устан|намер|потвърд|разбер|помог)\w*"
+            r"|е възможно (?:\w+ ){0,2}?(?:отговор|опред|устан|каж)\w*)"
+            r"|\bняма (?:\w+ ){0,3}?(?:информац|данни|отговор|сведени|споменаване|указани)\w*|\bнямам (?:\w+ )?(?:представа|информац|отговор|данни|идея)\w*|\bнема информац\w*"
+            r"|^неизвест\w*$|\bневъзможно (?:\w+ ){0,2}?(?:отговор|опред|устан|каж)\w*|\bнедостатъчн\w+ (?:информац|данни)\w*"
+        ),
+        aside=r"^(?:за съжаление|съжалявам|според|въз основа|от текста)\b|\b(?:друг\w*|само)\b",
+        of_source=r"\bне (?:\w+ ){0,2}?(?:съдържа|съдържат|дава|предоставя|говори|отговаря|е намер\w*|е даден\w*|е налич\w*|са налич\w*|е включен\w*|содржи)\b|\b(?:няма|липсва)\b",
+        turns=r"но|обаче|макар|защото|тъй като",
+        asks=r"кой|коя|кое|кои|какво|кога|къде|защо|как|колко|дали",
+        sources=r"\b(?:откъс\w*|пасаж\w*|статия\w*|въпрос\w*)\b",
+        asked=r"\b(?:отговор(?:ът|а)?|дата(?:та)?|име(?:то)?|причина(?:та)?)\b",
+        sorry=r"съжалявам|за съжаление|извинете|жалам",
+    ),
+    "sr": AbstentionWords(
+        denies=(
+            r"\bне (?:\w+ ){0,3}?(?:знам|знамо|каже|кажу|помиње|спомиње|наводи|пише|прецизира|открива|зна се"
+            r"|(?:могу|може|можемо) (?:\w+ ){0,4}?(?:одговор|каж|рећ|нађ|пронађ|утврд|закључ|одред|потврд|помогн)\w*)"
+            r"|\b(?:није|нису|нисам) (?:\w+ ){0,3}?(?:наведен|познат|јасн|споменут|поменут|речено|одређен|сигур|могуће (?:\w+ ){0,2}?(?:одгов|утврд|одред|рећ))\w*"
+            r"|\bнема(?:м|мо)? (?:\w+ ){0,3}?(?:информациј|подат|одговор|помен|појма)\w*|^непознат\w*$|\bнедовољно (?:информациј|подат)\w*"
+        ),
+        aside=r"^(?:нажалост|жао ми је|извините|према|на основу)\b|\b(?:друг\w*|само)\b",
+        of_source=r"\bне (?:\w+ ){0,2}?(?:садрж\w*|даје|пружа|говори|одговара)|\b(?:није|нису|нема) (?:\w+ ){0,3}?(?:пронађен|нађен|доступ|дат)\w*",
+        turns=r"али|иако|међутим|јер",
+        asks=r"ко|шта|када|кад|где|зашто|како|колико|кој\w*|да ли",
+        sources=r"\b(?:одлом\w*|члан\w*|извор\w*|питањ\w*)\b",
+        asked=r"\b(?:одговор\w*|датум\w*|име|разлог\w*|подат\w*)\b",
+        sorry=r"нажалост|жао ми је|извините|опростите",
     ),
     "ar": AbstentionWords(
         denies=(
             r"(?:^|\s)[وف]?(?:لا|لم|لن|ليس|ليست|لست|غير|دون|ما) (?:\S+ ){0,4}?(?:ب?[ا]?ل?)?(?:[ايتن]?عرف"
-            r"|[ايتن]?علم|[ايتن]?دري|متأكد|يذكر|تذكر|يرد|ترد|يحدد|تحدد|يمكن"
+            r"|[ايتن]?علم|[ايتن]?دري|متأكد|يذكر|تذكر|يرد(?! على)|ترد(?! على)|يحدد|تحدد|يمكن"
             r"|[ايتن]?ستطيع|يشير|تشير|يتطرق|تتطرق|يتناول|تتناول|[ايتن]?جد|ذكر|مذكور|معروف|معلوم|محدد"
-            r"|متوفر|متاح|وارد|واضح|يوضح|توضح|يبين|يجيب|تجيب|يتوفر|تتوفر|ممكن|لدي|املك|أملك|أعرف|أعلم|أدري"
+            r"|متوفر|متاح|وارد|واضح|يوضح|توضح|يبين|يجيب|تجيب|يتوفر|تتوفر|ممكن|لدي(?!ه|ها|هم|نا)|املك|أملك|أعرف|أعلم|أدري"
             r"|أستطيع|أجد|أعثر|يكشف|يفصح|يقل|يقول|تقول|كاف|كافية|يتحدث|في (?:النص|الوثيق|السياق|المقطع|هذا|هذه|المستند|الفقر)|بيانات|إشارة|تفاصيل|إمكان|بإمكان|تحديد"
             r"|قادر|يسمح|تسمح|يفيد|تفيد|شيء|إجابة|معلومات|جواب)\S*"
             r"|(?:^|\s)(?:نمی ?دان|نامشخص|مشخص نیست|نہیں معلوم|معلوم نہیں|مجهول|غير معروف|لا أعرف|لست أدري|يتعذر|يستحيل|تعذر|يخلو|تخلو|يسكت|تنقص|لا إجابة"
@@ -631,19 +804,22 @@ WORDS: dict[str, AbstentionWords] = {
     ),
     "hi": AbstentionWords(
         denies=(
-            r"(?:पता|जान\S*|मालूम|ज्ञात|जानकारी|उत्तर|जवाब|उल्लेख|बता\S*|दि\S* ?ग\S*|दी|दिया|(?<!शा)मिल\S*|स्पष्ट"
+            r"(?<!\S)(?:उत्तर|जवाब)(?: \S+){0,3}? (?:नहीं|नही)(?! (?:दिया|लिखा|भेजा)$)(?:\s|$)"
+            r"|(?<!\S)(?:पता|जान\S*|मालूम|ज्ञात|जानकारी|उल्लेख|बता\S*|दि\S* ?ग\S*|दी|दिया|मिल\S*|स्पष्ट"
             r"|निर्धारित|तय|संभव|कह\S*|लिख\S*|वर्णन|मौजूद|उपलब्ध|सूचना|विवरण|ज़िक्र|जिक्र|चर्चा|कुछ|दे|बात|यकीन"
-            r"|निश्चित|कर|सकत\S*|है|हैं|दर्शा\S*|संकेत|पाया|पाई|निकाल\S*|आधार)(?: \S+){0,3}? (?:नहीं|नही|न"
-            r"|असंभव)(?:\s|$)|(?:नहीं|नही) (?:\S+ ){0,3}?(?:पता|जान\S*|मालूम|ज्ञात|बता\S*|दि\S*|दी|मिल\S*|स्पष्ट"
-            r"|सक\S*|कह\S*|लिख\S*|देता|देती)(?:\s|$)"
-            r"|(?:अज्ञात|असंभव|अपर्याप्त|अनिश्चित|अस्पष्ट)|कोई (?:\S+ ){0,3}?(?:जानकारी|उत्तर|जवाब|उल्लेख|सूचना"
+            r"|निश्चित|दर्शा\S*|संकेत|पाया|पाई|निकाल\S*|आधार)(?: \S+){0,3}? (?:नहीं|नही|न"
+            r"|असंभव)(?:\s|$)|(?:नहीं|नही) (?:\S+ ){0,3}?(?:पता|जान\S*|मालूम|ज्ञात|बता\S*|स्पष्ट|कह\S*|लिखा)(?:\s|$)"
+            r"|^अज्ञात(?: है| हैं)?$|(?:असंभव|अपर्याप्त|अनिश्चित|अस्पष्ट)|कोई (?:\S+ ){0,3}?(?:जानकारी|उत्तर|जवाब|उल्लेख|सूचना"
             r"|विवरण|ज़िक्र|जिक्र)(?: \S+){0,3}? ?(?:नहीं|नही)"
         ),
         aside=(
             r"^(?:क्षमा|माफ़|माफ|खेद|दुर्भाग्य|अफ़सोस|अफसोस)|(?:अनुसार|आधार पर|बारे में|विषय में|मुताबिक"
             r"|संबंध में)$|(?:किसी और|अन्य|दूसर\S+|केवल|सिर्फ)"
         ),
-        of_source=r"शामिल(?: \S+){0,3}? (?:नहीं|नही|न)(?:\s|$)",
+        of_source=(
+            r"शामिल(?: \S+){0,3}? (?:नहीं|नही|न)(?:\s|$)"
+            r"|(?<!\S)(?:नहीं|नही) (?:\S+ ){0,3}?(?:दी|दिया ग\S*|दिए ग\S*|मिल\S*|सक\S*|देता|देती|देते|है|हैं)(?:\s|$)"
+        ),
         turns=r"लेकिन|(?<=, )पर(?= )|परंतु|किंतु|मगर|हालाँकि|हालांकि|क्योंकि|इसलिए|और (?=मुझे|पाठ)|जबकि",
         asks=r"कौन|किस\S*|क्या|कब|कहाँ|कहां|क्यों|कैसे|कितन\S*|कि",
     ),
@@ -663,7 +839,7 @@ WORDS: dict[str, AbstentionWords] = {
         aside=(
             r"^(?:抱歉|对不起|對不起|很遗憾|很遺憾|不好意思|非常抱歉|很抱歉|遗憾|可惜)|^(?:根据|根據|从|從|依据"
             r"|依據|基于|基於|按照|就|关于|關於|在)?(?:所|提供|给|給|上述|这|這|该|該|现有|現有|本|文|上下文"
-            r"|已知|资料|資料|材料|段)[^，。]{0,14}(?:内容|內容|文|信息|資訊|资料|資料|看|知|材料|段落|片段|中"
+            r"|已知|资料|資料|材料|段)[^，。]{0,14}(?:内容|內容|文|信息|資訊|资料|資料|看|知|材料|段落|片段|文本|文件|中"
             r"|里|问题|問題|来看|而言)$|^(?:关于|關於|至于|至於|对于|對於)|别的|別的|其他|另外|另一|只(?:讲|講"
             r"|说|說|提|介绍|介紹|谈|談|是)|仅|僅|无关|無關|^(?:因此|所以|故)"
         ),
@@ -696,8 +872,8 @@ WORDS: dict[str, AbstentionWords] = {
         denies=(
             r"(?:모르|모릅니|모른|몰라|몰랐|알 수 ?없|알 수가 ?없|알지 ?못|알려지지|알려져 ?있지|알려진 바"
             r"|(?:나와|나타나|적혀|언급|명시|기재|기록|설명|제시|서술|밝혀|밝히|확인|담겨|쓰여|다루"
-            r"|말하|알려|드러나|표시|규정|정해|주어|실려|거론|소개|찾아볼|답하|대답)[^,.]{0,8}(?:않|없|못)"
-            r"|(?:정보|답|내용|언급|기록|단서|설명|자료|근거|구절|대목|말|부분|데이터|기재|명시)(?:이|가|은|는"
+            r"|말하|알려|드러나|표시|규정|정해|주어|실려|거론|소개|찾아볼)[^,.]{0,8}(?:않|없|못)"
+            r"|(?:정보|답(?!하)|내용|언급|기록|단서|설명|자료|근거|구절|대목|말|부분|데이터|기재|명시)(?:이|가|은|는"
             r"|도|을|를|에 대한)?[^,.]{0,16}(?:없|않|못|부족)|수 ?없|불가능|불명|미상|불분명|미확인|찾지 ?못"
             r"|찾을 ?수|^없음$|^없습니다$|부족|미기재|확실하지|확실치|분명하지|어렵|정보 없음|해당 없음)"
         ),
@@ -705,7 +881,7 @@ WORDS: dict[str, AbstentionWords] = {
             r"^(?:죄송|미안|유감|아쉽|안타깝|송구)|(?:따르면|바탕으로|근거로|기준으로|기반으로|만으로는|대해서는"
             r"|대해|관해서는|관해|경우|보면|볼 때|관련하여)$|다른|별개|만을? |뿐"
         ),
-        of_source=r"(?:포함|제공)[^,.]{0,8}(?:않|없|못)",
+        of_source=r"(?:포함|제공)[^,.]{0,8}(?:않|없|못)|(?:질문|물음)[^,.]{0,4}(?:답하|대답)[^,.]{0,8}(?:않|못)",
         turns=(
             r"하지만|그러나|다만|그렇지만|그런데|(?<!\S)단(?=[ ,])|지만(?=[ ,])|으나(?=[ ,])|따라서|그래서"
             r"|때문에|므로"
@@ -715,7 +891,7 @@ WORDS: dict[str, AbstentionWords] = {
     "th": AbstentionWords(
         denies=(
             r"(?:ไม่|มิ|ยังไม่|มิได้|ไม่ได้|ไม่มี|ไม่สามารถ|ปราศจาก|ขาด)(?:[\u0e00-\u0e7f ]{0,9}?)(?:ทราบ|รู้"
-            r"|ระบุ|กล่าว|บอก|พูดถึง|เอ่ย|มีข้อมูล|มีคำตอบ|ข้อมูล|คำตอบ|พบ|ปรากฏ|แน่ใจ|แน่ชัด|ชัดเจน|ตอบ|เพียงพอ"
+            r"|ระบุ|กล่าว|บอก|พูดถึง|เอ่ย|มีข้อมูล|มีคำตอบ|ข้อมูล|คำตอบ|พบ|ปรากฏ|แน่ใจ|แน่ชัด|ชัดเจน|ตอบคำถาม|เพียงพอ"
             r"|เปิดเผย|อธิบาย|มีการ|มีเนื้อหา|เกี่ยวข้อง|ครอบคลุม|เขียน|เจอ|มั่นใจ|เขียนถึง|รายละเอียด|แจ้ง"
             r"|หาคำตอบ|บันทึก)|^(?:ไม่ทราบ|ไม่รู้|ไม่มี$|ไม่แน่ใจ|ไม่ระบุ)|ไม่(?:อาจ|สามารถ)(?:ที่จะ)?(?:ตอบ|ระบุ"
             r"|บอก|หา|ทราบ|ยืนยัน|สรุป|ให้|รู้|กำหนด|ค้นหา|พบ)|หาไม่พบ|หาไม่เจอ|ไม่พบ"
@@ -737,20 +913,24 @@ ASKED_FOR = re.compile(
     r"|antwort\w*|angabe\w*|hinweis\w*|namen?|datum|jahr\w*|zahl(?:en)?|daten|grund|einzelheit\w*"
     r"|reponse\w*|nom|annee|nombre|donnee\w*|indication\w*|raison|cela|ceci|ca"
     r"|respuesta\w*|nombres?|fechas?|ano|numero|datos?|detalles?|indicacion\w*|referencia\w*|idea|esto|eso|nada al respecto"
-    r"|rispost\w*|nome|nomi|dati|anno|dettagli\w*|riferiment\w*|menzione"
+    r"|rispost[ae]|nome|nomi|dati|anno|dettagli\w*|riferiment\w*|menzione"
     r"|respost\w*|dados?|detalhes?|mencao|claro|isso|isto"
-    r"|odpowiedz\w*|nazw\w*|imi(?:e|ona|enia)|dat[aey]|rok(?:u|iem)?|liczb\w*|dan(?:e|ych)|szczegol\w*|wzmian\w*"
+    r"|odpowiedz(?:i|ia)?|nazw\w*|imi(?:e|ona|enia)|dat[aey]|rok(?:u|iem)?|liczb\w*|dan(?:e|ych)|szczegol\w*|wzmian\w*"
     r"|antwoord\w*|naam|jaar|gegevens|uppgift\w*|namn\w*|svar\w*"
     r"|bilgi\w*|yanit\w*|ceva[bp]\w*|tarih\w*|isim|ism(?:i|ini)|adi(?:ni)?|veri(?:ler\w*)?|ayrinti\w*|thong tin|cau tra loi"
-    r"|ответ\w*|имя|имени|дат[ауыео]|год\w*|информац\w*|сведени\w*|данны\w*|упомина\w*|подробност\w*|не сказано"
+    r"|ответ(?:а|у|ы|ов|ом|е)?|имя|имени|дат[ауыео]|год\w*|информац\w*|сведени\w*|данны\w*|упомина\w*|подробност\w*|не сказано"
     r"|об этом|не написано)\b"
     r"|إجاب|جواب|اسم|تاريخ|تفاصيل|بيانات|إشار|ذلك|תשוב|שם|תאריך|פרטים|נתונים|אזכור|מידע|उत्तर|जवाब|नाम|तारीख|जानकारी|सूचना|विवरण|उल्लेख"
     r"|答え|回答|情報|名前|日付|記載|詳細|データ|답|이름|날짜|정보|내용|세부|언급"
 )
 
-LATIN = ("en", "de", "fr", "es", "it", "pt", "pl", "tr", "vi", "nl", "sv", "id", "cs", "ro", "fi", "hu")
+LATIN = (
+    "en", "de", "fr", "es", "it", "pt", "pl", "tr", "vi", "nl", "sv", "id", "cs", "ro", "fi", "hu", "hr", "ca", "sw", "tl",
+)  # fmt: skip
 OTHER_SCRIPTS = {
-    "greek": ("el",), "cyrillic": ("ru", "uk"), "arabic": ("ar",), "hebrew": ("he",), "devanagari": ("hi",),
+    "greek": ("el",), "cyrillic": ("ru", "uk", "bg", "sr"), "hebrew": ("he",),
+    "arabic": ("ar", "fa", "ur"), "devanagari": ("hi", "mr"), "bengali": ("bn",), "gujarati": ("gu",), "tamil": ("ta",),
+    "telugu": ("te",),
     "han": ("zh", "ja"), "kana": ("ja",), "hangul": ("ko",), "thai": ("th",),
 }  # fmt: skip
 
@@ -789,35 +969,60 @@ UNSPACED_EMPTY = frozenset(
 
 def _by_first_letter(alternatives: str) -> str:
     """A pattern of these, sorted by their first letters: at most places of a text that leaves few to try."""
-    groups = groupby(sorted(alternatives.split("|")), key=itemgetter(0))
+    groups = groupby(sorted(set(_TOP_LEVEL.split(alternatives))), key=itemgetter(0))
     return "|".join(f"{letter}(?:{'|'.join(words[1:] for words in group)})" for letter, group in groups)
 
 
-# Every clause that denies in one of `LATIN` holds one of these: what holds none needs no look at those languages.
-_WORDS_OF_DENIALS = (
-    # English
-    r"about some|about another|about a diff|i dunno|refuse|decline|guess|tbd|tba|to be det|undefined|ne znam|nezin|ei tea|hindi ko"
-    r"|sijui|no|not|none|noone|nothing|nowhere|nobody|neither|never|cannot|cant|dont|couldnt|n/?a|idk|dunno|null"
-    r"|unable|unsure|uncertain|unaware|unknown|unclear|unspecified|undisclosed|undetermin|unanswer|unsaid|unstated"
-    r"|unmention|indetermin|unrelated|irrelevant|off.topic"
-    r"|impossible|insufficient|too little|silent|fail|lack|omit|missing|absent|hard to|difficult to|at a loss"
-    r"|in the dark|open\b|out\b|beats|beyond|outside|knows\b|pass\b"
-    # German, Dutch, Swedish, Danish, Norwegian
-    r"|nicht|kein|unbeka|unkla|ungekl|ungewiss|ungenannt|unerw|unbeantw|unmogl|unzurei|unsicher|uberfragt|offen|fehl"
-    r"|schweigt|ausser stande|niet|geen|onbekend|inte\b|ikke|ej\b|inge[nt]|inga|intet|okant|ukendt|ukjent"
-    # French, Spanish, Italian, Portuguese
-    r"|n[e']|n |pas\b|aucun|rien|nulle|incapable|inconnu|non\b|indeterm|flou|sans|insuffi|muet|silen|manque"
-    r"|ningun|nada|sin\b|se descono|descono|ni idea|imposible|insufi|falta|care[cz]|guarda|incapaz|inciert|misterio"
-    r"|nessun|nulla|niente|senza|sconosc|igno|boh|imposs|manca|tace|incert|imprecisat|nao\b|nenhum|sem\b|desconhe"
-    r"|omiss"
-    # Romanian, Finnish, Hungarian
-    r"|nu\b|nici|fara|lips|necunoscut|en\b|ei\b|emme|eivat|tuntematon|nem\b|nincs|ismeretlen"
-    # Polish, Czech, Turkish, Vietnamese, Indonesian
-    r"|nie|brak|zadn|nic\b|milczy|pomija|chybi|yok|deg|belir|imkan|yetersiz|olanak|bil|emin|haber|fikr|acik|ver|bah"
-    r"|soy|yaz|yer|bul|gec|iste|soz|anl|anil|sun|sap|tesp|ulas|icer|yanit|ceva|cika|anla|tani|konu|gost|ifad|payl|kay"
-    r"|mumkun|net|kesin|mevcut|yeter|khong|chua|chang|thieu|bat kha thi|chiu thoi|vo danh|tidak|tak\b|belum|bukan"
-    r"|tanpa|informasi|kurang"
-)
-DENIAL_HINTS = re.compile(
-    rf"n't|\b(?:{_by_first_letter(_WORDS_OF_DENIALS)})|'ignore|yorum|yoruz|[ae]m[ae]m\b|[ae]m[ae]dim\b"
-)
+_TOP_LEVEL = re.compile(r"\|(?![^()]*\))")  # between alternatives that stand in no brackets
+
+
+# How the words begin of which every clause that denies in a language of `LATIN` holds one: a reply without any needs no
+# look at that language.
+HINTS = {
+    "en": (
+        "about some|about another|about a diff|i dunno|refuse|decline|guess|tbd|tba|to be det|undefined|nezin|ei tea|no|neither|never"
+        "|cannot|cant|dont|couldnt|n/?a|idk|dunno|null|unable|unsure|uncertain|unaware|unknown|unclear|unspecified|undisclosed|undetermin"
+        "|unanswer|unsaid|unstated|unmention|indetermin|unrelated|irrelevant|off.topic|impossible|insufficient|too little|silent|fail|lack"
+        "|omit|missing|absent|hard to|difficult to|at a loss|in the dark|open\\b|out\\b|beats|beyond|outside|knows\\b|pass\\b"
+    ),
+    "de": (
+        "nicht|kein|unbeka|unkla|ungekl|ungewiss|ungenannt|unerw|unbeantw|unmogl|unzurei|unsicher|uberfragt|offen|fehl|schweigt"
+        "|ausser stande"
+    ),
+    "fr": (
+        "ne\\b|n'|n |pas\\b|aucun|rien|nulle|incapable|inconnu|non\\b|indeterm|flou|sans|impossible|insuffi|muet|silen|manque|ignore"
+    ),
+    "es": (
+        "no\\b|nadie|ningun|nada|sin\\b|se descono|descono|ni idea|imposible|insufi|falta|care[cz]|guarda|incapaz|inciert|misterio|ignoro"
+    ),
+    "it": "non\\b|nessun|nulla|niente|senza|sconosc|igno|boh|imposs|insuffi|manca|tace|incert|imprecisat",
+    "pt": "nao\\b|nenhum|nada|sem\\b|desconhe|ignoro|imposs|insufi|carece|falta|omiss|silencia|incapaz|incert",
+    "pl": "nie|brak|zadn|nic\\b|milczy|pomija",
+    "tr": (
+        "yok|deg|belir|imkan|yetersiz|olanak|bil|emin|haber|fikr|acik|ver|bah|soy|yaz|yer|bul|gec|iste|soz|anl|anil|sun|sap|sagl|tesp"
+        "|ulas|icer|yanit|ceva|cika|tani|konu|gost|ifad|payl|kay|mumkun|net|kesin|mevcut|yeter"
+    ),
+    "vi": "khong|chua|chang|thieu|bat kha thi|chiu thoi|vo danh",
+    "nl": "niet|geen|onbekend|onvoldoende",
+    "sv": "inte\\b|ikke|ej\\b|inge[nt]|inga|intet|okant|ukendt|ukjent|uklar|oklar|aner\\b",
+    "id": "tidak|tak\\b|belum|bukan|tiada|entah|tanpa|informasi|kurang",
+    "cs": "ne|zadn|nic\\b|dost|chybi|zustava nezn",
+    "ro": "nu\\b|nici|fara|lips|ne[cspm]|habar",
+    "fi": "en\\b|ei\\b|emme|eivat|tuntematon",
+    "hu": "nem\\b|nincs|sincs|ismeretlen",
+    "hr": "ne\\b|nema|nij|nis|ni\\b|nepoz|nedov",
+    "ca": "no\\b|ni idea|desconeg|desconec|es descon|sense info|cap\\b",
+    "sw": "sijui|sifaham|sina\\b|siwezi|hatu|hakuna|ha[ijklwyz][a-z]{0,4}(?:taj|elez|onesh|onyesh|bain|julik|faham|ain|sem|toi|toa|pat|andi|wez|tosh|jib|po|mo|na|zung)",
+    "tl": "hindi|wala",
+}
+_HINTS_WITHIN_WORDS = {"en": "n't", "fr": "'ignore", "tr": r"yorum|yoruz|[ae]m[ae]m\b|[ae]m[ae]dim\b"}
+
+
+def hints_of(languages: Iterable[str]) -> re.Pattern[str]:
+    """A pattern that matches somewhere in every clause that denies in one of these languages of `LATIN`."""
+    words = _by_first_letter("|".join(HINTS[language] for language in languages))
+    within = "|".join(_HINTS_WITHIN_WORDS[language] for language in languages if language in _HINTS_WITHIN_WORDS)
+    return re.compile(rf"\b(?:{words})" + (f"|{within}" if within else ""))
+
+
+DENIAL_HINTS = hints_of(LATIN)

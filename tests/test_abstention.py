@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import time
 
 import pytest
 
-from robustrag_integrations.abstention import Abstention, _plain, is_abstention
-from robustrag_integrations.abstention_words import DENIAL_HINTS, LATIN, WORDS
+from robustrag_integrations.abstention import Abstention, _language, _plain, is_abstention
+from robustrag_integrations.abstention_words import DENIAL_HINTS, LATIN
 from robustrag_integrations.reply_text import answer_text, unboxed
 
 ABSTAIN = [
@@ -610,9 +609,10 @@ def test_boxed_answers_are_unboxed(text: str, plain: str) -> None:
 
 
 def test_a_reply_in_latin_letters_without_a_hint_of_a_denial_is_read_no_further() -> None:
-    # `DENIAL_HINTS` is a shortcut: whatever the words of a language deny holds one.
+    # `DENIAL_HINTS` and `HINTS` are shortcuts: whatever the words of a language deny holds one.
     for response in [*ABSTAIN, *OF_A_SOURCE]:
         plain = _plain(unboxed(answer_text(response)))
-        patterns = [pattern for language in LATIN for pattern in (WORDS[language].denies, WORDS[language].of_source)]
-        if any(pattern and re.search(pattern, plain) for pattern in patterns):
-            assert DENIAL_HINTS.search(plain)
+        for language in map(_language, LATIN):
+            if language.denies.search(plain) or language.of_source.search(plain):
+                assert DENIAL_HINTS.search(plain)
+                assert language.hints.search(plain), (language.name, response)

@@ -24,6 +24,7 @@ FLOORS = (
     {
         "abstention",
         "abstention_words",
+        "abstention_words_asia",
         "answer",
         "ask_report",
         "checks",
