@@ -32,7 +32,7 @@ _PROFILES = {
     "fr": "le la les des du un une est et dans en au aux à il elle que qui sur pour par avec pas ne été était son sa ses ce cette cette c'est d'un d'une selon fut à",
     "es": "el la los las de del y en un una es que por con se su para al fue era no según más lo sus como está son desde",
     "it": "il lo la gli le di del della dei delle un una è e in che per con si non al alla nel nella fu sono come da dal dalla ha secondo ad era stato anche",
-    "pt": "o a os as de do da dos das em no na um uma é e que por com se não ao foi para segundo mais são pelo pela era está num",
+    "pt": "o a os as de do da dos das em no na um uma é e que por com se não ao foi para segundo mais são pelo pela era está num ele ela você",
     "pl": "w we i z ze na do jest nie się to od po za dla przez był była było oraz o są że który która jego według roku tym przy",
     "tr": "bir ve bu için ile de da olarak olan göre daha çok en kadar gibi ise sonra ne olduğu tarafından yılında şu mi",
     "vi": "là của và có được trong cho với này các những người một năm theo đã ở từ tại không do về vào",

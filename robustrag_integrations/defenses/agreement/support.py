@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from robustrag_integrations.defenses.agreement.denials import contradicts, denies, names_longer
+from robustrag_integrations.defenses.agreement.denials import denies, names_longer
+from robustrag_integrations.defenses.agreement.negations import contradicts
 from robustrag_integrations.defenses.agreement.tally import KeywordTally
 from robustrag_integrations.keywords.closed_classes import FUNCTION_WORDS, NAME_LINKS
 from robustrag_integrations.keywords.han import simplified

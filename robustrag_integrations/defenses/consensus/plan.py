@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.defenses.agreement.alternatives import alternatives
 from robustrag_integrations.defenses.agreement.asking import ask_for_keywords
-from robustrag_integrations.defenses.agreement.denials import opposed_warning
+from robustrag_integrations.defenses.agreement.negations import opposed_warning
 from robustrag_integrations.defenses.agreement.reports import keyword_reports
 from robustrag_integrations.defenses.agreement.support import supports
 from robustrag_integrations.defenses.agreement.tally import KeywordTally, votes_for

@@ -11,7 +11,7 @@ from typing import Any
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.defenses.agreement.alternatives import alternatives
 from robustrag_integrations.defenses.agreement.asking import ask_for_keywords
-from robustrag_integrations.defenses.agreement.denials import opposed_warning
+from robustrag_integrations.defenses.agreement.negations import opposed_warning
 from robustrag_integrations.defenses.agreement.reader import KeywordReader
 from robustrag_integrations.defenses.agreement.reports import keyword_reports
 from robustrag_integrations.defenses.agreement.support import Support, supports

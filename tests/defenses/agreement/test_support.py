@@ -9,7 +9,7 @@ import pytest
 
 from robustrag_integrations import CallableModel, ConsensusAggregation, KeywordAggregation, Passage
 from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.defenses.agreement.denials import contradicts, denies, names_longer
+from robustrag_integrations.defenses.agreement.denials import denies, names_longer
 from robustrag_integrations.defenses.agreement.support import supports
 from robustrag_integrations.defenses.keyword.absolute import AbsoluteThreshold
 from robustrag_integrations.defenses.keyword.counting import tally_keywords
@@ -163,53 +163,6 @@ def test_what_long_replies_say_is_not_kept() -> None:
     finally:
         tracemalloc.stop()
     assert kept < 500_000  # bytes; the phrases of one reply have 50,000 characters
-
-
-OPPOSED = [
-    ("The shop opens on Sunday.", "The shop does not open on Sunday."),
-    ("Anna Berg won.", "Anna Berg did not win."),
-    ("Der Laden öffnet heute.", "Der Laden öffnet heute nicht."),
-    ("De winkel opent op zondag.", "De winkel opent niet op zondag."),
-    ("Butiken öppnar på söndag.", "Butiken öppnar inte på söndag."),
-    ("Le magasin ouvre le dimanche.", "Le magasin n'ouvre pas le dimanche."),
-    ("पुल खुला है।", "पुल खुला नहीं है।"),
-    ("다리는 열려 있습니다.", "다리는 열려 있지 않습니다."),
-    ("โรงแรมให้บริการอาหารเช้า", "โรงแรมไม่ให้บริการอาหารเช้า"),
-    ("Otel kahvaltı sunuyor.", "Otel kahvaltı sunmuyor."),
-    ("Мост открыт.", "Мост не открыт."),
-    ("הגשר פתוח", "הגשר לא פתוח"),
-    ("Most jest otwarty.", "Most nie jest otwarty."),
-    ("Jembatan dibuka.", "Jembatan tidak dibuka."),
-    ("Silta on auki.", "Silta ei ole auki."),
-    ("Podul este deschis.", "Podul nu este deschis."),
-]
-
-
-@pytest.mark.parametrize(("one", "other"), OPPOSED, ids=[pair[0] for pair in OPPOSED])
-def test_a_sentence_and_its_negation_contradict_each_other(one: str, other: str) -> None:
-    assert contradicts(other, one)
-    assert contradicts(one, other)
-    assert not contradicts(one, one)
-    assert not contradicts(other, other)
-
-
-@pytest.mark.parametrize(
-    ("reply", "answer"),
-    [
-        ("It was Anna Berg, not Bob.", "Anna Berg"),
-        ("The bridge is open, but not at night.", "The bridge is open."),
-        ("Not only is the bridge open, it is free.", "The bridge is open."),
-        ("The old bridge that no longer stands was built by Anna Berg", "Anna Berg"),
-        ("There is no doubt that the bridge is open.", "The bridge is open."),
-        ("I could not find it; the bridge is open.", "The bridge is open."),
-        ("Foi no dia 5 de junho de 1931, segundo o jornal.", "5 de junho de 1931"),
-        ("Le pont a été ouvert le 5 mai 1931", "Le pont a été ouvert en 1931"),
-        ("", "The bridge is open."),
-        ("The bridge is not open.", ""),
-    ],
-)
-def test_other_negations_contradict_nothing(reply: str, answer: str) -> None:
-    assert not contradicts(reply, answer)
 
 
 def test_several_groups_that_contradict_the_answer_are_told() -> None:
