@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from robustrag_integrations.keywords.closed_classes import listed
-from robustrag_integrations.keywords.quantities import CURRENCIES
+from robustrag_integrations.keywords.quantities import CODES, PERCENT, currency_of
 
 _MONTH_NAMES = {
     "de": "januar februar märz april mai juni juli august september oktober november dezember",
@@ -85,13 +85,16 @@ _EAST_DAY = re.compile(r"(?<!\d)(?P<month>\d{1,2})\s?[月월]\s?(?P<day>\d{1,2})
 _EAST_ERA = re.compile(r"(?:明治|大正|昭和|平成|令和|民国|民國)(?=\d)")
 _VIETNAMESE = re.compile(r"(?:ngày )?(?P<day>\d{1,2}) tháng (?P<month>\d{1,2})(?:,? (?:năm )?(?P<year>\d{4}))?", re.I)
 _WORD = r"(?:[\u0e01-\u0e4e]{1,20}|[\u0900-\u0963]{1,20}|[^\W\d_][^\W\d_']{0,30})"
+_PERCENT_WORDS = r"процент(?:а|ов)?|відсотк(?:ів|и|а)|प्रतिशत|في المئة|بالمئة|אחוז|אחוזים|por cien|na sto"
 _NUMBER = re.compile(
-    rf"(?<![A-Za-z0-9_.,:/-])(?P<sign>-(?=\d))?(?P<before>[$€£¥₹₩₽₺฿₫]\s?)?"
+    rf"(?<![A-Za-z0-9_.,:/-])(?P<sign>-(?=\d))?(?P<before>(?:[$€£¥₹₩₽₺฿₫]|(?<![^\W\d_]){CODES})\s?)?"
     rf"(?P<number>\d{{1,3}}(?:[.,' ]\d{{3}})+(?:[.,]\d{{1,4}})?(?!\d)|\d{{1,30}}(?:[.,]\d{{1,6}})?)"
-    rf"(?P<after>\s?(?:%|[$€£¥₹₩₽₺฿₫°]C?)|\s?[\u30a1-\u30faー]{{1,12}}|\s?[\u4e00-\u9fff\uac00-\ud7a3]|\s?{_WORD})?"
+    rf"(?P<after>\s?(?:%|(?:{PERCENT}|{_PERCENT_WORDS})(?![^\W\d_])|[$€£¥₹₩₽₺฿₫°]C?)|\s?[\u30a1-\u30faー]{{1,12}}|\s?[\u4e00-\u9fff\uac00-\ud7a3]|\s?{_WORD})?",
+    re.I,
 )
 _BEFORE_NUMBERS = frozenset("$€£¥₹")
 _COMMA_DECIMALS = frozenset(listed("de fr es it pt pl ru uk tr nl sv vi"))
+_IS_PERCENT = re.compile(rf"(?:{PERCENT}|{_PERCENT_WORDS})\Z", re.I)
 _UNITS = re.compile(
     r"(?:m|km|cm|mm|kg|g|mg|t|l|ml|ha|gb|mb|tb|kwh|mw|gw|h|min|euro|euros|eur|usd|vnd|đ|zł|руб|₫|км|м|см|кг|г|т|га"
     r"|%|[$€£¥₹₩₽₺฿₫])\Z",
@@ -129,7 +132,8 @@ def find_dates(line: str, language: str) -> tuple[list[str], str]:
     def number(match: re.Match[str]) -> str:
         found.extend(_number(match, language))
         after = match["after"] or ""
-        return " ; " + ("" if _UNITS.match(after.strip()) else after)
+        word = after.strip()
+        return " ; " + ("" if _UNITS.match(word) or _IS_PERCENT.match(word) or currency_of(word) else after)
 
     return found, _NUMBER.sub(number, line)
 
@@ -158,12 +162,24 @@ def _date(match: re.Match[str], language: str) -> Iterable[str]:
 
 
 def _number(match: re.Match[str], language: str) -> Iterable[str]:
-    digits = _plain(match["number"], language)
+    written = _plain(match["number"], language)
+    short = re.sub(r"\.?0+\Z", "", written) if "." in written else written
+    forms = [form for digits in dict.fromkeys((written, short)) for form in _amount(match, digits)]
+    return dict.fromkeys(forms)
+
+
+def _amount(match: re.Match[str], digits: str) -> Iterable[str]:
     sign = match["sign"] or ""
-    before = (match["before"] or "").strip()
-    after = (match["after"] or "").strip()
-    if not before and (currency := CURRENCIES.get(after.casefold(), after)) in _BEFORE_NUMBERS:
-        before, after = currency, ""  # wherever a language writes them: "12,50 €" and "12,50 Euro" meet "€12.50"
+    before, after = (match["before"] or "").strip(), (match["after"] or "").strip()
+    if (
+        currency := currency_of(before)
+        or currency_of(after)
+        or (after if after in _BEFORE_NUMBERS and not before else "")
+    ):
+        # Wherever a language writes them: "12,50 €" and "12,50 Euro" meet "€12.50", and "CHF 5" meets "5 CHF".
+        before, after = (currency, "") if currency in _BEFORE_NUMBERS else ("", currency)
+    if _IS_PERCENT.match(after):
+        after = "%"
     if after and not after.isalpha():
         return [f"{sign}{digits}{after}", sign + digits]
     if before:

@@ -92,6 +92,23 @@ def _path(match: re.Match[str]) -> list[str]:
     return [found] if len(found) > 2 else []
 
 
+def _ip_forms(match: re.Match[str]) -> list[str]:
+    """An IPv6 address as written and in its shortest form, which all ways to write it have in common."""
+    from ipaddress import IPv6Address
+
+    address, port, prefix = match["address"], match["port"], match["prefix"]
+    try:
+        parsed = IPv6Address(address)
+    except ValueError:
+        return []
+    shortest = f"::ffff:{parsed.ipv4_mapped}" if parsed.ipv4_mapped else str(parsed)
+    if not any(map(str.isdigit, address)):  # a name with its scope: "Face::Bead"
+        return []
+    frame = "[{}]" if port else "{}"
+    ending = (port or "") + (prefix or "")
+    return list(dict.fromkeys([frame.format(each) + ending for each in (address, shortest)]))
+
+
 def _clock(written: str) -> str:
     hour, minute = re.split("[:.h]", written)
     return f"{int(hour)}:{minute}"
@@ -131,6 +148,7 @@ def _with_flags(match: re.Match[str]) -> list[str]:
 
 _ELEMENT = "(?:H|He|Li|Be|B|C|N|O|F|Ne|Na|Mg|Al|Si|P|S|Cl|Ar|K|Ca|Ti|V|Cr|Mn|Fe|Co|Ni|Cu|Zn|As|Br|Ag|Cd|Sn|I|Ba|W|Pt|Au|Hg|Pb|U)"
 _COUNT = "[0-9₀-₉]{0,3}"
+_IPV6 = r"(?P<address>[0-9A-Fa-f]{0,4}:[0-9A-Fa-f:]{1,38}(?:(?<=:)\d{1,3}(?:\.\d{1,3}){3})?(?:%[A-Za-z][\w-]{0,20})?)"
 
 _A_HUMP = re.compile("[a-z0-9][A-Z]").search
 _SIGNS = {
@@ -140,6 +158,7 @@ _SIGNS = {
     "count": re.compile(r"[A-Za-z)·⋅∙][\d₀-₉]").search,
     "decimal": re.compile(r"\d\.\d").search,
     "half": re.compile(r"\d\s?[ap]\.?m", re.I).search,
+    "colons": re.compile("::|(?:[0-9A-Fa-f]{1,4}:){7}").search,
     "clock": re.compile(r"\d[:.h]\d", re.I).search,
     "operator": re.compile("[<>=~^≤≥]").search,
     "hump": _A_HUMP,
@@ -151,8 +170,9 @@ KINDS = (
     Kind("command", re.compile(rf"(?<![\w/.-])(?:[a-z][\w.-]{{1,30}} ){{1,4}}{_FLAG}(?: {_FLAG}){{0,9}}"), _with_flags, holds=" -"),
     Kind("url", re.compile(r"\b(?:https?|ftps?|sftp|ssh|git|s3|gs|file|wss?|jdbc:\w+|postgres(?:ql)?|redis|mongodb)://[^\s<>\"`|\\^]{1,500}"), _bare, holds="://"),
     Kind("e-mail", re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}"), _bare, holds="@"),
+    Kind("address", re.compile(rf"(?<![\w.:])(?P<open>\[)?{_IPV6}(?(open)\])(?P<port>(?<=\]):\d{{1,5}})?(?P<prefix>/\d{{1,3}})?(?![\w:]|\.\d)"), _ip_forms, holds=":", needs="colons"),
     Kind("address", re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?::\d{1,5})?(?:/\d{1,2})?(?![\w]|\.\d)"), _as_written, holds=".", needs="decimal"),
-    Kind("address", re.compile(r"(?<![\w.:])(?:\[[0-9a-fA-F:]{2,40}\]:\d{1,5}|(?:[0-9a-fA-F]{1,4}:){4,7}[0-9a-fA-F]{1,4}|localhost:\d{2,5})(?!\w)"), _as_written, holds=":"),
+    Kind("address", re.compile(r"(?<![\w.:])(?:(?:[0-9a-fA-F]{1,4}:){4,7}[0-9a-fA-F]{1,4}|localhost:\d{2,5})(?!\w)"), _as_written, holds=":"),
     Kind("version", re.compile(rf"(?<![<>=!~])(?:(?<!\w)|(?=[<>!=~]=\s?\d{{1,6}}\.\d)){_OPERATOR}\s?{_RELEASE}(?:{_JOINED}{_OPERATOR}\s?{_RELEASE}){{0,4}}(?!\w)"), _constraint, needs="operator"),
     Kind("path", re.compile(r"(?<![\w%\\])(?:%\w{1,40}%|[A-Za-z]:|\\\\[\w.-]{1,60}|\$env:\w{1,40})(?:\\[\w.@+ -]{1,80}?(?=[\\.\s*\"'`,;)]|$))+(?:\.\w{1,10})?"), _path, holds="\\"),
     Kind("path", re.compile(r"(?<![\w/:.)])(?:~|\.{1,2}|\$\{?\w{1,40}\}?)?/[\w.@+%-]{1,80}(?:/[\w.@+%*-]{1,80})+/?|(?<![\w/:.])(?:~|\.{1,2})/[\w.@+%-]{1,80}"), _path, holds="/"),

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 
-from robustrag_integrations.keywords.closed_classes import MONTHS, ONES, ORDINALS, TEENS, TENS
+from robustrag_integrations.keywords.closed_classes import MONTHS, ONES, ORDINALS, TEENS, TENS, listed
 from robustrag_integrations.normalise import MONEY
 
 _MONTH = (
@@ -31,6 +31,12 @@ CURRENCIES = {
     "us$": "$", "usd": "$", "dollar": "$", "dollars": "$", "us dollars": "$", "u.s. dollars": "$", "eur": "€",
     "euro": "€", "euros": "€", "gbp": "£", "pounds sterling": "£", "yen": "¥", "jpy": "¥", "rupees": "₹", "inr": "₹",
 }  # fmt: skip
+_CODES = listed("CHF SEK NOK DKK PLN CZK HUF CAD AUD NZD CNY KRW BRL MXN ZAR TRY RUB ILS SGD HKD THB VND UAH")
+CODES = rf"(?:usd|eur|gbp|jpy|inr|(?-i:{'|'.join(_CODES)}))"
+"""Codes of currencies, which stand before an amount as well as behind it: "EUR 5", "5 CHF". Many in capitals only."""
+PERCENT = (
+    "percent|per cent|percentage points|pct|prozent|procent|procenta|proc|pour cent|por ciento|per cento|por cento"
+)
 _UNITS = {
     "km": "kilometers kilometer kilometres kilometre kms", "m": "meters meter metres metre",
     "cm": "centimeters centimeter centimetres centimetre", "mm": "millimeters millimeter millimetres millimetre",
@@ -116,11 +122,11 @@ _AS_WRITTEN = re.compile(rf"{_START}(?:\d{{1,4}}/\d{{1,4}}(?:/\d{{1,4}})?|\d{{1,
 _AMOUNT = re.compile(
     rf"""{_START}
         (?<!\w\+)(?P<sign>(?:[-+]|minus[ ]|negative[ ])(?=[\d.{MONEY}]))?
-        (?P<before>(?:us|a|c)?\$|[{MONEY}])?[ ]?(?P<inner_sign>-(?=[\d.]))?
+        (?P<before>(?:us|a|c)?\$|[{MONEY}]|{CODES}(?=[ ]?\d))?[ ]?(?P<inner_sign>-(?=[\d.]))?
         (?P<number>{_DIGITS}|\b{_COMPOUND}\b)(?:%?(?:-|[ ]to[ ])[{MONEY}]?(?P<to>{_DIGITS}))?
         (?:[ -]?(?P<scale>{"|".join(_SCALES)})\b|(?P<letter>[ ]?(?:mln|mn|bn)|k|m|b)\b(?=\W|$))?
-        (?:[ ]?(?P<percent>%|(?:percent|per[ ]cent|percentage[ ]points|pct)\b)
-          |[ ](?P<after>{_any_of(CURRENCIES).replace(" ", "[ ]")})\b
+        (?:[ ]?(?P<percent>%|(?:{PERCENT.replace(" ", "[ ]")})\b)
+          |[ ](?P<after>{CODES}|{_any_of(CURRENCIES).replace(" ", "[ ]")})\b
           |[ ]?(?P<mark>[{MONEY}])(?![{MONEY}])
           |(?P<more>\+)(?![\w+])
           |[ -]?(?P<unit>{_any_of(_UNIT_OF).replace(" ", "[ ]")})(?!\w))?
@@ -261,15 +267,20 @@ def _amount_forms(match: re.Match[str]) -> list[str]:
     return sorted(forms, key=len, reverse=True) if spelled else forms
 
 
+def currency_of(word: str) -> str | None:
+    """The sign of a currency, or its code in small letters; None for any other word."""
+    return word.lower() if word in _CODES else CURRENCIES.get(word.lower())
+
+
 def _unit_of(match: re.Match[str]) -> str | None:
     if match["percent"]:
         return "%"
     if match["before"]:
-        return {"us$": "$"}.get(match["before"].lower(), match["before"].lower())
+        return currency_of(match["before"]) or match["before"].lower()
     if match["mark"]:
         return match["mark"]
     if match["after"]:
-        return CURRENCIES[match["after"].lower()]
+        return currency_of(match["after"])
     if match["more"]:
         return "+"
     return _OF_CASE.get(match["unit"]) or _UNIT_OF[match["unit"].lower()] if match["unit"] else None

@@ -19,6 +19,12 @@ extract = SpacyKeywordExtractor()
         ("ops+alerts@mail.example.org", ["Write to {}.", "<{}>", "[{0}](mailto:{0})"]),
         ("172.16.4.9:8443", ["It listens on {}.", "`{}`", "**{}**"]),
         ("10.1.0.0/16", ["The network is {}."]),
+        ("2001:db8::1", ["The address is {}.", "`{}`", "[{}]", "**{}**", "2001:DB8::1", "2001:0db8:0:0:0:0:0:1 it is"]),
+        ("::1", ["It is {}, the loopback.", "`{}`", "({})"]),
+        ("fe80::1%eth0", ["Use {}.", "`{}`"]),
+        ("2001:db8::/32", ["The network is {}.", "`{}`"]),
+        ("[::1]:8443", ["It listens on {}.", "`{}`"]),
+        ("::ffff:192.0.2.128", ["It is {}.", "`{}`"]),
         (">=2.7,<4.1", ["It needs {}.", "Versions >=2.7, <4.1 work."]),
         ("v3.2.0-beta.1", ["Fixed in {}.", "upgrade to `{}`"]),
         ("/etc/Acme/acme.conf", ["Edit {}.", "```\n{}\n```", '"{}"']),
@@ -44,6 +50,10 @@ def test_an_answer_that_counts_to_the_letter_keeps_its_letters(answer: str, repl
     ("one", "other"),
     [
         ("10.0.0.1:80", "10.0.0.1:81"),
+        ("It is 2001:db8::1.", "2001:db8::2"),
+        ("[::1]:80", "[::1]:81"),
+        ("fe80::1%eth0", "fe80::1%eth1"),
+        ("2001:db8::/32", "2001:db8::/48"),
         ("getUserById", "getUserByName"),
         ("It is effective.", "It is not effective."),
         ("It works.", "It never works."),
@@ -108,6 +118,12 @@ def test_code_with_a_list_in_it_stays_one_keyword() -> None:
 )
 def test_ranges_options_times_and_titles_of_other_forms(reply: str, keyword: str) -> None:
     assert keyword in SpacyKeywordExtractor()(reply)
+
+
+@pytest.mark.parametrize("name", ["std::vector", "Foo::Bar", "dead::beef", "12:30:45", "1:2:3:4", "a::b"])
+def test_colons_make_no_address(name: str) -> None:
+    [address] = [kind for kind in KINDS if kind.needs == "colons"]
+    assert not any(address.forms(match) for match in address.pattern.finditer(name))
 
 
 @given(st.lists(st.sampled_from([*"HONaCl()·⋅∙ -,.;x", "Na", "Cl", "₂", "٣", *"0123"]), max_size=12).map("".join))

@@ -70,7 +70,13 @@ def test_a_bare_name_is_in_no_known_language() -> None:
         ("3.5 مليون", ["٣٫٥ مليون", "3.5 مليون"]),
         ("34.5 m", ["34,5 m", "Sięga 34,5 m w najgłębszym miejscu.", "34.5 m"]),
         ("€12.50", ["12,50 €", "€12.50", "Das kostet 12,50 €.", "Cela coûte 12,50 €."]),
-        ("€100", ["100 Euro", "Es kostet 100 Euro.", "Cuesta 100 euros."]),
+        ("€12.5", ["12,50 €", "Das kostet 12,50 €.", "EUR 12,50", "Es kostet EUR 12,50."]),
+        ("€100", ["100 Euro", "Es kostet 100 Euro.", "Cuesta 100 euros.", "EUR 100", "Cuesta EUR 100."]),
+        ("50 chf", ["CHF 50", "50 CHF", "Es kostet CHF 50.", "Es kostet 50 CHF."]),
+        (
+            "12.5%",
+            ["12,5 %", "12,5 Prozent", "Der Anteil lag bei 12,5 Prozent.", "El 12,5 por ciento de la población."],
+        ),
         ("€1234.50", ["1.234,50 €", "€1,234.50", "Es kostet 1.234,50 €."]),
         ("부산", ["부산입니다.", "그는 부산에서 태어났다.", "부산"]),
         ("ซอมบูรี", ["อยู่ที่ซอมบูรี", "ซอมบูรี", "คำตอบคือ ซอมบูรี"]),
@@ -89,6 +95,7 @@ def test_replies_that_say_the_same_meet(answer: str, replies: list[str]) -> None
     [
         ("one hundred", "one hundred thousand"),
         ("5 MW", "5 mW"),
+        ("CHF 5", "€5"),
         ("≤5", "≥5"),
         ("1'234'567", "1'999'000"),
         ("3 000", "3"),
