@@ -43,6 +43,9 @@ _NOTHING = re.compile(r"(?:null|nil|nan|n/?a|k\.\s?a)\W*\Z")
 _SENTENCE_END = re.compile(r"[.!?;:]+(?=\s|$)|[…。！？；：।॥؟؛۔\n()\[\]{}（）【】|]+|\s[-–—]+\s|—|^- ", re.M)
 _COMMA = re.compile(r"[,،、，](?=\s|[^\d\s])")
 _BROKEN_LINE = re.compile(r"(?<=[^\W_])[ \t]*\n[ \t]*(?=[a-zà-öø-ÿа-я])")
+_CITATION = re.compile(
+    r"\[(?:(?:doc|document|passage|source|ref|context) ?)?#?\d{1,3}(?:[,;–-] ?\d{1,3}){0,9}\]|【[^【】\n]{1,40}】", re.I
+)
 _LEAD = re.compile(r"^(?:(?:[-•]|\d{1,2}[.)])\s)+")
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _IN_WORD = r"[\w\u0900-\u0963\u0981-\u0df3]"  # letters, and the vowel signs of India
@@ -121,7 +124,7 @@ def _abstains(response: str, phrases: Collection[str]) -> bool:
     text = answer_text(response)
     if len(text) > _LOOKED_AT:
         return not text.strip()
-    unwrapped = unboxed(text)
+    unwrapped = _CITATION.sub("", unboxed(text)) if "[" in text or "【" in text else unboxed(text)
     if "\n" in unwrapped:
         unwrapped = _BROKEN_LINE.sub(" ", unwrapped)
     plain = _plain(unwrapped)
@@ -214,9 +217,9 @@ class _Language:
         return _pattern(self.words.asked or _NEVER)
 
     @kept_property
-    def sorry(self) -> re.Pattern[str]:
-        """The beginning of an apology."""
-        return _pattern(f"^(?:{self.words.sorry or _NEVER})")
+    def filler(self) -> re.Pattern[str]:
+        """How a clause begins that apologises or offers help."""
+        return _pattern(f"^(?:{self.words.filler or _NEVER})")
 
 
 _NEVER = "(?!)"
@@ -243,7 +246,7 @@ def _turns(languages: tuple[_Language, ...]) -> re.Pattern[str]:
     found = []
     for each in languages:
         spaced = each.name not in _UNSPACED and each.name != "ko"
-        found.append(rf"(?<!{_IN_WORD})(?:{each.words.turns})(?!{_IN_WORD})" if spaced else each.words.turns)
+        found.append(rf"(?<!{_IN_WORD})(?:{each.words.turns})(?:(?<= )|(?!{_IN_WORD}))" if spaced else each.words.turns)
     return _pattern("|".join(found) or _NEVER)
 
 
@@ -305,7 +308,7 @@ def _chunk_says(chunk: str, spoken: tuple[_Language, ...], phrases: Collection[s
     of_source = any(each.of_source.search(chunk) for each in spoken)
     if of_source and (_is_of_a_text(chunk, spoken) or _is_of_what_was_asked(chunk, spoken)):
         return "denial"
-    if _is_empty(chunk) or _SORRY.search(chunk) or any(each.sorry.search(chunk) for each in spoken):
+    if _is_empty(chunk) or _SORRY.search(chunk) or any(each.filler.search(chunk) for each in spoken):
         return "nothing"
     if any(each.asks.search(chunk) for each in spoken):
         return "question"

@@ -5,8 +5,8 @@ words that deny where a text, or what was asked for, is spoken of: a document th
 a drink that does not contain alcohol is an answer. `aside`: a clause that says nothing of its own next to one that
 denies (an apology, what else the text is about). `turns`: words
 before which a new clause begins. `asks`: words that begin an indirect question, which belongs to what is denied.
-`sources`, `asked` and `sorry`: words for a text, for what was asked for (`ASKED_FOR`) and for an apology (at the
-beginning of a clause), of languages whose words stand in no list that all share.
+`sources` and `asked`: words for a text and for what was asked for (`ASKED_FOR`); `filler`: how an apology or an offer of
+help begins; of languages whose words stand in no list that all share.
 """
 
 # ruff: noqa: E501 - tables
@@ -31,7 +31,7 @@ class AbstentionWords:
     asks: str = ""
     sources: str = ""
     asked: str = ""
-    sorry: str = ""
+    filler: str = ""
 
 
 def listed(words: str) -> list[str]:
@@ -99,7 +99,10 @@ WORDS: dict[str, AbstentionWords] = {
             r"|\b(?:i am|i'm|we are|we're) (?:un(?:able|sure|certain|aware)|at a loss|in the dark)"
             r"|(?:^|\b(?:i|we) (?:am |are |was |were )|'m |'re )(?:[a-z]+ )?unable to\b"
             r"|\b(?:i|we) (?:have|had|see|find|found) (?:no|nothing)\b|\bno (?:idea|clue)\b(?! (?:is|was|were|has|had)\b)|^not (?:sure|certain)\b"
-            r"|\b(?:i|we) (?:lack|fail to|failed to)\b"
+            r"|\b(?:i|we) (?:lack|fail to|failed to)\b|\b(?:i|we)(?:'d| would)? need (?:\w+ )?more (?:information|context|detail)"
+            rf"|\bthere (?:is|are|was|were)(?:n't| not) {_W}{{0,2}}?(?:info|information|context|data|details?|mention|indication|reference|answer)\b"
+            r"|^not (?:who|what|when|where|why|how|whether)\b|\bno way (?:to|of) (?:tell|know|say|determin|answer)"
+            rf"|^(?:do|does|did)(?: not|n't) {_W}{{0,3}}?(?:{_SURELY_TELL_EN})\b"
             rf"|\b(?:it|this|that|there|which|what|who|where|when|{_WRITING_EN})\b ?(?:[\w'-]+ ){{0,6}}?"
             rf"(?:do|does|did|is|are|was|were|has|have|had)(?: {_NOT}"
             rf"|n't) {_W}{{0,3}}?(?:{_SURELY_TELL_EN})\b(?! (?:as|to be|for)\b)"
@@ -108,16 +111,16 @@ WORDS: dict[str, AbstentionWords] = {
             rf"|n't) {_W}{{0,3}}?(?:{_TELL_EN})\b(?! (?:as|to be|for)\b)"
             rf"|(?:\bis|\bare|\bwas|\bwere|\bbeen|\bbe|'s)(?: {_NOT}|n't) {_W}{{0,2}}?(?:{_STRONG_EN})\b(?! (?:as"
             rf"|to be|for)\b)"
-            rf"|(?:\bis|\bare|\bwas|\bwere|\bbeen|\bbe|'s)(?: {_NOT}|n't) {_W}{{0,2}}?(?:{_WEAK_EN}){_HERE_EN}"
+            rf"|(?:\bis|\bare|\bwas|\bwere|\bbeen|\bbe|'s)(?: not|n't) {_W}{{0,2}}?(?:{_WEAK_EN}){_HERE_EN}"
             rf"|(?:\bis|\bare|\bwas|\bwere|'s)(?: {_NOT}|n't) {_W}{{0,2}}?(?:covered|listed|contained)"
             r" (?:anywhere|here|there|in (?:the|this|that|my|any|what))\b.*$"
             rf"|(?:\bis|\bare|'s)(?: {_NOT}|n't) something (?:the|this|that|i|we)\b"
             rf"|(?:\bis|\bwas|'s)(?: {_NOT}|n't) possible to (?:say|tell|determine|answer|know|infer|identify"
             rf"|find out|establish)"
             rf"|\b(?:neither|nowhere|nothing|no one|nobody)\b.{{0,80}}\b(?:{_STRONG_EN}|said|named|say|says|tells?)\b"
-            rf"|\b(?:text|passage|document|context|excerpt|source|article|information|author|paragraph"
-            rf"|it)s? {_W}{{0,2}}?(?:gives?|provides?|offers?|contains?|has|have|mentions?|names?|lists?|states?"
-            rf"|says?|includes?|makes?|tells? us|holds?) (?:no|nothing)\b"
+            rf"|\b(?:text|passage|document|context|excerpt|source|article|information|author|paragraph)s? {_W}{{0,2}}?(?:gives?|provides?"
+            rf"|offers?|contains?|has|have|mentions?|names?|lists?|states?|says?|includes?|makes?|tells? us|holds?) (?:no|nothing)\b"
+            rf"|\bit {_W}{{0,2}}?(?:gives?|provides?|offers?|mentions?|names?|states?|says?|tells? us) (?:no|nothing)\b"
             rf"|\b(?:hard|difficult) to (?:say|tell|know)\b"
             rf"|\bca(?:nnot|n not|n't|nt) {_W}{{0,2}}?be {_W}{{0,1}}?(?:answered|determined|known|inferred"
             rf"|derived|deduced|found|"
@@ -125,7 +128,7 @@ WORDS: dict[str, AbstentionWords] = {
             r"|read)\b"
             rf"|\bno {_W}{{0,2}}?(?:info(?:rmation)?|mention|answers?|details?|indication|reference|data|clue|hint"
             rf"|statement)"
-            r"(?: (?:about|on|of|regarding|(?:is|was|were) (?:\w+ )?(?:given|found|provided|available|there|stated|offered|included"
+            r"(?: (?:about|on|of|regarding|(?:is|are|was|were|has been|have been) (?:\w+ )?(?:given|found|provided|available|there|stated|offered|included"
             r"|disclosed|mentioned|specified|supplied)|in|for|to|concerning|given|available|provided|found|here|there|that"
             r"|which|whatsoever|at all|as to|can|could|from|i|has|exists?|stated)\b|$)"
             r"|\bno (?:word|evidence|passage|sentence|part|record)\b.{0,60}\b(?:text|passage|document|context"
@@ -143,7 +146,7 @@ WORDS: dict[str, AbstentionWords] = {
             r"|this|any|the answer))\b"
             r"|(?:\bis|'s|\bremains?|\bwas) (?:still |currently )?(?:unknown|unclear|uncertain|not (?:known|clear|certain"
             r"|stated|specified)) (?:if|whether|who|whom|whose|what|when|where|which|why|how)\b"
-            rf"|\b(?:answer|information|it|that|this|name|date|number|one)(?: is| are| was| isn't| aren't| does|'s"
+            rf"|\b(?:answer|information|it|that|this|name|date|number|one)(?: requested| needed| required| asked for| sought)?(?: is| are| was| isn't| aren't| does|'s"
             rf")(?: not|n't)? (?:to be )?(?<=not |n't )(?:found |given |contained |included )?(?:anywhere"
             rf"|in (?:the|this|that|my|what|any))\b"
             rf"|\bnothing {_W}{{0,6}}?(?:about|on|in|here|there|is|that|to)\b"
@@ -173,7 +176,7 @@ WORDS: dict[str, AbstentionWords] = {
             r"(?: (?:in|from|based|according|here|to me|by|given)\b.*)?$"
             r"|\b(?:is|are|remains?|stays?|was|were) (?:left )?(?:simply |still |entirely )?(?:unknown|unclear"
             r"|unspecified|undisclosed"
-            r"|unstated|unmentioned|undetermined|unanswered)(?: (?:to me|from|in|based"
+            r"|unstated|unmentioned|undetermined|unanswered)(?: (?:to me|from|in|based|according"
             r"|here|at)\b.*)?$"
             r"|^(?:i |we )?(?:dunno|idk)\b|\b(?:refuse|decline) to answer\b|\b(?:must|have to|will) decline$"
             r"|\banyone's guess\b|\bguess is as good as mine\b|^it (?:isn't|is not) (?:there|here|in it)$"
@@ -209,6 +212,9 @@ WORDS: dict[str, AbstentionWords] = {
             r"|^(?:it|the (?:text|passage|document|context|excerpt|article)|this (?:text|passage"
             r"|document))s? (?:only|just|merely|is about|deals|describes|talks|focuses|concerns|discusses|covers"
             r"|treats)\b"
+            r"|^(?:the |this |that )?(?:given |provided |retrieved |above )?(?:text|passage|document|context|excerpt|article|information)s?"
+            r" (?:provided |given )?(?:only |mainly |merely |primarily |just )?(?:mentions?|discusses|discuss|describes?|talks? about|focus(?:es)? on|covers?|deals? with"
+            r"|concerns?|refers? to|(?:provides?|contains?) (?:\w+ )?(?:information|details) (?:about|on))\b"
             r"|^(?:please|could you|can you|if you|you (?:may|might|could|can|should|would)|i (?:would|'d) need"
             r"|more (?:information|context)|feel free|let me know|so i|so we|i would|i'd|i prefer|i have to"
             r"|i must)\b"
@@ -217,13 +223,20 @@ WORDS: dict[str, AbstentionWords] = {
             rf"(?:\bis|\bare|\bwas|\bwere|\bbeen|\bbe|'s)(?: {_NOT}|n't) {_W}{{0,2}}?(?:{_THIN_EN}){_HERE_EN}"
             r"|\b(?:is|are|was|were|remains?|stays?) (?:left )?(?:simply |still |entirely )?(?:missing|absent|omitted)"
             r"(?: (?:to me|from|in|based|here|at)\b.*)?$"
+            rf"|^(?:do|does|did)(?: not|n't) {_W}{{0,3}}?(?:provide|contain|include|give|answer|offer|have|list|name|cover)\b"
+            rf"|\bit {_W}{{0,2}}?(?:contains?|has|have|lists?|includes?|makes?|holds?) (?:no|nothing)\b"
         ),
         turns=(
-            r"but|although|though|however|yet|except|whereas|while|even though|still|and (?=i |we |the (?:text"
+            r"but|although|though|however|yet|except|whereas|while|even though|still|and (?=i |we |do(?:es)? not |do(?:es)?n't |the (?:text"
             r"|passage|document|context)|it (?:does|is)|that is|there)|so (?=i |the |it )|because|since (?=the"
             r"|it|i |there)|as (?=the (?:text|passage|document|context)|it (?:does|is)|there)"
         ),
         asks=r"who|whom|whose|what|which|when|where|why|how|whether|if|that",
+        filler=(
+            r"my apologies|it (?:only|just|merely|simply|instead) (?:mentions|discusses|describes|talks about|covers|states|says|focuses on|refers to)\b"
+            r"|is there anything else|would you like|do you want me|how (?:can|may) i help|can i help|let me know|feel free|i(?:'d| would) be happy"
+            r"|i'm happy to|if you (?:have|provide|could|can|want|need|would)\b|(?:please|could you|can you) (?:provide|share|give|clarify|supply|check)"
+        ),
     ),
     "de": AbstentionWords(
         denies=(
@@ -258,6 +271,7 @@ WORDS: dict[str, AbstentionWords] = {
             r"|\bunbeantwortet\b|\bausser stande\b|\bnicht in der lage\b"
         ),
         aside=(
+            r"^(?:der|die|das|dieser|dieses|im) (?:text|abschnitt|dokument|passage|artikel|auszug)\w* (?:\w+ )?(?:handelt|behandelt|beschreibt|erwahnt|spricht|befasst|geht es)\b|"
             r"^(?:es tut mir leid|tut mir leid|leider|entschuldigung|bedauere|sorry|verzeihung"
             r"|ich bedauere)\b(?: aber)?|^(?:laut|nach|gemass|aufgrund|anhand|auf (?:der )?(?:basis|grundlage)"
             r"|basierend|aus dem|in dem|im|soweit|zu dieser|was .* angeht|was .* betrifft|zur frage|bezuglich"
@@ -293,6 +307,7 @@ WORDS: dict[str, AbstentionWords] = {
             r"|\binsuffisant\w*|\bmuet\w*\b|\bsilence sur\b|\bmanque d'info"
         ),
         aside=(
+            r"^(?:le |la |ce |cet |l'|cette )(?:texte|passage|document|extrait|article) (?:\w+ )?(?:parle|traite|decrit|mentionne|evoque|porte)\b|"
             r"^(?:desole\w*|je suis desole\w*|malheureusement|navre\w*|je regrette|pardon|excusez\w*)\b"
             r"|^(?:selon|d'apres|sur la base|a partir|dans (?:le|ce|l')|au vu|compte tenu|en ce qui concerne"
             r"|quant a|concernant|a propos|pour ce qui)\b|\b(?:autre\w*|seulement|uniquement)\b|^(?:donc"
@@ -325,6 +340,7 @@ WORDS: dict[str, AbstentionWords] = {
             r"|sigue siendo|queda) (?:desconocid|incierto|un misterio)\w*"
         ),
         aside=(
+            r"^(?:el|este) (?:texto|pasaje|documento|fragmento|articulo) (?:\w+ )?(?:trata|habla|menciona|describe|se refiere)\b|"
             r"^(?:lo siento|lo lamento|lamentablemente|desafortunadamente|por desgracia|perdon\w*|disculp\w*"
             r"|me temo)\b|^(?:segun|de acuerdo|en base|con base|a partir|basand\w*|en (?:el|este)|en cuanto"
             r"|respecto|sobre|por lo que|con la informacion)\b|\b(?:otr[ao]s?|solo|solamente|unicamente)\b"
@@ -357,6 +373,7 @@ WORDS: dict[str, AbstentionWords] = {
             r"|rimane) (?:ignot|sconosciut|incert|imprecisat)\w*"
         ),
         aside=(
+            r"^(?:il|questo) (?:testo|brano|passaggio|documento) (?:\w+ )?(?:parla|tratta|descrive|menziona)\b|"
             r"^(?:mi dispiace|spiacente|purtroppo|scusa\w*|mi spiace)\b|^(?:secondo|in base|sulla base|stando"
             r"|dal|dall'|nel|per quanto|riguardo|quanto a|circa|a partire)\b|\b(?:altr[oaie]|d'altro|soltanto"
             r"|solamente|esclusivamente)\b"
@@ -387,6 +404,7 @@ WORDS: dict[str, AbstentionWords] = {
             r"|incert)\w*"
         ),
         aside=(
+            r"^(?:o|este) (?:texto|trecho|documento|artigo) (?:\w+ )?(?:fala|trata|descreve|menciona|discute)\b|"
             r"^(?:desculp\w*|lamento|sinto muito|infelizmente|perdao|lamentavelmente)\b|^(?:segundo|de acordo"
             r"|com base|a partir|conforme|no texto|em relacao|quanto|sobre|pelo)\b|\b(?:outr[oa]s?|apenas"
             r"|somente)\b"
@@ -511,7 +529,7 @@ WORDS: dict[str, AbstentionWords] = {
         turns=r"(?<=, )men|aven om|selv om|selvom|eftersom",
         asks=r"vem|vad|nar|var|varfor|hur|vilken|om|att|hvem|hva|hvad|hvor\w*|nar|hvilke\w*",
         asked=r"\b(?:dato\w*|datum\w*|navn\w*|aret|arstall\w*|arsak\w*|informasjon\w*|oplysning\w*|opplysning\w*)\b",
-        sorry=r"jeg beklager|jag beklagar|beklagar|unnskyld|undskyld|forlat|ursakta",
+        filler=r"jeg beklager|jag beklagar|beklagar|unnskyld|undskyld|forlat|ursakta",
     ),
     "id": AbstentionWords(  # and Malay
         denies=(
@@ -552,7 +570,7 @@ WORDS: dict[str, AbstentionWords] = {
         asks=r"kdo|co|kdy|kde|proc|jak\w*|kolik|kter\w*|zda|ze",
         sources=r"\b(?:pasaz\w*|uryv\w*|clan\w*|zdroj\w*|odstav\w*|otaz\w*)\b",
         asked=r"\b(?:odpoved\w*|inform\w*|datum\w*|jmen[oa]|udaj\w*|rok)\b",
-        sorry=r"je mi lito|litujeme|prominte|lutujem|prepacte",
+        filler=r"je mi lito|litujeme|prominte|lutujem|prepacte",
     ),
     "ro": AbstentionWords(
         denies=(
@@ -568,7 +586,7 @@ WORDS: dict[str, AbstentionWords] = {
         asks=r"cine|ce|cand|unde|de ce|cum|daca|cat\w*|care",
         sources=r"\b(?:textul\w*|pasaj\w*|fragmentul\w*|documentul\w*|contextul\w*|intreb\w*|sursa|sursele)\b",
         asked=r"\b(?:raspuns\w*|informati\w*|numele|motivul|anul)\b|\bdata (?=nu)",
-        sorry=r"imi pare rau|din pacate|scuze|regret",
+        filler=r"imi pare rau|din pacate|scuze|regret",
     ),
     "fi": AbstentionWords(
         denies=(
@@ -584,7 +602,7 @@ WORDS: dict[str, AbstentionWords] = {
         asks=r"kuka|mika|mita|milloin|missa|miksi|miten|kuinka|onko",
         sources=r"\b(?:teksti\w*|teksteis\w*|asiakirja\w*|katkelma\w*|lahte\w*|artikkeli\w*|kysymy\w*)\b",
         asked=r"\b(?:vastaus\w*|vastaust\w*|tieto[ajn]?\w*|paivamaara\w*|nimea|nimi)\b",
-        sorry=r"valitettavasti|pahoittelen|anteeksi|ikava kylla",
+        filler=r"valitettavasti|pahoittelen|anteeksi|ikava kylla",
     ),
     "hu": AbstentionWords(
         denies=(
@@ -600,7 +618,7 @@ WORDS: dict[str, AbstentionWords] = {
         asks=r"ki|kit|mi|mit|mikor|hol|miert|hogyan|mennyi|hany|melyik|hogy",
         sources=r"\b(?:szoveg\w*|dokumentum\w*|reszlet\w*|cikk\w*|forras\w*|kerdes\w*)\b",
         asked=r"\b(?:valasz(?:t|a|at|ok)?|informacio\w*|datum\w*|nev[et]\w*|adat\w*)\b",
-        sorry=r"sajnos|sajnalom|elnezest|bocsanat",
+        filler=r"sajnos|sajnalom|elnezest|bocsanat",
     ),
     "hr": AbstentionWords(  # and Serbian, Bosnian and Slovene in Latin letters
         denies=(
@@ -620,7 +638,7 @@ WORDS: dict[str, AbstentionWords] = {
         asks=r"tko|ko|sto|sta|kada|kad|gdje|gde|zasto|kako|koliko|koj\w*|da li|kdo|kaj|kje",
         sources=r"\b(?:odlom\w*|clan\w*|izvor\w*|ulom\w*|pitanj\w*|informacij\w*)\b",
         asked=r"\b(?:odgovor\w*|datum\w*|ime\b|razlog\w*|podat\w*)\b",
-        sorry=r"nazalost|zao mi je|oprostite|izvini\w*|zal mi je|zal\b",
+        filler=r"nazalost|zao mi je|oprostite|izvini\w*|zal mi je|zal\b",
     ),
     "ca": AbstentionWords(
         denies=(
@@ -638,7 +656,7 @@ WORDS: dict[str, AbstentionWords] = {
         asks=r"qui|que|quan|on|per que|com|quant\w*|quin\w*|si",
         sources=r"\b(?:fragment\w*|passatge\w*|document\w*|pregunt\w*)\b",
         asked=r"\b(?:respost\w*|informacio|data|dates|nom|noms|aixo)\b",
-        sorry=r"ho sento|malauradament|em sap greu|disculp\w*|perdon\w*",
+        filler=r"ho sento|malauradament|em sap greu|disculp\w*|perdon\w*",
     ),
     "sw": AbstentionWords(
         denies=(
@@ -654,7 +672,7 @@ WORDS: dict[str, AbstentionWords] = {
         asks=r"nani|nini|lini|wapi|kwa nini|vipi|ngapi|kama|kwamba",
         sources=r"\b(?:maandishi\w*|hati|andiko|nakala|kifungu|aya|makala|chanzo|swali|muktadha)\b",
         asked=r"\b(?:jibu|tarehe|jina|sababu|taarifa|habari|maelezo)\b",
-        sorry=r"samahani|kwa bahati mbaya|pole|naomba radhi",
+        filler=r"samahani|kwa bahati mbaya|pole|naomba radhi",
     ),
     "tl": AbstentionWords(
         denies=(
@@ -669,7 +687,7 @@ WORDS: dict[str, AbstentionWords] = {
         asks=r"kung|sino|ano|kailan|saan|bakit|paano|ilan|alin",
         sources=r"\b(?:teksto|dokumento|sipi|talata|artikulo|konteksto|tanong)\b",
         asked=r"\b(?:sagot|petsa|pangalan|dahilan|impormasyon)\b",
-        sorry=r"paumanhin|pasensya|sa kasamaang palad|ikinalulungkot",
+        filler=r"paumanhin|pasensya|sa kasamaang palad|ikinalulungkot",
     ),
     "el": AbstentionWords(
         denies=(
@@ -686,7 +704,7 @@ WORDS: dict[str, AbstentionWords] = {
         asks=r"ποι\w*|τι|ποτε|που|γιατι|πωσ|ποσ\w*|αν|εαν",
         sources=r"(?<!\w)(?:κειμεν|εγγραφ|αποσπασμ|αρθρ|πηγ[ηεω]|ερωτησ|πληροφορ)\w*",
         asked=r"(?<!\w)(?:απαντηση|απαντησεισ|ημερομηνι\w*|ονομα|λογοσ|ετοσ|αυτο)(?!\w)",
-        sorry=r"δυστυχωσ|λυπαμαι|συγγνωμη|με συγχωρ",
+        filler=r"δυστυχωσ|λυπαμαι|συγγνωμη|με συγχωρ",
     ),
     "ru": AbstentionWords(
         denies=(
@@ -733,7 +751,7 @@ WORDS: dict[str, AbstentionWords] = {
         asks=r"хто|що|коли|де|чому|як\w*|скільки|котр\w*|чи",
         sources=r"\b(?:уривк\w*|уривок|стат(?:ті|тя|тею)|джерел\w*|питанн\w*|інформац\w*)\b",
         asked=r"\b(?:відповідь|відповіді|ім'я|дат[аиу]|рік|відомост\w*|даних)\b",
-        sorry=r"на жаль|вибачте|перепрошую|шкода",
+        filler=r"на жаль|вибачте|перепрошую|шкода",
     ),
     "bg": AbstentionWords(  # and Macedonian
         denies=(
@@ -749,7 +767,7 @@ WORDS: dict[str, AbstentionWords] = {
         asks=r"кой|коя|кое|кои|какво|кога|къде|защо|как|колко|дали",
         sources=r"\b(?:откъс\w*|пасаж\w*|статия\w*|въпрос\w*)\b",
         asked=r"\b(?:отговор(?:ът|а)?|дата(?:та)?|име(?:то)?|причина(?:та)?)\b",
-        sorry=r"съжалявам|за съжаление|извинете|жалам",
+        filler=r"съжалявам|за съжаление|извинете|жалам",
     ),
     "sr": AbstentionWords(
         denies=(
@@ -764,7 +782,7 @@ WORDS: dict[str, AbstentionWords] = {
         asks=r"ко|шта|када|кад|где|зашто|како|колико|кој\w*|да ли",
         sources=r"\b(?:одлом\w*|члан\w*|извор\w*|питањ\w*)\b",
         asked=r"\b(?:одговор\w*|датум\w*|име|разлог\w*|подат\w*)\b",
-        sorry=r"нажалост|жао ми је|извините|опростите",
+        filler=r"нажалост|жао ми је|извините|опростите",
     ),
     "ar": AbstentionWords(
         denies=(
@@ -942,7 +960,7 @@ EMPTY = frozenset(
         "below following answer answers question questions text texts passage passages document documents context "
         "contexts excerpt source sources article information info content page paragraph material snippet result "
         "response final note status data sorry unfortunately please yes-or-no ai asked about alone based according "
-        "exactly precisely directly explicitly does do did not no than which who what when where der die das den "
+        "short brief explanation reason reasoning therefore thus hence exactly precisely directly explicitly does do did not no than which who what when where der die das den "
         "dem des ein eine einem einen einer es ist sind im in am aus zu zum zur und oder mit auf fur antwort frage "
         "dokument kontext abschnitt quelle auszug angabe leider hier dazu hierzu daruber vorliegenden gegebenen le "
         "la les l un une des du de d dans ce cette ces est sont et ou en reponse document contexte extrait passage "
@@ -982,7 +1000,7 @@ HINTS = {
     "en": (
         "about some|about another|about a diff|i dunno|refuse|decline|guess|tbd|tba|to be det|undefined|nezin|ei tea|no|neither|never"
         "|cannot|cant|dont|couldnt|n/?a|idk|dunno|null|unable|unsure|uncertain|unaware|unknown|unclear|unspecified|undisclosed|undetermin"
-        "|unanswer|unsaid|unstated|unmention|indetermin|unrelated|irrelevant|off.topic|impossible|insufficient|too little|silent|fail|lack"
+        "|unanswer|unsaid|unstated|unmention|indetermin|unrelated|irrelevant|off.topic|impossible|insufficient|too little|silent|need more|fail|lack"
         "|omit|missing|absent|hard to|difficult to|at a loss|in the dark|open\\b|out\\b|beats|beyond|outside|knows\\b|pass\\b"
     ),
     "de": (
