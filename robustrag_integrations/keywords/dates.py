@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from robustrag_integrations.keywords.closed_classes import listed
-from robustrag_integrations.keywords.quantities import CODES, PERCENT, currency_of
+from robustrag_integrations.keywords.quantities import CODES, PERCENT, SCALE_OF, currency_of, scaled
 
 _MONTH_NAMES = {
     "de": "januar februar märz april mai juni juli august september oktober november dezember",
@@ -89,6 +89,7 @@ _PERCENT_WORDS = r"процент(?:а|ов)?|відсотк(?:ів|и|а)|प�
 _NUMBER = re.compile(
     rf"(?<![A-Za-z0-9_.,:/-])(?P<sign>-(?=\d))?(?P<before>(?:[$€£¥₹₩₽₺฿₫]|(?<![^\W\d_]){CODES})\s?)?"
     rf"(?P<number>\d{{1,3}}(?:[.,' ]\d{{3}})+(?:[.,]\d{{1,4}})?(?!\d)|\d{{1,30}}(?:[.,]\d{{1,6}})?)"
+    rf"(?:\s?(?P<scale>{'|'.join(sorted(SCALE_OF, key=len, reverse=True))})(?![^\W\d_])\.?)?(?:\s?(?:d'|de\s)(?=euro|dollar|dólar))?"
     rf"(?P<after>\s?(?:%|(?:{PERCENT}|{_PERCENT_WORDS})(?![^\W\d_])|[$€£¥₹₩₽₺฿₫°]C?)|\s?[\u30a1-\u30faー]{{1,12}}|\s?[\u4e00-\u9fff\uac00-\ud7a3]|\s?{_WORD})?",
     re.I,
 )
@@ -164,8 +165,10 @@ def _date(match: re.Match[str], language: str) -> Iterable[str]:
 def _number(match: re.Match[str], language: str) -> Iterable[str]:
     written = _plain(match["number"], language)
     short = re.sub(r"\.?0+\Z", "", written) if "." in written else written
-    forms = [form for digits in dict.fromkeys((written, short)) for form in _amount(match, digits)]
-    return dict.fromkeys(forms)
+    digits = dict.fromkeys((written, short))
+    if match["scale"]:
+        digits = dict.fromkeys(scaled(short, SCALE_OF[match["scale"].casefold()]))
+    return dict.fromkeys(form for each in digits for form in _amount(match, each))
 
 
 def _amount(match: re.Match[str], digits: str) -> Iterable[str]:

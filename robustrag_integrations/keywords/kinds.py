@@ -173,7 +173,7 @@ KINDS = (
     Kind("address", re.compile(rf"(?<![\w.:])(?P<open>\[)?{_IPV6}(?(open)\])(?P<port>(?<=\]):\d{{1,5}})?(?P<prefix>/\d{{1,3}})?(?![\w:]|\.\d)"), _ip_forms, holds=":", needs="colons"),
     Kind("address", re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?::\d{1,5})?(?:/\d{1,2})?(?![\w]|\.\d)"), _as_written, holds=".", needs="decimal"),
     Kind("address", re.compile(r"(?<![\w.:])(?:(?:[0-9a-fA-F]{1,4}:){4,7}[0-9a-fA-F]{1,4}|localhost:\d{2,5})(?!\w)"), _as_written, holds=":"),
-    Kind("version", re.compile(rf"(?<![<>=!~])(?:(?<!\w)|(?=[<>!=~]=\s?\d{{1,6}}\.\d)){_OPERATOR}\s?{_RELEASE}(?:{_JOINED}{_OPERATOR}\s?{_RELEASE}){{0,4}}(?!\w)"), _constraint, needs="operator"),
+    Kind("version", re.compile(rf"(?<![<>=!~])(?:(?<!\w)|(?=[<>!=~]=\s?\d{{1,6}}\.\d)){_OPERATOR}\s?{_RELEASE}(?:{_JOINED}{_OPERATOR}\s?{_RELEASE}){{0,4}}(?!\w|,\d{{3}}(?!\d))"), _constraint, needs="operator"),
     Kind("path", re.compile(r"(?<![\w%\\])(?:%\w{1,40}%|[A-Za-z]:|\\\\[\w.-]{1,60}|\$env:\w{1,40})(?:\\[\w.@+ -]{1,80}?(?=[\\.\s*\"'`,;)]|$))+(?:\.\w{1,10})?"), _path, holds="\\"),
     Kind("path", re.compile(r"(?<![\w/:.)])(?:~|\.{1,2}|\$\{?\w{1,40}\}?)?/[\w.@+%-]{1,80}(?:/[\w.@+%*-]{1,80})+/?|(?<![\w/:.])(?:~|\.{1,2})/[\w.@+%-]{1,80}"), _path, holds="/"),
     Kind("hours", re.compile(r"(?<![\w.:])(?P<opens>(?:0?[1-9]|1[0-2])(?::[0-5]\d)?\s?[ap]\.?m\.?)\s?(?:[-–—]|to|until|till|through)\s?(?P<closes>(?:0?[1-9]|1[0-2])(?::[0-5]\d)?\s?[ap]\.?m)(?!\w)", re.I), _twelve_hours, needs="half"),

@@ -47,6 +47,7 @@ _ANSWER_LEAD = re.compile(
     r"^(?:so,? |therefore,? )?(?:the |my )?(?:correct |final |best |short |right )?answer ?(?:is(?!n)|:)[: ]*", re.I
 )
 _SUPERSCRIPT = re.compile(r"(?<=\d)[⁺⁻]?[²³¹⁰⁴-⁹]+")
+_FOOTNOTE = re.compile(r"(?<=[^\W\d_]{3})[¹²³⁰⁴-⁹]{1,2}(?!\w)")  # "Gross¹", but "km²"
 _VULGAR = re.compile(r"(?<=\d)(?=[¼-¾⅐-⅞])")
 _LONG_WORD = re.compile(rf"(\S{{{MAX_WORD_CHARACTERS}}})\S+")
 _LOOSE_APOSTROPHE = re.compile(r"(?<![^\W_])'|'(?![^\W_])")
@@ -69,6 +70,7 @@ def plain_characters(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text.translate(_PLAIN)
+    text = _FOOTNOTE.sub("", text)
     text = _VULGAR.sub(" ", _SUPERSCRIPT.sub(lambda match: "^" + match.group(), few_marks(text).translate(_PLAIN)))
     return "".join(map(_plain_character, compatible(text).translate(_PLAIN)))
 

@@ -26,10 +26,21 @@ _SMALL = {word: number for number, word in enumerate(["zero", *ONES, *TEENS])}
 _TENS = {word: 10 * number for number, word in enumerate(TENS, start=2)}
 _LARGE = ("thousand", "million", "billion", "trillion")
 _SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
+_OTHER_SCALES = {  # of other languages; a billion has twelve zeros where a milliard has nine
+    "hundred": "", "thousand": "tausend tausende duizend tusen mila mille tys тыс тысяч тысячи тисяч",
+    "million": "mio millionen millions millones millón milioni milione milhões milhão milionów miliony mln miljoen"
+    " miljoner miljon milyon millioner млн миллион миллиона миллионов мільйон мільйонів мільйони",
+    "billion": "mrd milliarde milliarden milliard milliards miliardi miliardo bilhões bilhão miliard miliardów miliardy"
+    " mld miljard miljarder milyar milliarder млрд миллиард миллиарда миллиардов мільярд мільярдів",
+    "trillion": "billionen billones",
+}  # fmt: skip
+SCALE_OF = {other: scale for scale, others in _OTHER_SCALES.items() for other in [scale, *others.split()]}
+SCALE_OF |= {"mil millones": "billion", "mil milhões": "billion"}
 _SCALE_LETTERS = {"k": "thousand", "m": "million", "mn": "million", "mln": "million", "b": "billion", "bn": "billion"}
 CURRENCIES = {
     "us$": "$", "usd": "$", "dollar": "$", "dollars": "$", "us dollars": "$", "u.s. dollars": "$", "eur": "€",
     "euro": "€", "euros": "€", "gbp": "£", "pounds sterling": "£", "yen": "¥", "jpy": "¥", "rupees": "₹", "inr": "₹",
+    "евро": "€", "євро": "€", "ευρώ": "€",
 }  # fmt: skip
 _CODES = listed("CHF SEK NOK DKK PLN CZK HUF CAD AUD NZD CNY KRW BRL MXN ZAR TRY RUB ILS SGD HKD THB VND UAH")
 CODES = rf"(?:usd|eur|gbp|jpy|inr|(?-i:{'|'.join(_CODES)}))"
@@ -56,6 +67,8 @@ _UNIT_OF = {spelling: unit for unit, others in _UNITS.items() for spelling in [u
 _UNIT_OF |= {
     "degrees celsius": "°c",
     "degrees fahrenheit": "°f",
+    "degrees c": "°c",
+    "degrees f": "°f",
     "kilowatt hours": "kwh",
     "kilowatt-hours": "kwh",
     "miles per hour": "mph",
@@ -74,7 +87,7 @@ def _any_of(spellings: Iterable[str]) -> str:
 _DECIMAL_COMMA = r"(?:\d{1,3}(?:\.\d{3}){1,6},\d{1,2}|0,\d{1,30}|\d{1,30},\d{1,2})(?!\d)"  # what no thousands look like
 _WITH_COMMA = re.compile(_DECIMAL_COMMA)
 _SPACED = r"\d{1,3}(?:(?:[ ]\d{3}){1,6}|(?:'\d{3}){1,6})(?!\d)(?:,\d{1,2}(?!\d))?"  # 3 000, 1'234'567, 3 000,50
-_WHOLE = rf"(?:{_SPACED}|\d{{1,3}}(?:,\d{{3}}){{1,6}}|\d{{1,30}})"
+_WHOLE = rf"(?:{_SPACED}|\d{{1,3}}(?:,\d{{3}}){{1,6}}|\d{{1,3}}(?:\.\d{{3}}){{2,6}}(?![.,]?\d)|\d{{1,30}})"
 _DIGITS = rf"(?:{_DECIMAL_COMMA}|{_WHOLE}(?:\.\d{{1,30}})?|\.\d{{1,30}})"
 _SPELLED = rf"(?:(?:{'|'.join(_TENS)})(?:[- ](?:{'|'.join(ONES)}))?|{_any_of(_SMALL)})"
 _THOUSANDS = "|".join(_LARGE)
@@ -90,7 +103,7 @@ _MONTH_WORDS = frozenset((*MONTHS, *(month[:3] for month in MONTHS), "sept", "se
 _START = r"(?<![\w.,/\-])(?<!\d:)"
 _DATE = re.compile(
     rf"""{_START}(?:
-        (?P<d1>\d{{1,2}})(?:st|nd|rd|th)?[ ](?:of[ ])?(?P<m1>{_MONTH})\b\.?(?:,?[ ](?P<y1>\d{{4}})\b)?
+        (?P<d1>\d{{1,2}})(?:(?:st|nd|rd|th)?[ ](?:of[ ])?|-)(?P<m1>{_MONTH})\b\.?(?:(?:,?[ ]|-)(?P<y1>\d{{4}})\b)?
       | (?P<m2>{_MONTH})\.?[ ](?P<d2>\d{{1,2}})(?:st|nd|rd|th)?(?:,?[ ](?P<y2>\d{{4}}))?
       | (?P<m3>{_MONTH})\.?,?[ ](?:of[ ])?(?P<y3>\d{{4}})
       | (?P<y4>\d{{4}})-(?P<m4>\d{{2}})-(?P<d4>\d{{2}})
@@ -124,9 +137,9 @@ _AMOUNT = re.compile(
         (?<!\w\+)(?P<sign>(?:[-+]|minus[ ]|negative[ ])(?=[\d.{MONEY}]))?
         (?P<before>(?:us|a|c)?\$|[{MONEY}]|{CODES}(?=[ ]?\d))?[ ]?(?P<inner_sign>-(?=[\d.]))?
         (?P<number>{_DIGITS}|\b{_COMPOUND}\b)(?:%?(?:-|[ ]to[ ])[{MONEY}]?(?P<to>{_DIGITS}))?
-        (?:[ -]?(?P<scale>{"|".join(_SCALES)})\b|(?P<letter>[ ]?(?:mln|mn|bn)|k|m|b)\b(?=\W|$))?
+        (?:[ -]?(?P<scale>{_any_of(SCALE_OF).replace(" ", "[ ]")})\b\.?|(?P<letter>[ ]?(?:mln|mn|bn)|k|m|b)\b(?=\W|$))?
         (?:[ ]?(?P<percent>%|(?:{PERCENT.replace(" ", "[ ]")})\b)
-          |[ ](?P<after>{CODES}|{_any_of(CURRENCIES).replace(" ", "[ ]")})\b
+          |[ ](?:de[ ]|d')?(?P<after>{CODES}|{_any_of(CURRENCIES).replace(" ", "[ ]")})\b
           |[ ]?(?P<mark>[{MONEY}])(?![{MONEY}])
           |(?P<more>\+)(?![\w+])
           |[ -]?(?P<unit>{_any_of(_UNIT_OF).replace(" ", "[ ]")})(?!\w))?
@@ -248,7 +261,9 @@ def _amount_forms(match: re.Match[str]) -> list[str]:
     if match["number"].lower() == "one" and not (unit or match["scale"]) and len(match.string) > len("one."):
         return []  # "one of them", "the one": left to the tagger
     sign = "-" if match["inner_sign"] or (match["sign"] or "+")[0] in "-mMnN" else ""
-    scale = (match["scale"] or _SCALE_LETTERS.get((match["letter"] or "").strip().lower(), "")).lower()
+    scale = (
+        SCALE_OF.get((match["scale"] or "").lower()) or _SCALE_LETTERS.get((match["letter"] or "").strip().lower(), "")
+    ).lower()
     if match["letter"] in ("m", "b") and not match["before"]:
         unit, scale = ("m" if match["letter"] == "m" else None), ""
     number = match["number"]
@@ -300,8 +315,13 @@ def _number_forms(first: str, to: str | None, scale: str, is_bare: bool) -> list
         # Two years or two large numbers are two facts; a score or a small range is one.
         return [whole, start, end] if min(len(start), len(end)) > 2 else [whole]
     if scale:
-        return [f"{start} {scale}", _plain(Decimal(start).scaleb(_SCALES[scale]))]
+        return scaled(start, scale)
     return list(dict.fromkeys([start, _plain(Decimal(start))])) if "." in start else [start]
+
+
+def scaled(number: str, scale: str) -> list[str]:
+    """A number with its English scale word, and in digits: "5 million", "5000000"."""
+    return [f"{number} {scale}", _plain(Decimal(number).scaleb(_SCALES[scale]))]
 
 
 def _digits(written: str, is_bare: bool) -> str:
@@ -313,6 +333,8 @@ def _digits(written: str, is_bare: bool) -> str:
         number = written.replace(" ", "").replace("'", "")
         if _WITH_COMMA.fullmatch(number):
             number = number.replace(".", "").replace(",", ".")
+        elif number.count(".") > 1:  # 5.000.000
+            number = number.replace(".", "")
         number = number.replace(",", "")
         whole, point, fraction = number.partition(".")
         if is_bare and not point:

@@ -24,12 +24,22 @@ _FENCE = re.compile(r"\A\s*```[\w+-]{0,20}[ \t]*\n")
 _TAGGED = re.compile(r"\s*<(answer|final_answer)>((?:(?!</?\1>).)*)</\1>\s*", re.I | re.S)
 _TAGGED_ANYWHERE = re.compile(r"<(answer|final_answer)>[^<]{1,2000}</\1>", re.I)
 _BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{")
-_TEXT_COMMAND = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|operatorname|mbox)\s*\{([^{}]{0,500})\}")
+_TEXT_COMMAND = re.compile(
+    r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|operatorname|mbox|ce)\s*\{([^{}]{0,500})\}"
+)
+_COMMAND = re.compile(r"\\(?:boxed|fbox|text|[dt]?frac|mathrm|mathbf|ce)\w{0,4}\s{0,3}\{|\^\{?\\circ(?![A-Za-z])")
+_IN_DOLLARS = re.compile(  # with an index, a power, a command or a comma in braces, which no amount of money has
+    r"(?<![\w$])\${1,2}(?=[^$\n`]{0,80}(?:[_^][\d{\\]|\\[%,;]|\\[A-Za-z]{2}|\{,\}))([^$\s`][^$\n`]{0,80})\${1,2}(?![\w$])"
+)
+_MAY_HOLD_LATEX = re.compile(r"[\\$]").search
+_DEGREES = re.compile(r"\s{0,3}\^(?:\{\s?\\circ\s?\}|\\circ(?![A-Za-z]))\s{0,3}")
 _LATEX = (
+    (re.compile(r"\\[dt]?frac\s{0,3}\{([^{}]{1,40})\}\s{0,3}\{([^{}]{1,40})\}"), r"\1/\2"),
+    (re.compile(r"\{,\}"), ","),
     (re.compile(r"\\times(?![A-Za-z])|\\cdot(?![A-Za-z])"), "×"),
     (re.compile(r"\\%"), "%"),
     (re.compile(r"\\[,;:! ]|~"), " "),
-    (re.compile(r"\\[()\[\]]|\$\$?"), " "),
+    (re.compile(r"\\[()\[\]]|\$\$|\$(?!\d)"), " "),
     (re.compile(r"_\{(\w{1,9})\}|_(?=\d)"), r"\1"),
 )
 
@@ -73,7 +83,10 @@ def complete_form(text: str) -> str | None:
 
 def unboxed(text: str) -> str:
     r"""Return a text with its LaTeX reduced to words: `$\boxed{4608\ \text{pallets}}$` is "4608 pallets"."""
-    if "\\boxed" not in text and "\\fbox" not in text and "\\text" not in text:
+    if not _MAY_HOLD_LATEX(text):
+        return text
+    text = _IN_DOLLARS.sub(r"\\(\1\\)", text)
+    if not _COMMAND.search(text) and "\\(" not in text:
         return text
     pieces: list[str] = []
     done = 0
@@ -84,7 +97,7 @@ def unboxed(text: str) -> str:
         pieces += [text[done : match.start()], text[match.end() : end]]
         done = end + 1
     plain = "".join([*pieces, text[done:]])
-    plain = _TEXT_COMMAND.sub(r"\1", plain)
+    plain = _TEXT_COMMAND.sub(r"\1", _DEGREES.sub("°", plain))
     for pattern, with_ in _LATEX:
         plain = pattern.sub(with_, plain)
     return plain
