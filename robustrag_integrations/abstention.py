@@ -23,7 +23,7 @@ from robustrag_integrations.abstention_words import (
 )
 from robustrag_integrations.lazily import kept_property
 from robustrag_integrations.normalise import compatible
-from robustrag_integrations.reply_text import answer_text, unboxed
+from robustrag_integrations.reply_text import answer_text, unboxed, without_citations
 
 _LOOKED_AT = 2000  # characters; an abstention is short, and a hostile response may be long
 _LONGEST_CLAUSE = 300  # characters; a longer one says something
@@ -43,9 +43,6 @@ _NOTHING = re.compile(r"(?:null|nil|nan|n/?a|k\.\s?a)\W*\Z")
 _SENTENCE_END = re.compile(r"[.!?;:]+(?=\s|$)|[…。！？；：।॥؟؛۔\n()\[\]{}（）【】|]+|\s[-–—]+\s|—|^- ", re.M)
 _COMMA = re.compile(r"[,،、，](?=\s|[^\d\s])")
 _BROKEN_LINE = re.compile(r"(?<=[^\W_])[ \t]*\n[ \t]*(?=[a-zà-öø-ÿа-я])")
-_CITATION = re.compile(
-    r"\[(?:(?:doc|document|passage|source|ref|context) ?)?#?\d{1,3}(?:[,;–-] ?\d{1,3}){0,9}\]|【[^【】\n]{1,40}】", re.I
-)
 _LEAD = re.compile(r"^(?:(?:[-•]|\d{1,2}[.)])\s)+")
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _IN_WORD = r"[\w\u0900-\u0963\u0981-\u0df3]"  # letters, and the vowel signs of India
@@ -124,7 +121,7 @@ def _abstains(response: str, phrases: Collection[str]) -> bool:
     text = answer_text(response)
     if len(text) > _LOOKED_AT:
         return not text.strip()
-    unwrapped = _CITATION.sub("", unboxed(text)) if "[" in text or "【" in text else unboxed(text)
+    unwrapped = without_citations(unboxed(text))
     if "\n" in unwrapped:
         unwrapped = _BROKEN_LINE.sub(" ", unwrapped)
     plain = _plain(unwrapped)

@@ -31,6 +31,9 @@ _COMMAND = re.compile(r"\\(?:boxed|fbox|text|[dt]?frac|mathrm|mathbf|ce)\w{0,4}\
 _IN_DOLLARS = re.compile(  # with an index, a power, a command or a comma in braces, which no amount of money has
     r"(?<![\w$])\${1,2}(?=[^$\n`]{0,80}(?:[_^][\d{\\]|\\[%,;]|\\[A-Za-z]{2}|\{,\}))([^$\s`][^$\n`]{0,80})\${1,2}(?![\w$])"
 )
+_CITATION = re.compile(
+    r"\[(?:(?:doc|document|passage|source|ref|context) ?)?#?\d{1,3}(?:[,;–-] ?\d{1,3}){0,9}\]|【[^【】\n]{1,40}】", re.I
+)
 _MAY_HOLD_LATEX = re.compile(r"[\\$]").search
 _DEGREES = re.compile(r"\s{0,3}\^(?:\{\s?\\circ\s?\}|\\circ(?![A-Za-z]))\s{0,3}")
 _LATEX = (
@@ -101,6 +104,11 @@ def unboxed(text: str) -> str:
     for pattern, with_ in _LATEX:
         plain = pattern.sub(with_, plain)
     return plain
+
+
+def without_citations(text: str) -> str:
+    """Return a text without the numbers that it cites by: "[1]", "[Doc 2]", "【3†source】"."""
+    return _CITATION.sub("", text) if "[" in text or "【" in text else text
 
 
 def _closing_brace(text: str, start: int) -> int:

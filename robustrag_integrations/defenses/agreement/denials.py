@@ -17,7 +17,7 @@ from robustrag_integrations.normalise import compatible
 _WINDOW = 80  # characters on each side
 _LONGEST_REPLY = 20_000  # characters that are looked through
 _WORDS_BEFORE = 4
-_CLAUSE = re.compile(r"[.,;:!?()\n、。，；：！？।۔]|\s(?:but|sondern|mais|sino|ma|mas|но)\s")
+_CLAUSE = re.compile(r"[.,;:!?()\n、。，；：！？।۔]|\s[-–—]+\s|\s(?:but|sondern|mais|sino|ma|mas|но)\s")
 _BE = frozenset(
     listed(
         "is was are were isn't wasn't ist war sind est était n'est n'était es era son fue è é foi jest był is het on "

@@ -12,12 +12,19 @@ from robustrag_integrations.defenses.agreement.denials import denies
 from robustrag_integrations.defenses.voting.statements import stated
 from robustrag_integrations.normalise import compatible, few_marks, plain_words, signed_words
 from robustrag_integrations.prompts import NO_INFORMATION, option_label
-from robustrag_integrations.reply_text import answer_text, unboxed
+from robustrag_integrations.reply_text import answer_text, unboxed, without_citations
 
-_LETTER = re.compile(
+_LEAD = (
+    r"(?:\d{1,2}[.)] |(?:[-•>] ?){1,2})?"
+    r"(?:(?:it is|it's|that is|that's|(?:it|that) would be|select|choose|correct:"
+    r"|i(?: would|'d)? (?:choose|select|pick|go with|say)) )?"
     r"(?:(?:the )?(?:correct |right |best )?(?:answer|option|choice)\b(?: is|:)? ?)?"
-    r"[(\[*_`<]{0,3}([a-z0])[)\]*_`>]{0,3}(?:[.:)].*)?"
 )
+_TRAIL = (
+    r"(?:[.:)].*|[,;]? ?(?:because|since|as) .*"
+    r"|is (?:the )?(?:correct|right|best)(?: (?:answer|option|choice))?[.!]?|[^\w?+#-]{0,4})?"
+)
+_LETTER = re.compile(rf"{_LEAD}[^\w?+#-]{{0,4}}([a-z0])[^\w?+#:.-]{{0,4}}{_TRAIL}")
 _LOOKED_AT = 500  # characters; a vote is short, and a hostile response may be long
 
 
@@ -79,13 +86,13 @@ def is_unclear(response: str, choices: Sequence[str]) -> bool:
 
 def _read(response: str, choices: Sequence[str]) -> int | None:
     """The option, where "no information" comes after all others; None where it is unclear which."""
-    said = unboxed(answer_text(_visible(response)))
+    said = without_citations(unboxed(answer_text(_visible(response))))
     line = compatible(said.lstrip()[:_LOOKED_AT]).strip().split("\n", 1)[0].strip()
     given, options = _as_compared(line), _options(tuple(choices))
     if given in options:
         return options.index(given)
     labels = [option_label(i) for i in range(len(choices) + 1)]
-    if match := _LETTER.fullmatch(" ".join(line.casefold().split())):
+    if match := _LETTER.fullmatch(" ".join(line.casefold().replace("’", "'").split())):
         letter = match.group(1).upper()
         return labels.index(letter) if letter in labels else None
     if is_abstention(line) or _NOTHING_FOUND in given:
