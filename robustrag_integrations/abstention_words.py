@@ -98,9 +98,13 @@ WORDS: dict[str, AbstentionWords] = {
             rf"|\b(?:i|we) (?:dont|cant|couldnt|cannot) {_W}{{0,3}}?(?:{_LEARN_EN})\b"
             r"|\b(?:i am|i'm|we are|we're) (?:un(?:able|sure|certain|aware)|at a loss|in the dark)"
             r"|(?:^|\b(?:i|we) (?:am |are |was |were )|'m |'re )(?:[a-z]+ )?unable to\b"
-            r"|\b(?:i|we) (?:have|had|see|find|found) (?:no|nothing)\b|\bno (?:idea|clue)\b(?! (?:is|was|were|has|had)\b)|^not (?:sure|certain)\b"
+            r"|\b(?:i|we) (?:have|had|see|find|found) (?:no|nothing)\b|^(?:\w+ )?no (?:idea|clue)\b(?! (?:is|was|were|has|had)\b)|^not (?:sure|certain)\b"
             r"|\b(?:i|we) (?:lack|fail to|failed to)\b|\b(?:i|we)(?:'d| would)? need (?:\w+ )?more (?:information|context|detail)"
             rf"|\bthere (?:is|are|was|were)(?:n't| not) {_W}{{0,2}}?(?:info|information|context|data|details?|mention|indication|reference|answer)\b"
+            r"|\b(?:do|does|did)(?: not|n't) (?:\w+ )?answer (?:the|this|that|your) question\b|\bi(?:'d| would) rather not (?:guess|say|answer)\b"
+            r"|\b(?:i|we) ha(?:ve|d)(?: not|n't) (?:\w+ )?(?:found|got|seen) (?:\w+ )?(?:information|info|answer|mention|details?)\b"
+            r"|^more (?:information|context|details?) (?:is|are|would be) (?:needed|required)\b|^unsure$"
+            r"|\b(?:text|passage|document|context|excerpt|article|information|question) is too (?:vague|short|general|limited|brief)\b"
             r"|^not (?:who|what|when|where|why|how|whether)\b|\bno way (?:to|of) (?:tell|know|say|determin|answer)"
             rf"|^(?:do|does|did)(?: not|n't) {_W}{{0,3}}?(?:{_SURELY_TELL_EN})\b"
             rf"|\b(?:it|this|that|there|which|what|who|where|when|{_WRITING_EN})\b ?(?:[\w'-]+ ){{0,6}}?"
@@ -146,10 +150,10 @@ WORDS: dict[str, AbstentionWords] = {
             r"|this|any|the answer))\b"
             r"|(?:\bis|'s|\bremains?|\bwas) (?:still |currently )?(?:unknown|unclear|uncertain|not (?:known|clear|certain"
             r"|stated|specified)) (?:if|whether|who|whom|whose|what|when|where|which|why|how)\b"
-            rf"|\b(?:answer|information|it|that|this|name|date|number|one)(?: requested| needed| required| asked for| sought)?(?: is| are| was| isn't| aren't| does|'s"
+            rf"|\b(?:answer|information|it|that|this|name|date|number|one)(?: to (?:this|the|your|that) question| requested| needed| required| asked for| sought)?(?: is| are| was| isn't| aren't| does|'s"
             rf")(?: not|n't)? (?:to be )?(?<=not |n't )(?:found |given |contained |included )?(?:anywhere"
             rf"|in (?:the|this|that|my|what|any))\b"
-            rf"|\bnothing {_W}{{0,6}}?(?:about|on|in|here|there|is|that|to)\b"
+            r"|\bnothing (?:about|on|regarding) (?:it|this|that|him|her|them)\b|\bnothing is (?:said|known|mentioned|stated|given)\b"
             r"|\b(?:none|neither) of (?:this|that|what)\b"
             rf"|\b(?:none|neither) of (?:the|these|those|its|my) {_W}{{0,3}}?(?:{_SOURCE_EN}|{_WRITING_EN})\b"
             rf"|\b(?:none|neither) of\b.{{0,60}}\b(?:{_STATED_EN}|named|listed|given|known)\b"
@@ -168,7 +172,7 @@ WORDS: dict[str, AbstentionWords] = {
             r"|^(?:it is |it's |it |this is |that is |that's |that |the answer is |answer is |the answer "
             r"|answer |status )?"
             r"(?:remains |stays |still )?(?:unknown|unclear|unspecified|undisclosed|undetermined|undeterminable"
-            r"|unanswerable|indeterminable|indeterminate|not (?:stated|mentioned|given|specified|known|available"
+            r"|unanswerable|indeterminable|indeterminate|not (?:explicitly |directly |specifically |clearly |actually )?(?:stated|mentioned|given|specified|known|available"
             r"|provided"
             r"|indicated|found|disclosed|clear|applicable|sure|answerable|here|there|covered|enough|determinable"
             r"|listed"
@@ -183,7 +187,7 @@ WORDS: dict[str, AbstentionWords] = {
             r"|^(?:n/a|na|tbd|tba|to be determined|undefined|no results?(?: found)?|not (?:in|from) (?:the )?(?:text|passage"
             r"|document|context|source)s?|none given|none found|none stated|none mentioned|no answer|null|no data|pass"
             r"|no comment)$"
-            rf"|^(?:the |this |that |your )?(?:given |provided |retrieved )?(?:{_SOURCE_EN})s?(?: is|'s| are)"
+            rf"|^(?:the |this |that |your )?(?:given |provided |retrieved )?(?:{_SOURCE_EN})s?(?: is|'s| are| seems?(?: to be)?| appears?(?: to be)?)"
             r" (?:only |completely |entirely |totally )?(?:about (?:something|someone|another|a different)|unrelated"
             r"|irrelevant|not (?:relevant|related)|off.topic)\b"
             rf"|^(?:the |this |that )?(?:{_SOURCE_EN})s? (?:does not|doesn't|do not|don't) relate to\b"
@@ -197,7 +201,7 @@ WORDS: dict[str, AbstentionWords] = {
             r"|apologies|my apologies|i apologi[sz]e"
             r"|sadly|alas|honestly|frankly|hmm+|well|ok(?:ay)?|thanks?|thank you)\b(?: (?:but|that|about that"
             r"|for that))*$"
-            r"|^(?:as far as|so far as|from what|judging by|judging from|going by|based|given|in|within"
+            r"|^(?:as far as|so far as|from what|judging by|judging from|going by|looking at|per|as per|based|given|in|within"
             r"|on the basis|after|having|from"
             r"|according|with|without|despite|regarding|concerning|about|as for|as to|with regard|with respect"
             r"|when it comes)\b"
@@ -213,7 +217,7 @@ WORDS: dict[str, AbstentionWords] = {
             r"|document))s? (?:only|just|merely|is about|deals|describes|talks|focuses|concerns|discusses|covers"
             r"|treats)\b"
             r"|^(?:the |this |that )?(?:given |provided |retrieved |above )?(?:text|passage|document|context|excerpt|article|information)s?"
-            r" (?:provided |given )?(?:only |mainly |merely |primarily |just )?(?:mentions?|discusses|discuss|describes?|talks? about|focus(?:es)? on|covers?|deals? with"
+            r" (?:provided |given )?(?:only |mainly |merely |primarily |just )?(?:mentions?|discusses|discuss|describes?|(?:is|are) about|talks? about|focus(?:es)? on|covers?|deals? with"
             r"|concerns?|refers? to|(?:provides?|contains?) (?:\w+ )?(?:information|details) (?:about|on))\b"
             r"|^(?:please|could you|can you|if you|you (?:may|might|could|can|should|would)|i (?:would|'d) need"
             r"|more (?:information|context)|feel free|let me know|so i|so we|i would|i'd|i prefer|i have to"
@@ -224,6 +228,7 @@ WORDS: dict[str, AbstentionWords] = {
             r"|\b(?:is|are|was|were|remains?|stays?) (?:left )?(?:simply |still |entirely )?(?:missing|absent|omitted)"
             r"(?: (?:to me|from|in|based|here|at)\b.*)?$"
             rf"|^(?:do|does|did)(?: not|n't) {_W}{{0,3}}?(?:provide|contain|include|give|answer|offer|have|list|name|cover)\b"
+            rf"|\bnothing {_W}{{0,6}}?(?:about|on|in|here|there|is|that|to)\b"
             rf"|\bit {_W}{{0,2}}?(?:contains?|has|have|lists?|includes?|makes?|holds?) (?:no|nothing)\b"
         ),
         turns=(
@@ -235,7 +240,7 @@ WORDS: dict[str, AbstentionWords] = {
         filler=(
             r"my apologies|it (?:only|just|merely|simply|instead) (?:mentions|discusses|describes|talks about|covers|states|says|focuses on|refers to)\b"
             r"|is there anything else|would you like|do you want me|how (?:can|may) i help|can i help|let me know|feel free|i(?:'d| would) be happy"
-            r"|i'm happy to|if you (?:have|provide|could|can|want|need|would)\b|(?:please|could you|can you) (?:provide|share|give|clarify|supply|check)"
+            r"|i'm happy to|if you (?:have|provide|could|can|want|need|would)\b|(?:please|could you|can you)(?: please)? (?:provide|share|give|clarify|supply|check)"
         ),
     ),
     "de": AbstentionWords(
@@ -1000,7 +1005,7 @@ HINTS = {
     "en": (
         "about some|about another|about a diff|i dunno|refuse|decline|guess|tbd|tba|to be det|undefined|nezin|ei tea|no|neither|never"
         "|cannot|cant|dont|couldnt|n/?a|idk|dunno|null|unable|unsure|uncertain|unaware|unknown|unclear|unspecified|undisclosed|undetermin"
-        "|unanswer|unsaid|unstated|unmention|indetermin|unrelated|irrelevant|off.topic|impossible|insufficient|too little|silent|need more|fail|lack"
+        "|unanswer|unsaid|unstated|unmention|indetermin|unrelated|irrelevant|off.topic|impossible|insufficient|too (?:little|vague|short|general|limited|brief)|silent|need more|more info|more cont|more det|rather not|fail|lack"
         "|omit|missing|absent|hard to|difficult to|at a loss|in the dark|open\\b|out\\b|beats|beyond|outside|knows\\b|pass\\b"
     ),
     "de": (
