@@ -12,6 +12,7 @@ _MATH = re.compile(r"\$([^$\n]{1,80})\$(?!\d)")  # of LaTeX, no amount of money
 _SPACE_AT_A_SIGN = re.compile(
     rf"(?<=\d)[ \u00a0\u202f](?=[%‰{MONEY}](?!\d))|(?<=[<>≤≥±{MONEY}])[ \u00a0\u202f](?=\.?\d)"
 )
+_DECIMAL_COMMA = re.compile(r"(?<![\d.,])(\d{1,30}),(?=\d{1,2}(?![\d.,]))")  # what thousands do not look like
 _SIGN = re.compile(
     rf"(?<![^\W_])-(?=[{MONEY}]?\.?\d)"  # -5
     r"|(?:(?<=\b[^\W\d_])|(?<=\b[^\W\d_]{2}))-(?![\w-])"  # A-, AB-
@@ -55,10 +56,12 @@ def plain_words(text: str) -> str:
 def signed_words(text: str) -> str:
     """`plain_words` with the signs that make a word mean something else: "-5", "$5", "5%", "<5", "1.5", "C++", "A-".
 
-    A sign is written at its word, whatever spaces stood between them. Takes time linear in the length of the text.
+    A sign is written at its word, whatever spaces stood between them. A comma between digits that separates no
+    thousands is a point: "5,5" is "5.5". Takes time linear in the length of the text.
     """
     folded = compatible(few_marks(text)).casefold().replace("\u2212", "-")
     folded = _SPACE_AT_A_SIGN.sub("", _MATH.sub(r"\1", folded))
+    folded = _DECIMAL_COMMA.sub(r"\1.", folded) if "," in folded else folded
     signs = {place for match in _SIGN.finditer(folded) for place in range(*match.span())}
     if not signs:
         return plain_words(folded)

@@ -18,7 +18,7 @@ from runpy import run_path
 from robustrag_integrations.keywords.closed_classes import listed
 
 _RANGES = (
-    (0x400, 0x52F, "cyrillic"), (0x590, 0x5FF, "hebrew"), (0x600, 0x77F, "arabic"), (0x900, 0x97F, "devanagari"),
+    (0x400, 0x52F, "cyrillic"), (0x590, 0x5FF, "hebrew"), (0x600, 0x77F, "arabic"), (0x900, 0x963, "devanagari"),
     (0xE00, 0xE7F, "thai"), (0x3041, 0x30FF, "kana"), (0x3400, 0x9FFF, "han"), (0xAC00, 0xD7A3, "hangul"),
 )  # fmt: skip
 _OF_SCRIPT = {
