@@ -65,7 +65,7 @@ NUMBER_WORDS = frozenset(
     )
 )
 # Said of any text or answer, in replies to questions about a text.
-_ABOUT_THE_TEXT = frozenset(
+ABOUT_THE_TEXT = frozenset(
     listed(
         "antwort text dokument dokuments laut kontext quelle passage heißt gesuchte réponse texte document "
         "selon passage contexte respuesta texto documento según fragmento contexto dice risposta testo "
@@ -147,6 +147,6 @@ def stop_words(language: str) -> frozenset[str]:
     spacy = find_spec("spacy")
     file = Path((spacy and spacy.origin) or "").parent / "lang" / language / "stop_words.py"
     if not file.is_file():
-        return _ABOUT_THE_TEXT
+        return ABOUT_THE_TEXT
     words = frozenset(word.casefold() for word in run_path(str(file))["STOP_WORDS"])
-    return (words | _ABOUT_THE_TEXT) - NUMBER_WORDS - _NAMES
+    return (words | ABOUT_THE_TEXT) - NUMBER_WORDS - _NAMES

@@ -23,6 +23,12 @@ _CHINESE_EDGES = frozenset(
     "的了是在由被把着過过也都就而且与與及以从從到为為這这那該该它他她们們其此所之於于並并即则則吗嗎呢吧啊据據"
 )
 _CHINESE_ENDS = _CHINESE_EDGES | frozenset("中和或有对對向")
+# Words in which those characters are no grammar; of them no piece begins within the word.
+_CHINESE_WORDS = re.compile(
+    "以色列|土耳其|马其顿|馬其頓|埃及|也门|也門|马耳他|馬耳他|的黎波里|那不勒斯|那曲|都柏林|都灵|都靈|都江堰|都市|成都|京都|首都|古都|新都|丰都|"
+    "台中|臺中|汉中|漢中|关中|關中|高中|初中|即墨|和田|和平|和歌山|共和|温和|溫和|饱和|华为|華為|行为|行為|吉他|规则|規則|原则|原則|数据|數據|"
+    "证据|證據|自由|理由|成就|国有|國有|私有|方向|反对|反對|酒吧|存在|合并|合併|参与|參與|于谦|之江|被子|火把|以太"
+)
 _CHINESE_STOPS = re.compile(
     "答案|根据|根據|资料|資料|介绍|介紹|文本|文中|文章|文档|文檔|提到|说明|說明|记载|記載|表示|因此|所以|可以|位于|位於|主要|当地|當地|我们|我們|他们|一个|一個|"
     "没有|沒有|这个|這個|以及|或者|如果|但是|不过|由于|由於|作为|作為|成为|成為|称为|稱為|叫做|名叫|就是|还是|還是|都是|正是|应该|應該|显示|顯示|写道|寫道|说|說"
@@ -88,13 +94,17 @@ def chinese_pieces(text: str) -> Iterator[str]:
 
 
 def _chinese_run(run: str) -> Iterator[str]:
+    words = [word.span() for word in _CHINESE_WORDS.finditer(run)]
+    in_words = {place for start, end in words for place in range(start, end)}
+    within = in_words - {start for start, _ in words}
     for start in range(len(run)):
-        if run[start] in _CHINESE_EDGES:
+        if start in within or (run[start] in _CHINESE_EDGES and start not in in_words):
             continue
         if start > 0 and (run[start - 1] in _NEGATING or _in_a_numeral(run, start)):
             continue
         for end in range(start + 2, min(len(run), start + _LONGEST_PIECE) + 1):
-            if run[end - 1] not in _CHINESE_ENDS and not _in_a_numeral(run, end):
+            is_edge = run[end - 1] in _CHINESE_ENDS and end - 1 not in in_words
+            if not is_edge and not _in_a_numeral(run, end):
                 yield run[start:end]
 
 

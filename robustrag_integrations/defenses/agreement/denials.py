@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from robustrag_integrations.defenses.agreement.negations import NO_DENIAL, WORDS, deny
 from robustrag_integrations.keywords.closed_classes import FUNCTION_WORDS, listed
+from robustrag_integrations.keywords.languages import ABOUT_THE_TEXT
 from robustrag_integrations.mentions import mentions
 from robustrag_integrations.normalise import compatible
 
@@ -92,6 +93,7 @@ def _in_longer_name(reply: str, start: int, end: int, known: Collection[str]) ->
         (link == "-" or (word[0].isupper() and reply[start].isupper()))
         and word.casefold() not in known
         and word.casefold() not in FUNCTION_WORDS
+        and word.casefold() not in ABOUT_THE_TEXT
         for word, link in found
     )
 

@@ -51,6 +51,7 @@ def answer_of(final: str, replies: Sequence[str], **settings: object) -> RobustA
         ("Guinea", "Guinea", {"Guinea-Bissau": "partial", "Equatorial Guinea": "partial", "in Guinea": "supports"}),
         ("Lucy", "Lucy", {"Lucy's brother": "partial", "Lucy Liu": "partial", "It is Lucy": "supports"}),
         ("C", "C", {"C++": "outvoted"}),
+        ("Bursa", "Bursa", {"Cevap Bursa'dır.": "supports", "Antwort: Bursa": "supports", "Yeni Bursa": "partial"}),
         ("Berlin", "Berlin", {"Munich, not Berlin": "outvoted", "Berlin is not the answer, Munich is": "partial"}),
         ("Berlin", "Berlin", {"Berlin, not Munich": "supports", "Nicht Berlin": "partial"}),
         ("Mount Everest", "Mount Everest", {"Mount Everest is wrong; it is K2": "partial"}),
