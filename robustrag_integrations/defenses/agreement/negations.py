@@ -9,6 +9,7 @@ Where nothing stands between words, a sentence is compared as a whole, less its 
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable
@@ -23,7 +24,7 @@ _MOST_WORDS = 12  # of an answer that a clause may say in other words
 _MOST_WORDS_OF_CLAUSE = 60  # in which other forms of a word are looked for
 _SHARE = 0.6  # of its words
 _CLAUSE = re.compile(r"[.,;:!?()\n、。，；：！？।۔]|\s(?:but|sondern|mais|sino|mas|но)\s")
-_SENTENCE = re.compile(r"[.;:!?\n。；：！？]")
+_SENTENCE = re.compile(r"[.,;:!?\n。，；：！？]")
 
 WORDS = NEGATIONS | frozenset(
     listed(
@@ -90,7 +91,7 @@ _JAPANESE_ENDINGS = re.compile(
     r"|ません(?:でした)?|ます|ました"
     r"|[らわかがさたなばま]?な(?:い|かった)(?:です)?|[っいし]た|んだ|[たるうくすつぬぶむぐ])\Z"
 )
-_SHORTEST_UNSPACED = 2  # characters
+_SHORTEST_UNSPACED = 3  # characters of a sentence within another one
 
 
 def contradicts(reply: str, answer: str) -> bool:
@@ -110,11 +111,14 @@ def contradicts(reply: str, answer: str) -> bool:
         return False
     whole = f"{answer}\n{reply}"
     negated = _has_negation(statement, whole)
+    # Without capitals nothing tells a name from a sentence: a long clause that holds it says something of it.
+    longest = 2 * len(words) + 1 if statement.lower() == statement.upper() else math.inf
     opposed = [
         (negated != _has_negation(clause, whole)) != bool(turned % 2)
         for clause in _CLAUSE.split(reply)
-        for shared, turned in [_shared(words, _content(clause))]
-        if shared >= _SHARE * len(words)
+        for content in [_content(clause)]
+        for shared, turned in [_shared(words, content)]
+        if shared >= _SHARE * len(words) and len(content) <= longest
     ]
     return bool(opposed) and all(opposed)
 
@@ -209,7 +213,7 @@ def _are_forms(one: str, other: str) -> bool:
 
 
 def _contradicts_unspaced(reply: str, answer: str) -> bool:
-    """The same where nothing stands between words: a sentence of the reply is the answer but for the negation."""
+    """The same where nothing stands between words: half of a sentence of the reply is the answer but for the negation."""
     reply, answer = compatible(reply), compatible(answer)
     negated, said = _unspaced(answer.strip(" .。"))
     sentences = [_unspaced(sentence.strip()) for sentence in _SENTENCE.split(reply) if sentence.strip()]
@@ -218,7 +222,11 @@ def _contradicts_unspaced(reply: str, answer: str) -> bool:
 
 
 def _is_within(said: Collection[str], forms: Collection[str]) -> bool:
-    return any(len(one) >= _SHORTEST_UNSPACED and one in other for one in said for other in forms)
+    return any(
+        one and (one == other or (len(other) <= 2 * len(one) >= 2 * _SHORTEST_UNSPACED and one in other))
+        for one in said
+        for other in forms
+    )
 
 
 def _unspaced(sentence: str) -> tuple[bool, tuple[str, ...]]:

@@ -135,6 +135,12 @@ Haiti ina watu wengi.|Haiti ina watu wengi sana.
 Nepal is in Asia.|Nepal is a country in Asia.
 The media made it.|The media made it in May.
 The bridge was made of steel, not iron.|The bridge was made of steel.
+答案不是上海，是北京。|北京
+他没有去过北京。|北京
+东京不是答案，答案是北京。|北京
+東京ではなく、北京です。|北京
+彼は北京に行ったことがない。|北京です。
+कार्ल ग्रोस ने युद्ध के बाद कोई चुनाव कभी नहीं हारा।|कार्ल ग्रोस
 不丹是一个国家。|不丹是亚洲国家。
 未来は明るいです。|未来は明るいです。
 少ないです|少ないです
