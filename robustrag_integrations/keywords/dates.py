@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from robustrag_integrations.keywords.closed_classes import listed
-from robustrag_integrations.keywords.quantities import CODES, PERCENT, SCALE_OF, currency_of, scaled
+from robustrag_integrations.keywords.quantities import CODES, PERCENT, SCALE_OF, currency_of, scale_of, scaled
 
 _MONTH_NAMES = {
     "de": "januar februar märz april mai juni juli august september oktober november dezember",
@@ -166,8 +166,8 @@ def _number(match: re.Match[str], language: str) -> Iterable[str]:
     written = _plain(match["number"], language)
     short = re.sub(r"\.?0+\Z", "", written) if "." in written else written
     digits = dict.fromkeys((written, short))
-    if match["scale"]:
-        digits = dict.fromkeys(scaled(short, SCALE_OF[match["scale"].casefold()]))
+    if scale := scale_of(match["scale"] or ""):
+        digits = dict.fromkeys(scaled(short, scale))
     return dict.fromkeys(form for each in digits for form in _amount(match, each))
 
 

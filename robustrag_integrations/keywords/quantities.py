@@ -261,9 +261,7 @@ def _amount_forms(match: re.Match[str]) -> list[str]:
     if match["number"].lower() == "one" and not (unit or match["scale"]) and len(match.string) > len("one."):
         return []  # "one of them", "the one": left to the tagger
     sign = "-" if match["inner_sign"] or (match["sign"] or "+")[0] in "-mMnN" else ""
-    scale = (
-        SCALE_OF.get((match["scale"] or "").lower()) or _SCALE_LETTERS.get((match["letter"] or "").strip().lower(), "")
-    ).lower()
+    scale = scale_of(match["scale"] or "") or _SCALE_LETTERS.get((match["letter"] or "").strip().lower(), "")
     if match["letter"] in ("m", "b") and not match["before"]:
         unit, scale = ("m" if match["letter"] == "m" else None), ""
     number = match["number"]
@@ -280,6 +278,11 @@ def _amount_forms(match: re.Match[str]) -> list[str]:
     if spelled:
         forms.append(number + (f" {scale}" if scale else ""))
     return sorted(forms, key=len, reverse=True) if spelled else forms
+
+
+def scale_of(word: str) -> str | None:
+    """The English scale word of one that a pattern found, in whatever letters: "million" for "MILLIONEN"."""
+    return SCALE_OF.get(word.translate(_TAKEN_FOR_OTHERS).casefold())
 
 
 def currency_of(word: str) -> str | None:

@@ -6,6 +6,7 @@ import pytest
 
 from robustrag_integrations import CallableModel, ConsensusAggregation
 from robustrag_integrations.keywords import SpacyKeywordExtractor
+from robustrag_integrations.keywords.dates import find_dates
 from robustrag_integrations.keywords.languages import language_of
 
 extract = SpacyKeywordExtractor()
@@ -215,3 +216,13 @@ def test_a_negation_stands_with_its_verb(said: str, denied: str) -> None:
     found = SpacyKeywordExtractor()(said)
     assert denied in found
     assert denied.split()[-1] not in found or denied == "ไม่เปิด"
+
+
+@pytest.mark.parametrize(
+    "line", ["Das kostet 5 Millionen Euro.", "Il coûte 3 milliards d'euros.", "Cuesta 5 mil millones."]
+)
+def test_scale_words_in_letters_that_patterns_take_for_others_are_read(line: str) -> None:
+    written = find_dates(line, "de")[0]
+    assert len(written) > 1
+    for letter in "\u0131\u0130":
+        assert find_dates(line.replace("i", letter), "de")[0] == written
