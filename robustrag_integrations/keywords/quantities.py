@@ -160,8 +160,12 @@ class Quantity:
 @lru_cache(maxsize=32)  # what a reply counts is asked for its keywords, and for how they are written
 def find_quantities(line: str) -> tuple[Quantity, ...]:
     """Return the quantities of a line, left to right and without overlap; dates and times win over plain numbers."""
-    line = line.translate(_TAKEN_FOR_OTHERS)
-    if not (_may_hold_number(line) if line.isascii() else any(map(str.isdigit, line)) or _SPELLED_WORD.search(line)):
+    if line.isascii():
+        may_hold_one = _may_hold_number(line)
+    else:
+        line = line.translate(_TAKEN_FOR_OTHERS)
+        may_hold_one = any(map(str.isdigit, line)) or _SPELLED_WORD.search(line) is not None
+    if not may_hold_one:
         return ()
     found: list[Quantity] = []
     taken = bytearray(len(line))

@@ -67,7 +67,7 @@ _LONGEST_TURKISH_ENDING = 7
 _PREFIXED = re.compile(r"(?:ne|ن)(?P<stem>\w{3,30})\Z")
 _SWAHILI_SUBJECT = "(?:li|i|wa|ya|zi|ki|vi|u|tu|ku|pa|a|m|ni)"
 _SWAHILI = re.compile(rf"ha{_SWAHILI_SUBJECT}?(?:ja|ku|ta)?(?P<stem>\w{{3,30}}?)[aiue]?\Z")
-_SWAHILI_POSITIVE = rf"{_SWAHILI_SUBJECT}(?:li|na|ta|me){{}}[aiue]?\Z"
+_SWAHILI_POSITIVE = re.compile(rf"{_SWAHILI_SUBJECT}(?:li|na|ta|me)(?P<stem>\w{{3,30}}?)[aiue]?\Z")
 _MAY_BE_NEGATED = re.compile(r"m[ae]d[ıi]|m[ae]m[ıi][şs]|m[ae]y[ae]c|m[ae]z|m[ıiuü]yor|^ha|^ne\w{3}|^ن").search
 _MAY_BE_WITHIN = re.compile(r"m[ae]d[iı]|m[ae]m[iı][sş]|m[ae]y[ae]c|m[ae]z|m[ıiuü]yor|\bha[a-z]{5}|\bne\w{3}|yor ")
 # Of ASCII: what holds none of them and no word of a denial denies nothing.
@@ -100,9 +100,9 @@ def contradicts(reply: str, answer: str) -> bool:
     "The bridge is not open" against "The bridge is open"; not if a clause of the reply says it as the answer does.
     Names and numbers alone are no sentence.
     """
-    reply, answer = reply[:_LONGEST_REPLY].replace("’", "'"), answer[:_LONGEST_REPLY].replace("’", "'")
     if not answer or not (_may_deny(reply) or _may_deny(answer)):
         return False
+    reply, answer = reply[:_LONGEST_REPLY].replace("’", "'"), answer[:_LONGEST_REPLY].replace("’", "'")
     if _THAI.search(answer) or _HAN.search(answer) or _KANA.search(answer):
         return _contradicts_unspaced(reply, answer)
     statement = max(_CLAUSE.split(answer), key=len)
@@ -147,7 +147,7 @@ def _may_deny(text: str) -> bool:
 
 
 def _some_denies(text: str) -> bool:
-    lowered = text.lower()
+    lowered = text[:_LONGEST_REPLY].lower()
     return bool(_PARTS.search(lowered) or _MAY_BE_WITHIN.search(lowered)) or not WORDS.isdisjoint(_RUNS(lowered))
 
 
@@ -198,8 +198,8 @@ def _negates(word: str, plain: str) -> bool:
         return plain.startswith(match["stem"]) and len(match["stem"]) < len(plain) <= longest
     if (match := _PREFIXED.match(word)) and match["stem"].removeprefix("ی") == plain.replace("آ", "ا"):
         return True
-    match = _SWAHILI.match(word)
-    return match is not None and re.match(_SWAHILI_POSITIVE.format(match["stem"]), plain) is not None
+    match, positive = _SWAHILI.match(word), _SWAHILI_POSITIVE.match(plain)
+    return match is not None and positive is not None and match["stem"] == positive["stem"]
 
 
 def _are_forms(one: str, other: str) -> bool:
