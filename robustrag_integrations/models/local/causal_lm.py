@@ -102,7 +102,8 @@ class CausalLM:
         the model was trained with. A passage could then move every other row, so that length is the limit.
         """
         config = self.config
-        limit = int(getattr(config, "max_position_embeddings", None) or _NO_LIMIT)
+        limit = int(getattr(config, "max_position_embeddings", None) or 0)
+        limit = limit if limit > 0 else _NO_LIMIT
         for rope in _rope_parameters(config):
             if rope.get("rope_type", "default") not in WITHOUT_SWITCH:
                 trained = rope.get("original_max_position_embeddings")

@@ -15,13 +15,23 @@ import torch
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.local.batch import PlainBatch
 from robustrag_integrations.models.local.causal_lm import CausalLM
+from robustrag_integrations.models.local.isolation import why_coupled
 
-UNREADABLE = (AttributeError, IndexError, KeyError, NotImplementedError, RuntimeError, TypeError, ValueError)
+UNREADABLE = (
+    AssertionError,
+    AttributeError,
+    IndexError,
+    KeyError,
+    NotImplementedError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 """What a model raises that cannot be read in some way."""
 
 _TOLERANCE = {torch.float64: 1e-3, torch.float32: 1e-3}  # of the spread of the logits; half precision below
 _HALF_TOLERANCE = 0.1
-_ERROR = 0.1  # of the spread: noise is less, also of logits that cancel; padding or tokens that are seen move more
+_ERROR = 0.1  # of the spread: noise is less, also of logits that cancel, and padding that is seen moves more
 _LENGTHS, _WIDTH = (9, 12), 24  # of two prompts, and with padding, in tokens
 _LONG, _LONG_WIDTH = 160, 277  # the same of a long one: some layers join tokens by fours, others by 128
 
@@ -55,7 +65,7 @@ def check_own_reading(lm: CausalLM, *, long: bool) -> None:
             f"{name} cannot be read as a decoder-only language model: {type(error).__name__}: "
             f"{str(error)[:300].rstrip('. ')}. {instead}"
         ) from error
-    if not ahead <= _ERROR * whole:
+    if not ahead <= tolerance(lm.dtype) * whole:
         raise ModelError(
             f"in {name} a token sees those after it (logits differ by {ahead:.2g} of {whole:.2g}): it is an encoder, "
             "and writes no answers. Choose a decoder-only model; one that was trained as a decoder has is_decoder=True "
@@ -81,10 +91,15 @@ def _difference(lm: CausalLM, lengths: Sequence[int], width: int) -> tuple[float
 
 @torch.inference_mode()
 def _seen_ahead(lm: CausalLM) -> tuple[float, float]:
-    """How far logits within a prompt differ when more follows, and their spread."""
-    tokens = _tokens(lm, sum(_LENGTHS))
-    few = _alone(lm, tokens[: _LENGTHS[0]])
-    return _gap(_alone(lm, tokens)[: len(few)], few)
+    """How far logits within a prompt differ when something else follows, and their spread; in passes of one shape.
+
+    0 where tokens of a pass have to do with each other by design, of which the isolation probe takes care.
+    """
+    if why_coupled(lm.model):
+        return 0.0, 0.0
+    tokens, kept = _tokens(lm, sum(_LENGTHS)), _LENGTHS[0]
+    other = [*tokens[:kept], *reversed(tokens[kept:])]
+    return _gap(_alone(lm, other)[:kept], _alone(lm, tokens)[:kept])
 
 
 def _tokens(lm: CausalLM, count: int) -> list[int]:
