@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -14,7 +15,8 @@ def site_of(origin: Origin) -> str:
     """The registrable domain of an address (`news.x.co.uk/a` is of `x.co.uk`); anything else is its own site.
 
     Hosts under which anybody can have a name (`github.io`) are one site, since those names cost nothing. So are those
-    under a domain of which the list has no ending: the last two names are taken, as the list's own rules say.
+    under a domain of which the list has no ending: the last two names are taken, as the list's own rules say. The
+    site of an IPv6 address is its network of 64 bits, since whoever has one of its addresses has all.
 
     Raises:
         ImportError: tldextract is not installed.
@@ -22,10 +24,19 @@ def site_of(origin: Origin) -> str:
     extract = site_extractor()
     if origin.host is None:
         return origin.name
+    if origin.host.startswith("["):
+        return _network_of(origin.host)
     found = extract(origin.host)
     if found.suffix:
         return f"{found.domain}.{found.suffix}" if found.domain else origin.host
     return origin.host if is_ip_address(origin.host) else ".".join(origin.host.split(".")[-2:])
+
+
+def _network_of(host: str) -> str:
+    try:
+        return str(ipaddress.IPv6Network((host.strip("[]").partition("%")[0], 64), strict=False))
+    except ValueError:
+        return host
 
 
 @cache

@@ -114,6 +114,18 @@ def test_hosts_without_a_known_ending_are_one_site_by_their_last_two_names() -> 
 
 
 @pytest.mark.usefixtures("suffixes")
+def test_addresses_of_one_ipv6_network_are_one_site() -> None:
+    """Whoever has one address of a network has 2^64 of them."""
+    hosts = [
+        "http://[2001:db8::1]/a",
+        "http://[2001:db8::ffff:2]/b",
+        "http://[2001:db8:0:1::1]/a",
+        "http://[fe80::1%eth0]/",
+    ]
+    assert ranks(sourced(*hosts), by="site") == [(0, 1), (2,), (3,)]
+
+
+@pytest.mark.usefixtures("suffixes")
 def test_sites_come_from_the_list_in_the_package_and_nothing_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[dict[str, Any]] = []
     library = SimpleNamespace(TLDExtract=lambda **given: made.append(given))

@@ -15,6 +15,7 @@ from robustrag_integrations.replies.finish import finish_reason
 from robustrag_integrations.replies.reply import Ending
 
 _MOST_FINGERPRINTS = 16
+_USUAL_END = "which ends in /v1 on most servers"
 
 
 def said_by_server(error: Any) -> str:
@@ -57,6 +58,8 @@ def parsed(body: bytes) -> Mapping[str, Any]:
     except (ValueError, RecursionError) as error:  # which hold the body: nothing may be chained to them
         reason = error.reason if isinstance(error, UnicodeDecodeError) else getattr(error, "msg", type(error).__name__)
         wrong = f"something that is not JSON ({reason})"
+        if body.lstrip()[:1] == b"<":
+            wrong = f"a web page in place of JSON: base_url leads to something else than the model, {_USUAL_END}"
     if wrong is not None:
         raise ModelError(f"the server sent {wrong}")
     if problem := found.get("error"):
@@ -170,6 +173,7 @@ class StreamEnd:
 
     def __init__(self) -> None:
         self._said = Said()
+        self._begun = False
         self._given = 0  # texts
         self._usage: Any = None
 
@@ -179,6 +183,7 @@ class StreamEnd:
         Raises:
             ModelError: the chunk holds something else than text and blocks.
         """
+        self._begun = True
         self._usage = chunk.get("usage") or self._usage
         choice = _first_choice(chunk)
         if choice is None:
@@ -195,6 +200,8 @@ class StreamEnd:
             ModelError: it broke off without saying why.
         """
         if self._said.reason is None:
+            if not self._begun:
+                raise ModelError(f"the server's stream held nothing: base_url may lead elsewhere, {_USUAL_END}")
             raise ModelError("the server's stream broke off before the answer was complete")
         return self._said.ending(self._usage)
 

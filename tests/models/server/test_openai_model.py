@@ -236,6 +236,7 @@ def test_no_more_requests_are_under_way_than_allowed() -> None:
     ("final", "said"),
     [
         (Reply("Anna", cut=True), "broke off"),
+        (Reply(body=b"<!doctype html><title>Welcome</title>"), "held nothing: base_url"),
         (Reply("Anna", finish="content_filter"), "content filter"),
         (Reply("out of order", status=500), "out of order"),
     ],
@@ -251,6 +252,15 @@ async def test_a_stream_that_fails_raises_instead_of_ending_early(final: Reply, 
             async for _piece in defense(model).astream(QUESTION, PASSAGES):
                 pass
         await model.aclose()
+
+
+def test_a_web_page_in_place_of_a_reply_is_called_so() -> None:
+    page, said = (
+        Reply(body=b"\n <!doctype html><title>Welcome</title>"),
+        "a web page in place of JSON: base_url leads to",
+    )
+    with served(lambda prompt: page) as (_, model), pytest.raises(QuorumError, match=said):
+        defense(model).answer(QUESTION, PASSAGES)
 
 
 def test_the_key_comes_from_the_environment_and_never_shows_in_errors(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -330,6 +340,7 @@ def test_a_real_server_of_transformers_answers(tmp_path: Path) -> None:
     ("given", "said"),
     [
         ({"base_url": "localhost:8000/v1"}, "base_url='localhost:8000/v1' must start with http:// or https://"),
+        ({"base_url": "http://"}, "base_url='http://' names no host"),
         ({"base_url": "me:hunter2@localhost/v1"}, "base_url='localhost/v1' must start"),
         ({"base_url": 5}, "base_url='5' must start"),
         ({"api_key": 5}, "api_key must be a str or None, got int"),
