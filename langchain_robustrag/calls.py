@@ -22,6 +22,7 @@ from langchain_core.runnables.config import patch_config
 
 from langchain_robustrag.cache_marks import marked, wants_marks
 from langchain_robustrag.configured import parameters_sent, without_parameters
+from langchain_robustrag.in_loop import in_loop
 from langchain_robustrag.language_models import has_listeners, is_synchronous, repeats_of_runnable, retries_itself
 from langchain_robustrag.limits import CallLimit
 from langchain_robustrag.open_runs import OpenRuns
@@ -232,7 +233,7 @@ class CallPerformer:
     async def _apieces(self, prompt: Prompt, refused: Refused) -> AsyncGenerator[Piece, None]:
         streamed = Streamed(Seen())
         asking, value = self.calls.asking(prompt, refused)
-        config, timeout = self._final()(streamed.seen), self.calls.timeout
+        config, timeout = self._final()(self._watching(streamed.seen)), self.calls.timeout
         made = (
             self._threads.astream(timeout, asking.stream(value, config))
             if self.calls.synchronous
@@ -329,7 +330,7 @@ class CallPerformer:
     async def _aask(self, prompt: Prompt, child: ChildRun, refused: Refused) -> Response:
         runs = OpenRuns()
         asking, value = self.calls.asking(prompt, refused, heard=self._heard)
-        said = await self._ainvoked(asking, value, child(runs), runs)
+        said = await self._ainvoked(asking, value, child(self._watching(runs)), runs)
         return without_secrets(response_of(said, runs.ending), self.calls.llm)
 
     async def _ainvoked(self, asking: Runnable[Any, Any], value: Any, config: RunnableConfig, runs: OpenRuns) -> Any:
@@ -357,7 +358,7 @@ class CallPerformer:
 
         async def ask(refused: Refused) -> Any:
             llm, runs = without_parameters(self.calls.llm, refused), OpenRuns()
-            return await self._ainvoked(llm, PROBE, self._aside()(runs), runs)
+            return await self._ainvoked(llm, PROBE, self._aside()(self._watching(runs)), runs)
 
         return Probe(self.calls.sent, ask)
 
@@ -386,6 +387,10 @@ class CallPerformer:
             raise error
         self.failure = self.failure or error
         return Response(None, error=gave_up(error, in_one_line(error), tries.made))
+
+    def _watching(self, handler: BaseCallbackHandler) -> BaseCallbackHandler:
+        """A handler as calls in an event loop have it."""
+        return handler if self.calls.synchronous else in_loop(handler)
 
     def _group(self, index: int) -> ChildRun:
         return partial(self._child, f"group:{index}", (NOSTREAM, ISOLATED), {"robustrag_group": index})

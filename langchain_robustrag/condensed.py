@@ -19,8 +19,6 @@ STANDALONE = "standalone_question"
 class HeardQuery(BaseCallbackHandler):
     """Hears what retrievers are asked; those that run inside another retriever are its own business."""
 
-    run_inline = True
-
     def __init__(self) -> None:
         self._inside: set[UUID] = set()
         self.queries: set[str] = set()

@@ -17,6 +17,7 @@ from typing_extensions import Unpack
 from langchain_robustrag.aggregations import RobustOptions
 from langchain_robustrag.calls import NOSTREAM
 from langchain_robustrag.chain import create_reporting_chain
+from langchain_robustrag.in_loop import in_loop
 from langchain_robustrag.runnable import RobustDocuments
 from robustrag_integrations.models.base import DecodingModel
 
@@ -85,7 +86,8 @@ def create_robust_node(
     async def anode(state: Any, config: RunnableConfig) -> dict[str, Any]:
         _check_keys(config, answer_key, robustness_key)
         shown = _Shown()
-        return update(await answering.ainvoke(_inputs(state), merge_configs(config, {"callbacks": [shown]})), shown)
+        merged = merge_configs(config, {"callbacks": [in_loop(shown)]})
+        return update(await answering.ainvoke(_inputs(state), merged), shown)
 
     made = RobustNode(node, anode, name="robust_answer")
     made.answering, made.robustness_key = answering, robustness_key
@@ -94,8 +96,6 @@ def create_robust_node(
 
 class _Shown(BaseCallbackHandler):
     """Remembers the id of the message that was streamed, so that the graph does not show it again from the state."""
-
-    run_inline = True
 
     def __init__(self) -> None:
         self.message_id: str | None = None

@@ -38,7 +38,7 @@ class OpenRuns(Seen):
 
     async def close(self, error: BaseException, config: RunnableConfig) -> None:
         """Say of all runs that are still open that they ended in this, to the handlers of the call's config."""
-        handlers = [h for h in getattr(config.get("callbacks"), "handlers", ()) if h is not self]
+        handlers = list(getattr(config.get("callbacks"), "handlers", ()))
         while self._open:
             run_id, known = self._open.popitem()
             run = AsyncCallbackManagerForLLMRun(

@@ -27,7 +27,6 @@ _REASONS = ("finish_reason", "stop_reason", "stopReason", "done_reason", "native
 class Seen(BaseCallbackHandler):
     """Remembers what the model itself replied, for what a parser behind it leaves out: how the reply ended."""
 
-    run_inline = True  # in the event loop, not in its threads
     ignore_chain = ignore_retriever = ignore_agent = ignore_custom_event = True
 
     def __init__(self) -> None:

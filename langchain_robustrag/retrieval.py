@@ -29,6 +29,7 @@ from typing_extensions import Unpack
 from langchain_robustrag.aggregations import RobustOptions
 from langchain_robustrag.chain import create_reporting_chain
 from langchain_robustrag.condensed import STANDALONE, HeardQuery, history_names, standing_alone
+from langchain_robustrag.in_loop import in_loop
 from langchain_robustrag.questions import asked_question, question_inputs, usual_question
 from langchain_robustrag.runnable import RobustDocuments, refuse_arguments
 from langchain_robustrag.supporting import supporting_documents
@@ -213,7 +214,7 @@ def _steps(
 
     async def aretrieve(inputs: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
         heard = HeardQuery()
-        documents = await retriever.ainvoke(query(inputs), merge_configs(config, {"callbacks": [heard]}))
+        documents = await retriever.ainvoke(query(inputs), merge_configs(config, {"callbacks": [in_loop(heard)]}))
         return found(inputs, documents, heard)
 
     def answerable(inputs: dict[str, Any]) -> dict[str, Any]:
