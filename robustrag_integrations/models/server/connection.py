@@ -234,10 +234,6 @@ def _without_password(address: str) -> tuple[str, tuple[str, str] | None]:
         shown = str(address).rpartition("@")[2]
         raise ValueError(f"base_url={redacted(shown)!r:.80} must start with http:// or https://")
     parts = urlsplit(address)
-    if not parts.hostname:
-        raise ValueError(
-            f"base_url={address!r:.80} names no host; give the server's address, such as http://host:8000/v1"
-        )
     if parts.query or parts.fragment:  # the client would put the path behind it, and HTTP clients log addresses
         raise ModelError(
             f"base_url ends in a query or fragment (after {redacted(parts.netloc.rpartition('@')[2] + parts.path)}): "
@@ -245,6 +241,11 @@ def _without_password(address: str) -> tuple[str, tuple[str, str] | None]:
             "options={'extra_query': {...}}"
         )
     user, at, host = parts.netloc.rpartition("@")
+    if not parts.hostname:
+        shown = f"{parts.scheme}://{host}{parts.path}"
+        raise ValueError(
+            f"base_url={redacted(shown)!r:.80} names no host; give the server's address, such as http://host:8000/v1"
+        )
     if not at:
         return address, None
     name, _, password = user.partition(":")

@@ -341,6 +341,7 @@ def test_a_real_server_of_transformers_answers(tmp_path: Path) -> None:
     [
         ({"base_url": "localhost:8000/v1"}, "base_url='localhost:8000/v1' must start with http:// or https://"),
         ({"base_url": "http://"}, "base_url='http://' names no host"),
+        ({"base_url": "http://ann:secret@/v1"}, "base_url='http:///v1' names no host"),
         ({"base_url": "me:hunter2@localhost/v1"}, "base_url='localhost/v1' must start"),
         ({"base_url": 5}, "base_url='5' must start"),
         ({"api_key": 5}, "api_key must be a str or None, got int"),
