@@ -9,14 +9,13 @@ import re
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 
-from robustrag_integrations.defenses.agreement.negations import NO_DENIAL, WORDS, deny
+from robustrag_integrations.defenses.agreement.negations import LONGEST_REPLY, NO_DENIAL, WORDS, deny
 from robustrag_integrations.keywords.closed_classes import FUNCTION_WORDS, listed
 from robustrag_integrations.keywords.languages import ABOUT_THE_TEXT
 from robustrag_integrations.mentions import mentions
 from robustrag_integrations.normalise import compatible
 
 _WINDOW = 80  # characters on each side
-_LONGEST_REPLY = 20_000  # characters that are looked through
 _WORDS_BEFORE = 4
 _CLAUSE = re.compile(r"[.,;:!?()\n、。，；：！？।۔]|\s[-–—]+\s|\s(?:but|sondern|mais|sino|ma|mas|но)\s")
 _BE = frozenset(
@@ -52,7 +51,7 @@ _AFTER_UNSPACED = re.compile(r"\s?(?:(?:では|じゃ|で)(?:な[いく]|あり�
 
 def denies(reply: str, phrase: str) -> bool:
     """Whether every mention of the phrase in the reply is denied; not if there is none."""
-    reply = reply[:_LONGEST_REPLY].replace("’", "'")
+    reply = reply[:LONGEST_REPLY].replace("’", "'")
     if len(reply) <= _WINDOW and reply.isascii() and not _may_deny(reply):
         return False
     spans = mentions(phrase, reply)
@@ -79,7 +78,7 @@ def names_longer(reply: str, name: str, known: Collection[str]) -> bool:
         name: the word.
         known: words (case-folded) that do not make it another name, those of the answer for example.
     """
-    reply = reply[:_LONGEST_REPLY]
+    reply = reply[:LONGEST_REPLY]
     spans = mentions(name, reply)
     return bool(spans) and all(_in_longer_name(reply, start, end, known) for start, end in spans)
 

@@ -19,7 +19,7 @@ from robustrag_integrations.keywords.closed_classes import listed
 from robustrag_integrations.keywords.languages import NEGATIONS, language_of
 from robustrag_integrations.normalise import compatible, plain_words
 
-_LONGEST_REPLY = 20_000  # characters that are looked through
+LONGEST_REPLY = 20_000  # characters that are looked through
 _MOST_WORDS = 12  # of an answer that a clause may say in other words
 _MOST_WORDS_OF_CLAUSE = 60  # in which other forms of a word are looked for
 _SHARE = 0.6  # of its words
@@ -102,7 +102,7 @@ def contradicts(reply: str, answer: str) -> bool:
     """
     if not answer or not (_may_deny(reply) or _may_deny(answer)):
         return False
-    reply, answer = reply[:_LONGEST_REPLY].replace("’", "'"), answer[:_LONGEST_REPLY].replace("’", "'")
+    reply, answer = reply[:LONGEST_REPLY].replace("’", "'"), answer[:LONGEST_REPLY].replace("’", "'")
     if _THAI.search(answer) or _HAN.search(answer) or _KANA.search(answer):
         return _contradicts_unspaced(reply, answer)
     statement = max(_CLAUSE.split(answer), key=len)
@@ -147,7 +147,7 @@ def _may_deny(text: str) -> bool:
 
 
 def _some_denies(text: str) -> bool:
-    lowered = text[:_LONGEST_REPLY].lower()
+    lowered = text[:LONGEST_REPLY].lower()
     return bool(_PARTS.search(lowered) or _MAY_BE_WITHIN.search(lowered)) or not WORDS.isdisjoint(_RUNS(lowered))
 
 
