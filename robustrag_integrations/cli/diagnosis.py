@@ -111,7 +111,7 @@ def extras_here() -> dict[str, list[str]]:
 
 
 def _lacking(extra: str) -> Iterator[str]:
-    from packaging.requirements import Requirement  # spaCy, which is always here, brings it
+    from packaging.requirements import Requirement
 
     for text in _requirements():
         wanted = Requirement(text)

@@ -1,7 +1,7 @@
 """Which language a reply is in, and that language's small words.
 
 Scripts decide where they can; languages that share a script are told apart by their small words, and a reply without
-any counts as in no known language. Stop words are those that travel with spaCy, less the words for numbers.
+any counts as in no known language. Stop words lie in `stop_words`, a file for each language.
 """
 
 # ruff: noqa: E501 - tables
@@ -11,12 +11,11 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
-from runpy import run_path
 
 from robustrag_integrations.keywords.closed_classes import listed
 
+_STOP_WORDS = Path(__file__).with_name("stop_words")
 _RANGES = (
     (0x400, 0x52F, "cyrillic"), (0x590, 0x5FF, "hebrew"), (0x600, 0x77F, "arabic"), (0x900, 0x963, "devanagari"),
     (0xE00, 0xE7F, "thai"), (0x3041, 0x30FF, "kana"), (0x3400, 0x9FFF, "han"), (0xAC00, 0xD7A3, "hangul"),
@@ -55,15 +54,6 @@ _LETTERS = {
     "sv": "å",
 }  # fmt: skip
 _VIETNAMESE = re.compile("[\u1ea0-\u1ef9\u0103\u0111\u01a1\u01b0]")
-NUMBER_WORDS = frozenset(
-    listed(
-        "one two three four five six seven eight nine ten eleven twelve fifteen twenty forty fifty sixty "
-        "hundred zwei drei vier fünf sechs sieben acht neun zehn deux trois quatre cinq six sept huit neuf "
-        "dix dos tres cuatro cinco seis siete ocho nueve diez due tre quattro cinque sei sette otto nove "
-        "dieci dois três quatro sete oito dwa trzy cztery pięć sześć iki üç dört beş altı yedi sekiz dokuz on "
-        "два три четыре пять шесть семь восемь девять десять"
-    )
-)
 # Said of any text or answer, in replies to questions about a text.
 ABOUT_THE_TEXT = frozenset(
     listed(
@@ -135,18 +125,9 @@ def _of_latin(text: str) -> str | None:
     return next(language for language in _PROFILES if scores[language] == best) if best >= 0.3 else None
 
 
-_NAMES = frozenset(["علي"])  # Ali, whom spaCy lists for a misspelt "on"
-
-
 @cache
 def stop_words(language: str) -> frozenset[str]:
-    """The small words of a language, case-folded; none for a language that spaCy has none for.
-
-    They are read from spaCy's file without importing spaCy, which takes seconds.
-    """
-    spacy = find_spec("spacy")
-    file = Path((spacy and spacy.origin) or "").parent / "lang" / language / "stop_words.py"
-    if not file.is_file():
-        return ABOUT_THE_TEXT
-    words = frozenset(word.casefold() for word in run_path(str(file))["STOP_WORDS"])
-    return (words | ABOUT_THE_TEXT) - NUMBER_WORDS - _NAMES
+    """The small words of a language, case-folded; of a language without a list those alone that any text may hold."""
+    file = _STOP_WORDS / f"{language}.txt"
+    words = file.read_text(encoding="utf-8").splitlines() if language.isalpha() and file.is_file() else ()
+    return ABOUT_THE_TEXT.union(words)

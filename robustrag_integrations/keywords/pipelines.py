@@ -72,6 +72,7 @@ def user_tagger(pipeline: str | Path | Language) -> Tagger:
     """Load (if need be) and check a pipeline.
 
     Raises:
+        ImportError: spaCy is not installed.
         PipelineNotFoundError: no such package or folder.
         ValueError: it gives no parts of speech or no lemmas.
     """
@@ -101,8 +102,13 @@ def _tagger_of_folder(folder: Path) -> Tagger:
 
 
 def _load(pipeline: str | Path) -> Language:
-    import spacy
-
+    try:
+        import spacy
+    except ImportError as error:
+        raise ImportError(
+            f"spaCy pipeline {str(pipeline)!r} needs spaCy: pip install 'robustrag-integrations[keyword]', or leave "
+            "the argument out to use the pipeline that ships with this package"
+        ) from error
     try:
         return spacy.load(pipeline)
     except OSError as error:

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from configparser import RawConfigParser
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import srsly
 
 from robustrag_integrations.keywords.lemma_trees import LemmaTrees
 from robustrag_integrations.keywords.tag_network import Floats, Scores, TagNetwork
+from robustrag_integrations.keywords.thinc_files import unpacked
 from robustrag_integrations.keywords.token_rules import Token, TokenRules
 from robustrag_integrations.keywords.words import TaggedWord
 
@@ -34,12 +33,12 @@ class ShippedTagger:
 
     def __init__(self, folder: Path) -> None:
         lemmatizer, models = folder / "trainable_lemmatizer", ("tok2vec", "morphologizer", "trainable_lemmatizer")
-        self._rules = TokenRules(_unpacked(folder / "tokenizer"))
-        self._network = TagNetwork(*(_unpacked(folder / name / "model") for name in models))
+        self._rules = TokenRules(unpacked((folder / "tokenizer").read_bytes()))
+        self._network = TagNetwork(*(unpacked((folder / name / "model").read_bytes()) for name in models))
         labels = json.loads((folder / "morphologizer" / "cfg").read_text(encoding="utf-8"))["labels_morph"]
         self._parts_of_speech = [label.removeprefix("POS=") for label in labels]
         strings = json.loads((folder / "vocab" / "strings.json").read_text(encoding="utf-8"))
-        self._trees = LemmaTrees(_unpacked(lemmatizer / "trees")["trees"], strings)
+        self._trees = LemmaTrees(unpacked((lemmatizer / "trees").read_bytes())["trees"], strings)
         self._lemma_by = lru_cache(_KEPT_LEMMAS)(self._trees.apply)
         self._labels = json.loads((lemmatizer / "cfg").read_text(encoding="utf-8"))["labels"]
         config = RawConfigParser()
@@ -73,7 +72,3 @@ class ShippedTagger:
             if lemma is not None:
                 return lemma
         return text
-
-
-def _unpacked(file: Path) -> Any:
-    return srsly.msgpack_loads(file.read_bytes())

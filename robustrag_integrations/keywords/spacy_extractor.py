@@ -25,7 +25,7 @@ class SpacyKeywordExtractor:
     Args:
         pipeline: None for the pipeline that ships with the package, loaded at the first use, once per process.
             Otherwise the name of an installed pipeline ("en_core_web_sm"), the folder of one, or a loaded one; these
-            are loaded and checked at once.
+            are loaded and checked at once, and need the extra `keyword`.
         language: the language of all replies ("de"), in place of finding it for each one. With a pipeline of your own
             every reply is in its language.
 
@@ -34,6 +34,7 @@ class SpacyKeywordExtractor:
     `normalise.MAX_WORD_CHARACTERS`; time and memory are linear in what counts. `rules` says what becomes a keyword.
 
     Raises:
+        ImportError: a pipeline is named, and spaCy is not installed; the message names the extra.
         PipelineNotFoundError: no such pipeline; the message says what to install.
         ValueError: the pipeline gives no parts of speech or no lemmas.
 

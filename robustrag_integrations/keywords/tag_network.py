@@ -15,12 +15,12 @@ from itertools import accumulate, chain
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
-import srsly
 from numpy.typing import NDArray
 
 from robustrag_integrations.forks import UncutByForks
 from robustrag_integrations.keywords.murmur import four_keys, string_id
 from robustrag_integrations.keywords.spacy_words import norm, shape
+from robustrag_integrations.keywords.thinc_files import unpacked
 from robustrag_integrations.keywords.token_rules import Token
 
 Floats: TypeAlias = NDArray[np.float32]
@@ -252,5 +252,5 @@ def _layers(name: str, model: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _attribute(layer: Mapping[str, Any], name: str) -> int:
-    value: int = srsly.msgpack_loads(layer["attributes"][name])
+    value: int = unpacked(layer["attributes"][name])
     return value

@@ -12,7 +12,7 @@ from tests.fuzz.target import Target
 _MODULES = {
     "text": (),
     "answers": (),
-    "keywords": ("spacy",),
+    "keywords": (),
     "pages": (),
     "plans": (),
     "encoding": ("torch", "transformers"),

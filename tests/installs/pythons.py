@@ -25,6 +25,7 @@ IMPORTS = {
     "": "robustrag_integrations.defenses.keyword",
     "cli": "robustrag_integrations.corpus.retrieval, bm25s, pypdf, langchain_text_splitters",
     "eval": "robustrag_integrations.evaluation.show.plots, matplotlib, yaml, tqdm",
+    "keyword": "spacy",
     "langchain": "langchain_robustrag",
     "langchain-agents": "langchain_robustrag.middleware",
     "langchain-classic": "langchain_robustrag.classic",

@@ -22,7 +22,7 @@ sys.meta_path.insert(0, Missing())
 EXTRAS = {
     *("torch", "transformers", "safetensors", "openai", "httpx", "jinja2", "opentelemetry", "matplotlib", "bm25s"),
     *("pypdf", "langchain_core", "langchain", "langchain_classic", "langgraph", "langchain_text_splitters"),
-    *("llama_index", "ray", "yaml", "tqdm"),
+    *("llama_index", "ray", "yaml", "tqdm", "spacy"),
 }
 
 
@@ -61,6 +61,7 @@ def test_a_star_import_gives_everything_that_is_installed() -> None:
         ("from robustrag_integrations import LocalModel", {"torch"}, "local"),
         ("from robustrag_integrations import LocalModel", {"transformers"}, "local"),
         ("from robustrag_integrations import OpenAIModel", {"openai"}, "openai"),
+        ("import robustrag_integrations as r; r.SpacyKeywordExtractor('en_core_web_sm')", {"spacy"}, "keyword"),
     ],
 )
 def test_an_import_without_its_extra_names_the_extra(code: str, missing: set[str], extra: str) -> None:

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-EXPRESSION = "Apache-2.0 AND CC-BY-SA-4.0"
+EXPRESSION = "Apache-2.0 AND CC-BY-SA-4.0 AND MIT"
 NOTICE = "robustrag_integrations/keywords/pipeline/NOTICE.md"
+WORDS = "robustrag_integrations/keywords/stop_words/NOTICE.md"
 
 
 @pytest.fixture(scope="module")
@@ -27,14 +28,15 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     return zipfile.ZipFile(made)
 
 
-def test_the_wheel_names_both_licences_and_holds_their_texts(wheel: zipfile.ZipFile) -> None:
+def test_the_wheel_names_every_licence_and_holds_their_texts(wheel: zipfile.ZipFile) -> None:
     [name] = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
     metadata = Parser().parsestr(wheel.read(name).decode())
     assert metadata["License-Expression"] == EXPRESSION
-    assert metadata.get_all("License-File") == ["LICENSE", NOTICE]
+    assert metadata.get_all("License-File") == ["LICENSE", NOTICE, WORDS]
     folder = name.removesuffix("METADATA") + "licenses/"
     assert b"Apache License" in wheel.read(f"{folder}LICENSE")
     assert b"CC BY-SA 4.0" in wheel.read(f"{folder}{NOTICE}")
+    assert b"Permission is hereby granted" in wheel.read(f"{folder}{WORDS}")
 
 
 def test_the_wheel_holds_the_packages_and_nothing_else(wheel: zipfile.ZipFile) -> None:
@@ -52,5 +54,6 @@ def test_readme_and_notices_agree_with_the_metadata() -> None:
     )
     assert EXPRESSION in section
     assert NOTICE in section
+    assert WORDS in section
     for file in (NOTICE, "robustrag_integrations/keywords/pipeline/README.md"):
         assert "CC BY-SA 4.0" in (ROOT / file).read_text(encoding="utf-8")
