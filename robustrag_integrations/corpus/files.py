@@ -1,18 +1,34 @@
-"""Finding the files to read: nothing outside the given folders, nothing that is not a plain file."""
+"""Finding and opening the files to read: nothing outside the given folders, nothing that is not a plain file.
+
+A folder may be somebody else's, who changes it while it is read. A folder that the user named is therefore opened once,
+and everything below it is opened relative to it, name by name: no link is followed, no pipe is waited for, and whether
+it is a plain file is asked of what was opened. What goes wrong below a folder is skipped and said, never raised.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
+from itertools import islice
 
-from robustrag_integrations.corpus.documents import CorpusError, shown_path
+from robustrag_integrations.corpus.documents import CorpusError, Skipped, shown_path
 from robustrag_integrations.display import printable
 
 SUFFIXES = (".txt", ".text", ".md", ".markdown", ".pdf", ".jsonl")
-MOST_FILES = 100_000
+MOST_FILES = 100_000  # of a folder, and of all together
+DEEPEST = 64  # folders within each other
+LONGEST_PATH = 4096  # bytes
+
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_FILE = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+_FOLDER = _FILE | getattr(os, "O_DIRECTORY", 0)
+_REASONS = {errno.ELOOP: "a symbolic link stands there now", errno.ENOTDIR: "its folder is no folder any more"}
 
 
 @dataclass(frozen=True)
@@ -20,27 +36,59 @@ class SourceFile:
     """A file to read.
 
     Attributes:
-        path: where it is.
-        named: whether the user named it; files found in a folder may be skipped, a named one may not.
+        path: where it was found.
         name: its path below the folder that all files of the search have in common, for reports.
+        size: bytes, when it was found.
+        root: the descriptor of the folder that was searched; None for a file that the user named, which must be
+            readable, while others may be skipped.
+        below: the names that lead from there to the file.
+        is_link: whether the user named a link.
     """
 
     path: str
-    named: bool
     name: str = ""
+    size: int = 0
+    root: int | None = None
+    below: tuple[str, ...] = ()
+    is_link: bool = False
 
     @property
-    def size(self) -> int:
-        """Bytes; 0 for a file that has gone."""
-        try:
-            return os.stat(self.path).st_size
-        except OSError:
-            return 0
+    def named(self) -> bool:
+        """Whether the user named it."""
+        return self.root is None
 
     @property
     def label(self) -> str:
         """The path for messages."""
-        return printable(shown_path(self.path), 200)
+        return _label(self.path)
+
+    def read(self, most: int) -> bytes:
+        """Its first bytes, at most so many.
+
+        Raises:
+            CorpusError: it cannot be opened, or something else stands in its place by now.
+        """
+        try:
+            descriptor = self._open()
+            try:
+                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                    raise CorpusError(f"cannot read {self.label}: it is no plain file any more")
+                with os.fdopen(descriptor, "rb", closefd=False) as stream:
+                    return stream.read(most)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise CorpusError(f"cannot read {self.label}: {_reason(error)}") from error
+
+    def _open(self) -> int:
+        if self.root is None:
+            return os.open(self.path, _FILE | (0 if self.is_link else _NO_LINK))
+        with ExitStack() as held:
+            folder = self.root
+            for name in self.below[:-1]:
+                folder = os.open(name, _FOLDER | _NO_LINK, dir_fd=folder)
+                held.callback(os.close, folder)
+            return os.open(self.below[-1], _FILE | _NO_LINK, dir_fd=folder)
 
 
 @dataclass(frozen=True)
@@ -50,65 +98,161 @@ class Found:
     Attributes:
         files: those to read.
         unread: how many files of folders are left out, by what they are: a suffix that is not read, or what else.
+        skipped: folders that could not be searched, and why.
     """
 
     files: tuple[SourceFile, ...]
     unread: Mapping[str, int]
+    skipped: tuple[Skipped, ...]
 
 
-def find_files(paths: Iterable[str]) -> Found:
+def find_files(paths: Iterable[str], held: ExitStack) -> Found:
     """The files of a list of files and folders, without repeats, in the order given; folders sorted by name.
 
-    Folders are searched to any depth. Hidden files and symbolic links in them are left out, so that a hostile
-    folder can neither have files outside it read nor make the search run in circles.
+    Hidden files and symbolic links below a folder are left out. A folder that cannot be searched, or is too deep, is
+    skipped; where there are too many files, the subfolders with most of them are.
+
+    Args:
+        paths: files and folders.
+        held: closes the folders, once the files are read.
 
     Raises:
         CorpusError: a path does not exist, cannot be opened, or is neither folder nor plain file of a known kind.
     """
+    search = _Search()
+    given = {path: _files_at(path, search, held) for path in dict.fromkeys(paths)}
+    named = {path: files for path, files in given.items() if any(file.named for file in files)}
+    kept = named | search.lightest((path, files) for path, files in given.items() if path not in named)
     found: dict[str, SourceFile] = {}
-    unread: Counter[str] = Counter()
-    for path in paths:
-        candidates = _walk(path, unread) if _is_folder(path) else [SourceFile(path, named=True)]
-        for file in candidates:
-            found.setdefault(os.path.realpath(file.path), file)
-            if len(found) > MOST_FILES:
-                raise CorpusError(f"{_label(path)} holds more than {MOST_FILES:,} files; name smaller folders")
+    for path in given:
+        real = os.path.realpath(path)
+        for file in kept.get(path, ()):
+            found.setdefault(os.path.join(real, *file.below), file)
     top = os.path.commonpath([os.path.dirname(os.path.abspath(f.path)) for f in found.values()] or ["."])
-    named = (replace(f, name=shown_path(os.path.relpath(os.path.abspath(f.path), top))) for f in found.values())
-    return Found(tuple(named), unread)
+    files = (replace(f, name=shown_path(os.path.relpath(os.path.abspath(f.path), top))) for f in found.values())
+    return Found(tuple(files), search.unread, tuple(search.skipped))
 
 
-def _is_folder(path: str) -> bool:
+def _files_at(path: str, search: _Search, held: ExitStack) -> list[SourceFile]:
     try:
-        mode = os.stat(path).st_mode
+        status = os.stat(path)
+        if stat.S_ISDIR(status.st_mode):
+            root = os.open(path, _FOLDER)
+            held.callback(os.close, root)
+            return search.files_of(_Folder(root, root, path))
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise CorpusError(f"cannot open {_label(path)}: {reason}") from error
-    if stat.S_ISDIR(mode):
-        return True
-    if not stat.S_ISREG(mode):
+    if not stat.S_ISREG(status.st_mode):
         raise CorpusError(f"{_label(path)} is neither a folder nor a plain file")
     if not path.lower().endswith(SUFFIXES):
         raise CorpusError(f"{_label(path)}: unknown kind of file; {', '.join(SUFFIXES)} can be read")
-    return False
+    return [SourceFile(path, size=status.st_size, is_link=os.path.islink(path))]
 
 
-def _walk(folder: str, unread: Counter[str]) -> Iterator[SourceFile]:
-    """The files to read; what else is there is counted."""
-    for parent, folders, names in os.walk(folder, onerror=_refused, followlinks=False):
-        folders[:] = sorted(f for f in folders if not f.startswith("."))
-        for name in sorted(n for n in names if not n.startswith(".")):
-            path = os.path.join(parent, name)
-            if os.path.islink(path) or not os.path.isfile(path):
-                unread["symbolic links" if os.path.islink(path) else "no plain files"] += 1
-            elif name.lower().endswith(SUFFIXES):
-                yield SourceFile(path, named=False)
+@dataclass(frozen=True)
+class _Folder:
+    """An open folder, the open root that it is below, its path, and the names from the root to it."""
+
+    descriptor: int
+    root: int
+    path: str
+    below: tuple[str, ...] = ()
+
+
+@dataclass
+class _Search:
+    """A search through folders; keeps what is not read, and why."""
+
+    unread: Counter[str] = field(default_factory=Counter)
+    skipped: list[Skipped] = field(default_factory=list)
+
+    def files_of(self, folder: _Folder) -> list[SourceFile]:
+        """The files to read in a folder and below it; none where it cannot be searched."""
+        try:
+            return self._files_of(folder)
+        except (OSError, CorpusError) as error:
+            self._skip(folder.path, _reason(error) if isinstance(error, OSError) else str(error))
+            return []
+
+    def _files_of(self, folder: _Folder) -> list[SourceFile]:
+        with os.scandir(folder.descriptor) as listing:
+            entries = list(islice(listing, MOST_FILES + 1))
+        if len(entries) > MOST_FILES:
+            raise CorpusError(f"it holds more than {MOST_FILES:,} files")
+        shown = sorted((entry for entry in entries if not entry.name.startswith(".")), key=lambda entry: entry.name)
+        kept = self.lightest(self._lists(folder, shown))
+        return [file for files in kept.values() for file in files]
+
+    def _lists(self, folder: _Folder, entries: list[os.DirEntry[str]]) -> Iterator[tuple[str, list[SourceFile]]]:
+        """The folder's own files, and those below each of its folders."""
+        own, names = [], []
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                names.append(entry.name)
+            elif (kind := _unread_kind(entry)) is not None:
+                self.unread[kind] += 1
             else:
-                unread[os.path.splitext(name)[1].lower() or "without a suffix"] += 1
+                size = 0
+                with suppress(OSError):  # one that has gone is said when it is read
+                    size = entry.stat(follow_symlinks=False).st_size
+                path, below = os.path.join(folder.path, entry.name), (*folder.below, entry.name)
+                own.append(SourceFile(path, size=size, root=folder.root, below=below))
+        yield folder.path, own
+        for name in names:
+            path = os.path.join(folder.path, name)
+            yield path, self._files_below(folder, name, path)
+
+    def _files_below(self, folder: _Folder, name: str, path: str) -> list[SourceFile]:
+        if len(folder.below) + 1 > DEEPEST:
+            self._skip(path, f"it is more than {DEEPEST} folders deep")
+            return []
+        if len(os.fsencode(path)) > LONGEST_PATH:
+            self._skip(path, f"its path is longer than {LONGEST_PATH:,} bytes")
+            return []
+        try:
+            descriptor = os.open(name, _FOLDER | _NO_LINK, dir_fd=folder.descriptor)
+        except OSError as error:
+            self._skip(path, _reason(error))
+            return []
+        try:
+            return self.files_of(_Folder(descriptor, folder.root, path, (*folder.below, name)))
+        finally:
+            os.close(descriptor)
+
+    def lightest(self, lists: Iterable[tuple[str, list[SourceFile]]]) -> dict[str, list[SourceFile]]:
+        """Lists of files by folder, without the longest ones where together they are too many."""
+        kept: dict[str, list[SourceFile]] = {}
+        by_length: list[tuple[int, str]] = []
+        total = 0
+        for path, files in lists:
+            kept[path] = files
+            total += len(files)
+            heappush(by_length, (-len(files), path))
+            while total > MOST_FILES:
+                negative, longest = heappop(by_length)
+                total += negative
+                del kept[longest]
+                self._skip(longest, f"with it there are more than {MOST_FILES:,} files")
+        return kept
+
+    def _skip(self, path: str, reason: str) -> None:
+        self.skipped.append(Skipped(path, f"the folder {_label(path)} is not read: {reason}"))
 
 
-def _refused(error: OSError) -> None:
-    raise CorpusError(f"cannot open the folder {_label(str(error.filename))}: {error.strerror}") from error
+def _unread_kind(entry: os.DirEntry[str]) -> str | None:
+    """What is not read, as what it is counted; None for a file that is read."""
+    if entry.is_symlink():
+        return "symbolic links"
+    if not entry.is_file(follow_symlinks=False):
+        return "no plain files"
+    return (
+        None if entry.name.lower().endswith(SUFFIXES) else os.path.splitext(entry.name)[1].lower() or "without a suffix"
+    )
+
+
+def _reason(error: OSError) -> str:
+    return _REASONS.get(error.errno or 0) or error.strerror or type(error).__name__
 
 
 def _label(path: str) -> str:

@@ -85,11 +85,7 @@ class FileReader:
 
 
 def _bytes(file: SourceFile) -> bytes:
-    try:
-        with open(file.path, "rb") as stream:
-            data = stream.read(LARGEST_FILE + 1)
-    except OSError as error:
-        raise CorpusError(f"cannot read {file.label}: {error.strerror}") from error
+    data = file.read(LARGEST_FILE + 1)
     if len(data) > LARGEST_FILE:
         raise CorpusError(f"{file.label} is larger than {LARGEST_FILE >> 20} MiB; split it into smaller files")
     return data

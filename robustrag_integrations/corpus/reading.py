@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from robustrag_integrations.corpus.documents import CorpusError, Document, Skipped
@@ -40,12 +41,13 @@ def read_documents(paths: Iterable[str], *, on_file: Callable[[int, int], None] 
         ImportError: reading PDF files needs pypdf.
     """
     given = list(paths)
-    search = find_files(given)
-    files = search.files
-    too_large = _beyond(files, LARGEST_READING)
     documents: list[Document] = []
-    skipped = _unread(given, search)
-    with FileReader() as reader:
+    with ExitStack() as held:
+        search = find_files(given, held)
+        files = search.files
+        too_large = _beyond(files, LARGEST_READING)
+        skipped = [*_unread(given, search), *search.skipped]
+        reader = held.enter_context(FileReader())
         for done, file in enumerate(files):
             if on_file is not None:
                 on_file(done, len(files))
@@ -80,14 +82,13 @@ def _unread(paths: list[str], search: Found) -> list[Skipped]:
 
 def _beyond(files: Sequence[SourceFile], limit: int) -> set[SourceFile]:
     """The largest files, without which the others are within a limit of bytes; named ones are never among them."""
-    sizes = {file: file.size for file in files}
-    left, out = sum(sizes.values()), set()
-    for file in sorted(files, key=sizes.__getitem__, reverse=True):
+    left, out = sum(file.size for file in files), set()
+    for file in sorted(files, key=lambda file: file.size, reverse=True):
         if left <= limit:
             break
         if not file.named:
             out.add(file)
-            left -= sizes[file]
+            left -= file.size
     return out
 
 
