@@ -10,7 +10,7 @@ INSTALL := .ci/install
 # $(call tests,PYTHON,ARGUMENTS): all at once, then what failed once more and alone, as clocks matter to some.
 tests = $(1) -m pytest -q -n auto --dist worksteal $(2) || $(1) -m pytest -q --last-failed $(2)
 
-.PHONY: demo check bench-check docs notebooks test test-lowest test-installs test-pythons test-llama lint release clean
+.PHONY: demo check docs notebooks test test-lowest test-installs test-pythons test-llama lint release clean
 
 demo: .venv/.demo
 	@$(BIN)/robustrag demo
@@ -26,11 +26,6 @@ lint: .venv/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-
-# The quick benchmarks beside the last ones that were recorded: an error if one is worse by over 15 %. Not in CI's tests;
-# `python -m benchmarks --quick --record` adds to the history.
-bench-check: .venv/.dev
-	$(BIN)/python -m benchmarks --quick --repeats 5 --check
 
 # The documentation site, in build/site/html; a warning or a link that leads nowhere is an error. CI builds it in a test.
 docs: .venv/.dev

@@ -39,7 +39,7 @@ def ratios(bench: Bench) -> list[Ratio]:
         bench = replace(bench, network=random_llama("125m", bench.clock.device))
     with _sure_of_itself(bench):
         return [
-            *tree(bench, bench.model()),
+            *_tree(bench, bench.model()),
             *_sizes(bench),
             *_keyword(bench, query_first=False),
             *_keyword(bench, query_first=True),
@@ -57,8 +57,8 @@ def _sure_of_itself(bench: Bench) -> Iterator[None]:
         weight.data.div_(factor)
 
 
-def tree(bench: Bench, model: LocalModel, how: str = "") -> list[Ratio]:
-    """A tree whose shape is fixed, so that only the way of walking it differs; `how` the model takes its steps."""
+def _tree(bench: Bench, model: LocalModel) -> list[Ratio]:
+    """A tree whose shape is fixed, so that only the way of walking it differs."""
     scene = bench.scene
     prompts = scene.prompts()
     isolated = [prompts.isolated.render(context=p, query=scene.question()) for p in scene.passages()]
@@ -87,7 +87,7 @@ def tree(bench: Bench, model: LocalModel, how: str = "") -> list[Ratio]:
     values = tuple(per_round(seconds, "depth first", "by level"))
     note = f"{_DEPTH} tokens deep, {len(_shape()[-1])} leaves, at most {_AT_ONCE} prefixes per forward pass"
     target: dict[str, Target] = {"cpu": (">=", 1.8), "cuda": (">=", 10)}
-    return [Ratio(f"tree of {nodes} prefixes{how}: depth first / by level", values, target, note)]
+    return [Ratio(f"tree of {nodes} prefixes: depth first / by level", values, target, note)]
 
 
 def _shape() -> list[list[int]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.results import Ratio, Target
 from benchmarks.timing import Case, Clock, interleave, per_round
-from benchmarks.workload import Scene, local_model
+from benchmarks.workload import Scene
 from robustrag_integrations import DecodingAggregation, LocalModel
 from robustrag_integrations.prompts import PromptSet
 
@@ -27,7 +27,6 @@ class Bench:
         repeats: rounds per measurement.
         tokens: T, for the short decoding runs.
         long_tokens: T, for the long ones; 0 leaves them out.
-        fixed_shapes: whether to read in the shapes for accelerators; None where there is one.
     """
 
     network: Any
@@ -37,21 +36,17 @@ class Bench:
     repeats: int
     tokens: int = 10
     long_tokens: int = 200
-    fixed_shapes: bool | None = None
 
-    def model(
-        self, *, tokens: int | None = None, share: bool = True, keep: bool = True, rows_at_once: int | None = None
-    ) -> LocalModel:
+    def model(self, *, tokens: int | None = None, share: bool = True, keep: bool = True) -> LocalModel:
         """A `LocalModel` on the network; one that keeps nothing from call to call is always cold."""
-        return local_model(
+        return LocalModel(
             self.network,
             self.tokenizer,
-            self.scene,
-            tokens=tokens or self.tokens,
-            share=share,
-            keep=keep,
-            rows_at_once=rows_at_once,
-            fixed_shapes=self.fixed_shapes,
+            max_context_tokens=self.scene.passage,  # groups are as wide as the scene's passages
+            max_new_tokens=tokens or self.tokens,
+            stop=(),
+            share_prefixes=share,
+            prefix_cache_bytes=2**32 if keep else 0,
         )
 
     def time(self, cases: Mapping[str, Case]) -> dict[str, list[float]]:

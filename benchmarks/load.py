@@ -1,6 +1,6 @@
 """Load: many questions at a time against a server on loopback, next to clients that do nothing but send the requests.
 
-    python -m benchmarks.load --questions 256 --concurrency 64 --rounds 2 --out docs/load
+    python -m benchmarks.load --questions 256 --concurrency 64 --rounds 2 --out load
 
 Every question is about a depot of its own, whose code ten documents give, so that an answer that belongs to another
 question shows. The server, a process of its own, waits a fixed time and keeps its own times to compare with.
@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import multiprocessing
 import statistics
 import subprocess
 import sys
@@ -20,14 +19,13 @@ import time
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import product
 from pathlib import Path
 from typing import Any
 
-from benchmarks.arguments import count, spread_over
+from benchmarks.arguments import count
 from benchmarks.folders import make_folder
 from benchmarks.load_askers import ASKERS, STYLES, Asker, question
 
@@ -45,7 +43,7 @@ class Load:
         failed: what was raised, by question.
         elapsed: for all.
         computing: what this process computed meanwhile.
-        calls, radii, errors: model calls, radii and what made groups fail, as the answers have them.
+        errors: what made groups fail, as the answers have it.
         times: of each question.
         server_times: of each request, as the server measured it.
         memory: (time, resident memory of this process) while it ran.
@@ -60,8 +58,6 @@ class Load:
     failed: dict[int, str] = field(default_factory=dict)
     elapsed: float = 0.0
     computing: float = 0.0
-    calls: list[int] = field(default_factory=list)
-    radii: list[int] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
     server_times: list[float] = field(default_factory=list)
@@ -99,10 +95,9 @@ def _percentile(values: list[float], share: int) -> float:
 
 
 @contextmanager
-def load_server(wait: float, spread: float = 0.0, slow: float = 0.0) -> Iterator[str]:
-    """The address of a server in a process of its own."""
-    options = ["--wait", str(wait), "--spread", str(spread), "--slow", str(slow)]
-    command = [sys.executable, "-m", "benchmarks.load_server", *options]
+def load_server(wait: float) -> Iterator[str]:
+    """The address of a server in a process of its own, which waits so many seconds before it answers."""
+    command = [sys.executable, "-m", "benchmarks.load_server", str(wait)]
     root = Path(__file__).resolve().parents[1]
     process = subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603
     assert process.stdin is not None  # noqa: S101 - as asked for
@@ -122,8 +117,6 @@ def measure(
     wait: float,
     documents: int = 10,
     *,
-    first: int = 0,
-    address: str | None = None,
     asker_of: Callable[[str, int, int], Asker] | None = None,
     warm: int = 0,
 ) -> Load:
@@ -135,73 +128,24 @@ def measure(
         concurrency: how many at a time.
         wait: what the server takes, in seconds.
         documents: per question.
-        first: the number of the first question.
-        address: a server that runs already; None for one of its own.
         asker_of: what asks, in place of the style's own.
         warm: further questions that are asked before the clock starts, at once.
     """
     load = Load(style, questions, concurrency, documents)
     kind, _, called = style.partition(" ")
-    with load_server(wait) if address is None else nullcontext(address) as server:
+    with load_server(wait) as server:
         asker = (asker_of or ASKERS[kind])(server, concurrency, documents)
-        numbers = range(first, first + questions)
-        before = range(numbers.stop, numbers.stop + warm)
+        numbers, before = range(questions), range(questions, questions + warm)
         with _watched_memory(load):
             if called == "async":
                 asyncio.run(_ask_all_async(load, asker, numbers, before))
             else:
                 _ask_all(load, asker, numbers, before)
         asker.close()
-        load.calls, load.radii, load.errors = asker.calls, asker.radii, asker.errors
-        if address is None:
-            load.server_times = fetched(server, "times")[warm * (documents + 1) :]
+        load.errors = asker.errors
+        with urllib.request.urlopen(f"{server}/times", timeout=60) as reply:  # noqa: S310 - our own server
+            load.server_times = json.load(reply)[warm * (documents + 1) :]
     return load
-
-
-def fetched(address: str, name: str) -> Any:
-    """What the load server kept under this name."""
-    with urllib.request.urlopen(f"{address}/{name}", timeout=60) as reply:  # noqa: S310 - our own server
-        return json.load(reply)
-
-
-def measure_processes(
-    style: str, questions: int, concurrency: int, wait: float, documents: int, processes: int
-) -> dict[str, Any]:
-    """The same questions shared out among processes, each with its part of those in flight; what all of them managed.
-
-    The processes have begun, and answered a question, before the clock starts.
-    """
-    share, at_a_time = questions // processes, max(1, concurrency // processes)
-    context = multiprocessing.get_context("spawn")
-    with load_server(wait) as address, ProcessPoolExecutor(processes, context) as pool:
-
-        def all_of_them(count: int) -> list[Load]:
-            parts = [
-                pool.submit(measure, style, count, at_a_time, wait, documents, first=i * count, address=address)
-                for i in range(processes)
-            ]
-            return [part.result() for part in parts]
-
-        all_of_them(at_a_time)
-        began = time.perf_counter()
-        loads = all_of_them(share)
-        elapsed = time.perf_counter() - began
-    times = [seconds for load in loads for seconds in load.times]
-    requests = share * processes * (documents + 1)
-    return {
-        "style": style,
-        "processes": processes,
-        "questions": share * processes,
-        "concurrency": at_a_time * processes,
-        "documents": documents,
-        "lost": sum(load.questions - load.answered for load in loads),
-        "another question's answer": sum(len(load.wrong) for load in loads),
-        "questions per second": round(share * processes / elapsed, 1),
-        "requests per second": round(requests / elapsed),
-        "ms of computing per request": round(1000 * sum(load.computing for load in loads) / requests, 3),
-        "p50 s": _percentile(times, 50),
-        "p99 s": _percentile(times, 99),
-    }
 
 
 @contextmanager
@@ -288,26 +232,15 @@ def resident() -> float:
     return pages * resource.getpagesize() / 2**20
 
 
-def picture(loads: list[Load], path: Path) -> None:
-    """Memory over time, a line per run."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(8, 4), layout="constrained")
-    for load in loads:
-        axes.plot([t for t, _ in load.memory], [m for _, m in load.memory], label=load.style)
-    axes.set(xlabel="seconds", ylabel="resident memory, MiB", title="Memory under load", ylim=(0, None))
-    axes.legend()
-    figure.savefig(path, dpi=120)
-    pyplot.close(figure)
-
-
 def main(arguments: list[str] | None = None) -> None:
-    """Run all styles in turn, print the figures, and write them with the picture."""
+    """Run all styles in turn, print the figures, and write them."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.load", description=__doc__.splitlines()[0])
-    spread_over(parser, 400, 64, "seconds that the server takes for a request", 0.02)
+    parser.add_argument("--questions", type=count, default=400, help="how many are asked (default 400)")
+    parser.add_argument("--concurrency", type=count, default=64, help="how many of them at a time (default 64)")
+    parser.add_argument(
+        "--documents", type=count, default=10, help="per question, a request each; the answer is one more (default 10)"
+    )
+    parser.add_argument("--wait", type=float, default=0.02, help="seconds that the server takes (default 0.02)")
     parser.add_argument(
         "--styles",
         nargs="+",
@@ -317,24 +250,10 @@ def main(arguments: list[str] | None = None) -> None:
         help=f"of {', '.join(STYLES)}; quoted",
     )
     parser.add_argument("--rounds", type=count, default=1, help="how often each style runs, in turn with the others")
-    parser.add_argument(
-        "--processes", nargs="+", type=count, default=[], help="share the questions out among so many, one run for each"
-    )
-    parser.add_argument(
-        "--out", type=Path, default=Path("load"), help="folder for the figures and the picture of memory"
-    )
+    parser.add_argument("--out", type=Path, default=Path("load"), help="folder for the figures")
     args = parser.parse_args(arguments)
-    if (most := max(args.processes, default=1)) > args.questions:
-        parser.error(f"--processes {most}: there are only {args.questions} questions to share out")
     make_folder(parser, "--out", args.out)
     sizes = args.questions, args.concurrency, args.wait, args.documents
-    if args.processes:
-        shared = []
-        for style, processes in product(args.styles, args.processes):
-            shared.append(measure_processes(style, *sizes, processes))
-            print(json.dumps(shared[-1], indent=2), flush=True)
-        (args.out / "processes.json").write_text(json.dumps(shared, indent=2) + "\n")
-        return
     loads = []
     for style in args.styles * args.rounds:
         loads.append(measure(style, *sizes, warm=args.concurrency))
@@ -342,7 +261,6 @@ def main(arguments: list[str] | None = None) -> None:
         if loads[-1].failed:
             print("first failure:", next(iter(loads[-1].failed.values())), file=sys.stderr)
     (args.out / "load.json").write_text(json.dumps([load.figures() for load in loads], indent=2) + "\n")
-    picture(loads[: len(args.styles)], args.out / "memory.png")
 
 
 if __name__ == "__main__":

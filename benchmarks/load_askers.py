@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
-from robustrag_integrations import CallableModel, ConsensusAggregation, KeywordAggregation, MajorityVoting
+from robustrag_integrations import CallableModel, KeywordAggregation, RobustAnswer
 
 
 @dataclass(frozen=True)
@@ -19,16 +18,13 @@ class Asker:
     Attributes:
         ask, aask: the answer to a question; `ask` is None where it can only be awaited.
         close, aclose: end what they have opened.
-        calls, radii, errors: how many model calls each answer made, its radius, and what made groups fail, where it
-            says so.
+        errors: what made groups fail, where the answers say so.
     """
 
     ask: Callable[[int], str] | None
     aask: Callable[[int], Awaitable[str]]
     close: Callable[[], None]
     aclose: Callable[[], Awaitable[None]]
-    calls: list[int] = field(default_factory=list)
-    radii: list[int] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 
 
@@ -43,110 +39,40 @@ def phrase(response: str) -> set[str]:
     return {response}
 
 
-def core_asker(
-    address: str,
-    concurrency: int,
-    documents: int,
-    *,
-    method: str = "keyword",
-    early: bool = False,
-    wave: int | None = None,
-) -> Asker:
-    """Through the core's `OpenAIModel`.
-
-    Args:
-        address: the server.
-        concurrency: how many questions are in flight.
-        documents: per question.
-        method: `keyword`, `consensus` or `voting`, which has the code among its options.
-        early: whether the answer comes as soon as it is decided.
-        wave: with that, how many groups are asked at once.
-    """
+def core_asker(address: str, concurrency: int, documents: int) -> Asker:
+    """Through the core's `OpenAIModel`."""
     from robustrag_integrations import OpenAIModel
 
     model = OpenAIModel("load", f"{address}/v1", attempts=1, max_concurrency=concurrency * documents)
-    rules: dict[str, Any] = {"stop_when_decided": True, "wave_size": wave} if early else {}
-    if method != "voting":
-        rules["extractor"] = phrase
-    made = {"keyword": KeywordAggregation, "consensus": ConsensusAggregation, "voting": MajorityVoting}[method]
-    defense: Any = made(model, **rules)
-    asker: Asker
+    defense = KeywordAggregation(model, extractor=phrase)
 
-    def given(number: int) -> dict[str, Any]:
-        asked, texts, code = question(number, documents)
-        choices = {"choices": [code, "another code"]} if method == "voting" else {}
-        return {"query": asked, "passages": texts, **choices}
+    errors: list[str] = []
 
-    def noted(answer: Any) -> str:
-        asker.calls.append(answer.model_calls)
-        asker.radii.append(answer.radius)
-        asker.errors.extend(group.error for group in answer.groups if group.error is not None)
+    def noted(answer: RobustAnswer) -> str:
+        errors.extend(group.error for group in answer.groups if group.error is not None)
         return str(answer.text)
 
     async def aask(number: int) -> str:
-        return noted(await defense.aanswer(**given(number)))
+        return noted(await defense.aanswer(*question(number, documents)[:2]))
 
     def ask(number: int) -> str:
-        return noted(defense.answer(**given(number)))
+        return noted(defense.answer(*question(number, documents)[:2]))
 
-    asker = Asker(ask, aask, model.close, model.aclose)
-    return asker
+    return Asker(ask, aask, model.close, model.aclose, errors)
 
 
-def httpx_asker(address: str, concurrency: int, documents: int, *, stack: bool = False) -> Asker:
-    """The same requests with nothing but httpx: all of a question at once, then the final one.
-
-    Args:
-        address: the server.
-        concurrency: how many questions are in flight.
-        documents: per question.
-        stack: whether it has the connections that `OpenAIModel` has, in place of its own pool.
-    """
+def httpx_asker(address: str, concurrency: int, documents: int) -> Asker:
+    """The same requests with nothing but httpx: all of a question at once, then the final one."""
     import httpx
 
-    from robustrag_integrations.models.server.connection_stack import ConnectionStack
-
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
-    trusted = httpx.create_ssl_context()
-    transport = ConnectionStack(partial(httpx.AsyncHTTPTransport, verify=trusted)) if stack else None
-    client = httpx.AsyncClient(limits=limits, timeout=120, transport=transport)
+    client = httpx.AsyncClient(limits=limits, timeout=120, headers={"Authorization": "Bearer none"})
 
-    async def post(body: dict[str, Any]) -> bytes:
-        return (await client.post(f"{address}/v1/chat/completions", json=body, headers=_KEY)).content
-
-    return _bare_asker(post, client.aclose, documents)
-
-
-def aiohttp_asker(address: str, concurrency: int, documents: int) -> Asker:
-    """The same requests with nothing but aiohttp."""
-    import aiohttp
-
-    sessions: list[Any] = []
-
-    async def post(body: dict[str, Any]) -> bytes:
-        if not sessions:
-            sessions.append(aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)))
-        async with sessions[0].post(f"{address}/v1/chat/completions", json=body, headers=_KEY) as reply:
-            body_of: bytes = await reply.read()
-            return body_of
-
-    async def aclose() -> None:
-        for session in sessions:
-            await session.close()
-
-    return _bare_asker(post, aclose, documents)
-
-
-_KEY = {"Authorization": "Bearer none"}
-
-
-def _bare_asker(
-    post: Callable[[dict[str, Any]], Awaitable[bytes]], aclose: Callable[[], Awaitable[None]], documents: int
-) -> Asker:
     async def said(prompt: str) -> str:
         fields = {"model": "load", "max_tokens": 256, "temperature": 0.0}
-        body = await post({"messages": [{"role": "user", "content": prompt}], **fields})
-        return str(json.loads(body)["choices"][0]["message"]["content"])
+        body = {"messages": [{"role": "user", "content": prompt}], **fields}
+        reply = await client.post(f"{address}/v1/chat/completions", json=body)
+        return str(reply.json()["choices"][0]["message"]["content"])
 
     async def aask(number: int) -> str:
         *isolated, final = _prompts(documents)
@@ -155,7 +81,7 @@ def _bare_asker(
         await asyncio.gather(*map(said, told[:-1]))
         return await said(told[-1])
 
-    return Asker(None, aask, lambda: None, aclose)
+    return Asker(None, aask, lambda: None, client.aclose)
 
 
 _CODE = question(0, 1)[2]
@@ -245,8 +171,6 @@ def _clients(httpx: Any) -> tuple[Any, Any]:
 ASKERS: dict[str, Callable[[str, int, int], Asker]] = {
     "core": core_asker,
     "httpx": httpx_asker,
-    "httpx-stack": partial(httpx_asker, stack=True),
-    "aiohttp": aiohttp_asker,
     "langchain": langchain_asker,
     "llamaindex": llamaindex_asker,
 }
@@ -254,8 +178,6 @@ STYLES = (
     "core async",
     "core threads",
     "httpx async",
-    "httpx-stack async",
-    "aiohttp async",
     "langchain async",
     "langchain threads",
     "llamaindex async",

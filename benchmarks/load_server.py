@@ -1,58 +1,34 @@
 """A chat server on loopback for load: it reads the fact out of each prompt after some time, and keeps its own times.
 
-`python -m benchmarks.load_server --wait 0.02` prints its port and serves until its input ends. With `--spread` the time
-is log-normal around `--wait`, and for `--slow` of the requests twenty times as long. `GET /times` gives what every
-request took in here, in seconds, and `GET /counts` how many came in and how many clients hung up before their answer.
+`python -m benchmarks.load_server 0.02` prints its port and serves until its input ends. `GET /times` gives what every
+request took in here, in seconds.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
-import random
 import re
 import sys
 import time
 from typing import Any
 
-SLOWNESS = 20  # times as long, for the slow ones
 _FACT = re.compile(rb"The code of depot \d+ is (\w+)\.")
 _KEPT = re.compile(rb"Keywords: (.*?)(?:\\n|\")")
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 _END = b"\r\n\r\n"
 
 
-class Latency:
-    """How long each request takes, drawn from a fixed seed.
-
-    Args:
-        wait: seconds, the median.
-        spread: the standard deviation of its logarithm; 0 for a fixed time.
-        slow: the share of requests that take twenty times as long.
-    """
-
-    def __init__(self, wait: float, spread: float = 0.0, slow: float = 0.0) -> None:
-        self._wait, self._spread, self._slow = wait, spread, slow
-        self._random = random.Random(0)
-
-    def __call__(self) -> float:
-        """Seconds for the next request."""
-        drawn = self._wait * self._random.lognormvariate(0.0, self._spread)
-        return drawn * (SLOWNESS if self._random.random() < self._slow else 1)
-
-
 class LoadServer(asyncio.Protocol):
     """One connection: requests one after another, each answered when its time has come.
 
     Args:
-        latency: how long a request takes.
+        wait: seconds that a request takes.
         times: what requests took, for all connections.
-        counts: how many requests came, and how many clients hung up before theirs was answered.
     """
 
-    def __init__(self, latency: Latency, times: list[float], counts: dict[str, int]) -> None:
-        self._latency, self._times, self._counts = latency, times, counts
+    def __init__(self, wait: float, times: list[float]) -> None:
+        self._wait, self._times = wait, times
         self._data = b""
         self._answer: asyncio.TimerHandle | None = None
         self._transport: Any = None
@@ -65,7 +41,6 @@ class LoadServer(asyncio.Protocol):
         """A client hangs up."""
         if self._answer is not None:
             self._answer.cancel()
-            self._counts["hung up"] += 1
 
     def data_received(self, data: bytes) -> None:
         """A part of a request, or all of it."""
@@ -81,12 +56,9 @@ class LoadServer(asyncio.Protocol):
         body, self._data = self._data[end + len(_END) : size], self._data[size:]
         if head.startswith(b"GET /times"):
             self._send(json.dumps(self._times).encode())
-        elif head.startswith(b"GET /counts"):
-            self._send(json.dumps(self._counts).encode())
         else:
-            self._counts["requests"] += 1
             loop, began = asyncio.get_running_loop(), time.perf_counter()
-            self._answer = loop.call_later(self._latency(), self._complete, body, began)
+            self._answer = loop.call_later(self._wait, self._complete, body, began)
 
     def _complete(self, body: bytes, began: float) -> None:
         self._answer = None
@@ -110,20 +82,14 @@ def _answer(request: bytes) -> str:
     return found.group(1).decode() if found else "I don't know"
 
 
-async def _main(latency: Latency) -> None:
+async def _main(wait: float) -> None:
     times: list[float] = []
-    counts = {"requests": 0, "hung up": 0}
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: LoadServer(latency, times, counts), "127.0.0.1", 0, backlog=1024)
+    server = await loop.create_server(lambda: LoadServer(wait, times), "127.0.0.1", 0, backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)
     async with server:
         await asyncio.to_thread(sys.stdin.read)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--wait", type=float, default=0.02, help="seconds before each answer, the median")
-    parser.add_argument("--spread", type=float, default=0.0, help="standard deviation of the logarithm of that")
-    parser.add_argument("--slow", type=float, default=0.0, help="share of requests that take twenty times as long")
-    args = parser.parse_args()
-    asyncio.run(_main(Latency(args.wait, args.spread, args.slow)))
+    asyncio.run(_main(float(sys.argv[1])))

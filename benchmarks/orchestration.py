@@ -9,12 +9,14 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
+from typing import Any
 
-from benchmarks import questions
-from benchmarks.frameworks import langchain, llamaindex
 from benchmarks.inference import Bench
+from benchmarks.instant import CHOICES, PASSAGES, QUESTION, Instant, milliseconds, names
 from benchmarks.results import Ratio, Target, said
 from robustrag_integrations import CallableModel, KeywordAggregation
+from robustrag_integrations.defenses.registry import METHODS, VANILLA
 
 _LATENCY = 0.1  # seconds of a simulated call
 _PASSAGES = [f"Account {i}: the bridge was built by Bo Ek." for i in range(10)]
@@ -23,12 +25,13 @@ _MANY, _AT_ONCE = 1000, 100
 
 def ratios(bench: Bench) -> list[Ratio]:
     """Wall time, whatever the bench's clock, where waiting is simulated; in frameworks computing time."""
+    from benchmarks import frameworks
+
     return [
         *_waiting(bench),
         *_at_once(),
-        *questions.ratios(bench),
-        *langchain.ratios(bench),
-        *llamaindex.ratios(bench),
+        *_questions(bench),
+        *frameworks.ratios(bench),
     ]
 
 
@@ -50,6 +53,30 @@ def _at_once() -> Iterator[Ratio]:
     )
     ideal = _MANY / _AT_ONCE * 2 * _LATENCY
     yield said(Ratio(f"1,000 questions at concurrency {_AT_ONCE} / waiting alone", (elapsed / ideal,)))
+
+
+def _questions(bench: Bench) -> Iterator[Ratio]:
+    """Milliseconds that this process computes per question; no name was read before."""
+    fresh = names()
+    for method in (VANILLA, *(METHODS[name] for name in ("keyword", "consensus", "voting"))):
+        instant = Instant()
+
+        async def reply(prompt: str, instant: Instant = instant) -> str:
+            return instant.said(prompt)
+
+        options: dict[str, Any] = {"choices": CHOICES} if method.name == "voting" else {}
+        task = "multiple_choice" if options else "short_answer"
+        models = CallableModel(instant.said), CallableModel(async_fn=reply)
+        sync, other = (method.build(model, task=task) for model in models)
+        ways: dict[str, Callable[[], object]] = {
+            "sync": partial(sync.answer, QUESTION, PASSAGES, **options),
+            "async": partial(other.aanswer, QUESTION, PASSAGES, **options),
+        }
+        for replies, equal, bound in (("ten different replies", False, 3.0), ("ten equal ones", True, 1.0)):
+            rounds = [milliseconds(instant, list(ways.values()), fresh, equal=equal) for _ in range(bench.repeats)]
+            for way, taken in zip(ways, zip(*rounds, strict=True), strict=True):
+                target: dict[str, Target] = {"cpu": ("<=", bound), "cuda": ("<=", bound)}
+                yield said(Ratio(f"core {method.name}, {way}, {replies}: ms per question", taken, target))
 
 
 def _said(prompt: str) -> str:

@@ -6,7 +6,6 @@ import random
 from dataclasses import dataclass, replace
 from typing import Any
 
-from robustrag_integrations import LocalModel
 from robustrag_integrations.prompts import PromptSet, PromptTemplate
 
 VOCABULARY = 32_000
@@ -102,39 +101,3 @@ def random_llama(size: str, device: str) -> Any:
             return LlamaForCausalLM(config).eval()
     finally:
         torch.set_default_dtype(before)
-
-
-def local_model(
-    network: Any,
-    tokenizer: Any,
-    scene: Scene,
-    *,
-    tokens: int,
-    share: bool = True,
-    keep: bool = True,
-    rows_at_once: int | None = None,
-    fixed_shapes: bool | None = None,
-) -> LocalModel:
-    """A local model whose groups are as wide as the scene's passages.
-
-    Args:
-        network: its weights.
-        tokenizer: its tokenizer.
-        scene: the question.
-        tokens: of an answer.
-        share: whether prompts share what they have in common.
-        keep: whether that is kept from one call to the next.
-        rows_at_once: of steps that questions share.
-        fixed_shapes: whether it reads in the shapes for accelerators; None where it runs on one.
-    """
-    return LocalModel(
-        network,
-        tokenizer,
-        max_context_tokens=scene.passage,
-        max_new_tokens=tokens,
-        stop=(),
-        share_prefixes=share,
-        prefix_cache_bytes=2**32 if keep else 0,
-        fixed_shapes=fixed_shapes,
-        rows_at_once=rows_at_once,
-    )

@@ -18,7 +18,6 @@ ELSEWHERE = {
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
     "CHANGELOG.md": "changelog.md",
-    "docs/load/README.md": "load.md",
     "examples/results/README.md": "results.md",
     "examples": "examples.md",
     "robustrag_integrations/keywords/pipeline/README.md": "keyword-pipeline.md",

@@ -10,14 +10,14 @@ pytest.importorskip("torch")
 pytest.importorskip("langchain_core")
 pytest.importorskip("llama_index.core")
 
-from benchmarks.extraction import names
-from benchmarks.frameworks import langchain, llamaindex, side_by_side
+from benchmarks.frameworks import langchain, llamaindex
+from benchmarks.instant import milliseconds, names
 
 
-@pytest.mark.parametrize("framework", [langchain, llamaindex])
+@pytest.mark.parametrize("pairs", [langchain, llamaindex])
 @pytest.mark.parametrize(("method", "calls"), [("keyword", 11), ("consensus", 10), ("voting", 10)])
-def test_both_sides_ask_the_model_as_often(framework, method: str, calls: int) -> None:
-    for pair in framework.pairs(method, traced=False):
+def test_both_sides_ask_the_model_as_often(pairs, method: str, calls: int) -> None:
+    for pair in pairs(method):
         pair.instant.replies = ["It is Bo Ek."] * 11
         for work in (pair.ours, pair.theirs):
             before, made = pair.instant.asked, work()
@@ -27,9 +27,9 @@ def test_both_sides_ask_the_model_as_often(framework, method: str, calls: int) -
 
 
 def test_milliseconds_are_per_question_and_replies_are_new_for_each() -> None:
-    pair = next(iter(langchain.pairs("voting", traced=True)))
-    ours, theirs = side_by_side._milliseconds(pair, names(), 2, equal=False)
+    pair = next(iter(langchain("voting")))
+    ours, theirs = milliseconds(pair.instant, [pair.ours, pair.theirs], names(), equal=False)
     assert ours > 0
     assert theirs > 0
-    assert pair.instant.asked == 2 * 2 * 10
+    assert pair.instant.asked == 25 * 2 * 10
     assert len(set(pair.instant.replies)) == 11

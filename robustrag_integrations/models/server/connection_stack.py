@@ -1,7 +1,7 @@
 """Kept connections in a stack: what a request costs does not grow with how many are open.
 
 The HTTP library's own pool looks at all of its connections whenever a request begins or ends. With 64 requests under
-way that took ten times as long as the requests themselves (docs/load). Here each request has a connection to itself,
+way that took ten times as long as the requests themselves. Here each request has a connection to itself,
 and the one that was used last goes out first, so that those which are not needed any more grow old and are closed.
 """
 

@@ -1,1 +1,0 @@
-"""What an answer costs inside a framework, next to the same model calls made by the framework itself."""
