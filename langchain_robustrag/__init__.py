@@ -15,6 +15,7 @@ except ImportError as error:
     ) from error
 
 from langchain_robustrag.aggregations import RobustOptions
+from langchain_robustrag.audit import IsolationAudit, audit_isolation
 from langchain_robustrag.chain import create_robust_documents_chain
 from langchain_robustrag.diverse import DiverseRetriever
 from langchain_robustrag.graph import create_robust_node
@@ -31,10 +32,12 @@ __all__ = [
     "Abstained",
     "DiverseRetriever",
     "Finding",
+    "IsolationAudit",
     "RobustDocuments",
     "RobustOptions",
     "UndefendedError",
     "assert_defended",
+    "audit_isolation",
     "create_robust_documents_chain",
     "create_robust_node",
     "create_robust_retrieval_chain",

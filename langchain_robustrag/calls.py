@@ -6,7 +6,6 @@ single group says; only the final call may be streamed. The algorithms are in th
 
 from __future__ import annotations
 
-import asyncio
 import concurrent.futures
 import sys
 import threading
@@ -20,6 +19,7 @@ from langchain_core.callbacks import AsyncCallbackManagerForChainRun, BaseCallba
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, RunnablePassthrough
 from langchain_core.runnables.config import patch_config
 
+from langchain_robustrag.audit import announced
 from langchain_robustrag.cache_marks import marked, wants_marks
 from langchain_robustrag.configured import parameters_sent, without_parameters
 from langchain_robustrag.in_loop import in_loop
@@ -225,7 +225,7 @@ class CallPerformer:
     def _pieces(self, prompt: Prompt, refused: Refused) -> Iterator[Piece]:
         streamed = Streamed(Seen())
         asking, value = self.calls.asking(prompt, refused)
-        config = self._final()(streamed.seen)
+        config = announced(self._final()(streamed.seen), prompt)
         for chunk in self._threads.stream(self.calls.timeout, asking.stream(value, config)):
             yield from streamed.pieces_of(chunk)
         yield from map(self._safe, streamed.end())
@@ -233,7 +233,7 @@ class CallPerformer:
     async def _apieces(self, prompt: Prompt, refused: Refused) -> AsyncGenerator[Piece, None]:
         streamed = Streamed(Seen())
         asking, value = self.calls.asking(prompt, refused)
-        config, timeout = self._final()(self._watching(streamed.seen)), self.calls.timeout
+        config, timeout = announced(self._final()(self._watching(streamed.seen)), prompt), self.calls.timeout
         made = (
             self._threads.astream(timeout, asking.stream(value, config))
             if self.calls.synchronous
@@ -310,7 +310,8 @@ class CallPerformer:
     ) -> Response:
         seen = Seen()
         asking, value = self.calls.asking(prompt, refused, heard=self._heard)
-        said = self._threads.call(self.calls.timeout, asking.invoke, value, child(seen), given_up=given_up)
+        config = announced(child(seen), prompt)
+        said = self._threads.call(self.calls.timeout, asking.invoke, value, config, given_up=given_up)
         return without_secrets(response_of(said, seen.ending), self.calls.llm)
 
     async def _ainvoke(self, prompt: Prompt, child: ChildRun, tries: Tries | None = None) -> Response:
@@ -330,7 +331,7 @@ class CallPerformer:
     async def _aask(self, prompt: Prompt, child: ChildRun, refused: Refused) -> Response:
         runs = OpenRuns()
         asking, value = self.calls.asking(prompt, refused, heard=self._heard)
-        said = await self._ainvoked(asking, value, child(self._watching(runs)), runs)
+        said = await self._ainvoked(asking, value, announced(child(self._watching(runs)), prompt), runs)
         return without_secrets(response_of(said, runs.ending), self.calls.llm)
 
     async def _ainvoked(self, asking: Runnable[Any, Any], value: Any, config: RunnableConfig, runs: OpenRuns) -> Any:
@@ -427,7 +428,7 @@ def child_config(config: RunnableConfig, run_manager: RunManager, tag: str) -> R
 
 
 def steers(error: BaseException) -> bool:
-    """Whether an exception is no failure: a cancellation, or one of LangGraph's interrupts, which are `Exception`s."""
+    """Whether an exception is no failure: a cancellation, the audit's, or one of LangGraph's interrupts."""
     graph = sys.modules.get("langgraph.errors")
     bubble = (graph.GraphBubbleUp,) if graph else ()
-    return isinstance(error, (asyncio.CancelledError, concurrent.futures.CancelledError, *bubble))
+    return isinstance(error, (*INTERRUPTS, concurrent.futures.CancelledError, *bubble))

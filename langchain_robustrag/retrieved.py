@@ -59,6 +59,15 @@ def records_in(value: Any) -> list[Document]:
     return [r for part in _parts(value) if isinstance(part, Mapping) and (r := _record(part)) is not None]
 
 
+def sourced_records_in(value: Any) -> list[Document]:
+    """Those rows that say where they are from: what an ordinary tool returns seldom does.
+
+    Raises:
+        UnreadableError: the value is too deep or too large.
+    """
+    return [record for record in records_in(value) if record.metadata]
+
+
 def parsed_texts(value: Any, depth: int = 0) -> list[Any]:
     """What the JSON texts in a value say, JSON texts inside of JSON texts included.
 

@@ -15,6 +15,7 @@ except ImportError as error:
         "llamaindex_robustrag needs llama-index-core: pip install 'robustrag-integrations[llamaindex]'"
     ) from error
 
+from llamaindex_robustrag.audit import IsolationAudit, audit_isolation
 from llamaindex_robustrag.chat_engines import RobustCondensePlusContextChatEngine, RobustContextChatEngine
 from llamaindex_robustrag.diverse import DiverseRetriever
 from llamaindex_robustrag.local import TextModelLLM, local_model_of
@@ -29,6 +30,7 @@ __all__ = [
     "Abstained",
     "DiverseRetriever",
     "Finding",
+    "IsolationAudit",
     "RobustAnswerEvent",
     "RobustCondensePlusContextChatEngine",
     "RobustContextChatEngine",
@@ -37,6 +39,7 @@ __all__ = [
     "TextModelLLM",
     "UndefendedError",
     "assert_defended",
+    "audit_isolation",
     "find_undefended",
     "get_robust_response_synthesizer",
     "local_model_of",

@@ -18,6 +18,7 @@ from llama_index.core.llms import LLM, CustomLLM
 from llama_index.core.llms.structured_llm import StructuredLLM
 from llama_index.core.prompts import ChatPromptTemplate
 
+from llamaindex_robustrag.audit import asked
 from llamaindex_robustrag.caveats import llm_repeats
 from llamaindex_robustrag.message_text import MessageText, as_messages
 from llamaindex_robustrag.parameters import parameters_sent, without_parameters, without_system
@@ -136,31 +137,38 @@ class PlainCalls:
 
     def _asked(self, prompt: str, refused: Refused, *, alone: bool = False) -> Response:
         llm, kwargs = without_parameters(self._llm, self._kwargs, refused)
-        if self._chats:
-            return response_of(llm.chat(self._messages(prompt, refused, alone=alone), **kwargs))
-        return response_of(llm.complete(self._text(prompt, alone=alone), formatted=True, **kwargs))
+        with asked(prompt):
+            if self._chats:
+                return response_of(llm.chat(self._messages(prompt, refused, alone=alone), **kwargs))
+            return response_of(llm.complete(self._text(prompt, alone=alone), formatted=True, **kwargs))
 
     async def _aasked(self, prompt: str, refused: Refused, *, alone: bool = False) -> Response:
         llm, kwargs = without_parameters(self._llm, self._kwargs, refused)
-        if self._chats:
-            return response_of(await llm.achat(self._messages(prompt, refused, alone=alone), **kwargs))
-        return response_of(await llm.acomplete(self._text(prompt, alone=alone), formatted=True, **kwargs))
+        with asked(prompt):
+            if self._chats:
+                return response_of(await llm.achat(self._messages(prompt, refused, alone=alone), **kwargs))
+            return response_of(await llm.acomplete(self._text(prompt, alone=alone), formatted=True, **kwargs))
 
     def _parts(self, prompt: str, refused: Refused) -> Iterator[ChatResponse | CompletionResponse]:
         llm, kwargs = without_parameters(self._llm, self._kwargs, refused)
-        if self._chats:
-            yield from llm.stream_chat(self._messages(prompt, refused), **kwargs)
-        else:
-            yield from llm.stream_complete(self._text(prompt), formatted=True, **kwargs)
+        parts: Iterator[ChatResponse | CompletionResponse]
+        with asked(prompt):
+            if self._chats:
+                parts = llm.stream_chat(self._messages(prompt, refused), **kwargs)
+            else:
+                parts = llm.stream_complete(self._text(prompt), formatted=True, **kwargs)
+        yield from parts
 
     async def _aparts(self, prompt: str, refused: Refused) -> AsyncGenerator[ChatResponse | CompletionResponse, None]:
         llm, kwargs = without_parameters(self._llm, self._kwargs, refused)
-        if self._chats:
-            async for part in await llm.astream_chat(self._messages(prompt, refused), **kwargs):
-                yield part
-        else:
-            async for piece in await llm.astream_complete(self._text(prompt), formatted=True, **kwargs):
-                yield piece
+        parts: AsyncIterator[ChatResponse | CompletionResponse]
+        with asked(prompt):
+            if self._chats:
+                parts = await llm.astream_chat(self._messages(prompt, refused), **kwargs)
+            else:
+                parts = await llm.astream_complete(self._text(prompt), formatted=True, **kwargs)
+        async for part in parts:
+            yield part
 
     def _parsed(self, response: Response) -> Response:
         """What the LLM's own parser makes of the answer; reasoning around it is not the parser's to read."""
@@ -242,7 +250,8 @@ class StructuredCalls:
 
         def ask(refused: Refused) -> object:
             llm, kwargs = without_parameters(self._llm, self._kwargs, refused)
-            return llm.structured_predict(self._output_cls, self._template(prompt), llm_kwargs=kwargs)
+            with asked(prompt):
+                return llm.structured_predict(self._output_cls, self._template(prompt), llm_kwargs=kwargs)
 
         return _json(self._capabilities.call(ask, self._plain.probe))
 
@@ -251,7 +260,8 @@ class StructuredCalls:
 
         async def ask(refused: Refused) -> object:
             llm, kwargs = without_parameters(self._llm, self._kwargs, refused)
-            return await llm.astructured_predict(self._output_cls, self._template(prompt), llm_kwargs=kwargs)
+            with asked(prompt):
+                return await llm.astructured_predict(self._output_cls, self._template(prompt), llm_kwargs=kwargs)
 
         return _json(await self._capabilities.acall(ask, self._plain.aprobe))
 

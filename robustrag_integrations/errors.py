@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
-
-# What is not a failure and is never made one. Any other exception is, also those of libraries in Rust, which raise
-# `PanicException`, a `BaseException`.
-INTERRUPTS = (KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError)
 
 
 class RobustRAGError(Exception):
     """Base of the project's own exceptions."""
+
+
+class UndefendedError(RobustRAGError, AssertionError):
+    """Retrieved text can reach a model without isolation, or just would have.
+
+    Attributes:
+        findings: every place, each a `robustrag_integrations.audit.Finding`.
+    """
+
+    def __init__(self, findings: Sequence[Any]) -> None:
+        self.findings = list(findings)
+        places = "place" if len(findings) == 1 else "places"
+        super().__init__("\n".join([f"not defended in {len(findings)} {places}:", *(f"- {f}" for f in findings)]))
+
+    def __reduce__(self) -> Any:
+        return UndefendedError, (self.findings,)
+
+
+# What is not a failure and is never made one. Any other exception is, also those of libraries in Rust, which raise
+# `PanicException`, a `BaseException`.
+INTERRUPTS = (KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError, UndefendedError)
 
 
 class ModelError(RobustRAGError):

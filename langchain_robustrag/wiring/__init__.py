@@ -15,7 +15,8 @@ from langchain_robustrag.wiring.flows import CLEAN, STEPS, Rules, Walk
 from langchain_robustrag.wiring.graphs import callable_flow, graph_flow, is_callable_node, is_graph
 from langchain_robustrag.wiring.kinds import is_ours, loaded
 from langchain_robustrag.wiring.tools import is_tool, is_tool_node, report_tool, tool_flow, tool_node_flow
-from robustrag_integrations.undefended import Finding, UndefendedError
+from robustrag_integrations.audit import Finding
+from robustrag_integrations.errors import UndefendedError
 
 __all__ = ["Finding", "UndefendedError", "assert_defended", "find_undefended"]
 

@@ -44,7 +44,7 @@ from langchain_robustrag.wiring.kinds import (
 )
 from langchain_robustrag.wiring.server_tools import server_tools
 from langchain_robustrag.wiring.words import all_words, hands_on, reads_argument, words_read
-from robustrag_integrations.undefended import Finding
+from robustrag_integrations.audit import Finding
 
 _PLAIN_MODEL = "give a plain model; if it isolates documents itself, pass it in trusted="
 CHAIN = "create_robust_documents_chain(llm, prompt)"

@@ -11,7 +11,8 @@ from typing import Any
 from llamaindex_robustrag.wiring.held import held
 from llamaindex_robustrag.wiring.rules import KNOWN, OPEN, RULES
 from llamaindex_robustrag.wiring.walk import Walk
-from robustrag_integrations.undefended import Finding, UndefendedError
+from robustrag_integrations.audit import Finding
+from robustrag_integrations.errors import UndefendedError
 
 __all__ = ["Finding", "UndefendedError", "assert_defended", "find_undefended"]
 

@@ -11,7 +11,7 @@ from llamaindex_robustrag.wiring.bound import with_self
 from llamaindex_robustrag.wiring.holding import methods_of
 from llamaindex_robustrag.wiring.identity import attributes, function_in
 from llamaindex_robustrag.wiring.walk import ENGINE, Place, Steps, Visit, Walk
-from robustrag_integrations.undefended import Finding
+from robustrag_integrations.audit import Finding
 
 AGENT = "an agent"
 WORKFLOW = "a workflow"

@@ -21,7 +21,7 @@ from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer
 from llamaindex_robustrag.wiring.agents import tools_unknown
 from llamaindex_robustrag.wiring.identity import is_trusted, same_or_unchanged
 from llamaindex_robustrag.wiring.walk import Place, Steps, Walk
-from robustrag_integrations.undefended import Finding
+from robustrag_integrations.audit import Finding
 
 _ONE_CHOICE: tuple[type, ...] = (LLMSingleSelector, PydanticSingleSelector, EmbeddingSingleSelector)
 

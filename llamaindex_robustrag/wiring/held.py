@@ -18,7 +18,7 @@ from llamaindex_robustrag.wiring.responses import WHOLE
 from llamaindex_robustrag.wiring.sources import INNER, READS, SHOWN, is_source, is_source_class, writes_only
 from llamaindex_robustrag.wiring.uses import Unseen, Use, cells, uses_of
 from llamaindex_robustrag.wiring.walk import ENGINE, Place, Steps, Visit, Walk
-from robustrag_integrations.undefended import Finding
+from robustrag_integrations.audit import Finding
 
 _ROBUST: tuple[type, ...] = (
     RobustRAGSynthesizer,

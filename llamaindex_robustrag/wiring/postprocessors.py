@@ -24,7 +24,7 @@ from llama_index.core.postprocessor.rankGPT_rerank import RankGPTRerank
 from llama_index.core.postprocessor.structured_llm_rerank import StructuredLLMRerank
 
 from llamaindex_robustrag.wiring.identity import changes, is_named, is_trusted, same_or_unchanged
-from robustrag_integrations.undefended import Finding
+from robustrag_integrations.audit import Finding
 
 # They filter, reorder, rescore or rewrite each node by itself, and keep its source.
 _KEEP_APART: tuple[type, ...] = (

@@ -52,7 +52,7 @@ from llama_index.core.retrievers import (
 from llamaindex_robustrag.diverse import DiverseRetriever
 from llamaindex_robustrag.wiring.identity import changes, is_named, is_trusted
 from llamaindex_robustrag.wiring.walk import Place, Steps, Walk
-from robustrag_integrations.undefended import Finding
+from robustrag_integrations.audit import Finding
 
 # They give each document's nodes as they are, and no document decides about another's.
 APART: tuple[type, ...] = (

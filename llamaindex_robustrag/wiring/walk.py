@@ -10,7 +10,7 @@ from llamaindex_robustrag.wiring.bound import Bound
 from llamaindex_robustrag.wiring.identity import changes, is_a, is_trusted
 from llamaindex_robustrag.wiring.postprocessors import postprocessor_findings
 from llamaindex_robustrag.wiring.sources import is_source, is_source_class
-from robustrag_integrations.undefended import Finding
+from robustrag_integrations.audit import Finding
 
 ENGINE = "RobustRAGQueryEngine.from_args(retriever, llm=llm)"
 MOST = 50_000  # objects that one walk looks at

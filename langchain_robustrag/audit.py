@@ -1,0 +1,245 @@
+"""The audit at run time: which prompts of a LangChain program hold texts of several sources."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, cast
+from uuid import UUID, uuid4
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.documents import Document
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tracers.context import register_configure_hook
+
+from langchain_robustrag.prompts import FilledPrompt
+from langchain_robustrag.reports import REPORT_EVENT
+from langchain_robustrag.retrieved import UnreadableError, documents_in, parsed_texts, sourced_records_in
+from robustrag_integrations.audit import Audit, Finding, On
+from robustrag_integrations.passages import Passage
+from robustrag_integrations.prompts import Prompt
+
+_LOG = logging.getLogger(__name__)
+_MOST_RUNS = 10_000
+_FIX = (
+    "answer with create_robust_documents_chain(llm, prompt) or create_robust_retrieval_chain(retriever, llm); give an "
+    "agent create_robust_retriever_tool, or RobustRetrievalMiddleware"
+)
+_GAP = "\ue000"  # where a template has its values
+
+
+class IsolationAudit(BaseCallbackHandler):
+    """Looks at every prompt of the runs that it is a callback of: no two groups' texts may stand in one.
+
+    It learns what was retrieved from retrievers, from tools (their documents, as objects or JSON), and from documents
+    in inputs and outputs of steps. It sees text of 30 characters or more as it was retrieved, up to spacing and JSON
+    escapes; several copies of one text count as one group. What it does not see: text that a function fetches without
+    an event (a vector store or an HTTP client called directly: tell it with `learn`), text that was reworded,
+    translated or cut shorter, and prompts of what is no LangChain model.
+
+    Args:
+        on: `"log"` warns of a finding; `"raise"` raises an `UndefendedError`, so that the model is never asked. A
+            document that quotes a prompt of yours can then stop an answer.
+
+    Examples:
+        ```python
+        chain.invoke(question, config={"callbacks": [IsolationAudit(on="raise")]})
+        ```
+    """
+
+    def __init__(self, on: On = "log") -> None:
+        self._audit = Audit(on, _FIX)
+        self.raise_error = on == "raise"
+        self._runs: OrderedDict[UUID, tuple[UUID | None, str]] = OrderedDict()
+        self._own: OrderedDict[UUID, Sequence[str]] = OrderedDict()
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What was found so far, each place once."""
+        return self._audit.findings
+
+    def learn(self, documents: Sequence[Document]) -> None:
+        """Tell it of documents that no event shows."""
+        self._audit.learn(Passage(d.page_content, id=d.id, metadata=d.metadata or {}) for d in documents)
+
+    def expect(self, run_id: UUID, own: Sequence[str]) -> None:
+        """Tell it that a run will ask a prompt of ours, made of these pieces."""
+        self._own[run_id] = own
+        if len(self._own) > _MOST_RUNS:
+            self._own.popitem(last=False)
+
+    def on_chain_start(self, serialized: Any, inputs: Any, **kwargs: Any) -> None:
+        """A step is given something."""
+        self._begin(serialized, kwargs)
+        self._look_for_documents(inputs)
+
+    def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        """A step gave something."""
+        self._end(run_id)
+        self._look_for_documents(outputs)
+
+    def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        """A step failed."""
+        self._end(run_id)
+
+    def on_retriever_start(self, serialized: Any, query: str, **kwargs: Any) -> None:
+        """A retriever is asked."""
+        self._begin(serialized, kwargs)
+
+    def on_retriever_end(self, documents: Sequence[Document], *, run_id: UUID, **kwargs: Any) -> None:
+        """Documents were retrieved."""
+        self._end(run_id)
+        self._look_for_documents(documents)
+
+    def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        """A retriever failed."""
+        self._end(run_id)
+
+    def on_tool_start(self, serialized: Any, input_str: str, **kwargs: Any) -> None:
+        """A tool is called."""
+        self._begin(serialized, kwargs)
+
+    def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        """A tool returned something."""
+        self._end(run_id)
+        self._look_for_documents(output, tool=True)
+
+    def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        """A tool failed."""
+        self._end(run_id)
+
+    def on_chat_model_start(self, serialized: Any, messages: list[list[BaseMessage]], **kwargs: Any) -> None:
+        """A model is asked with messages."""
+        for prompt in messages:
+            self._look(serialized, [text for m in prompt for text in _texts_of(m)], kwargs)
+
+    def on_llm_start(self, serialized: Any, prompts: list[str], **kwargs: Any) -> None:
+        """A model is asked with a text."""
+        for prompt in prompts:
+            self._look(serialized, [prompt], kwargs)
+
+    def on_llm_end(self, response: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        """A model replied."""
+        self._end(run_id)
+
+    def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        """A model failed."""
+        self._end(run_id)
+
+    def on_custom_event(self, name: str, data: Any, **kwargs: Any) -> None:
+        """A robust answer was given."""
+        if name == REPORT_EVENT and isinstance(data, Mapping):
+            self._audit.release(str(data.get("text") or ""))
+
+    def _begin(self, serialized: Any, known: Mapping[str, Any]) -> str:
+        """Note a run; its name."""
+        name = known.get("name") or (serialized or {}).get("name") or (serialized or {}).get("id", ["?"])[-1]
+        self._runs[known["run_id"]] = (known.get("parent_run_id"), str(name))
+        if len(self._runs) > _MOST_RUNS:
+            self._runs.popitem(last=False)
+        return str(name)
+
+    def _end(self, run_id: UUID) -> None:
+        self._runs.pop(run_id, None)
+        self._own.pop(run_id, None)
+
+    def _look(self, serialized: Any, texts: Sequence[str], known: Mapping[str, Any]) -> None:
+        component = self._begin(serialized, known)
+        own: Sequence[str] | None = None
+        names: list[str] = []
+        run: UUID | None = known["run_id"]
+        while run is not None and (found := self._runs.get(run)) is not None and len(names) < 100:
+            own = self._own.get(run) if own is None else own
+            names.append(found[1])
+            run = found[0]
+        self._audit.look(texts, " > ".join(reversed(names)), component, own)
+
+    def _look_for_documents(self, value: Any, *, tool: bool = False) -> None:
+        try:
+            self.learn(documents_in(value))
+            if tool:
+                for parsed in (value, parsed_texts(value)):
+                    self.learn([*documents_in(parsed), *sourced_records_in(parsed)])
+        except UnreadableError as error:
+            _LOG.warning("the audit did not look for documents in a step's values: %s", error)
+
+
+class _OpenAudit:
+    """The audit of the innermost `audit_isolation` that is open, for all threads and event loops.
+
+    In the place of a `ContextVar`, which threads of a program's own do not inherit.
+    """
+
+    def __init__(self) -> None:
+        self.open: list[IsolationAudit] = []
+
+    def get(self) -> IsolationAudit | None:
+        return self.open[-1] if self.open else None
+
+
+_OPEN = _OpenAudit()
+register_configure_hook(cast(Any, _OPEN), inheritable=True)
+
+
+@contextmanager
+def audit_isolation(on: On = "log") -> Iterator[IsolationAudit]:
+    """Look at every prompt of every LangChain model in this process while the block runs.
+
+    Args:
+        on: see `IsolationAudit`.
+
+    Examples:
+        ```python
+        with audit_isolation() as audit:
+            app.invoke({"input": "Who won?"})
+        assert not audit.findings
+        ```
+    """
+    audit = IsolationAudit(on)
+    _OPEN.open.append(audit)
+    try:
+        yield audit
+    finally:
+        _OPEN.open.remove(audit)
+
+
+def announced(config: RunnableConfig, prompt: Prompt) -> RunnableConfig:
+    """The config of a call of ours, known to the audits among its handlers."""
+    audits = [h for h in getattr(config.get("callbacks"), "handlers", ()) if isinstance(h, IsolationAudit)]
+    if audits:
+        run_id, pieces = uuid4(), _pieces_of(prompt)
+        config["run_id"] = run_id
+        for audit in audits:
+            audit.expect(run_id, pieces)
+    return config
+
+
+def _pieces_of(prompt: Prompt) -> list[str]:
+    """What a prompt was made of: passages or agreed words, the question, and the words of its template."""
+    if not isinstance(prompt, FilledPrompt):
+        return [prompt.text]
+    values: dict[str, Any] = {name: [] if isinstance(v, list) else _GAP for name, v in prompt.values.items()}
+    pieces = [prompt.text, str(prompt.values.get("query", ""))]
+    try:
+        words = prompt.template.format_prompt(**values)
+        return [*pieces, *(piece for m in words.to_messages() for t in _texts_of(m) for piece in t.split(_GAP))]
+    except Exception:  # a template of a kind that takes no such values: its words are looked at like any others
+        return pieces
+
+
+def _texts_of(message: BaseMessage) -> list[str]:
+    """All text of a message that a model may be shown."""
+    shown: list[Any] = [message.content, getattr(message, "tool_calls", None), message.additional_kwargs]
+    texts: list[str] = []
+    while shown:
+        part = shown.pop(0)
+        if isinstance(part, str):
+            texts.append(part)
+        elif isinstance(part, Mapping):
+            shown = [*part.values(), *shown]
+        elif isinstance(part, (list, tuple)):
+            shown = [*part, *shown]
+    return texts

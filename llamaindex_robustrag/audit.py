@@ -1,0 +1,254 @@
+"""The audit at run time: which prompts of a LlamaIndex program hold texts of several sources."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from llama_index.core import instrumentation
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.bridge.pydantic import BaseModel
+from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload
+from llama_index.core.callbacks.base_handler import BaseCallbackHandler
+from llama_index.core.instrumentation.events.llm import LLMChatStartEvent, LLMCompletionStartEvent
+from llama_index.core.instrumentation.span import active_span_id
+from llama_index.core.llms import LLM
+from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
+
+from llamaindex_robustrag.grouping import source_of
+from llamaindex_robustrag.message_text import as_messages
+from llamaindex_robustrag.reports import RobustAnswerEvent
+from robustrag_integrations.audit import Audit, Finding, On
+from robustrag_integrations.passages import Passage
+
+_MOST_SPANS = 10_000
+_MOST_PARTS = 20_000  # of one span's arguments or result
+_DEEPEST = 8
+_FIX = (
+    "answer with RobustRAGQueryEngine.from_args(retriever, llm=llm) or "
+    "as_query_engine(response_synthesizer=RobustRAGSynthesizer(llm=llm)), chat with RobustContextChatEngine, and give "
+    "an agent the engine as a QueryEngineTool"
+)
+_ASKED: ContextVar[str | None] = ContextVar("robustrag_asked", default=None)
+
+
+@contextmanager
+def asked(prompt: str) -> Iterator[None]:
+    """What an LLM is asked in here is this prompt of ours, and what the LLM puts around it."""
+    token = _ASKED.set(prompt)
+    try:
+        yield
+    finally:
+        _ASKED.reset(token)
+
+
+class IsolationAudit(BaseCallbackHandler):
+    """Looks at every prompt of every LLM: no two groups' texts may stand in one.
+
+    It learns what was retrieved from the arguments and results of whatever LlamaIndex traces (retrievers, synthesizers,
+    engines, tools, steps of workflows). It sees text of 30 characters or more as it was retrieved, up to spacing and
+    JSON escapes; several copies of one text count as one group. What it does not see: text that a function fetches and
+    joins by itself (tell it with `learn`), text that was reworded, translated or cut shorter, and prompts of what is no
+    LlamaIndex LLM.
+
+    Args:
+        on: `"log"` warns of a finding; `"raise"` raises an `UndefendedError`, so that the LLM is never asked. A
+            document that quotes a prompt of yours can then stop an answer.
+
+    Examples:
+        >>> audit = IsolationAudit(on="raise").attach()
+        >>> engine.query("Who won?")
+    """
+
+    def __init__(self, on: On = "log") -> None:
+        super().__init__([], [])
+        self._audit = Audit(on, _FIX)
+        self._spans: OrderedDict[str, str | None] = OrderedDict()  # open ones, each with the one around it
+        self._managers: list[CallbackManager] = []
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What was found so far, each place once."""
+        return self._audit.findings
+
+    def learn(self, nodes: Iterable[NodeWithScore | BaseNode]) -> None:
+        """Tell it of nodes that no event shows."""
+        self._audit.learn(map(_passage, nodes))
+
+    def attach(self) -> IsolationAudit:
+        """Listen to all of LlamaIndex in this process."""
+        root = _root()
+        root.add_event_handler(self)
+        root.add_span_handler(self)
+        return self
+
+    def detach(self) -> None:
+        """Listen no longer."""
+        root = _root()
+        lists: list[list[Any]] = [root.event_handlers, root.span_handlers, *(m.handlers for m in self._managers)]
+        for handlers in lists:
+            handlers[:] = [h for h in handlers if h is not self]
+        self._managers.clear()
+
+    # Instrumentation: it swallows what handlers raise, so that it tells the audit what there is, and no more.
+
+    def handle(self, event: Any, **kwargs: Any) -> None:
+        """An event was sent."""
+        if isinstance(event, LLMChatStartEvent):
+            self._look(event.messages, event.span_id, event.model_dict)
+        elif isinstance(event, LLMCompletionStartEvent):
+            self._look([event.prompt], event.span_id, event.model_dict)
+        elif isinstance(event, RobustAnswerEvent):
+            self._audit.release(str(event.report.get("text") or ""))
+        else:
+            self.learn(_nodes_in([getattr(event, name, None) for name in ("nodes", "response")]))
+
+    async def ahandle(self, event: Any, **kwargs: Any) -> None:
+        """An event was sent in an event loop."""
+        self.handle(event)
+
+    def span_enter(
+        self, id_: str, bound_args: Any, instance: Any = None, parent_id: str | None = None, **kwargs: Any
+    ) -> None:
+        """A call begins."""
+        self._spans[id_] = parent_id
+        if len(self._spans) > _MOST_SPANS:
+            self._spans.popitem(last=False)
+        self.learn(_nodes_in(list(bound_args.arguments.values())))
+        if self._audit.on == "raise" and isinstance(instance, LLM):
+            self._watch(instance)
+
+    def span_exit(self, id_: str, bound_args: Any, instance: Any = None, result: Any = None, **kwargs: Any) -> None:
+        """A call gave something."""
+        self._spans.pop(id_, None)
+        self.learn(_nodes_in(result))
+
+    def span_drop(self, id_: str, *args: Any, **kwargs: Any) -> None:
+        """A call failed."""
+        self._spans.pop(id_, None)
+
+    def capture_propagation_context(self) -> dict[str, Any]:
+        """Nothing goes to other processes."""
+        return {}
+
+    def restore_propagation_context(self, context: dict[str, Any]) -> None:
+        """Nothing comes from other processes."""
+
+    # Callback managers let what handlers raise through, right before the LLM is asked.
+
+    def on_event_start(
+        self,
+        event_type: CBEventType,
+        payload: dict[str, Any] | None = None,
+        event_id: str = "",
+        parent_id: str = "",
+        **kwargs: Any,
+    ) -> str:
+        """An LLM is about to be asked."""
+        if event_type == CBEventType.LLM and payload is not None:
+            shown = payload.get(EventPayload.MESSAGES) or [payload.get(EventPayload.PROMPT) or ""]
+            self._look(shown, active_span_id.get(), payload.get(EventPayload.SERIALIZED) or {})
+        return event_id
+
+    def on_event_end(
+        self, event_type: CBEventType, payload: dict[str, Any] | None = None, event_id: str = "", **kwargs: Any
+    ) -> None:
+        """Something was retrieved."""
+        self.learn(_nodes_in(payload))
+
+    def start_trace(self, trace_id: str | None = None) -> None:
+        """Traces are followed by their spans."""
+
+    def end_trace(self, trace_id: str | None = None, trace_map: dict[str, list[str]] | None = None) -> None:
+        """Traces are followed by their spans."""
+
+    def _watch(self, llm: LLM) -> None:
+        """Listen to an LLM's callbacks, too, which is where a prompt can be stopped."""
+        manager = llm.callback_manager
+        if isinstance(manager, CallbackManager) and not any(h is self for h in manager.handlers):
+            manager.add_handler(self)
+            self._managers.append(manager)
+
+    def _look(self, prompt: Sequence[ChatMessage | str], span: str | None, model: Mapping[str, Any]) -> None:
+        own = _ASKED.get()
+        pieces = None if own is None else [str(m.content or "") for m in as_messages(own, ())]
+        names: list[str] = []
+        while span is not None and len(names) < 100:
+            names.append(span.rsplit("-", 5)[0])
+            span = self._spans.get(span)
+        component = names[0].partition(".")[0] if names else str(model.get("class_name", "LLM"))
+        self._audit.look(_texts_of(prompt), " > ".join(reversed(names)), component, pieces)
+
+
+@contextmanager
+def audit_isolation(on: On = "log") -> Iterator[IsolationAudit]:
+    """Look at every prompt of every LlamaIndex LLM in this process while the block runs.
+
+    Args:
+        on: see `IsolationAudit`.
+
+    Examples:
+        >>> with audit_isolation() as audit:
+        ...     engine.query("Who won?")
+        >>> assert not audit.findings
+    """
+    audit = IsolationAudit(on).attach()
+    try:
+        yield audit
+    finally:
+        audit.detach()
+
+
+def _root() -> Any:
+    """What all dispatchers pass their events on to."""
+    return instrumentation.get_dispatcher()  # type: ignore[attr-defined]
+
+
+def _passage(found: NodeWithScore | BaseNode) -> Passage:
+    node = found.node if isinstance(found, NodeWithScore) else found
+    return Passage(node.get_content(MetadataMode.LLM) or "", metadata=node.metadata, document_id=source_of(node))
+
+
+def _nodes_in(value: Any) -> list[BaseNode]:
+    """The nodes in arguments, results and events, however deep, as far as these are plain data."""
+    found: list[BaseNode] = []
+    waiting, seen = [(value, 0)], set[int]()
+    while waiting and len(seen) < _MOST_PARTS:
+        part, depth = waiting.pop()
+        if part is None or isinstance(part, (str, bytes, int, float, bool)) or depth > _DEEPEST or id(part) in seen:
+            continue
+        seen.add(id(part))
+        if isinstance(part, NodeWithScore):
+            found.append(part.node)
+        elif isinstance(part, BaseNode):
+            found.append(part)
+        else:
+            waiting.extend((inner, depth + 1) for inner in _inside(part))
+    return found
+
+
+def _inside(part: Any) -> list[Any]:
+    if isinstance(part, Mapping):
+        return list(part.values())
+    if isinstance(part, (list, tuple, set)):
+        return list(part)
+    if isinstance(part, BaseModel):  # events, tool outputs
+        return [*vars(part).values(), *(part.__pydantic_private__ or {}).values()]
+    return [getattr(part, name, None) for name in ("source_nodes", "sources", "raw_output", "kwargs")]
+
+
+def _texts_of(prompt: Sequence[ChatMessage | str]) -> Iterator[str]:
+    """All text that an LLM is shown."""
+    for message in prompt:
+        waiting: list[Any] = [message.model_dump() if isinstance(message, ChatMessage) else message]
+        while waiting:
+            part = waiting.pop(0)
+            if isinstance(part, str):
+                yield part
+            elif isinstance(part, Mapping):
+                waiting = [*part.values(), *waiting]
+            elif isinstance(part, (list, tuple)):
+                waiting = [*part, *waiting]

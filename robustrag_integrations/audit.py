@@ -1,0 +1,258 @@
+"""Isolation, checked: the audit of prompts at run time, and the findings that it shares with the static wiring checks.
+
+An integration tells an `Audit` what its framework's events say: `learn` every retrieved text, `release` every robust
+answer, `look` at every prompt. Matching is a search for common substrings:
+
+- Texts and prompts are folded alike (`folded`): escapes of JSON are undone, runs of white space are one space.
+- Of every text the windows of 15 characters at each 16th place are indexed, so that any 30 characters that it shares
+  with a prompt hold one of them whole. A window that stands in the prompt is extended to the longest common span.
+- A prompt is fine if one group's texts hold all spans: chunks of one file, one document that is repeated, boilerplate.
+  Else it is a finding. What stands in a released answer is no longer one group's text.
+- A prompt of ours is known by its run, never by its words. Its own pieces (passages or agreed words, question,
+  template) are taken out first, and no retrieved text may be left.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from robustrag_integrations.display import printable
+from robustrag_integrations.errors import UndefendedError
+from robustrag_integrations.passages import Passage, readable_origin
+
+_LOG = logging.getLogger(__name__)
+
+Group: TypeAlias = tuple[bool, str]  # whether it is an origin, and its name or else the text
+Span: TypeAlias = tuple[int, int]
+On: TypeAlias = Literal["log", "raise"]
+SHORTEST = 30  # characters of a text that are recognised
+MOST_CHARACTERS = 4_000_000  # of texts that are known at a time; the oldest are forgotten
+_WINDOW, _STRIDE = 15, 16
+_PLACES = 8  # of one window within one text
+_ANSWERS = 1_000
+_FINDINGS = 1_000
+
+_UNICODE = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))")
+_ESCAPED = re.compile(r"\\+[ntrfb]?")
+_SPACE = re.compile(r"\s+")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One place where retrieved text reaches a model without isolation, or where a robust answer is lost.
+
+    Attributes:
+        kind: the sort of place, such as `stock-synthesizer`; `prompt` for one that the audit saw.
+        path: how to get there from what was checked, such as `.query_engine._response_synthesizer`; of a prompt the
+            names of the runs, outermost first.
+        component: the class found there.
+        problem: the defect.
+        fix: what to write in its place.
+        origins: of a prompt, where the texts in it come from.
+    """
+
+    kind: str
+    path: str
+    component: str
+    problem: str
+    fix: str
+    origins: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return printable(f"{self.path or 'here'} ({self.component}): {self.problem}. Fix: {self.fix}")
+
+
+@dataclass(frozen=True)
+class _Text:
+    """A retrieved text, folded, and whose it is: the name of its origin, or the text itself."""
+
+    folded: str
+    group: Group
+    shown: str
+
+
+class Audit:
+    """What was retrieved, and which prompts hold texts of two groups. Safe in threads.
+
+    Args:
+        on: what to do about a finding besides keeping it: `"log"` a warning, or `"raise"` an `UndefendedError`.
+        fix: what to write in place of an undefended component.
+    """
+
+    def __init__(self, on: On, fix: str) -> None:
+        if on not in ("log", "raise"):
+            raise ValueError(f"on={on!r:.40} must be 'log' or 'raise'")
+        self.on, self._fix = on, fix
+        self.findings: list[Finding] = []
+        self._texts: OrderedDict[tuple[Group, str], int] = OrderedDict()
+        self._known: dict[int, _Text] = {}
+        self._index: dict[str, list[tuple[int, int]]] = {}
+        self._answers: deque[str] = deque(maxlen=_ANSWERS)
+        self._characters = self._number = 0
+        self._lock = threading.RLock()
+
+    def learn(self, passages: Iterable[Passage]) -> None:
+        """Remember retrieved texts. Without an origin, each text is a group of its own."""
+        with self._lock:
+            for passage in passages:
+                origin = readable_origin(passage)
+                text = folded(passage.text)
+                group = (False, text) if origin is None else (True, origin.name)
+                if len(text) < SHORTEST:
+                    continue
+                if (group, text) in self._texts:
+                    self._texts.move_to_end((group, text))
+                else:
+                    self._add(_Text(text, group, printable(text if origin is None else origin.given, 80)))
+
+    def release(self, answer: str) -> None:
+        """Remember a robust answer: what it quotes may stand in any prompt."""
+        text = folded(answer)
+        with self._lock:
+            if len(text) >= SHORTEST and text not in self._answers:
+                self._answers.append(text)
+
+    def look(self, texts: Iterable[str], path: str, component: str, own: Sequence[str] | None = None) -> None:
+        """Look at a prompt.
+
+        Args:
+            texts: all that the model is shown, piece by piece.
+            path: the runs that lead there.
+            component: the model's class.
+            own: of a prompt of ours, the pieces it was made of; None for a prompt of anybody else.
+
+        Raises:
+            UndefendedError: there are texts of two groups in it, and the audit raises.
+        """
+        prompt = " \x00 ".join(map(folded, texts))
+        pieces = sorted({p for p in map(folded, own or ()) if len(p) >= _WINDOW}, key=len, reverse=True)
+        for piece in pieces:
+            prompt = prompt.replace(piece, " \x00 ")
+        with self._lock:
+            spans = self._spans(prompt)
+            passed = [*self._answers, *pieces]
+            told = {
+                group: kept
+                for group, found in spans.items()
+                if (kept := {s for s in found if not _stands_in(prompt[s[0] : s[1]], passed)})
+            }
+            groups = _mixed(told) if own is None else list(told)
+            if not groups:
+                return
+            shown = {text.group: text.shown for text in self._known.values() if text.group in groups}
+            origins = tuple(sorted(set(shown.values())))
+            self._report(path, component, origins, ours=own is not None)
+
+    def _report(self, path: str, component: str, origins: tuple[str, ...], *, ours: bool) -> None:
+        listed = ", ".join(map(repr, origins[:5])) + (", ..." if len(origins) > 5 else "")
+        problem = (
+            f"besides what was isolated, the prompt holds retrieved text of {listed}"
+            if ours
+            else f"one prompt holds retrieved texts of {len(origins)} groups ({listed})"
+        )
+        fix = "give documents as the isolated input alone, and none in the conversation" if ours else self._fix
+        finding = Finding("prompt", path, component, problem, fix, origins)
+        if finding not in self.findings:
+            if len(self.findings) < _FINDINGS:
+                self.findings.append(finding)
+            if self.on == "log":
+                _LOG.warning("not isolated: %s", finding)
+        if self.on == "raise":
+            raise UndefendedError([finding])
+
+    def _add(self, text: _Text) -> None:
+        self._number += 1
+        self._texts[text.group, text.folded] = self._number
+        self._known[self._number] = text
+        self._characters += len(text.folded)
+        for window, places in _windows(text.folded).items():
+            self._index.setdefault(window, []).extend((self._number, place) for place in places)
+        while self._characters > MOST_CHARACTERS and len(self._texts) > 1:
+            self._forget(*self._texts.popitem(last=False))
+
+    def _forget(self, key: tuple[Group, str], number: int) -> None:
+        del self._known[number]
+        self._characters -= len(key[1])
+        for window in _windows(key[1]):
+            kept = [place for place in self._index[window] if place[0] != number]
+            if kept:
+                self._index[window] = kept
+            else:
+                del self._index[window]
+
+    def _spans(self, prompt: str) -> dict[Group, set[Span]]:
+        """The longest spans of a prompt that also stand in a text, by the text's group."""
+        found: dict[Group, set[Span]] = {}
+        reached: dict[int, int] = {}  # text to the end of its last span, within which no other begins
+        for at in range(len(prompt) - _WINDOW + 1):
+            places = self._index.get(prompt[at : at + _WINDOW])
+            if places is None:
+                continue
+            ends: dict[int, int] = {}
+            for number, place in places:
+                if reached.get(number, 0) >= at + _WINDOW:
+                    continue
+                text = self._known[number]
+                start, end = _extended(prompt, at, text.folded, place)
+                ends[number] = max(end, ends.get(number, 0))
+                if end - start >= SHORTEST and sum(map(str.isalnum, prompt[start:end])) >= _WINDOW:
+                    found.setdefault(text.group, set()).add((start, end))
+            reached.update(ends)
+        return found
+
+
+def folded(text: str) -> str:
+    """A text as it is compared: without escapes of JSON, and with one space for all white space between two words."""
+    if "\\" in text:
+        text = _UNICODE.sub(lambda found: chr(int(found[1] or found[2], 16)), text)
+        text = _ESCAPED.sub(lambda found: " " if found[0][-1] != "\\" else "", text)
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return _SPACE.sub(" ", text).strip()
+
+
+def _windows(text: str) -> dict[str, list[int]]:
+    """Every window that is indexed, with its first places."""
+    found: dict[str, list[int]] = {}
+    for place in range(0, len(text) - _WINDOW + 1, _STRIDE):
+        places = found.setdefault(text[place : place + _WINDOW], [])
+        if len(places) < _PLACES:
+            places.append(place)
+    return found
+
+
+def _extended(prompt: str, at: int, text: str, place: int) -> Span:
+    """The longest common span around a window that stands in both."""
+    start, end = at, at + _WINDOW
+    shift = place - at
+    while start > 0 and start + shift > 0 and prompt[start - 1] == text[start + shift - 1]:
+        start -= 1
+    step = 64
+    while step:
+        piece = prompt[end : end + step]
+        if len(piece) == step and text.startswith(piece, end + shift):
+            end, step = end + step, step * 2
+        else:
+            step //= 2
+    return start, end
+
+
+def _stands_in(span: str, texts: Iterable[str]) -> bool:
+    inside = span.strip()
+    return any(inside in text for text in texts)
+
+
+def _mixed(spans: dict[Group, set[Span]]) -> list[Group]:
+    """The groups that it takes to have all spans; none where one group has them all."""
+    widest: list[Span] = []
+    for span in sorted({s for found in spans.values() for s in found}, key=lambda s: (s[0], -s[1])):
+        if not widest or span[1] > widest[-1][1]:
+            widest.append(span)
+    if any(found.issuperset(widest) for found in spans.values()):
+        return []
+    return [group for group, found in spans.items() if not found.isdisjoint(widest)]

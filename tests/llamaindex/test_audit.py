@@ -1,0 +1,248 @@
+"""The audit at run time: stock wirings show several sources in one prompt, robust ones never do."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from llama_index.core import VectorStoreIndex
+from llama_index.core.agent.workflow import ReActAgent
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse, ChatResponseAsyncGen
+from llama_index.core.bridge.pydantic import BaseModel
+from llama_index.core.callbacks import CallbackManager
+from llama_index.core.llms.callbacks import llm_chat_callback
+from llama_index.core.response_synthesizers import get_response_synthesizer
+from llama_index.core.retrievers import BaseRetriever
+from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.core.tools import FunctionTool, QueryEngineTool, RetrieverTool
+from llama_index.core.workflow import Context, Event, StartEvent, StopEvent, Workflow, step
+
+from llamaindex_robustrag import (
+    IsolationAudit,
+    RobustCondensePlusContextChatEngine,
+    RobustContextChatEngine,
+    RobustRAGQueryEngine,
+    RobustRAGSynthesizer,
+    UndefendedError,
+    audit_isolation,
+)
+from tests.llamaindex.fakes import EVIL, QUESTION, AsyncFactReader, FactReader, index_of, nodes_of, truthful
+
+INDEX = index_of([*truthful(), EVIL])
+LLM = FactReader()
+CHAT = AsyncFactReader(chat_model=True)
+K = {"similarity_top_k": 7}
+
+
+class Mine(BaseRetriever):
+    """A retriever of the program's own."""
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return nodes_of([*truthful(), EVIL])
+
+
+class Searching(AsyncFactReader):
+    """An agent that searches first, and then says what it found."""
+
+    chat_model: bool = True
+
+    def _said(self, prompt: str) -> str:
+        if "Observation:" in prompt.split("Current Conversation")[-1]:
+            return "Thought: I can answer.\nAnswer: Paris"
+        return f"Thought: I search.\nAction: search\nAction Input: {json.dumps({'input': QUESTION})}"
+
+    @llm_chat_callback()
+    async def astream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponseAsyncGen:
+        text = self.answer("\n".join(str(m.content) for m in messages[1:]), kwargs)
+
+        async def pieces() -> ChatResponseAsyncGen:
+            yield ChatResponse(message=ChatMessage(role="assistant", content=text), delta=text)
+
+        return pieces()
+
+
+def joined(nodes: Sequence[NodeWithScore]) -> str:
+    return "\n\n".join(n.get_content() for n in nodes)
+
+
+def plain(question: str = QUESTION) -> Any:
+    return LLM.complete(f"{joined(Mine().retrieve(question))}\n{question}").text
+
+
+def agent(*tools: Any) -> Any:
+    async def run() -> Any:
+        return await ReActAgent(name="a", description="d", tools=list(tools), llm=Searching()).run(QUESTION)
+
+    return asyncio.run(run())
+
+
+class Found(Event):
+    nodes: list[Any]
+
+
+class Answering(Workflow):
+    """Retrieves in one step and answers in another."""
+
+    def __init__(self, synthesizer: Any) -> None:
+        super().__init__()
+        self._synthesizer = synthesizer
+
+    @step
+    async def retrieve(self, context: Context, event: StartEvent) -> Found:
+        return Found(nodes=await Mine().aretrieve(event.query))
+
+    @step
+    async def answer(self, context: Context, event: Found) -> StopEvent:
+        if self._synthesizer is None:
+            return StopEvent(result=(await CHAT.acomplete(joined(event.nodes))).text)
+        return StopEvent(result=str(await self._synthesizer.asynthesize(QUESTION, nodes=event.nodes)))
+
+
+def flow(synthesizer: Any) -> Any:
+    async def run() -> Any:
+        return await Answering(synthesizer).run(query=QUESTION)
+
+    return asyncio.run(run())
+
+
+def streamed(engine: Any) -> str:
+    return "".join(engine.query(QUESTION).response_gen)
+
+
+async def astreamed(engine: Any) -> str:
+    response = await engine.aquery(QUESTION)
+    return "".join([piece async for piece in response.async_response_gen()])
+
+
+STOCK: dict[str, Callable[[], Any]] = {
+    "query engine": lambda: INDEX.as_query_engine(llm=LLM, **K).query(QUESTION),
+    "tree": lambda: INDEX.as_query_engine(llm=LLM, response_mode="tree_summarize", **K).query(QUESTION),
+    "asynchronous": lambda: asyncio.run(INDEX.as_query_engine(llm=CHAT, **K).aquery(QUESTION)),
+    "streamed": lambda: streamed(INDEX.as_query_engine(llm=CHAT, streaming=True, **K)),
+    "chat engine": lambda: INDEX.as_chat_engine(chat_mode="context", llm=CHAT, **K).chat(QUESTION),
+    "condensing": lambda: INDEX.as_chat_engine(chat_mode="condense_plus_context", llm=CHAT, **K).chat(QUESTION),
+    "synthesizer alone": lambda: get_response_synthesizer(llm=LLM).synthesize(QUESTION, nodes=nodes_of(truthful())),
+    "function": plain,
+    "agent": lambda: agent(RetrieverTool.from_defaults(INDEX.as_retriever(**K), name="search")),
+    "agent with a function": lambda: agent(
+        FunctionTool.from_defaults(fn=lambda input: joined(Mine().retrieve(input)), name="search", description="d")
+    ),
+    "workflow": lambda: flow(None),
+    "documents in the conversation": lambda: RobustContextChatEngine.from_defaults(
+        retriever=INDEX.as_retriever(**K), llm=CHAT
+    ).chat(QUESTION, chat_history=[ChatMessage(content=joined(nodes_of(truthful())))]),
+}
+
+
+@pytest.mark.parametrize("name", STOCK)
+def test_stock_wirings_are_found(name: str) -> None:
+    with audit_isolation() as audit:
+        STOCK[name]()
+    assert audit.findings
+    assert all(len(f.origins) > 1 and f.kind == "prompt" and f.path and f.fix for f in audit.findings)
+
+
+class Capital(BaseModel):
+    name: str
+
+
+ROBUST = RobustRAGQueryEngine.from_args(INDEX.as_retriever(**K), llm=CHAT)
+LONG = "Two say: The capital of France is Paris. Source number 1. And: The capital of France is Paris. Source number 2."
+
+
+def chatting(kind: Any) -> Any:
+    engine = kind.from_defaults(retriever=INDEX.as_retriever(**K), llm=CHAT)
+    return [engine.chat(QUESTION), engine.chat(f"Again: {QUESTION}")]
+
+
+def quoting() -> Any:
+    said = RobustRAGQueryEngine.from_args(Mine(), llm=Quoter()).query(QUESTION)
+    return LLM.complete(f"Translate: {said}")
+
+
+class Quoter(FactReader):
+    def _said(self, prompt: str) -> str:
+        return LONG
+
+
+DEFENDED: dict[str, Callable[[], Any]] = {
+    "query engine": lambda: ROBUST.query(QUESTION),
+    "asynchronous": lambda: asyncio.run(ROBUST.aquery(QUESTION)),
+    "streamed": lambda: streamed(RobustRAGQueryEngine.from_args(INDEX.as_retriever(**K), llm=CHAT, streaming=True)),
+    "asynchronous stream": lambda: asyncio.run(
+        astreamed(RobustRAGQueryEngine.from_args(INDEX.as_retriever(**K), llm=CHAT, streaming=True))
+    ),
+    "completion model": lambda: RobustRAGQueryEngine.from_args(Mine(), llm=LLM).query(QUESTION),
+    "consensus": lambda: RobustRAGQueryEngine.from_args(Mine(), llm=LLM, aggregation="consensus").query(QUESTION),
+    "structured": lambda: RobustRAGQueryEngine.from_args(Mine(), llm=LLM, output_cls=Capital).query(QUESTION),
+    "sites": lambda: RobustRAGSynthesizer(llm=LLM, group_by="lang").synthesize(QUESTION, nodes=nodes_of(truthful())),
+    "texts": lambda: RobustRAGSynthesizer(llm=LLM).get_response(QUESTION, truthful()),
+    "chat engine": lambda: chatting(RobustContextChatEngine),
+    "condensing": lambda: chatting(RobustCondensePlusContextChatEngine),
+    "agent": lambda: agent(QueryEngineTool.from_defaults(ROBUST, name="search", description="d")),
+    "workflow": lambda: flow(RobustRAGSynthesizer(llm=CHAT)),
+    "one source": lambda: LLM.complete(joined(nodes_of(truthful(), ["one"] * 6))),
+    "the answer goes on": quoting,
+    "no documents": lambda: LLM.complete(QUESTION),
+}
+
+
+@pytest.mark.parametrize("name", DEFENDED)
+def test_robust_wirings_are_not(name: str) -> None:
+    with audit_isolation() as audit:
+        DEFENDED[name]()
+    assert audit.findings == []
+
+
+def test_threads_are_audited_and_the_path_leads_to_the_prompt() -> None:
+    with audit_isolation() as audit:
+        thread = threading.Thread(target=INDEX.as_query_engine(llm=LLM, **K).query, args=(QUESTION,))
+        thread.start()
+        thread.join()
+    (finding,) = audit.findings
+    assert finding.path.startswith("RetrieverQueryEngine.query > ")
+    assert finding.path.endswith("FactReader.complete")
+    assert finding.component == "FactReader"
+    assert "RobustRAGQueryEngine" in finding.fix
+    plain()
+    assert audit.findings == [finding]
+
+
+def test_an_audit_that_raises_stops_the_prompt() -> None:
+    llm = FactReader()
+    handlers = list(llm.callback_manager.handlers)
+    with audit_isolation("raise") as audit:
+        assert str(RobustRAGQueryEngine.from_args(INDEX.as_retriever(**K), llm=llm).query(QUESTION)) == "Paris"
+        asked = len(llm.seen)
+        with pytest.raises(UndefendedError, match="7 groups"):
+            INDEX.as_query_engine(llm=llm, **K).query(QUESTION)
+        with pytest.raises(UndefendedError, match="besides what was isolated"):
+            RobustContextChatEngine.from_defaults(retriever=Mine(), llm=llm).chat(
+                QUESTION, chat_history=[ChatMessage(content=joined(nodes_of(truthful())))]
+            )
+    assert len(llm.seen) == asked
+    assert len(audit.findings) >= 2
+    assert llm.callback_manager.handlers == handlers
+    INDEX.as_query_engine(llm=llm, **K).query(QUESTION)
+
+
+def test_an_audit_is_a_callback_handler_too(clean: VectorStoreIndex) -> None:
+    audit = IsolationAudit(on="raise")
+    manager = CallbackManager([audit])
+    llm = FactReader(callback_manager=manager)
+    audit.learn(n.node for n in clean.as_retriever(similarity_top_k=6).retrieve(QUESTION))
+    with pytest.raises(UndefendedError):
+        llm.complete(" ".join(truthful()))
+    assert llm.seen == []
+
+
+def test_nothing_is_kept_of_calls_that_ended() -> None:
+    with audit_isolation() as audit:
+        ROBUST.query(QUESTION)
+        with pytest.raises(ConnectionError):
+            INDEX.as_query_engine(llm=FactReader(fails_on="France"), **K).query(QUESTION)
+    assert not audit._spans
