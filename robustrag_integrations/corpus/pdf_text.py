@@ -1,14 +1,22 @@
-"""The text of one PDF. Runs in a process of its own (`pdf_worker`), which may be killed at any moment."""
+"""The text of one PDF, as a program of its own (`pdf_worker` runs it), which may be killed at any moment.
+
+It imports nothing of this package, which takes longer to import than most files take to read.
+"""
 
 from __future__ import annotations
 
 import io
+import json
 import logging
+import math
+import os
+import signal
+import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from robustrag_integrations.corpus.documents import valid_text
-from robustrag_integrations.display import printable
+READ, NOT_READ = b"+", b"-"  # what a reply begins with; the text follows, or why there is none
 
 
 class PDFError(ValueError):
@@ -33,10 +41,10 @@ class PDFLimits:
 
 
 def text_of_pdf(data: bytes, limits: PDFLimits) -> str:
-    """The text of all pages, with a blank line between two.
+    """The text of all pages, with a blank line between two; as a PDF has it, which may not be valid Unicode.
 
     Raises:
-        PDFError: it is not a PDF, is encrypted, holds no text, or is over a limit.
+        PDFError: it is not a PDF, is encrypted, holds no text, or is over a limit. The message may quote the file.
         ImportError: pypdf is not installed.
     """
     import pypdf
@@ -55,7 +63,7 @@ def text_of_pdf(data: bytes, limits: PDFLimits) -> str:
             "for example with qpdf --decrypt"
         ) from error
     except Exception as error:  # a hostile PDF may raise nearly anything inside the parser
-        reason = printable(str(error), 120) or type(error).__name__
+        reason = str(error)[:120] or type(error).__name__
         raise PDFError(f"is not a PDF that can be read ({reason}); print it to a new PDF") from error
     if not text.strip():
         raise PDFError("holds no text; if it is a scan, run text recognition on it first")
@@ -66,10 +74,49 @@ def _pages(reader: Any, limits: PDFLimits) -> str:
     pages: list[str] = []
     size = 0
     for number, page in enumerate(reader.pages):
-        pages.append(valid_text(page.extract_text()))
+        pages.append(page.extract_text())
         size += len(pages[-1])
         if number >= limits.pages:
             raise PDFError(f"holds more than {limits.pages:,} pages; split it into smaller files")
         if size > limits.characters:
             raise PDFError(f"holds more than {limits.characters:,} characters of text, too many for its size")
     return "\n\n".join(pages)
+
+
+def main() -> None:
+    """Read the limits and the file from standard input, and write what became of it."""
+    sys.path[:] = json.loads(sys.argv[1])
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever a library prints is not a reply
+    import pypdf  # noqa: F401 - before there is a file to read
+
+    limits = PDFLimits(**json.loads(sys.stdin.buffer.readline()))
+    data = sys.stdin.buffer.read()
+    _limit(limits)
+    try:
+        kind, text = READ, text_of_pdf(data, limits)
+    except PDFError as error:
+        kind, text = NOT_READ, str(error)
+    out.write(kind + text.encode("utf-8", "surrogatepass"))
+    out.close()
+
+
+def _limit(limits: PDFLimits) -> None:
+    try:
+        import resource
+    except ImportError:  # no such limits on this system
+        return
+    signal.setitimer(signal.ITIMER_PROF, limits.seconds)  # ends the process; the limit below only counts whole seconds
+    used = math.ceil(sum(os.times()[:2]))
+    wanted = (
+        (resource.RLIMIT_CPU, used + math.ceil(limits.seconds) + 1),
+        (resource.RLIMIT_AS, limits.memory),
+        (resource.RLIMIT_CORE, 0),
+    )
+    for kind, most in wanted:
+        with suppress(OSError, ValueError):  # a system may refuse, or already allow less
+            resource.setrlimit(kind, (most, most))
+
+
+if __name__ == "__main__":
+    main()

@@ -89,18 +89,18 @@ def test_a_pdf_that_fills_the_memory_costs_itself(tmp_path: Path) -> None:
     assert "The mill." in text
 
 
-def test_a_worker_that_was_killed_is_started_again(tmp_path: Path) -> None:
+def test_a_waiting_process_that_was_killed_costs_no_file(tmp_path: Path) -> None:
     data = write_pdf(tmp_path / "a.pdf", "The mill.").read_bytes()
     with PDFWorker() as worker:
+        for _ in range(3):
+            assert "The mill." in worker.text_of(data, GENEROUS)
+            if waiting := worker._next:
+                waiting.kill()
+                waiting.wait()
         assert "The mill." in worker.text_of(data, GENEROUS)
-        process = worker._process
-        assert process is not None
-        process.kill()
-        process.wait()
-        assert "The mill." in worker.text_of(data, GENEROUS)
-        process = worker._process
-    assert process is not None
-    assert process.poll() is not None
+        last = worker._next
+    assert last is not None
+    assert last.poll() is not None
 
 
 def test_a_file_meets_nothing_of_the_one_before(tmp_path: Path) -> None:
@@ -123,14 +123,14 @@ def test_what_a_pdf_says_of_itself_reaches_no_terminal() -> None:
 def test_no_process_is_left_when_a_reading_is_interrupted(tmp_path: Path) -> None:
     (tmp_path / "a.pdf").write_bytes(many_operators())
     program = (
-        "import os, signal, sys, threading, time\n"
-        "from robustrag_integrations.corpus import read_documents, pdf_worker\n"
-        "threading.Timer(2, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
-        "started = []\n"
-        "original = pdf_worker.PDFWorker._started\n"
-        "def seen(self):\n"
-        "    process = original(self); started.append(process); return process\n"
-        "pdf_worker.PDFWorker._started = seen\n"
+        "import os, signal, subprocess, sys, threading\n"
+        "from robustrag_integrations.corpus import read_documents\n"
+        "started, original = [], subprocess.Popen.communicate\n"
+        "def seen(self, *args):\n"
+        "    started.append(self)\n"
+        "    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+        "    return original(self, *args)\n"
+        "subprocess.Popen.communicate = seen\n"
         "try:\n"
         "    read_documents([sys.argv[1]])\n"
         "except KeyboardInterrupt:\n"
