@@ -19,6 +19,7 @@ from robustrag_integrations.plans.requests import Ask, Emit, Reply, Request, res
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.redaction import in_one_line, redacted
 from robustrag_integrations.replies.reading import CutReplies, counted, final_answer
+from robustrag_integrations.replies.streams import RETRACTED
 from robustrag_integrations.reply_text.reasoning import parts_of
 from robustrag_integrations.votes import VoteRules
 
@@ -310,6 +311,8 @@ def ask_final(
 
 def _unseen(response: Response, answer: Response) -> str:
     """What of a final answer no stream has shown: what stands there in place of nothing, or marks a cut."""
+    if response.note == RETRACTED:
+        return f"\n\n{answer.text}"
     seen, text = parts_of(response.text or "").answer.strip(), answer.text or ""
     return text[len(seen) :] if seen and text.startswith(seen) else text
 

@@ -15,7 +15,6 @@ from typing import Any, Generic, TypeGuard, TypeVar
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.closing import closed_after
 from robustrag_integrations.errors import ModelError
-from robustrag_integrations.models.base import Response
 from robustrag_integrations.normalise import few_marks
 from robustrag_integrations.plans.performers import Performer
 from robustrag_integrations.plans.priming import abounded, bounded
@@ -110,7 +109,8 @@ def _written_out(text: str) -> int:
 
 
 def stream(plan: Plan, performer: Performer) -> Generator[str | RobustAnswer, None, None]:
-    """Run a plan and give the aggregated answer in pieces, then the `RobustAnswer`. The pieces add up to its text.
+    """Run a plan and give the aggregated answer in pieces, then the `RobustAnswer`. The pieces add up to its text,
+    unless the model retracted what was shown (`replies.streams.RETRACTED`, a warning then).
 
     Isolated responses are never among the pieces.
     """
@@ -132,7 +132,7 @@ def stream(plan: Plan, performer: Performer) -> Generator[str | RobustAnswer, No
                 except ModelError as error:
                     plan.throw(error)  # comes back with the plan's report
                     raise
-                reply = [Response.of(answer.said, ending, truncated=_cut(step, performer))]
+                reply = [answer.response(ending, truncated=_cut(step, performer))]
             else:
                 reply = watch.ask(step, bounded(performer.__call__))
             step = _step(plan, reply, watch)
@@ -163,7 +163,7 @@ async def astream(plan: Plan, performer: Performer) -> AsyncGenerator[str | Robu
                     plan.throw(error)  # comes back with the plan's report
                     raise
                 cut = await asyncio.to_thread(_cut, step, performer)
-                reply = [Response.of(answer.said, ending, truncated=cut)]
+                reply = [answer.response(ending, truncated=cut)]
             else:
                 reply = await watch.aask(step, abounded(performer.aperform))
             step = await steps.take(reply)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 
 from robustrag_integrations.closing import closed_after
-from robustrag_integrations.errors import ModelError
+from robustrag_integrations.models.base import Response
 from robustrag_integrations.replies.reply import Ending, Piece
 from robustrag_integrations.reply_text.reasoning import clear_of_marks, parts_of
+
+RETRACTED = "the stream had shown words that turned out to be no answer; its last paragraph is the answer"
 
 
 class Shown:
@@ -15,7 +18,11 @@ class Shown:
 
     A text without marks of reasoning passes as it comes; what may turn out to be a mark waits for the rest of it. From
     the first mark on everything waits for the end, since only then it is known which part is the answer. The pieces
-    together are the answer part of the whole reply.
+    together are the answer part of the whole reply, unless what was shown is `retracted`.
+
+    Attributes:
+        retracted: whether what was shown turned out to be no answer: a mark closed it as reasoning that none had
+            opened, or a refusal followed. No more is shown then, and `asking.ask_final` emits the answer.
 
     Args:
         whole: whether everything waits for the end. That is for models that are seen to write reasoning into their
@@ -23,6 +30,7 @@ class Shown:
     """
 
     def __init__(self, *, whole: bool = False) -> None:
+        self.retracted = False
         self._waits = whole
         self._said: list[str] = []
         self._shown: list[str] = []
@@ -36,29 +44,26 @@ class Shown:
             return ""
         text = self._next + piece
         clear, self._waits = clear_of_marks(text, at_start=self._blank)
+        if self._waits:
+            clear = 0  # it may close what stands before it
         ready, self._next = text[:clear], text[clear:]
         self._shown.append(ready)
         self._blank = self._blank and not ready.strip()
         return ready
 
     def rest(self, ending: Ending | None = None) -> str:
-        """What is left to show of the reply, now that all of it is there.
-
-        Raises:
-            ModelError: what was shown turns out to be no answer: a mark closed it as reasoning though none had opened
-                it, or a refusal followed.
-        """
+        """What is left to show of the reply, now that all of it is there."""
         if ending is not None and ending.refusal is not None:
-            if not self._blank:
-                raise ModelError("the model refused after a part of its answer was shown; that part is no answer")
+            self.retracted = not self._blank
             return ""
         answer, shown = parts_of(self.said).answer, "".join(self._shown)
-        if not answer.startswith(shown):
-            raise ModelError(
-                "the model's stream closed reasoning that it had never opened: what was shown so far is no answer. Ask "
-                "without streaming, or have the server keep reasoning apart"
-            )
-        return answer[len(shown) :]
+        self.retracted = not self._blank and not answer.startswith(shown)
+        return "" if self.retracted else answer.removeprefix(shown)
+
+    def response(self, ending: Ending, *, truncated: bool) -> Response:
+        """The whole reply as the call that is not streamed gives it, but for a note where it is `retracted`."""
+        found = Response.of(self.said, ending, truncated=truncated)
+        return replace(found, note=RETRACTED) if self.retracted else found
 
     @property
     def said(self) -> str:

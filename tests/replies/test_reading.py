@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -19,7 +19,7 @@ from robustrag_integrations import (
     RobustAnswer,
     VanillaRAG,
 )
-from robustrag_integrations.prompts import ABSTENTION
+from robustrag_integrations.prompts import ABSTENTION, Prompt
 from robustrag_integrations.replies.reading import CUT_MARK, counted, final_answer
 
 THINKS = "<think>If absent, reply I don't know. Options: Lyon, Karl Gross.</think> "
@@ -213,7 +213,7 @@ def test_a_stream_of_a_model_that_thinks_aloud_waits_where_the_opening_mark_is_m
 
 
 def test_the_radius_counts_the_groups_for_which_a_stream_waits() -> None:
-    """Without their reasoning the stream ends in an error: it has shown what a mark then closes."""
+    """Without their reasoning a stream of several pieces has shown what a mark then closes."""
     final = "zsecret zsecret </think>Karl Gross"
 
     def defense(aloud: int) -> KeywordAggregation:
@@ -228,8 +228,59 @@ def test_the_radius_counts_the_groups_for_which_a_stream_waits() -> None:
     assert {answer.text for answer in answers} == {"Karl Gross"}
     assert [answer.radius for answer in answers[1:]] == [0, 1, 2, 2, 2, 2]
     assert list(defense(1).stream("Who?", pages)) == ["Karl Gross"]
-    with pytest.raises(ModelError, match="closed reasoning"):
-        list(defense(0).stream("Who?", pages))
+    assert list(defense(0).stream("Who?", pages)) == ["Karl Gross"]  # it came in one piece
+
+
+PIECES = {
+    "closed at the end": ["hm, ", "hm", "</think>", "X"],
+    "closed twice": ["hm", " </think> no", " </think>X"],
+    "another channel": ["a", "b<|channel|>final<|message|>", "X"],
+    "refused": ["It", " is", Ending(refusal="I will not.")],
+    "refused without words": ["It", Ending(refusal="")],
+    "cut": ["hm", "</think>X", Ending(finish="length")],
+    "never ended": ["hm", "</think>X <think>so"],
+    "a blank before it": [" ", "</think>X"],
+    "plain": ["X", " Y"],
+}
+
+
+@pytest.mark.parametrize("cut_replies", ["abstain", "count"])
+@pytest.mark.parametrize("pieces", PIECES.values(), ids=PIECES)
+def test_streams_answer_where_calls_do_and_show_the_answer_last(pieces: list[Any], cut_replies: Any) -> None:
+    """What was shown and turns out to be no answer is told in a warning."""
+    ending = pieces[-1] if isinstance(pieces[-1], Ending) else Ending()
+    words = [piece for piece in pieces if isinstance(piece, str)]
+
+    class Final(CallableModel):
+        def stream(self, prompt: Prompt) -> Iterator[Any]:
+            yield from pieces
+
+        async def astream(self, prompt: Prompt) -> AsyncIterator[Any]:
+            for piece in pieces:
+                yield piece
+
+    model = Final(
+        lambda prompt: "Karl Gross" if "passage" in prompt else Response.of("".join(words), ending), samples=False
+    )
+    asked = {way: outcome(KeywordAggregation(model, cut_replies=cut_replies), way) for way in WAYS}
+    assert asked["answer"] == asked["aanswer"]
+    assert asked["stream"] == asked["astream"]
+    text = asked["answer"][0]
+    streamed_text, streamed_shown, streamed_warnings = asked["stream"]
+    assert streamed_text == text
+    if text is not None:
+        retracted = streamed_shown != text
+        assert streamed_shown.endswith(f"\n\n{text}" if retracted else text)
+        assert retracted == any("turned out to be no answer" in w or "refused" in w for w in streamed_warnings)
+    assert (text is None) == (cut_replies == "abstain" and pieces in (PIECES["cut"], PIECES["never ended"]))
+
+
+def outcome(defense: Any, way: str) -> tuple[str | None, str, tuple[str, ...]]:
+    try:
+        answer, shown = ask(defense, way)
+    except ModelError:
+        return None, "", ()
+    return answer.text, shown, answer.warnings
 
 
 def test_a_failed_call_stays_a_failure() -> None:
