@@ -88,7 +88,7 @@ def create_robust_documents_chain(
         group_by: what has one vote: `"origin"` (default: one file or page, as `metadata` says under `file_path`,
             `source`, `url`, ...), `"site"` (one registrable domain), `"passage"` (each document), any other name of a
             metadata entry (`"author"`), or a function from a `Passage` (`text`, `source`, `metadata`) to a key.
-            Documents without one share a group.
+            Documents without one share a vote; where none has an origin, each has its own, and a warning says so.
         group_size: how many adjacent documents share a group, in place of `group_by`.
         copies: `"report"` names groups with the same text in a warning; with `"one_vote"`, of those that also answer
             the same, one counts.

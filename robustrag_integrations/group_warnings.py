@@ -9,7 +9,7 @@ from robustrag_integrations.copies import first_of_same, near_copies
 from robustrag_integrations.display import printable
 from robustrag_integrations.keys import label
 from robustrag_integrations.origins.metadata import FIELDS
-from robustrag_integrations.origins.names import Origin
+from robustrag_integrations.origins.names import NO_HOST, Origin
 from robustrag_integrations.passages import ORIGIN, PASSAGE, SITE, GroupBy, Passage, PassageGroup, readable_origin
 
 FEW = 3  # groups: of two, neither can be outvoted
@@ -21,6 +21,13 @@ _COMPARED = 200  # passages that are compared with each other
 def grouping_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> list[str]:
     """The warnings; `by` is None if what was grouped by is unknown."""
     found = [*keyless_warnings(groups, by), *_few_warnings(groups)]
+    if by != PASSAGE:
+        found += [
+            f"{len(g.passages)} passages name addresses whose hosts URL libraries refuse or read in different ways "
+            f"({_named([g])}); they share one group"
+            for g in groups
+            if g.key == NO_HOST
+        ]
     if by in (None, PASSAGE) and (most := max((len(g.passages) for g in groups), default=1)) > 1:
         found.append(
             f"groups of {most} adjacent passages: the radius is about replacing what is in a group; a passage put in "

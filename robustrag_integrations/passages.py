@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import Any
 
 from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.keys import Keys, keys_of, label
 from robustrag_integrations.lazily import kept_property
-from robustrag_integrations.origins.metadata import FIELDS, origin_in
+from robustrag_integrations.origins.metadata import entry_in, origin_in
 from robustrag_integrations.origins.names import Origin
 from robustrag_integrations.origins.sites import site_extractor, site_of
 
-ORIGIN, SITE, PASSAGE = "origin", "site", "passage"
+ORIGIN, SITE, PASSAGE = _WORDS = ("origin", "site", "passage")
 GroupBy = str | Callable[["Passage"], Hashable]
 
 
@@ -54,17 +55,18 @@ class Passage:
         Raises:
             Exception: metadata of a kind that fails when it is read.
         """
-        found = self.named(FIELDS)
-        return (
-            Origin(self.document_id, given=self.document_id, is_document=True)
-            if found is None and self.document_id is not None
-            else found
-        )
+        found = origin_in(self._with_source)
+        if found is None and self.document_id is not None:
+            return Origin(self.document_id, given=self.document_id, is_document=True)
+        return found
 
-    def named(self, fields: Sequence[str]) -> Origin | None:
-        """What the first of these entries names that names anything; `source` is one of them."""
-        own = {} if self.source is None else {"source": self.source}
-        return origin_in(ChainMap(own, self.metadata) if own else self.metadata, fields)  # type: ignore[arg-type]
+    def named(self, field: str) -> Origin | None:
+        """What this entry of the metadata names, if it is one that names anything; `source` is one of them."""
+        return entry_in(self._with_source, (field,))
+
+    @property
+    def _with_source(self) -> Mapping[str, Any]:
+        return self.metadata if self.source is None else ChainMap({"source": self.source}, self.metadata)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -160,15 +162,15 @@ def isolate(
         by: what the passages of a group have in common, wherever they rank, so that one document cut into many
             passages has one vote:
 
-            - `"origin"` (default): the file, page or document that they are from (`Passage.origin`). Passages without
-              one share a group as soon as others have one; if none has one, each is a group.
+            - `"origin"` (default): the file, page or document that they are from (`Passage.origin`).
             - `"site"`: the registrable domain of their address, else their origin. Needs tldextract.
             - `"passage"` (default with a `group_size` above 1): the paper's isolation, by rank alone.
             - any other text: this entry of their metadata, such as `"author"`.
             - a function from a passage to a key. Its None and NaN mean no key, as does a value that cannot be hashed
               or compared; where it raises, that passage has none.
 
-            Passages without an entry or key share one group, since leaving it out must not gain votes.
+            Passages without an origin, entry or key share one group, since leaving it out must not gain votes. Where
+            no passage at all has an origin or site (bare texts), each is a group instead.
 
     Returns:
         The groups in order of their first passage; a group's `index` is its place in that order.
@@ -224,7 +226,7 @@ def _key_of(by: GroupBy) -> Callable[[Passage], Hashable]:
         return lambda passage: site_of(passage.origin) if passage.origin else None
 
     def entry(passage: Passage) -> str | None:
-        found = passage.named((by,))
+        found = passage.named(by)
         return found.name if found else None
 
     return entry
@@ -250,6 +252,11 @@ def grouping_of(group_size: int, by: GroupBy | None) -> GroupBy:
         raise ValueError(
             f"group_by={by!r}: use 'origin', 'site', 'passage', the name of a metadata entry such as 'author', or a "
             "function from a Passage to a key"
+        )
+    if isinstance(by, str) and by not in _WORDS and (near := get_close_matches(by.lower(), _WORDS, 1, 0.86)):
+        raise ValueError(
+            f"group_by={by!r}: did you mean {near[0]!r}? To group by an entry of that name, give a function from a "
+            "Passage to it"
         )
     if group_size != 1 and by != PASSAGE:
         raise ValueError(

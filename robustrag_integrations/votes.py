@@ -10,7 +10,8 @@ from robustrag_integrations.checks import check_at_least, check_flag, is_whole_n
 from robustrag_integrations.copies import first_of_same
 from robustrag_integrations.display import printable
 from robustrag_integrations.origins.names import origin_named
-from robustrag_integrations.passages import GroupBy, Passage, PassageGroup, grouping_of, isolate
+from robustrag_integrations.origins.sites import site_of
+from robustrag_integrations.passages import SITE, GroupBy, Passage, PassageGroup, grouping_of, isolate
 
 if TYPE_CHECKING:
     from typing_extensions import TypedDict
@@ -50,7 +51,8 @@ class VoteRules:
             with `"one_vote"`, of those that also answer the same, the first counts and the others abstain.
         weights: how many votes an origin has, a whole number up to 100; 0 leaves its passages out. By its name (a
             mapping; who is not in it has one vote), or a function of its name, which is None for passages without one.
-            Sites, metadata entries and keys are named as `group_by` says. The radius counts votes then.
+            Any address names its site; metadata entries and keys are named as `group_by` says. The radius counts
+            votes then.
         min_groups: with fewer groups there is no answer.
         min_radius: nor with a smaller radius. Nothing is streamed before the radius is known.
         below: in place of such an answer `"abstain"`, with a warning that says why, or `"raise"` TooFewVotesError.
@@ -181,9 +183,11 @@ class VoteRules:
         return found
 
     def _name(self, key: object) -> object:
-        """An origin as users write it, in the form that is compared."""
+        """An origin or site as users write it, in the form that is compared."""
         found = origin_named(key) if isinstance(key, str) and not callable(self.by) else None
-        return found.name if found else key
+        if found is None:
+            return key
+        return site_of(found) if self.by == SITE else found.name
 
 
 def _checked(votes: object, key: object) -> int:

@@ -1,34 +1,30 @@
 """Addresses of web pages: which spellings are the same page.
 
-Left out: the scheme, user and password, a leading "www.", the ports 80 and 443, the fragment, tracking parameters,
-session ids, signatures of storage (they differ each time somebody is let in), empty and dotted path segments. Kept:
-every other part of the query, which may choose the page.
+Who controls a page is read off its host, so the host is read as every URL library reads it, or not at all. It is cut
+off before anything is decoded ("the authority component is terminated by the next slash, question mark or number sign
+character", RFC 3986, 3.2), and nothing that is decoded later, from percent signs, full-width letters or by IDNA, may
+yield a delimiter. What libraries refuse, or read in different ways, has no host: a backslash, a second "@", control
+characters, labels that are no names.
+
+Left out of a name: the scheme, user and password, a leading "www.", the ports 80 and 443, the fragment, tracking
+parameters, session ids, signatures of storage (they differ each time somebody is let in), empty and dotted path
+segments, the page of a document (`a.pdf:3`). Kept: every other part of the query, which may choose the page.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import re
-import unicodedata
-from collections.abc import Iterable, Sequence
+import socket
+from collections.abc import Iterable
+from contextlib import suppress
 from urllib.parse import parse_qsl, quote, unquote, unquote_to_bytes, urlencode
 
-from robustrag_integrations.normalise import few_marks
-
-_AUTHORITY = re.compile(r"(\[[^\]]*\]|[^:]*)(?::(\d*))?")
-_HOST = re.compile(r"\[[^\]]*\]|[^:/?]+")
-_NUMBERS = tuple(
-    (re.compile(digits), base)
-    for digits, base in (("0x([0-9a-f]{0,40})", 16), ("0([0-7]{1,40})", 8), ("([0-9]{1,40})", 10))
-)
+_AUTHORITY = re.compile(r"(?:[!-?A-Z^-~]*@)?(\[[0-9A-Fa-f:.]+\]|[^@:\[\]\\]+)(?::([0-9]{0,9}))?")  # user@host:port
+_HOST = re.compile(r"[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*")
+_LONGEST_HOST = 253  # characters of a domain
+_PAGE = re.compile(r"(\.[A-Za-z][A-Za-z0-9]{0,4}):[0-9]{0,6}$")  # a.pdf:3
 _SESSION = re.compile(r";jsessionid=[^/]*", re.IGNORECASE)
-# Characters that IDNA takes for none: a domain's owner may put any number of them into its name.
-_PASSED_OVER = re.compile(
-    "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u2060-\u2064\u206a-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
-    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0100-\U000e01ef]"
-)
-_LIKE_NO_OTHER = frozenset("ß\u03c2")  # in a domain; case-folded they are "ss" and another sigma
-_DOTS = str.maketrans("\u3002\uff0e\uff61", "...")  # dots that IDNA takes for one
 _PLAIN = "!$&'()*+,;=:@-._~"  # what a path segment holds without being escaped
 # fmt: off
 _TRACKING = frozenset((
@@ -60,74 +56,56 @@ _SIGNATURES: tuple[tuple[frozenset[str], frozenset[str]], ...] = tuple(
 )
 
 
-def address_name(text: str) -> str | None:
-    """An address without its scheme as `host[:port]/path[?query]`; None if no host is named."""
-    text = re.sub(r"[\t\r\n]", "", text).replace("\\", "/")  # as browsers read it
-    text = text.partition("#")[0]
+def address_of(text: str) -> tuple[str, str] | None:
+    """An address without its scheme as `host[:port]/path[?query]`, and its host; None without a valid host."""
+    text = re.sub(r"[\t\r\n]", "", text).partition("#")[0]  # as browsers and urllib read it
     where, _, query = text.partition("?")
     authority, _, path = where.partition("/")
-    match = _AUTHORITY.fullmatch(authority.rpartition("@")[2])
-    host = host_name(match[1] if match else authority)
-    if not host:
+    match = _AUTHORITY.fullmatch(authority)
+    host, port = (host_name(match[1]), int(match[2] or 0)) if match else (None, 0)
+    if host is None or port >= 1 << 16:
         return None
-    port = (match[2] or "").lstrip("0") if match else ""
-    named = host + (f":{port}" if port not in ("", "80", "443") else "")
-    segments = (unquote_to_bytes(part) for part in _SESSION.sub("", path).split("/"))
-    page = "/".join(resolved((quote(part, safe=_PLAIN) for part in segments), rooted=True))
+    segments = _SESSION.sub("", without_page(path).replace("\\", "/")).split("/")
+    page = "/".join(resolved((quote(unquote_to_bytes(part), safe=_PLAIN) for part in segments), rooted=True))
     pairs = parse_qsl(query, keep_blank_values=True)
     signed = _signatures_in({name.lower() for name, _ in pairs})
     kept = sorted(pair for pair in pairs if not (_tracks(pair[0]) or pair[0].lower() in signed))
-    return named + (f"/{page}" if page else "") + (f"?{urlencode(kept)}" if kept else "")
+    name = host + (f":{port}" if port not in (0, 80, 443) else "")
+    return name + (f"/{page}" if page else "") + (f"?{urlencode(kept)}" if kept else ""), host
 
 
-def host_of(name: str) -> str:
-    """The host of what `address_name` gave."""
-    found = _HOST.match(name)
-    return found[0] if found else name
+def host_name(host: str) -> str | None:
+    """A host in lower case and ASCII (IDNA), without a leading "www." and a final dot; None for what is no host.
 
-
-def host_name(host: str) -> str:
-    """A host in lower case and in Unicode, without a leading "www." and a final dot.
-
-    Full-width letters and "xn--" spellings are the letters they stand for. "ß" is not "ss": these are two domains.
-    A number is the IPv4 address that browsers read it as.
+    "ß" is not "ss": these are two domains. Numbers are the IPv4 address that systems read them as: 127.1, 0x7f000001.
     """
     if host.startswith("["):
         try:
-            address = ipaddress.IPv6Address(host.strip("[]"))
+            address = ipaddress.IPv6Address(host[1:-1])
         except ValueError:
-            return host.lower()
+            return None
         return f"[{address.compressed}]" if address.ipv4_mapped is None else str(address.ipv4_mapped)
-    text = unquote(host) if "%" in host else host
-    folded = unicodedata.normalize("NFKC", few_marks(_lower(text.translate(_DOTS))))
-    labels = [_decoded(_lower(label)) for label in folded.strip(". ").split(".")]
-    if len(labels) > 2 and labels[0] == "www":
-        labels = labels[1:]
-    return _ipv4_address(labels) or ".".join(labels)
-
-
-def is_ip_address(host: str) -> bool:
-    """Whether a `host_name` is an address of numbers."""
-    return host.startswith("[") or _number(host.rpartition(".")[2]) is not None
-
-
-def _ipv4_address(labels: Sequence[str]) -> str | None:
-    """The IPv4 address of numbers, of which the last may stand for several: 127.1, 0x7f.0.0.1, 2130706433."""
-    numbers = [number for label in labels if (number := _number(label)) is not None]
-    if not len(labels) == len(numbers) <= 4:
+    if len(host) > 12 * _LONGEST_HOST:  # a letter may be escaped as twelve characters
         return None
-    *first, last = numbers
-    if max(first, default=0) > 255 or last >= 256 ** (4 - len(first)):
+    host = unquote(host).lower()
+    if not host.isascii() or "xn--" in host:
+        import idna
+
+        try:
+            host = idna.encode(host, uts46=True).decode()
+        except UnicodeError:
+            return None
+    host = host.removesuffix(".")
+    if len(host) > _LONGEST_HOST or not _HOST.fullmatch(host):
         return None
-    return str(ipaddress.IPv4Address(sum(n << 8 * (3 - i) for i, n in enumerate(first)) + last))
+    with suppress(OSError):
+        return str(ipaddress.IPv4Address(socket.inet_aton(host)))
+    return host[4:] if host.startswith("www.") and host.count(".") > 1 else host
 
 
-def _number(label: str) -> int | None:
-    """A label of a host as a number, which may be hexadecimal or octal; None for any other label."""
-    for digits, base in _NUMBERS:
-        if match := digits.fullmatch(label):
-            return int(match[1] or "0", base)
-    return None
+def without_page(path: str) -> str:
+    """A path without the number of a page, which some stores write behind the file's ending."""
+    return _PAGE.sub(r"\1", path)
 
 
 def resolved(segments: Iterable[str], *, rooted: bool) -> list[str]:
@@ -139,21 +117,6 @@ def resolved(segments: Iterable[str], *, rooted: bool) -> list[str]:
         elif segment not in ("", ".") and not (segment == ".." and rooted):
             found.append(segment)
     return found
-
-
-def _lower(text: str) -> str:
-    letters = map(str.lower, _PASSED_OVER.sub("", text))  # one by one: what is no final sigma becomes none
-    return "".join(c if c in _LIKE_NO_OTHER else c.casefold() for c in letters)
-
-
-def _decoded(label: str) -> str:
-    """A label of a host in Unicode."""
-    if not label.startswith("xn--") or len(label) > 63:
-        return label
-    try:
-        return unicodedata.normalize("NFKC", label[4:].encode("ascii").decode("punycode"))
-    except (UnicodeError, ValueError, OverflowError):
-        return label
 
 
 def _signatures_in(names: set[str]) -> set[str]:

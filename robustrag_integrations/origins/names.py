@@ -12,18 +12,21 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from robustrag_integrations.normalise import few_marks
-from robustrag_integrations.origins.addresses import address_name, host_of, resolved
+from robustrag_integrations.origins.addresses import address_of, resolved, without_page
 
-_WEB = re.compile(r"(?:https?|wss?|ftps?):[/\\]*(?=[^/\\])", re.IGNORECASE)
+_WEB = re.compile(r"(?:https?|wss?|ftps?):(?=[/\\]*[^/\\])", re.IGNORECASE)
 _FILE = re.compile(r"file:(?://(?:localhost(?=/))?|(?=/|[a-z]:[/\\]))", re.IGNORECASE)  # file:///a, file:/a
-_SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]*://)([^/]*)(.*)", re.IGNORECASE | re.DOTALL)
 # "x.com/a" without a scheme. A name without anything behind it may be a file ("notes.md") and is compared as it is.
 _BARE = re.compile(
-    r"(?:(?:[^\W_](?:[\w-]*[^\W_])?\.)+(?:[^\W\d_]{2,63}|xn--[\w-]+)\.?|\d{1,3}(?:\.\d{1,3}){3})(?::\d{1,5})?[/?#]"
+    r"(?:(?:[^\W_](?:[\w%-]*[^\W_])?\.)+(?:[^\W\d_]{2,63}|xn--[\w-]+)\.?|\d{1,3}(?:\.\d{1,3}){3})(?::\d{1,5})?[/?#]"
 )
-_LONGEST_HOST = 300
-_PLACE_IN_FILE = re.compile(r"#[A-Za-z_]+=[^/#]*$")  # report.pdf#page=3
+_LONGEST_BARE = 300
+_PLACE_IN_FILE = re.compile(r"#[A-Za-z_]+=[^/#]*$")
+_BEFORE_ADDRESSES = "".join(map(chr, range(33)))  # control characters and spaces, which URL libraries pass over
 _DRIVE = re.compile(r"[A-Za-z]:(?:/|$)")
+
+NO_HOST = "an address without a valid host"  # the one name of all of these: whoever makes them up has one vote
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,8 @@ class Origin:
 
     Attributes:
         name: for an address `host[:port]/path[?query]`, for a file its path with forward slashes, else the label.
-        host: of an address; None for anything else.
+            `NO_HOST` for an address whose host URL libraries refuse or read in different ways.
+        host: of an address, "" with `NO_HOST`; None for anything else.
         given: as metadata spells it.
         is_document: whether it is a framework's id of a document, as metadata names nothing.
     """
@@ -55,27 +59,35 @@ def origin_named(text: str, *, is_file: bool = False) -> Origin | None:
         text: as metadata has it.
         is_file: whether it is known to be a path, so that "x.com/a" is a folder.
     """
-    given = text.strip()
-    name, is_address = _name(given, is_file)
-    return Origin(name, host_of(name) if is_address else None, given) if name else None
+    given = text.lstrip(_BEFORE_ADDRESSES).strip()
+    name, host = _name(given, is_file)
+    return Origin(name, host, given) if name else None
 
 
-def _name(text: str, is_file: bool) -> tuple[str | None, bool]:
-    """The name, and whether it is an address."""
+def _name(text: str, is_file: bool) -> tuple[str, str | None]:
+    """The name, and the host of an address."""
     if match := _WEB.match(text):
-        return address_name(text[match.end() :]), True
+        rest = text[match.end() :]
+        if not rest.startswith("//"):
+            rest = rest.replace("\\", "/")  # only browsers read a host in it, and this is how
+        return address_of(rest.lstrip("/")) or (NO_HOST, "")
     if match := _FILE.match(text):
-        return _file_name(unquote(text[match.end() :].partition("#")[0].partition("?")[0])), False
-    if match := _SCHEME.match(text):
-        return f"{match[1].lower()}://{text[match.end() :]}", False  # s3://bucket/key: another space of names
-    if not is_file and (text.startswith("//") or _BARE.match(_PLACE_IN_FILE.sub("", text)[:_LONGEST_HOST])):
-        return address_name(text.lstrip("/")), True
-    return _file_name(text), False
+        return _file_name(unquote(text[match.end() :].partition("#")[0].partition("?")[0])), None
+    if match := _SCHEME.match(text):  # s3://bucket/key: another space of names
+        return f"{match[1].lower()}{match[2]}{_whole_file(match[3])}", None
+    if not is_file and (text.startswith("//") or _BARE.match(_whole_file(text)[:_LONGEST_BARE])):
+        return address_of(text.lstrip("/")) or (NO_HOST, "")
+    return _file_name(text), None
+
+
+def _whole_file(text: str) -> str:
+    """A path without the place in the file: report.pdf#page=3, report.pdf:3."""
+    return without_page(_PLACE_IN_FILE.sub("", text))
 
 
 def _file_name(text: str) -> str:
     """A path without detours; labels that are no paths ("Anna Lind") stay as they are."""
-    path = unicodedata.normalize("NFC", few_marks(_PLACE_IN_FILE.sub("", text))).replace("\\", "/")
+    path = unicodedata.normalize("NFC", few_marks(_whole_file(text))).replace("\\", "/")
     if path.startswith("/") and _DRIVE.match(path, 1):
         path = path[1:]  # file:///C:/...
     windows = bool(_DRIVE.match(path)) or text.startswith("\\\\")

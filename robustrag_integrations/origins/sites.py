@@ -7,7 +7,6 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from robustrag_integrations.origins.addresses import is_ip_address
 from robustrag_integrations.origins.names import Origin
 
 
@@ -21,22 +20,16 @@ def site_of(origin: Origin) -> str:
     Raises:
         ImportError: tldextract is not installed.
     """
-    extract = site_extractor()
-    if origin.host is None:
+    extract, host = site_extractor(), origin.host
+    if not host:
         return origin.name
-    if origin.host.startswith("["):
-        return _network_of(origin.host)
-    found = extract(origin.host)
+    if host.startswith("["):
+        return str(ipaddress.IPv6Network((host.strip("[]"), 64), strict=False))
+    found = extract(host)
     if found.suffix:
-        return f"{found.domain}.{found.suffix}" if found.domain else origin.host
-    return origin.host if is_ip_address(origin.host) else ".".join(origin.host.split(".")[-2:])
-
-
-def _network_of(host: str) -> str:
-    try:
-        return str(ipaddress.IPv6Network((host.strip("[]").partition("%")[0], 64), strict=False))
-    except ValueError:
-        return host
+        return f"{found.domain}.{found.suffix}" if found.domain else host
+    labels = host.split(".")
+    return host if labels[-1].isdigit() else ".".join(labels[-2:])
 
 
 @cache

@@ -79,6 +79,15 @@ def test_metadata_that_fails_when_it_is_read_costs_its_own_passage_its_origin() 
     assert [g.origins for g in isolate(passages)] == [("x",), (), ("y",)]
 
 
+@pytest.mark.parametrize(("given", "meant"), [("orgin", "origin"), ("Sites", "site"), ("pasage", "passage")])
+def test_a_misspelt_unit_is_an_error_that_names_the_right_one(given: str, meant: str) -> None:
+    with pytest.raises(ValueError, match=f"did you mean '{meant}'"):
+        KeywordAggregation(CallableModel(lambda prompt: "x"), group_by=given)
+    isolate(["a"], by=lambda passage: passage.metadata.get(given))
+    for entry in ("author", "original", "website", "page", "side"):
+        isolate(["a"], by=entry)
+
+
 # Sites
 
 
@@ -156,7 +165,11 @@ VALUES = st.one_of(
     st.lists(st.text(max_size=2), max_size=2),
 )
 METADATA = st.dictionaries(
-    st.sampled_from(["file_path", "source", "url", "link", "URL", "doc_id", "author", "title"]), VALUES, max_size=4
+    st.sampled_from(["file_path", "source", "url", "link", "URL", "doc_id", "author", "title", "metadata"]),
+    st.one_of(
+        VALUES, st.dictionaries(st.sampled_from(["uri", "_source"]), VALUES), st.just('{"url": "http://a%2f.x.com/"}')
+    ),
+    max_size=4,
 )
 PASSAGES = st.builds(
     lambda text, source, metadata, document: Passage(text, source=source, metadata=metadata, document_id=document),

@@ -43,6 +43,10 @@ ONE = [
     ["C:\\Data\\a.pdf", "c:/data/A.PDF", "file:///C:/Data/a.pdf", "file:/C:/Data/a.pdf", "file:C:/Data/a.pdf"],
     ["\\\\server\\share\\a.pdf", "\\\\SERVER\\share\\A.pdf"],
     ["Anna Lind", " Anna Lind "],
+    ["gs://b/a.pdf:1", "gs://b/a.pdf:2", "gs://b/a.pdf:", "GS://b/a.pdf#page=3", "gs://b/a.pdf"],
+    ["/data/a.pdf:1", "/data/a.pdf:12", "file:///data/a.pdf"],
+    ["https://x.com/b/a.docx:1", "x.com/b/a.docx:2", "http://x.com/b/a.docx"],
+    ["\x01http://x.com/a", " \x00http://x.com/a", "http://x.com/a"],
 ]
 APART = [
     [
@@ -65,6 +69,7 @@ APART = [
     ["/data/a.pdf", "/data/A.pdf", "data/a.pdf", "/b/a.pdf", "../a.pdf", "a.pdf"],
     ["s3://bucket/a", "https://bucket/a", "gs://bucket/a"],
     ["notes 1.md", "notes 2.md", "C# notes", "C# other notes"],
+    ["ticket:1", "ticket:2", "Genesis 3:16", "redis://cache:6379", "redis://cache:6380", "http://x.com/user:1"],
 ]
 
 
@@ -140,6 +145,17 @@ def test_hostile_lengths_take_linear_time(text: str) -> None:
         ({"source": "", "url": float("nan"), "doc_id": "d1"}, "d1"),
         ({"sourceURL": "http://x.com/a", "title": "x"}, "x.com/a"),
         ({"title": "x", "id": 3, 5: "y", None: "z"}, None),
+        ({"location": {"s3Location": {"uri": "s3://b/a.pdf"}, "type": "S3"}, "score": 0.4}, "s3://b/a.pdf"),
+        ({"location": {"type": "WEB", "webLocation": {"url": "http://x.com/a"}}}, "x.com/a"),
+        ({"_index": "i", "_id": "7", "_source": {"metadata": {"source": "a.pdf"}, "vector": [0.1]}}, "a.pdf"),
+        ({"id": "7", "metadata": '{"source": "a.pdf", "page": 3}', "doc_id": "chunk 7"}, "a.pdf"),
+        ({"_node_content": '{"id_": "7", "metadata": {"file_path": "/a/b.pdf"}}', "doc_id": "d"}, "/a/b.pdf"),
+        ({"doc_name": "b.pdf", "dataset": "x"}, "b.pdf"),
+        ({"webUrl": "https://x.sharepoint.com/a.docx"}, "x.sharepoint.com/a.docx"),
+        ({"metadata_storage_path": "https://x.blob.core.windows.net/c/a.pdf"}, "x.blob.core.windows.net/c/a.pdf"),
+        ({"source": {"url": "http://x.com/a"}, "location": {"uri": "b"}}, "x.com/a"),
+        ({"metadata": '{"source": ', "text": '{"source": "http://x.com"}'}, None),
+        ({"metadata": "[" * 100_000, "a": [{"url": "x.com/a"}]}, None),
         ({}, None),
     ],
 )
@@ -153,3 +169,11 @@ def test_the_order_of_entries_is_fixed() -> None:
     for name in FIELDS:
         assert origin_in(everything).name == f"by {name}"
         del everything[name]
+
+
+def test_metadata_that_holds_itself_or_much_more_is_looked_through_up_to_a_bound() -> None:
+    itself: dict[str, Any] = {"title": "x"}
+    itself["within"] = itself
+    assert origin_in(itself) is None
+    assert origin_in({str(i): {"n": {}} for i in range(10_000)}) is None
+    assert origin_in({"metadata": '{"a": ' * 50_000}) is None
