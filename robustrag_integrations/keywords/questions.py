@@ -40,3 +40,9 @@ def asks_for_something_else(question: str) -> bool:
     """
     asked = question[:_LONGEST]
     return _QUESTION_WORD.search(asked) is not None and _ALTERNATIVES.search(asked) is None
+
+
+def is_yes_or_no(question: str) -> bool:
+    """Whether a question holds no question word and offers no alternatives."""
+    asked = question[:_LONGEST]
+    return _QUESTION_WORD.search(asked) is None and _ALTERNATIVES.search(asked) is None

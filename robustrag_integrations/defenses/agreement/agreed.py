@@ -1,0 +1,97 @@
+"""From the keys that enough groups share to a text, and how long that text stays.
+
+The *deciding* keys are those that are no part of another agreed one. Each is shown in the form that most of its sayers
+write; the text is these forms in the keys' own order. Keys decide, forms are for eyes: two forms that differ in case,
+spacing and the punctuation at their ends are one *folded* form, and `radius` is about folded forms, `radius_verbatim`
+about letters. All of it is comparisons of two counts, which are sums over groups (`linear_forms.py`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustrag_integrations.defenses.agreement.linear_forms import Votes
+from robustrag_integrations.keywords.runs import ReplyKeys, longest
+from robustrag_integrations.keywords.tokens import QUOTES, STOPS
+from robustrag_integrations.normalise import compatible
+
+Holding: TypeAlias = NDArray[np.bool_]  # [most + 1], for each number of replaced votes
+
+
+def deciding_keys(agreed: Collection[str]) -> tuple[str, ...]:
+    """The agreed keys that are no part of another one, the longest first; a function of the agreed keys alone."""
+    return tuple(sorted(longest(agreed), key=lambda key: (-key.count(" "), key)))
+
+
+@lru_cache(maxsize=1 << 12)
+def folded(form: str) -> str:
+    """A form without its case, its spacing and the punctuation at its ends: what is the same answer."""
+    plain = " ".join(compatible(form).casefold().split())
+    return plain.strip(QUOTES + "*").rstrip(STOPS + QUOTES + "*").strip() or plain
+
+
+@dataclass(frozen=True)
+class Worded:
+    """A deciding key as the answer shows it.
+
+    Attributes:
+        key: the key.
+        form: the letters shown: of the folded form that most votes write, the spelling that most of these write.
+        written: per group how it writes the key; None where it does not say it.
+    """
+
+    key: str
+    form: str
+    written: tuple[str | None, ...]
+
+    @classmethod
+    def of(cls, key: str, replies: Sequence[ReplyKeys | None], weights: Sequence[int]) -> Worded:
+        """The wording of a key that at least one reply says."""
+        written = tuple(None if reply is None else reply.forms.get(key) for reply in replies)
+        votes: Counter[str] = Counter()
+        for form, weight in zip(written, weights, strict=True):
+            if form is not None and weight:
+                votes[form] += weight
+        classes: Counter[str] = Counter()
+        for form, count in votes.items():
+            classes[folded(form)] += count
+        best = min(classes, key=lambda fold: (-classes[fold], fold), default=key)
+        spelled = [form for form in votes if folded(form) == best]
+        return cls(key, min(spelled, key=lambda form: (-votes[form], len(form), form), default=key), written)
+
+    def stays(self, votes: Votes, most: int, pending: int = 0, *, verbatim: bool = False) -> Holding:
+        """Whether the folded form, or with `verbatim` the letters, stay the ones that are shown.
+
+        A form s stays ahead of another one t if c(s) - c(t) > 0 after the attack, or >= 0 where s comes first among
+        equals; of one that nobody has written yet nothing is known.
+        """
+        folds = [None if form is None else folded(form) for form in self.written]
+        best = folded(self.form)
+        holds = _stays_ahead(folds, best, lambda fold: (fold,), votes, most, pending)
+        if verbatim:
+            spelled = [form if fold == best else None for form, fold in zip(self.written, folds, strict=True)]
+            holds &= _stays_ahead(spelled, self.form, lambda form: (len(form), form), votes, most, pending)
+        return holds
+
+
+def _stays_ahead(
+    said: Sequence[str | None], best: str, rank: Callable[[str], tuple[object, ...]], votes: Votes, most: int, pending: int
+) -> Holding:
+    others = sorted({form for form in said if form is not None and form != best}, key=rank)
+    own = np.array([form == best for form in said], np.int64)
+    rows = np.array([own, *(own - np.array([form == other for form in said], np.int64) for other in others)])
+    first = np.array([False, *(rank(best) < rank(other) for other in others)])
+    holds: Holding = (votes.leasts(rows, -1, most, pending) + first[:, None] > 0).all(axis=0)
+    return holds
+
+
+def text_of(words: Sequence[Worded]) -> str:
+    """The agreed words as the answer shows them; empty without any."""
+    return ", ".join(dict.fromkeys(worded.form for worded in words))

@@ -1,0 +1,149 @@
+"""The keys of a reply: every run of its words, the whole answer among them.
+
+A reply is an answer first and words second. Its *whole answer* is what is left of a short reply without its wrapping:
+reasoning, code fences, quotation marks, JSON with one answer, "The answer is". The whole answer is a key, and so is
+every run of up to `LONGEST` adjacent tokens (`tokens.py`) that begins and ends with no small word and holds a token that is
+not in the question. An echo of the question so has no key. Keys decide; the form in which a reply writes a key is for
+eyes.
+
+Keys are closed: whoever says a key says each of its runs that is one. Radii rely on it (`comes_with`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from robustrag_integrations.keywords.languages import VERDICTS
+from robustrag_integrations.keywords.questions import asks_for_something_else, is_yes_or_no
+from robustrag_integrations.keywords.tokens import QUOTES, STOPS, Language, Token, tokens_of
+from robustrag_integrations.reply_text import answer_text, unboxed, without_citations
+
+RUNS_VERSION = "runs/1"
+LONGEST = 12  # tokens of a run; a whole answer may be longer
+MOST_CHARACTERS = 20_000  # of a reply that are read
+MOST_TOKENS = 2_000
+
+_FENCE = re.compile(r"\A```[\w+-]*[ \t]*\n(.*?)\n?```\Z", re.S)
+_LEAD = re.compile(
+    r"\A(?:so,? |therefore,? )?(?:the |my )?(?:correct |final |best |short |right )?answer ?(?:is(?!n)|:)[: ]*", re.I
+)
+_FULL_STOP = re.compile(r"(?<=\w\w)[.。]\Z")
+_MARKS = ("**", "*", "`", '"', "'", "“”", "‘’", "„“", "«»", "「」", "『』", "《》")
+
+
+@dataclass(frozen=True)
+class ReplyKeys:
+    """The keys of one reply.
+
+    Attributes:
+        keys: what counts. Replies with the same keys say the same.
+        whole: the key of the whole answer; None for an echo of the question, which has no keys.
+        rest: the tokens that are neither small words nor in the question.
+        forms: each key as the reply writes it first; for eyes.
+    """
+
+    keys: frozenset[str]
+    whole: str | None
+    rest: frozenset[str]
+    forms: Mapping[str, str] = field(compare=False, hash=False)
+
+
+class RunReader:
+    """Reads the replies to one question, each for itself.
+
+    Args:
+        question: its words make no keys, unless it is one whose answer may be among them ("Is it Paris or London?").
+    """
+
+    def __init__(self, question: str) -> None:
+        self._language = Language.of(question)
+        asked = tokens_of(question[:MOST_CHARACTERS], self._language) if asks_for_something_else(question) else []
+        self._asked = frozenset(token.key for token in asked)
+        self._takes_verdicts = is_yes_or_no(question)
+
+    def __call__(self, reply: str) -> ReplyKeys:
+        """The keys of a reply."""
+        text = whole_answer(reply)
+        tokens = tokens_of(text, self._language)[:MOST_TOKENS]
+        if self._takes_verdicts and tokens and tokens[0].key in VERDICTS:
+            verdict = tokens[0].key
+            return ReplyKeys(frozenset([verdict]), verdict, frozenset([verdict]), {verdict: _form(text, tokens[:1])})
+        small = [self._language.is_small(token.key) for token in tokens]
+        if all(small):
+            small = [False] * len(tokens)
+        ends = [place for place, is_small in enumerate(small) if not is_small]
+        new = [not is_small and token.key not in self._asked for token, is_small in zip(tokens, small, strict=True)]
+        forms: dict[str, str] = {}
+        whole = _joined(tokens[ends[0] : ends[-1] + 1]) if any(new) else None
+        if whole is not None:
+            forms[whole] = text
+        for first in ends:
+            for last in range(first, min(first + LONGEST, len(tokens))):
+                if not small[last] and any(new[first : last + 1]):
+                    run = tokens[first : last + 1]
+                    forms.setdefault(_joined(run), _form(text, run))
+        rest = frozenset(token.key for token, is_new in zip(tokens, new, strict=True) if is_new)
+        return ReplyKeys(frozenset(forms), whole, rest, forms)
+
+
+    def comes_with(self, part: str, key: str) -> bool:
+        """Whether every reply that says a key says this part of it, too; False where that is not certain."""
+        tokens = part.split(" ")
+        if len(tokens) > LONGEST or self._language.is_small(tokens[0]) or self._language.is_small(tokens[-1]):
+            return part == key
+        return is_part(part, key)
+
+
+def _joined(run: list[Token]) -> str:
+    return " ".join([token.key for token in run])
+
+
+def _form(text: str, run: list[Token]) -> str:
+    """A run as the text writes it, without the punctuation at its ends."""
+    written = text[run[0].start : max(token.end for token in run)]
+    return " ".join(written.strip(QUOTES + "*").rstrip(STOPS + QUOTES + "*").split()) or written
+
+
+def whole_answer(reply: str) -> str:
+    """A reply without its wrapping."""
+    text = without_citations(unboxed(answer_text(reply[:MOST_CHARACTERS]))).strip()
+    if fenced := _FENCE.match(text):
+        text = fenced[1].strip()
+    text = _LEAD.sub("", text, count=1)
+    before = None
+    while text != before:
+        before = text
+        for mark in _MARKS:
+            opening, closing = (mark[0], mark[1]) if len(mark) == 2 and mark[0] != mark[1] else (mark, mark)
+            inner = text[len(opening) : len(text) - len(closing)]
+            if text.startswith(opening) and text.endswith(closing) and inner and closing not in inner:
+                text = inner.strip()
+        text = _FULL_STOP.sub("", text)
+    return text
+
+
+def is_part(run: str, key: str) -> bool:
+    """Whether a run of tokens stands in a key."""
+    return f" {run} " in f" {key} "
+
+
+def longest(keys: Collection[str]) -> frozenset[str]:
+    """The keys that are no part of another one."""
+    inside: set[str] = set()
+    for key in keys:
+        tokens = key.split(" ")
+        for first in range(len(tokens)):
+            runs = range(first + 1, min(first + LONGEST, len(tokens)) + 1)
+            inside.update(" ".join(tokens[first:last]) for last in runs if last - first < len(tokens))
+    long = [key for key in keys if key.count(" ") >= LONGEST]
+    inside.update(key for key in long for other in long if key != other and is_part(key, other))
+    return frozenset(keys) - inside
+
+
+def find_written(keyword: str, text: str) -> str:
+    """A keyword as a text writes it first, up to case; as it is where it stands nowhere."""
+    words = r"\W{1,3}".join(map(re.escape, keyword.split()))
+    found = re.search(rf"(?<!\w){words}(?!\w)", text[:MOST_CHARACTERS], re.I) if words else None
+    return found[0] if found else keyword

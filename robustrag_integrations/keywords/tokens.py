@@ -1,0 +1,211 @@
+"""A text as tokens: words as they are compared, each with its place in the text.
+
+Words are compared in NFKC, without their case, the punctuation at their edges and, where a stemmer knows the language,
+their inflection. What looks like code is compared to the letter. An amount is a number and its unit, however it is
+written: "three years" and "3 years", "$5 million" and "five million dollars". Scripts without spaces come character by
+character.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+import snowballstemmer
+
+from robustrag_integrations.keywords.languages import NEGATIONS, VERDICTS, language_of, stop_words
+from robustrag_integrations.keywords.quantities import Quantity, find_quantities
+from robustrag_integrations.keywords.unspaced import FILLERS, is_filler, korean_stem
+from robustrag_integrations.normalise import MONEY, compatible, few_marks
+
+QUOTES, STOPS = "\"'`“”‘’„«»「」『』《》", ".,;:!?…。，、！？；：।॥،؛؟۔"
+_LONGEST_LINE = 1_000  # characters of a line that is searched for amounts
+_LONGEST_WORD = 100  # characters of a word that are compared; more is no word
+_STEMMERS = {
+    "ar": "arabic", "de": "german", "en": "english", "es": "spanish", "fr": "french", "hi": "hindi", "it": "italian",
+    "nl": "dutch", "pt": "portuguese", "ru": "russian", "sv": "swedish", "tr": "turkish",
+}  # fmt: skip
+_SHORTEST_STEMMED = 4  # letters
+_DECIMAL_POINT = ("en", "zh", "ja", "ko", "th", "he", "ar", "hi")  # elsewhere "1.450" is 1450
+_HEBREW_CLITIC = re.compile(r"\Aש?[ובלמהכש](?=\w{3})")
+_CHARACTERS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff"  # scripts without spaces
+_WORD = re.compile(
+    rf"{FILLERS}|[{_CHARACTERS}][\u0e31\u0e34-\u0e3a\u0e47-\u0e4e]*|(?:[^\s'’{_CHARACTERS}]|(?<!\w)['’]|['’](?!\w))+"
+)
+_HYPHENS = re.compile(r"(?<=[^\W\d_])[-‐‑](?=[^\W\d_])")
+_CODE = re.compile(r"\A-|[_\\$=<>{}|/@#^~*%+]|[a-z][A-Z]")
+_EXPONENT = re.compile("[⁰¹²³⁴-⁹⁺⁻₀-₉]")
+_INVISIBLE = re.compile("[\u0591-\u05bd\u05bf\u05c1-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u200b-\u200f\u2060\ufeff]")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
+_POINTS = re.compile(r"\d{1,3}(?:\.\d{3})+")
+_BRACKETS = ("()", "[]", "{}", "<>")
+_NUMBER = re.compile(r"-?(?:\d+\.)?\d+")
+_DATE = re.compile(r"[a-z]{3,9} \d{4}|\d{1,2} [a-z]{3,9}(?: \d{4})?")
+_UNIT = re.compile(r"-?[\d.]+ ?(?:(?:thousand|million|billion|trillion) )?([^\d\s].*)")
+_BEFORE_AMOUNT, _AFTER_AMOUNT = frozenset("([\"'“‘«*_:~≈"), frozenset(STOPS + ")]\"'”’»*_")
+SMALL_ENGLISH = frozenset(
+    "a an the of in on at for and or is was are were be been it its this that as with by he she his her their they s "
+    "to there has have had can will you - – — •".split()
+)
+
+
+class Token(NamedTuple):
+    """A word as it is compared, and where it stands in the text."""
+
+    key: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Language:
+    """What telling words apart takes in one language.
+
+    Attributes:
+        code: "en", "de", ...
+        small: words that begin and end no key.
+        stem: a word without its inflection; None where no stemmer knows the language.
+    """
+
+    code: str
+    small: frozenset[str]
+    stem: Callable[[str], str] | None
+
+    def is_small(self, token: str) -> bool:
+        """Whether no key begins or ends with this token."""
+        return token in self.small or (not token.isascii() and is_filler(token))
+
+    @staticmethod
+    def of(text: str) -> Language:
+        """The language of a text; English where its words do not tell."""
+        return _language(language_of(text) or "en")
+
+
+@cache
+def _language(code: str) -> Language:
+    stem = _stemmer(code)
+    words = SMALL_ENGLISH if code == "en" else SMALL_ENGLISH & {"-", "–", "—", "•"} | stop_words(code)
+    words -= NEGATIONS | VERDICTS
+    return Language(code, words | {stem(word) for word in words} if stem else words, stem)
+
+
+def _stemmer(code: str) -> Callable[[str], str] | None:
+    if code == "ko":
+        return korean_stem
+    if code == "he":
+        return lambda word: _HEBREW_CLITIC.sub("", word)
+    if code not in _STEMMERS:
+        return None
+    stem = snowballstemmer.stemmer(_STEMMERS[code]).stemWord
+    return lambda word: stem(word) if len(word) >= _SHORTEST_STEMMED and word.isalpha() else word
+
+
+def tokens_of(text: str, language: Language) -> list[Token]:
+    """The tokens of a text, in its order. Takes time linear in its length.
+
+    A text of nothing but signs ("==", "[]") is one token.
+    """
+    text = _plain_digits(text)
+    tokens: list[Token] = []
+    done = 0
+    for amount, start, end in _amounts(text, language):
+        tokens += _words(text, done, start, language)
+        tokens += [Token(key, start, end) for key in amount]
+        done = end
+    tokens += _words(text, done, len(text), language)
+    if not tokens and (signs := text.strip()[:_LONGEST_WORD]) and " " not in signs:
+        start = text.find(signs)
+        return [Token(signs, start, start + len(signs))]
+    return tokens
+
+
+def _plain_digits(text: str) -> str:
+    """The text, as long as it was, with the digits of all scripts as 0 to 9."""
+    return text if text.isascii() else "".join([str(unicodedata.decimal(c)) if c.isdecimal() else c for c in text])
+
+
+def _words(text: str, start: int, end: int, language: Language) -> Iterator[Token]:
+    for piece in _WORD.finditer(text, start, end):
+        written = piece[0]
+        if len(written) > 2 and not _CODE.search(written) and _HYPHENS.search(written):
+            at = piece.start()
+            for part in _HYPHENS.split(written):
+                if key := _key(part, language):
+                    yield Token(key, at, at + len(part))
+                at += len(part) + 1
+        elif key := _key(written, language):
+            yield Token(key, piece.start(), piece.end())
+
+
+def _key(written: str, language: Language) -> str:
+    """A word as it is compared; empty for one of nothing but punctuation."""
+    word = written[:_LONGEST_WORD]
+    if not word.isascii():
+        word = _INVISIBLE.sub("", word)
+        word = word if _EXPONENT.search(word) else compatible(few_marks(word))
+    word = _without_edges(word)
+    if not word:
+        return ""
+    word = _THOUSANDS.sub("", word)
+    if language.code not in _DECIMAL_POINT and _POINTS.fullmatch(word):
+        word = word.replace(".", "")
+    if _CODE.search(word):
+        return word
+    word = word.casefold()
+    return (language.stem(word) or word) if language.stem else word
+
+
+def _without_edges(word: str) -> str:
+    """A word without the quotes, stops and brackets around it."""
+    before = None
+    while word != before:
+        before = word
+        word = word.strip(QUOTES).rstrip(STOPS)
+        inner = word[1:-1]
+        if word[:1] + word[-1:] in _BRACKETS and inner and not {word[0], word[-1]} & set(inner):
+            word = inner
+        if any(map(str.isalnum, word)):
+            word = word.strip("*")
+            for pair in _BRACKETS[:3]:
+                if pair[0] in word and pair[1] not in word:
+                    word = word.lstrip(pair[0])
+                elif pair[1] in word and pair[0] not in word:
+                    word = word.rstrip(pair[1])
+    return word if any(map(str.isalnum, word)) or len(word) > 1 or word in "%" + MONEY else ""
+
+
+def _amounts(text: str, language: Language) -> Iterator[tuple[list[str], int, int]]:
+    """The amounts and dates of a text that stand by themselves, each as tokens, with their places."""
+    at = 0
+    for line in text.split("\n"):
+        for quantity in find_quantities(line) if len(line) <= _LONGEST_LINE else ():
+            start, end = at + quantity.start, at + quantity.end
+            while start < end and text[start].isspace():
+                start += 1
+            alone = (start == 0 or text[start - 1].isspace() or text[start - 1] in _BEFORE_AMOUNT) and (
+                end == len(text) or text[end].isspace() or text[end] in _AFTER_AMOUNT
+            )
+            if alone and (tokens := _amount_tokens(quantity, language)):
+                yield tokens, start, end
+        at += len(line) + 1
+
+
+def _amount_tokens(quantity: Quantity, language: Language) -> list[str]:
+    """A date as its words, an amount as its number in full and its unit; none for what is neither."""
+    fullest = quantity.forms[0]
+    if _DATE.fullmatch(fullest):
+        return fullest.split()
+    numbers = [form for form in quantity.forms if _NUMBER.fullmatch(form)]
+    if not numbers:
+        return [fullest] if " " not in fullest else []
+    number = max(numbers, key=lambda form: len(form.lstrip("-").partition(".")[0]))
+    if language.code not in _DECIMAL_POINT and _POINTS.fullmatch(numbers[0]):
+        number = numbers[0].replace(".", "")
+    signs = [sign for form in quantity.forms for sign in form if sign in MONEY or sign == "%"]
+    unit = _UNIT.fullmatch(fullest)
+    named = unit[1].replace(" ", "_") if unit and unit[1] not in ("thousand", "million", "billion", "trillion") else ""
+    return [number, *(signs[:1] or ([named] if named else []))]
