@@ -38,8 +38,9 @@ _TITLE = re.compile(
     r"\b)[A-Z][a-z'’]*(?:\s[A-Z][a-z'’]*){2,7}"
 )
 _VOWEL_SIGNS = re.compile("[\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u200b-\u200f]")
-_BLANK = re.compile(r"[\W_]*\Z")
+_BLANK = re.compile(r"[\s.…?!,;:\"'_*–—-]*\Z")  # "[]", "==" and "&&" are answers
 _NOTHING = re.compile(r"(?:null|nil|nan|n/?a|k\.\s?a)\W*\Z")
+_CODE_SPAN = re.compile(r"\s*`(?:null|nil|nan)`[.\s]*\Z", re.I)
 _SENTENCE_END = re.compile(r"[.!?;:]+(?=\s|$)|[…。！？；：।॥؟؛۔\n()\[\]{}（）【】|]+|\s[-–—]+\s|—|^- ", re.M)
 _COMMA = re.compile(r"[,،、，](?=\s|[^\d\s])")
 _BROKEN_LINE = re.compile(r"(?<=[^\W_])[ \t]*\n[ \t]*(?=[a-zà-öø-ÿа-я])")
@@ -125,7 +126,7 @@ def _abstains(response: str, phrases: Collection[str]) -> bool:
     if "\n" in unwrapped:
         unwrapped = _BROKEN_LINE.sub(" ", unwrapped)
     plain = _plain(unwrapped)
-    if _BLANK.match(plain) or _NOTHING.match(plain.strip(" '\"([<")):
+    if _BLANK.match(plain) or (_NOTHING.match(plain.strip(" '\"([<")) and not _CODE_SPAN.match(text)):
         return True
     if phrases and _bare(text) in phrases:
         return True

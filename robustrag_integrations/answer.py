@@ -13,10 +13,12 @@ from robustrag_integrations.json_values import plain, restored
 from robustrag_integrations.usage import UNTOLD, Spending, Usage, tokens_in_words
 from robustrag_integrations.words import loss_in_words, radius_in_words, repeats_in_words
 
-GroupStatus = Literal["supports", "partial", "left_out", "outvoted", "abstained", "copy", "failed", "not_asked"]
+GroupStatus = Literal["supports", "mentions", "differs", "abstained", "copy", "failed", "not_asked"]
 STATUSES: tuple[GroupStatus, ...] = get_args(GroupStatus)
 
 SCHEMA = "robustrag/answer/1"
+_MOST_SHOWN = 10  # dissenting answers in `explain()`
+_LONGEST_DISSENT = 300  # characters of one
 T = TypeVar("T")
 Record = TypeVar("Record", bound="_Record")
 
@@ -45,19 +47,19 @@ class GroupReport(_Record):
         index: the group's place (0-based), as given by `isolate`; what people read counts groups from 1.
         passage_ids: the ids of its passages, in rank order.
         origins: where its passages are from, as their metadata spells it, without repeats.
-        status: `supports` the answer; says part of it (`partial`); was `left_out`, so that enough groups
-            agree with it, though the answer does not say so; was `outvoted`; `abstained`; is a `copy` of
-            another group's text with the same reply, which counts once; `failed` (counted as an abstention); or was
-            `not_asked`, or cancelled, as the other groups had decided the answer (`stop_when_decided`).
+        status: `supports`: its whole answer is the answer; `mentions`: the answer's words stand in something longer,
+            or it says a part of them; `differs`: it answers something else; `abstained`; is a `copy` of another group's
+            text with the same reply, which counts once; `failed` (counted as an abstention); or was `not_asked`, or
+            cancelled, as the other groups had decided the answer (`stop_when_decided`).
         response: its isolated response. For decoding aggregation: the answer up to where this group would have gone
             on differently, and its own next token.
-        keywords: keyword aggregation: the keywords counted for this group, sorted.
+        keywords: its whole answer as it is counted; with an extractor of your own its keywords, sorted.
         choice: voting: the index of the option voted for.
-        margin: by how much an outvoted group lost, in the unit of `margin_unit` of the answer.
+        margin: by how much a group that differs lost, in the unit of `margin_unit` of the answer.
         error: why it failed.
         truncated: whether its passages were cut to fit the model's context.
         positions: the places (0-based; rank 1 is at 0) of its passages among those that the defence was given.
-        words: the words of the answer that it supports: key phrases, for voting the option.
+        words: the words of the answer that it says, as it writes them; for voting the option that it chose.
         note: why its response does not count, or not in full, where the model did not fail: it was cut, or refused.
         reasoning_chars: how many characters of reasoning came with its response; they count for nothing.
         usage: tokens of its isolated calls; what is not known is None. Reports that differ in it alone are equal.
@@ -85,18 +87,20 @@ class GroupReport(_Record):
 
 
 @dataclass(frozen=True)
-class Alternative:
-    """Another answer that groups give. It has no radius: nothing is proved of it.
+class Dissent:
+    """An answer that groups give in place of the one that is shown. The radius does not cover it.
 
     Attributes:
-        text: in the words of one of them.
-        support: how many groups, or votes where groups have several, give it.
+        text: in the words of the first of them.
+        support: how many votes it has.
         groups: their indices.
+        origins: where their passages are from, without repeats.
     """
 
     text: str
     support: int
     groups: tuple[int, ...]
+    origins: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -106,7 +110,8 @@ class RobustAnswer(_Record):
     Attributes:
         text: the answer; the abstention's words when `abstained`.
         radius: the largest r such that replacing the content of any r groups cannot change `text` (attacker:
-            substitution(r); groups, not passages; each keeps its source). 0 means no guarantee.
+            substitution(r); groups, not passages; each keeps its source) up to case, spacing and the punctuation at
+            its ends. 0 means no guarantee.
             With `min_radius` set: `text` stays as it is or becomes an abstention.
         abstained: no group could answer, nothing they said was agreed on, or the radius was below `min_radius`.
         query: the question.
@@ -123,8 +128,8 @@ class RobustAnswer(_Record):
         model_calls: prompts sent to the model (text models) or rows of the decoding session (local decoding).
         determinism: whether the model repeats itself, and what the radius promises of this run.
         spending: calls, rounds and tokens of this run. Answers that differ in it alone are equal.
-        alternatives: other answers that two groups share or more, the strongest first; for voting,
-            all other options with a vote. The radius does not cover them. None for an abstention and a long answer.
+        radius_verbatim: the largest r such that replacing any r groups leaves `text` as it is to the letter; at most
+            `radius`, and the same where a method has one radius alone.
         kept: what the model said, of an answer that was asked for with `keep=True`, for `certify(answer=...)`; it
             stays in memory, and is no part of its report.
     """
@@ -145,14 +150,18 @@ class RobustAnswer(_Record):
     determinism: Determinism = UNKNOWN
     reasoning_chars: int = 0
     spending: Spending = field(default=Spending(), compare=False)
-    alternatives: tuple[Alternative, ...] = ()
+    radius_verbatim: int | None = None
     kept: Any = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.radius_verbatim is None:
+            object.__setattr__(self, "radius_verbatim", self.radius)
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary; `schema` names its version."""
         report = plain(replace(self, kept=None))
         del report["kept"]
-        return {"schema": SCHEMA, **report}
+        return {"schema": SCHEMA, **report, "dissent": plain(self.dissent)}
 
     @classmethod
     def from_dict(cls, report: Mapping[str, Any]) -> RobustAnswer:
@@ -168,16 +177,33 @@ class RobustAnswer(_Record):
 
     @property
     def citations(self) -> tuple[Citation, ...]:
-        """The groups that support the answer, each with its words; where none does in full, those that say part of it.
+        """The groups that support the answer, each with its words; those that mention it are not cited.
 
         None for an abstention, and for a method that does not ask in isolation.
         """
         cited = [g for g in self.groups if g.status == "supports" and g.words and not self.abstained]
-        cited = cited or [g for g in self.groups if g.status == "partial" and g.words and not self.abstained]
         return tuple(
             Citation(number, g.index, g.passage_ids, g.origins, g.positions, g.words)
             for number, g in enumerate(cited, 1)
         )
+
+    @property
+    def dissent(self) -> tuple[Dissent, ...]:
+        """What groups answer in place of `text`, those with most votes first; none next to an abstention."""
+        alike: dict[str, list[GroupReport]] = {}
+        for group in self.groups:
+            if group.status == "differs" and not self.abstained:
+                alike.setdefault(" ".join(_words(group).casefold().split()).rstrip(".!"), []).append(group)
+        found = [
+            Dissent(
+                _words(groups[0]),
+                sum(g.votes for g in groups),
+                tuple(g.index for g in groups),
+                tuple(dict.fromkeys(name for g in groups for name in g.origins or g.passage_ids)),
+            )
+            for groups in alike.values()
+        ]
+        return tuple(sorted(found, key=lambda dissent: -dissent.support))
 
     def supporting(self, items: Sequence[T]) -> list[T]:
         """Those of the items that support the answer, in their order.
@@ -220,7 +246,7 @@ class RobustAnswer(_Record):
         ]
         if shown := _evidence_line(self.evidence):
             lines.append(shown)
-        lines += [f"Also:     {_alternative(a)}" for a in self.alternatives]
+        lines += [f"Differs:  {_dissent(d)}" for d in self.dissent[:_MOST_SHOWN]]
         lines += [f"Warning:  {printable(w)}" for w in self.warnings]
         lines += [f"Source:   [{c.number}] {_names(c)}: {printable(', '.join(c.words), 60)}" for c in self.citations]
         rows = [_row(g, self.margin_unit) for g in self.groups]
@@ -251,7 +277,7 @@ def as_answer(report: object) -> RobustAnswer:
 
 def _row(group: GroupReport, unit: str) -> tuple[str, ...]:
     notes = []
-    if group.status == "outvoted" and group.margin is not None:
+    if group.status == "differs" and group.margin is not None:
         notes.append(loss_in_words(group.margin, unit))
     if group.error:
         notes.append(group.error)
@@ -266,9 +292,15 @@ def _row(group: GroupReport, unit: str) -> tuple[str, ...]:
     return str(group.index + 1), _names(group), group.status.replace("_", " "), group.response or "", "; ".join(notes)
 
 
-def _alternative(found: Alternative) -> str:
+def _dissent(found: Dissent) -> str:
     groups = ", ".join(str(index + 1) for index in found.groups[:10]) + (", ..." if len(found.groups) > 10 else "")
-    return f"{printable(found.text, 100)} (support {found.support}, groups {groups}; nothing is proved of it)"
+    named = printable(", ".join(found.origins), 60)
+    return f"{printable(found.text, 100)} ({named}; groups {groups})"
+
+
+def _words(group: GroupReport) -> str:
+    """What a group that differs answers."""
+    return (", ".join(group.words) or group.response or "").strip()[:_LONGEST_DISSENT]
 
 
 def _names(of: GroupReport | Citation) -> str:

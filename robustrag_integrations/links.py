@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _LOOKED_AT = 200_000  # characters of an answer
 _MOST_LINKS = 200
 _SHOWN = 3
-_AT_LEAST_IN_PART = ("supports", "partial", "left_out")
+_AT_LEAST_IN_PART = ("supports", "mentions")
 
 _ADDRESS = re.compile(
     r"(?:(?:https?|ftp|wss?)://|(?<![\w/])//(?=\w[\w-]{0,62}\.)|\bwww\.|\b(?:mailto|data|javascript|file|blob):(?=\S))"

@@ -342,6 +342,11 @@ def prompts_for(task: Task, *, exemplars: bool | int = False, query_first: bool 
     return replace(chosen, isolated=chosen.isolated.with_exemplars(shown), phrases=phrases)
 
 
+def is_shipped(template: PromptTemplate | None) -> bool:
+    """Whether a final prompt is one of the project's own."""
+    return any(template in (s.keyword, s.keyword and _query_first(s.keyword)) for s in _SETS.values() if s.keyword)
+
+
 def chosen_prompts(given: PromptSet | None, task: Task) -> PromptSet:
     """The prompts that a user gave, else the task's.
 

@@ -123,7 +123,7 @@ def _abstain(query: str) -> list[Crafted]:
 
 def _split(query: str, clean: RobustAnswer, answer: str, target: str) -> list[Crafted]:
     """The rivals that honest groups support, most supported first; then an answer that is half of the right one."""
-    rivals = Counter(r.response for r in clean.groups if r.status == "outvoted" and r.response)
+    rivals = Counter(r.response for r in clean.groups if r.status == "differs" and r.response)
     named = [text.removesuffix("…").strip() for text, _ in rivals.most_common(_WORDS)]
     halves = [f"{answer} {target}", *answer.split()[:1], *answer.split()[-1:]] if answer else []
     return [Crafted("split", prompt_injection(query, w, 2), w) for w in dict.fromkeys([*named, *halves]) if w.strip()]

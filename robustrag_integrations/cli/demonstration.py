@@ -63,7 +63,7 @@ class Outcome:
     @property
     def outvoted(self) -> tuple[GroupReport, ...]:
         """The groups that wanted another answer, planted ones first."""
-        lost = [g for g in self.answer.groups if g.status == "outvoted"]
+        lost = [g for g in self.answer.groups if g.status == "differs"]
         return tuple(sorted(lost, key=lambda g: PLANTED not in g.passage_ids))
 
     def to_dict(self) -> dict[str, Any]:

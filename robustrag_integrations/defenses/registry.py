@@ -113,6 +113,18 @@ class Method:
         """A setting as it was given, or its default for None."""
         return self.default(name) if given is None else given
 
+    def choice(self, name: str, given: Any) -> Any:
+        """A setting that is one of a few words, or its default for None.
+
+        Raises:
+            ValueError: it is none of them; the message lists them.
+        """
+        chosen = self.value(name, given)
+        values = next(s.values for s in self.settings if s.name == name)
+        if chosen not in values:
+            raise ValueError(f"{name}={chosen!r}: use {' or '.join(map(repr, values))}")
+        return chosen
+
     def in_force(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The thresholds that decide: those given, and the defaults of the others that go with them.
 
@@ -252,6 +264,13 @@ KEYWORD = Method(
         ),
         Setting(
             "beta", 5, int, "number of groups that is enough in any case", True, where=_ABSOLUTE, tries=(2, 3, 4, 5)
+        ),
+        Setting(
+            "final",
+            "auto",
+            str,
+            "when the model words the kept keys: where several have to be put together, always, or never",
+            values=("auto", "always", "never"),
         ),
         Setting("extractor", None, object, "from one response to its set of keywords"),
         Setting("min_words", None, int, "keywords of fewer words do not count"),

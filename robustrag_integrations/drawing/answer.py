@@ -219,7 +219,7 @@ def _verdict(group: Mapping[str, Any], unit: str, planted: bool) -> Iterator[Ele
     status = group["status"]
     cell = h("i", cls=f"cell {status}{' hit' if planted else ''}", aria_hidden="true")
     yield h("span", cell, " ", status.replace("_", " "))
-    if status == "outvoted" and group["margin"] is not None:
+    if status == "differs" and group["margin"] is not None:
         yield h("span", loss_in_words(group["margin"], one_line(unit, 20)), cls="note")
     if group["truncated"]:
         yield h("span", "passages cut to fit the model", cls="note")

@@ -42,6 +42,19 @@ def asks_for_something_else(question: str) -> bool:
     return _QUESTION_WORD.search(asked) is not None and _ALTERNATIVES.search(asked) is None
 
 
+_LITERAL = re.compile(r"\s*['\"`]*(?:null|nil|nan)['\"`.]*\s*\Z", re.I)
+_ASKS_FOR_CODE = re.compile(
+    r"\b(?:literal|keyword|operator|expression|function|method|returns?|variable|default|value|syntax|code|json|yaml|sql"
+    r"|python|javascript|typescript|java|ruby|lua|golang|swift|kotlin|haskell|lisp|clojure)\b",
+    re.I,
+)
+
+
+def is_literal(reply: str, question: str) -> bool:
+    """Whether a reply is a literal such as null, and the question asks for code."""
+    return _LITERAL.match(reply) is not None and _ASKS_FOR_CODE.search(question[:_LONGEST]) is not None
+
+
 def is_yes_or_no(question: str) -> bool:
     """Whether a question holds no question word and offers no alternatives."""
     asked = question[:_LONGEST]

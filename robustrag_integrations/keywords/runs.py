@@ -2,9 +2,9 @@
 
 A reply is an answer first and words second. Its *whole answer* is what is left of a short reply without its wrapping:
 reasoning, code fences, quotation marks, JSON with one answer, "The answer is". The whole answer is a key, and so is
-every run of up to `LONGEST` adjacent tokens (`tokens.py`) that begins and ends with no small word and holds a token that is
-not in the question. An echo of the question so has no key. Keys decide; the form in which a reply writes a key is for
-eyes.
+every run of up to `LONGEST` adjacent tokens (`tokens.py`) that begins and ends with no small word and holds a token
+that is not in the question. An echo of the question so has no key. Keys decide; the form in which a reply writes a key
+is for eyes.
 
 Keys are closed: whoever says a key says each of its runs that is one. Radii rely on it (`comes_with`).
 """
@@ -42,12 +42,14 @@ class ReplyKeys:
         whole: the key of the whole answer; None for an echo of the question, which has no keys.
         rest: the tokens that are neither small words nor in the question.
         forms: each key as the reply writes it first; for eyes.
+        is_echo: whether it only repeats the question.
     """
 
     keys: frozenset[str]
     whole: str | None
     rest: frozenset[str]
     forms: Mapping[str, str] = field(compare=False, hash=False)
+    is_echo: bool = False
 
 
 class RunReader:
@@ -85,8 +87,11 @@ class RunReader:
                     run = tokens[first : last + 1]
                     forms.setdefault(_joined(run), _form(text, run))
         rest = frozenset(token.key for token, is_new in zip(tokens, new, strict=True) if is_new)
-        return ReplyKeys(frozenset(forms), whole, rest, forms)
+        return ReplyKeys(frozenset(forms), whole, rest, forms, whole is None and bool(tokens))
 
+    def tokens(self, text: str) -> frozenset[str]:
+        """The tokens of a text."""
+        return frozenset(token.key for token in tokens_of(text, self._language))
 
     def comes_with(self, part: str, key: str) -> bool:
         """Whether every reply that says a key says this part of it, too; False where that is not certain."""

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import snowballstemmer
 
+from robustrag_integrations.keywords.closed_classes import listed
 from robustrag_integrations.keywords.languages import NEGATIONS, VERDICTS, language_of, stop_words
 from robustrag_integrations.keywords.quantities import Quantity, find_quantities
 from robustrag_integrations.keywords.unspaced import FILLERS, is_filler, korean_stem
@@ -39,7 +40,9 @@ _WORD = re.compile(
 _HYPHENS = re.compile(r"(?<=[^\W\d_])[-‐‑](?=[^\W\d_])")
 _CODE = re.compile(r"\A-|[_\\$=<>{}|/@#^~*%+]|[a-z][A-Z]")
 _EXPONENT = re.compile("[⁰¹²³⁴-⁹⁺⁻₀-₉]")
-_INVISIBLE = re.compile("[\u0591-\u05bd\u05bf\u05c1-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u200b-\u200f\u2060\ufeff]")
+_INVISIBLE = re.compile(
+    "[\u0591-\u05bd\u05bf\u05c1-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u200b-\u200f\u2060\ufeff]"
+)
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
 _POINTS = re.compile(r"\d{1,3}(?:\.\d{3})+")
 _BRACKETS = ("()", "[]", "{}", "<>")
@@ -48,8 +51,10 @@ _DATE = re.compile(r"[a-z]{3,9} \d{4}|\d{1,2} [a-z]{3,9}(?: \d{4})?")
 _UNIT = re.compile(r"-?[\d.]+ ?(?:(?:thousand|million|billion|trillion) )?([^\d\s].*)")
 _BEFORE_AMOUNT, _AFTER_AMOUNT = frozenset("([\"'“‘«*_:~≈"), frozenset(STOPS + ")]\"'”’»*_")
 SMALL_ENGLISH = frozenset(
-    "a an the of in on at for and or is was are were be been it its this that as with by he she his her their they s "
-    "to there has have had can will you - – — •".split()
+    listed(
+        "a an the of in on at for and or is was are were be been it its this that as with by he she his her their they s "
+        "to there has have had can will you - – — •"
+    )
 )
 
 

@@ -45,6 +45,7 @@ def with_report_of_failure(plan: Plan, query: str, defense: str, settings: Calla
         error.robustness = RobustAnswer(
             text=ABSTENTION,
             radius=0,
+            radius_verbatim=0,
             abstained=True,
             query=query,
             defense=defense,
@@ -140,9 +141,9 @@ def with_rules(plan: Plan, rules: VoteRules) -> Plan:
             answer,
             text=ABSTENTION,
             radius=0,
+            radius_verbatim=0,
             abstained=True,
             choice=None,
-            alternatives=(),
             warnings=(*answer.warnings, why),
             evidence={**answer.evidence, "radius": answer.radius},
         )

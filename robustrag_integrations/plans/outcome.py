@@ -18,7 +18,7 @@ def was_cancelled(kind: type[BaseException]) -> bool:
 def tally(answer: RobustAnswer) -> tuple[int, int]:
     """How many groups failed, and how many were outvoted."""
     states = [group.status for group in answer.groups]
-    return states.count("failed"), states.count("outvoted")
+    return states.count("failed"), states.count("differs")
 
 
 def attributes_of(answer: RobustAnswer) -> dict[str, Any]:

@@ -130,7 +130,11 @@ def _json_answer(text: str) -> str | None:
         value = json.loads(inner)
     except (ValueError, RecursionError):
         return None
-    return "\n".join(_answers(value, 0)) if isinstance(value, dict) and value else None
+    if not isinstance(value, dict) or not value:
+        return None
+    answers = list(_answers(value, 0))
+    is_framed = any(str(key).strip().casefold().replace(" ", "_") in _ANSWER_KEYS for key in value)
+    return "\n".join(answers) if is_framed or not answers else None  # else the object is itself the answer
 
 
 def _answers(value: Any, depth: int) -> Iterator[str]:

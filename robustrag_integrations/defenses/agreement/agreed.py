@@ -82,7 +82,12 @@ class Worded:
 
 
 def _stays_ahead(
-    said: Sequence[str | None], best: str, rank: Callable[[str], tuple[object, ...]], votes: Votes, most: int, pending: int
+    said: Sequence[str | None],
+    best: str,
+    rank: Callable[[str], tuple[object, ...]],
+    votes: Votes,
+    most: int,
+    pending: int,
 ) -> Holding:
     others = sorted({form for form in said if form is not None and form != best}, key=rank)
     own = np.array([form == best for form in said], np.int64)
@@ -95,3 +100,38 @@ def _stays_ahead(
 def text_of(words: Sequence[Worded]) -> str:
     """The agreed words as the answer shows them; empty without any."""
     return ", ".join(dict.fromkeys(worded.form for worded in words))
+
+
+class Unbounded(Exception):
+    """Corrupted groups alone can cause any text; the message says how."""
+
+
+ANY_FORM = "corrupted groups alone can decide how the answer is written"
+
+
+def possible_forms(key: str, replies: Sequence[ReplyKeys | None], corrupted: int) -> list[str]:
+    """The forms in which a key can be shown, where corrupted groups add votes to whichever they like.
+
+    Args:
+        key: a key that an untouched group says.
+        replies: what the untouched groups say.
+        corrupted: how many corrupted groups there are.
+
+    Raises:
+        Unbounded: a form that no untouched group writes can be the one that is shown.
+    """
+    votes = Counter(reply.forms[key] for reply in replies if reply is not None and key in reply.keys)
+    classes: Counter[str] = Counter()
+    for form, count in votes.items():
+        classes[folded(form)] += count
+    largest = max(classes.values(), default=0)
+    if corrupted and corrupted >= largest:
+        raise Unbounded(ANY_FORM)
+    forms = []
+    for fold in [fold for fold, count in classes.items() if count + corrupted >= largest]:
+        spelled = [form for form in votes if folded(form) == fold]
+        most = max(votes[form] for form in spelled)
+        if corrupted and corrupted >= most:
+            raise Unbounded(ANY_FORM)
+        forms += [form for form in spelled if votes[form] + corrupted >= most]
+    return forms

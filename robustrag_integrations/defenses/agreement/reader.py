@@ -13,7 +13,7 @@ from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.keywords import KeywordExtractor, extractor_fingerprint
 from robustrag_integrations.keywords.lists import items_of_lists
-from robustrag_integrations.keywords.questions import asks_for_something_else
+from robustrag_integrations.keywords.questions import asks_for_something_else, is_literal
 from robustrag_integrations.keywords.runs import RUNS_VERSION, ReplyKeys, RunReader, find_written
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import Reading, read_response
@@ -104,7 +104,7 @@ class ReplyReader:
 
     def keys_of(self, text: str) -> ReplyKeys | None:
         """The keys of a reply's text; None where it abstains."""
-        if self.abstention(text):
+        if self.abstention(text) and not (self.abstention is is_abstention and is_literal(text, self.question)):
             return None
         if self.extractor is None:
             said = self.runs(text)

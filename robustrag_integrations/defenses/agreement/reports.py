@@ -1,41 +1,56 @@
-"""What an answer made of keywords reports of its groups."""
+"""What answers that count keys report: counts, and who says something else."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from robustrag_integrations.answer import GroupReport
-from robustrag_integrations.defenses.agreement.support import Support
-from robustrag_integrations.passages import PassageGroup
-from robustrag_integrations.plans.asking import Reading, report, report_alike
+from robustrag_integrations.answer import Dissent
+from robustrag_integrations.display import printable
+from robustrag_integrations.keywords.runs import ReplyKeys, longest
 
-
-def keyword_reports(
-    groups: Sequence[PassageGroup],
-    readings: Sequence[Reading[frozenset[str]]],
-    standings: Sequence[Support | None],
-) -> tuple[GroupReport, ...]:
-    """One report per group: its keywords, and where it stands. What several groups share is written out once."""
-    made: dict[tuple[int, int], GroupReport] = {}
-    reports = []
-    for group, reading, standing in zip(groups, readings, standings, strict=True):
-        found = made.get((id(reading), id(standing)))
-        if found is None:
-            found = made[id(reading), id(standing)] = _report(group, reading, standing)
-            reports.append(found)
-        else:
-            reports.append(report_alike(found, group))
-    return tuple(reports)
+_MOST_COUNTS = 200
+_MOST_NAMED = 3
 
 
-def _report(group: PassageGroup, reading: Reading[frozenset[str]], standing: Support | None) -> GroupReport:
-    if reading.found is None or standing is None:
-        return report(group, reading.response, copy_of=reading.copy_of)
-    return report(
-        group,
-        reading.response,
-        keywords=tuple(sorted(reading.found)),
-        status=standing.status,
-        words=standing.words,
-        margin=standing.margin,
+def counts_shown(
+    counts: Mapping[str, int], kept: Collection[str], replies: Sequence[ReplyKeys | None]
+) -> dict[str, int]:
+    """The counts of the most frequent keys, the kept ones among them, without parts of keys with the same count.
+
+    Each key is named as the first reply writes it.
+    """
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    shown = dict(ranked[: max(_MOST_COUNTS, len(kept))])
+    by_count: dict[int, list[str]] = {}
+    for key, count in shown.items():
+        by_count.setdefault(count, []).append(key)
+    whole = {key for keys in by_count.values() for key in longest(keys)}
+    named: dict[str, int] = {}
+    for key in filter(whole.__contains__, shown):
+        form = next((reply.forms[key] for reply in replies if reply is not None and key in reply.forms), key)
+        named.setdefault(form, shown[key])
+    return named
+
+
+def unread_warnings(replies: Sequence[ReplyKeys | None]) -> list[str]:
+    """That an extractor found nothing in replies that answer."""
+    answering = [reply for reply in replies if reply is not None]
+    unread = sum(not reply.keys and not reply.is_echo for reply in answering)
+    if not unread:
+        return []
+    return [
+        f"extractor= found no keyword in {unread} of {len(answering)} replies, which count for nothing; "
+        "use one that reads their language"
+    ]
+
+
+def dissent_warnings(dissent: Sequence[Dissent], answering: int) -> list[str]:
+    """Who answers something else, with their words."""
+    if not dissent:
+        return []
+    groups = sum(len(found.groups) for found in dissent)
+    named = "; ".join(
+        f"{printable(found.text, 60)!r} ({printable(', '.join(found.origins), 60)})" for found in dissent[:_MOST_NAMED]
     )
+    more = f"; and {len(dissent) - _MOST_NAMED} more" if len(dissent) > _MOST_NAMED else ""
+    return [f"{groups} of {answering} answering groups {'say' if groups != 1 else 'says'} otherwise: {named}{more}"]

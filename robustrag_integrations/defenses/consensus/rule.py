@@ -15,8 +15,8 @@ group may say, one that nobody has said yet included,
 
 where p/q is the share and c'(k, a) counts the groups that say both; and if an agreed key stays ahead of the echoes.
 Each is a sum over groups. A replaced group takes away what it gave and adds at worst a constant, so that the worst r
-groups are those with the largest loss (`agreement/linear_forms.py`), and no set of groups is enumerated. A key cannot be
-said without its parts (`comes_with`), which then lose nothing against it.
+groups are those with the largest loss (`agreement/linear_forms.py`), and no set of groups is enumerated. A key cannot
+be said without its parts (`comes_with`), which then lose nothing against it.
 """
 
 from __future__ import annotations

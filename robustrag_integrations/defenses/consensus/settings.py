@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 from robustrag_integrations.defenses.agreement.numbers import exact_number, support_of
-from robustrag_integrations.defenses.agreement.reader import KeywordReader
-from robustrag_integrations.defenses.consensus.counting import ConsensusRule
+from robustrag_integrations.defenses.agreement.reader import ReplyReader
+from robustrag_integrations.defenses.consensus.rule import ConsensusRule
 from robustrag_integrations.defenses.registry import CONSENSUS
 from robustrag_integrations.keywords import KeywordExtractor
 from robustrag_integrations.passages import PassageGroup
@@ -23,14 +23,14 @@ class ConsensusSettings:
     """Everything that decides a consensus apart from the model.
 
     Attributes:
-        rule: which keywords make the answer.
-        reader: a response to its keywords.
+        rule: which keys make the answer.
+        reader: a response to its keys.
         prompts: what the model is asked.
         quorum: how many groups must have been asked with success.
     """
 
     rule: ConsensusRule
-    reader: KeywordReader
+    reader: ReplyReader
     prompts: PromptSet
     quorum: Quorum
 
@@ -56,7 +56,7 @@ class ConsensusSettings:
             ConsensusRule(
                 _share_of(CONSENSUS.value("share", share)), support_of(CONSENSUS.value("min_support", min_support))
             ),
-            KeywordReader.of(extractor, 1, abstention, CONSENSUS.value("cut_replies", cut_replies)),
+            ReplyReader.of(extractor, 1, abstention, CONSENSUS.value("cut_replies", cut_replies)),
             chosen_prompts(prompts, CONSENSUS.check_task(task)),
             Quorum(CONSENSUS.value("quorum", quorum)),
         )

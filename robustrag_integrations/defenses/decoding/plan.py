@@ -216,7 +216,7 @@ def _reports(
         own = steps[departed].own_tokens[row]
         said = codec.decode([*tokens[:departed], *([] if codec.is_end(own) else [own])]).strip()
         lag = steps[departed].lags[row] / ONE
-        yield report(group, status="outvoted", response=said + " …", margin=round(lag, 4), truncated=cut)
+        yield report(group, status="differs", response=said + " …", margin=round(lag, 4), truncated=cut)
 
 
 def _step(

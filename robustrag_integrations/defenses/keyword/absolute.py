@@ -88,6 +88,7 @@ class AbsoluteThreshold:
         keyword_sets: Sequence[Collection[str] | None],
         retained: Collection[str],
         weights: Sequence[int] | None,
+        idle: Collection[str] = (),
     ) -> int:
         """The largest r such that no replacement of groups with r votes together changes the retained keywords.
 
@@ -99,6 +100,8 @@ class AbsoluteThreshold:
         weights: all sums are looked at, once for keywords that groups of the same weights say.
         """
         votes = list(weights or [1] * len(keyword_sets))
+        if idle:
+            keyword_sets = [None if said is None else frozenset(said).difference(idle) for said in keyword_sets]
         if not votes:
             return 0
         spoken = [i for i, keywords in enumerate(keyword_sets) if keywords is not None]

@@ -10,6 +10,7 @@ strongest keyword can be brought to.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from random import Random
 from typing import Any
@@ -19,17 +20,19 @@ from robustrag_integrations.certification.findings import NO_QUORUM, NOTHING_BEN
 from robustrag_integrations.certification.isolated import certify_sizes
 from robustrag_integrations.certification.requests import Asking
 from robustrag_integrations.certification.result import Estimate
+from robustrag_integrations.defenses.agreement.agreed import Unbounded
+from robustrag_integrations.defenses.agreement.reader import ReplyReader
 from robustrag_integrations.defenses.keyword.counting import KeywordRule, tally_keywords
+from robustrag_integrations.defenses.keyword.kept import Kept
 from robustrag_integrations.defenses.keyword.lists import ListSpan, PossibleList
+from robustrag_integrations.defenses.keyword.plan import final_text
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
-from robustrag_integrations.defenses.keyword.shown import shadowed, with_marks
 from robustrag_integrations.defenses.keyword.spans import KeywordSpan
-from robustrag_integrations.errors import ModelError
+from robustrag_integrations.keywords.runs import ReplyKeys
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import Reading
 from robustrag_integrations.plans.requests import Ask
 from robustrag_integrations.prompts import ABSTENTION
-from robustrag_integrations.replies.reading import final_answer
 
 _WAVE = 32  # final prompts asked at once, after the first and likeliest
 
@@ -48,96 +51,97 @@ def keyword_certification_plan(
     def prompts_of(groups: Sequence[Any]) -> Any:
         return settings.isolated_prompts(question.query, groups)
 
-    finals: dict[tuple[str, ...], str | None] = {(): ABSTENTION}
+    reader = settings.reader.for_question(question.query)
+    trial = _Trial(question, settings, reader)
+    return certify_sizes(question, prompts_of, reader.read, trial.certify_case, same_batches=same_batches)
+
+
+@dataclass
+class _Trial:
+    """One question's final calls, shared by all corruption sizes."""
+
+    question: Question
+    settings: KeywordSettings
+    reader: ReplyReader
+    finals: dict[tuple[str, ...], Response] = field(default_factory=dict)
 
     def certify_case(
-        found: Findings, number: int, case: BenignCase, readings: Sequence[Reading[frozenset[str]]], ledger: Ledger
+        self, found: Findings, number: int, case: BenignCase, readings: Sequence[Reading[ReplyKeys]], ledger: Ledger
     ) -> Asking[None]:
-        return _certify_case(question, settings, found, number, case, readings, finals, ledger)
-
-    read = settings.reader.for_question(question.query).keywords_of
-    return certify_sizes(question, prompts_of, read, certify_case, same_batches=same_batches)
-
-
-def _certify_case(
-    question: Question,
-    settings: KeywordSettings,
-    found: Findings,
-    number: int,
-    case: BenignCase,
-    readings: Sequence[Reading[frozenset[str]]],
-    finals: dict[tuple[str, ...], str | None],
-    ledger: Ledger,
-) -> Asking[None]:
-    if not case.groups:
-        found.open_ended(NOTHING_BENIGN)
-        return
-    if settings.quorum.can_be_missed([reading.response for reading in readings], case.corrupted):
-        found.add(None, 0.0, NO_QUORUM, number)
-        return
-    span = keyword_span([reading.found for reading in readings], case.corrupted, settings.rule)
-    if not found.evidence:
-        found.evidence = _evidence(span, case, settings.rule)
-    if span.unbounded:
-        found.evidence = _evidence(span, case, settings.rule)
-        found.open_ended(
-            f"{case.corrupted} corrupted groups reach the threshold of {float(span.mu):g} alone: "
-            "any word can be retained"
+        """Add what can be answered next to one case's untouched groups."""
+        settings, rule = self.settings, self.settings.rule
+        if not case.groups:
+            found.open_ended(NOTHING_BENIGN)
+            return
+        if settings.quorum.can_be_missed([reading.response for reading in readings], case.corrupted):
+            found.add(None, 0.0, NO_QUORUM, number)
+            return
+        replies = [reading.found for reading in readings]
+        span = keyword_span([None if r is None else r.keys for r in replies], case.corrupted, rule)
+        if not found.evidence or span.unbounded:
+            found.evidence = _evidence(span, case, rule)
+        if span.unbounded:
+            found.open_ended(
+                f"{case.corrupted} corrupted groups reach the threshold of {float(span.mu):g} alone: "
+                "any word can be retained"
+            )
+            return
+        possible = ListSpan(span, replies, case.corrupted, settings.as_counted)
+        try:
+            if self._fits(possible, ledger.left):
+                lists = filter(None, possible.lists(ledger.left))
+                yield from self._try_all(found, number, lists, ledger, span)
+                return
+            draws = possible.sampled(self.question.sample, Random(f"{self.question.seed}/{found.size}/{number}"))
+            drawn = list(draws)
+        except Unbounded as why:
+            found.open_ended(f"{case.corrupted} {why}")
+            return
+        found.give_up(
+            f"the attacker decides on {len(span.contested)} keywords, 2^{len(span.contested)} sets, and {ledger.left} "
+            f"model calls are left; raise max_model_calls=, or {rule.to_keep_less}"
         )
-        return
-    possible = _list_span(readings, span, case.corrupted, settings.rule)
-    if _fit(possible, finals, ledger.left):
-        lists = filter(None, possible.lists(ledger.left))
-        yield from _try_all(question, settings, found, number, lists, finals, ledger, span)
-        return
-    drawn = list(possible.sampled(question.sample, Random(f"{question.seed}/{found.size}/{number}")))
-    found.give_up(
-        f"the attacker decides on {len(span.contested)} keywords, 2^{len(span.contested)} sets, and {ledger.left} "
-        f"model calls are left; raise max_model_calls=, or {settings.rule.to_keep_less}"
-    )
-    if drawn:
-        trial = Findings(found.size, found.cases)
-        ledger.limit += len(drawn)
-        yield from _try_all(question, settings, trial, number, iter(drawn), finals, ledger, span)
-        found.responses.update(trial.responses)
-        value = min(r.score for r in found.responses.values())
-        found.estimate = Estimate(value, len(drawn), question.seed)
+        if drawn:
+            sample = Findings(found.size, found.cases)
+            ledger.limit += len(drawn)
+            yield from self._try_all(sample, number, iter(drawn), ledger, span)
+            found.responses.update(sample.responses)
+            value = min(r.score for r in found.responses.values())
+            found.estimate = Estimate(value, len(drawn), self.question.seed)
 
+    def _asks(self, possible: PossibleList) -> bool:
+        return self.settings.asks_for(len(possible.words)) and possible.shown not in self.finals
 
-def _try_all(
-    question: Question,
-    settings: KeywordSettings,
-    found: Findings,
-    number: int,
-    lists: Iterator[PossibleList],
-    finals: dict[tuple[str, ...], str | None],
-    ledger: Ledger,
-    span: KeywordSpan,
-) -> Asking[None]:
-    """Ask for each list's answer, in waves, until one scores 0 (Algorithm 3, lines 15-19)."""
-    wave = 2
-    while not found.done and (possible := list(islice(lists, wave))):
-        new = [shown for shown in dict.fromkeys(p.shown for p in possible) if shown not in finals]
-        if new:
-            prompts = tuple(settings.final_prompt(question.query, r) for r in new)
-            replies = yield Ask(prompts, "final")
-            ledger.spent += len(new)
-            finals.update((r, _text_of(s, settings)) for r, s in zip(new, replies, strict=True))
-        texts = [finals[p.shown] for p in possible]
-        scores = yield from ledger.scored(t for t in texts if t is not None)
-        known = iter(scores)
-        for each, text in zip(possible, texts, strict=True):
-            cause = _cause(each, span)
-            found.add(text, next(known) if text is not None else 0.0, cause, number)
-        wave = _WAVE
+    def _fits(self, possible: ListSpan, left: int) -> bool:
+        """Whether all lists that the model has to be asked about can be in so many calls."""
+        unknown = (found for found in possible.lists(left) if found is None or self._asks(found))
+        counted = list(islice(unknown, left + 1))
+        return len(counted) <= left and None not in counted
 
+    def _try_all(
+        self, found: Findings, number: int, lists: Iterator[PossibleList], ledger: Ledger, span: KeywordSpan
+    ) -> Asking[None]:
+        """Ask for each list's answer, in waves, until one scores 0 (Algorithm 3, lines 15-19)."""
+        wave = 2
+        while not found.done and (possible := list(islice(lists, wave))):
+            new = list(dict.fromkeys(each.shown for each in possible if self._asks(each)))
+            if new:
+                prompts = tuple(self.settings.final_prompt(self.question.query, shown) for shown in new)
+                replies = yield Ask(prompts, "final")
+                ledger.spent += len(new)
+                self.finals.update(zip(new, replies, strict=True))
+            texts = [self._text(each) for each in possible]
+            scores = iter((yield from ledger.scored(t for t in texts if t is not None)))
+            for each, text in zip(possible, texts, strict=True):
+                found.add(text, next(scores) if text is not None else 0.0, _cause(each, span), number)
+            wave = _WAVE
 
-def _text_of(response: Response, settings: KeywordSettings) -> str | None:
-    """What inference makes of a final response; None where it raises."""
-    try:
-        return final_answer(response, settings.reader.cut_replies).text
-    except ModelError:
-        return None
+    def _text(self, possible: PossibleList) -> str | None:
+        """What inference shows for these words; None where it raises."""
+        kept = Kept(possible.words, (), ())
+        if not self.settings.asks_for(len(kept.words)):
+            return kept.text or ABSTENTION
+        return final_text(self.finals[possible.shown], kept, self.settings, self.reader)
 
 
 def _cause(possible: PossibleList, span: KeywordSpan) -> str:
@@ -146,23 +150,6 @@ def _cause(possible: PossibleList, span: KeywordSpan) -> str:
     missing = [w for w in span.contested if w not in retained]
     shown = f"; shown as: {', '.join(possible.shown)}" if possible.shown != retained else ""
     return f"retained: {kept}" + shown + (f"; suppressed: {', '.join(missing)}" if missing else "")
-
-
-def _list_span(
-    readings: Sequence[Reading[frozenset[str]]], span: KeywordSpan, corrupted: int, rule: KeywordRule
-) -> ListSpan:
-    """What can be shown next to corrupted groups: the span over keywords and the marks of those that can be kept."""
-    counted = (*span.always, *span.contested)
-    marks = with_marks(readings, counted, shadowed(counted))
-    marked = [None if r.found is None else r.found | (m or frozenset()) for r, m in zip(readings, marks, strict=True)]
-    return ListSpan(keyword_span(marked, corrupted, rule))
-
-
-def _fit(possible: ListSpan, finals: dict[tuple[str, ...], str | None], left: int) -> bool:
-    """Whether all lists that have no answer yet can be asked about in so many calls."""
-    unknown = (found for found in possible.lists(left) if found is None or found.shown not in finals)
-    counted = list(islice(unknown, left + 1))
-    return len(counted) <= left and None not in counted
 
 
 def _evidence(span: KeywordSpan, case: BenignCase, rule: KeywordRule) -> dict[str, Any]:

@@ -48,8 +48,12 @@ class KeywordRule(Protocol):
         keyword_sets: Sequence[Collection[str] | None],
         retained: Collection[str],
         weights: Sequence[int] | None,
+        idle: Collection[str] = (),
     ) -> int:
-        """The largest r such that no replacement of groups with r votes together changes what is retained."""
+        """The largest r such that no replacement of groups with r votes together changes what is retained.
+
+        What becomes of `idle` keywords does not matter: they are part of a retained one.
+        """
 
 
 def tally_keywords(
@@ -74,17 +78,19 @@ def tally_keywords(
 
 
 def keyword_radius(
-    tally: KeywordTally,
+    retained: Collection[str],
     keyword_sets: Sequence[Collection[str] | None],
     rule: KeywordRule,
     weights: Sequence[int] | None = None,
+    idle: Collection[str] = (),
 ) -> int:
     """The largest r such that no replacement of groups with r votes together changes the retained keywords.
 
     Args:
-        tally: the observed counts.
+        retained: the keywords that decide.
         keyword_sets: what they were counted from; groups that abstained can be replaced too.
         rule: which keywords are kept.
         weights: per group its votes; None for one each.
+        idle: keywords that decide nothing.
     """
-    return rule.radius(keyword_sets, tally.retained, weights)
+    return rule.radius(keyword_sets, retained, weights, idle)

@@ -11,7 +11,7 @@ from robustrag_integrations.certification.findings import Question
 from robustrag_integrations.defenses.base import PlanInput, TextDefense, refuse_choices
 from robustrag_integrations.defenses.keyword.certificate import keyword_certification_plan
 from robustrag_integrations.defenses.keyword.plan import keyword_plan
-from robustrag_integrations.defenses.keyword.settings import KeywordSettings, Threshold
+from robustrag_integrations.defenses.keyword.settings import Final, KeywordSettings, Threshold
 from robustrag_integrations.defenses.settings_file import SettingsLike, reads_settings
 from robustrag_integrations.determinism import Promise
 from robustrag_integrations.keywords import KeywordExtractor
@@ -32,8 +32,8 @@ class KeywordAggregation(TextDefense):
     """Secure keyword aggregation over any text model.
 
     Guarantee: replacing the content of any `answer.radius` groups leaves the answer as it is if the model is
-    deterministic, and the retained keywords of this run if it samples (`answer.determinism`). Keywords are shown in the
-    final prompt as enough groups wrote them (`evidence["shown"]`).
+    deterministic, and the kept keywords of this run if it samples (`answer.determinism`). Where the model is asked at
+    the end, the radius counts the letters that it is shown (`evidence["retained"]`).
 
     Args:
         model: what is asked, once per group and once with the retained keywords.
@@ -45,8 +45,12 @@ class KeywordAggregation(TextDefense):
         min_support: how many groups must say a keyword at least under a relative threshold; default 2.
         alpha: share of the answering groups that must say a keyword, in [0, 1]; default 0.5.
         beta: number of groups that is enough in any case; default 5.
-        extractor: any function from one response to its set of keywords, or to None where it abstains; None for the
-            shipped pipeline.
+        final: `"auto"`, the default: the model is asked to word the answer where several kept keys have to be put
+            together, and always with prompts of your own; a final reply that abstains, fails, or with our prompt says
+            words that nobody agreed on, gives way to the kept words. `"always"`, the paper's: it is asked in any case,
+            and what it says is the answer. `"never"`: the kept words are the answer.
+        extractor: any function from one response to its set of keywords, or to None where it abstains; None for runs of
+            words (`keywords/runs.py`). Its keywords are shown as they are counted.
         task: `short_answer` (default) or `long_form` (each group is asked for short phrases, and single words do not
             count).
         prompts: your own `PromptSet`; None for the project's. Without a `keyword` prompt in it, the isolated prompt is
@@ -103,6 +107,7 @@ class KeywordAggregation(TextDefense):
         quorum: float | None = None,
         abstention: Callable[[str], bool] | Sequence[str] | None = None,
         cut_replies: CutReplies | None = None,
+        final: Final | None = None,
         accept_sampling: bool = False,
         prime: bool | int = False,
         settings: SettingsLike | None = None,
@@ -123,6 +128,7 @@ class KeywordAggregation(TextDefense):
             quorum=quorum,
             abstention=abstention,
             cut_replies=cut_replies,
+            final=final,
         )
 
     @staticmethod

@@ -1,54 +1,65 @@
-"""Which lists of keywords the final prompt can hold next to corrupted groups."""
+"""Which lists of words can be shown next to corrupted groups."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, zip_longest
+from itertools import islice, product, zip_longest
 from random import Random
 
-from robustrag_integrations.defenses.keyword.shown import is_mark, possible_lists, settled, shown_keywords
+from robustrag_integrations.defenses.agreement.agreed import Worded, deciding_keys, possible_forms
 from robustrag_integrations.defenses.keyword.spans import KeywordSpan, Reach
+from robustrag_integrations.keywords.runs import ReplyKeys, is_part
 
-_MOST_STEPS = 50_000  # keyword sets and forms that are gone through, many of which may give the same list
+_MOST_STEPS = 50_000  # sets of keys and forms that are gone through, many of which may give the same list
 
 
 @dataclass(frozen=True)
 class PossibleList:
-    """A list, and a set of retained keywords that gives it."""
+    """Words that can be shown, and a set of retained keys that gives them."""
 
-    shown: tuple[str, ...]
+    words: tuple[Worded, ...]
     retained: tuple[str, ...]
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The words as the final prompt lists them."""
+        return tuple(dict.fromkeys(each.form for each in self.words))
 
 
 @dataclass(frozen=True)
 class ListSpan:
-    """The lists that a span over keywords and marks can give.
+    """The lists that can be shown.
 
-    A mark is given only by a group that says its keyword, so that every mark is retained or not independently of the
-    others, and none makes a strongest count that its keyword does not have.
+    Attributes:
+        span: what can be retained.
+        replies: what the untouched groups say.
+        corrupted: how many corrupted groups there are.
+        as_counted: whether keys are shown as they are counted, all of them.
     """
 
     span: KeywordSpan
+    replies: Sequence[ReplyKeys | None]
+    corrupted: int
+    as_counted: bool
 
     def lists(self, budget: int) -> Iterator[PossibleList | None]:
-        """Each list once, those likeliest to fail first; None, as the last, if there may be more beyond the budget.
+        """The words of each list once, those likeliest to fail first; None, as the last, if there may be more.
 
         Args:
             budget: how many model calls there are for them.
+
+        Raises:
+            Unbounded: corrupted groups alone can decide how a key is written.
         """
-        seen: set[tuple[str, ...]] = set()
+        seen: set[tuple[Worded, ...]] = set()
         steps = max(_MOST_STEPS, 2 * budget)
         for found in islice(self._each(), steps):
-            if found.shown not in seen:
-                seen.add(found.shown)
+            if found.words not in seen:
+                seen.add(found.words)
                 yield found
         if next(islice(self._each(), steps, None), None) is not None:
             yield None
-
-    def _each(self) -> Iterator[PossibleList]:
-        rows = zip_longest(*(_of_reach(reach) for reach in self.span.reaches))
-        return (found for row in rows for found in row if found is not None)
 
     def sampled(self, size: int, random: Random) -> Iterator[PossibleList]:
         """Lists drawn at random: a threshold, and what is contested at it in or out."""
@@ -57,16 +68,33 @@ class ListSpan:
             chosen = tuple(w for w in reach.contested if random.random() < 0.5)
             if not reach.allows(chosen):
                 chosen = reach.contested
-            kept = (*reach.always, *chosen)
-            yield PossibleList(shown_keywords(kept), tuple(sorted(w for w in kept if not is_mark(w))))
+            yield random.choice(list(islice(self._shown((*reach.always, *chosen)), 100)))
+
+    def _each(self) -> Iterator[PossibleList]:
+        rows = zip_longest(*(self._of_reach(reach) for reach in self.span.reaches))
+        return (found for row in rows for found in row if found is not None)
+
+    def _of_reach(self, reach: Reach) -> Iterator[PossibleList]:
+        if not self.as_counted:
+            reach = without_parts(reach)
+        for retained in reach.sets():
+            yield from self._shown(retained)
+
+    def _shown(self, retained: Sequence[str]) -> Iterator[PossibleList]:
+        kept = tuple(sorted(retained))
+        if self.as_counted:
+            yield PossibleList(tuple(Worded(key, key, ()) for key in kept), kept)
+            return
+        keys = deciding_keys(kept)
+        for forms in product(*(possible_forms(key, self.replies, self.corrupted) for key in keys)):
+            yield PossibleList(tuple(Worded(key, form, ()) for key, form in zip(keys, forms, strict=True)), kept)
 
 
-def _of_reach(reach: Reach) -> Iterator[PossibleList]:
-    marks = [[m for m in part if is_mark(m)] for part in (reach.always, reach.contested)]
-    words = [tuple(w for w in part if not is_mark(w)) for part in (reach.always, reach.contested)]
-    always, contested = words
-    idle = settled(contested, always, (*marks[0], *marks[1])) if reach.one_of is None else frozenset()
-    kept = replace(reach, always=always, contested=tuple(w for w in contested if w not in idle))
-    for retained in kept.sets():
-        for shown in possible_lists(retained, *marks):
-            yield PossibleList(shown, retained)
+def without_parts(reach: Reach) -> Reach:
+    """A reach without contested keys that are part of one that is retained in any case: they are never shown.
+
+    Where one of them may be what raises the threshold, that condition goes: more sets are then looked at.
+    """
+    idle = frozenset(key for key in reach.contested if any(is_part(key, kept) for kept in reach.always))
+    one_of = None if reach.one_of is None or reach.one_of & idle else reach.one_of
+    return replace(reach, contested=tuple(key for key in reach.contested if key not in idle), one_of=one_of)

@@ -1,43 +1,54 @@
-"""The plan of keyword aggregation (paper, section III-B, Algorithm 1)."""
+"""The plan of keyword aggregation (paper, section III-B, Algorithm 1).
+
+ask every group alone                                 line 5
+read the keys of each reply                           line 7, `agreement/reader.py`
+count, and keep what enough groups say                lines 8-13, `counting.py`
+show the kept keys in the words of the groups         `kept.py`
+ask again with these alone, where they have to be     lines 14-15, `answer_of`
+put together
+"""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Generator, Sequence
+from typing import Any, NamedTuple
 
 from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.defenses.agreement.alternatives import alternatives
-from robustrag_integrations.defenses.agreement.asking import ask_for_keywords
-from robustrag_integrations.defenses.agreement.negations import opposed_warning
-from robustrag_integrations.defenses.agreement.reader import KeywordReader
-from robustrag_integrations.defenses.agreement.reports import keyword_reports
-from robustrag_integrations.defenses.agreement.support import Support, supports
+from robustrag_integrations.defenses.agreement.asking import ask_for_keys
+from robustrag_integrations.defenses.agreement.reader import ReplyReader
+from robustrag_integrations.defenses.agreement.reports import counts_shown, dissent_warnings, unread_warnings
+from robustrag_integrations.defenses.agreement.statuses import group_reports
 from robustrag_integrations.defenses.agreement.tally import KeywordTally
-from robustrag_integrations.defenses.keyword.counting import keyword_radius, tally_keywords
+from robustrag_integrations.defenses.keyword.counting import tally_keywords
+from robustrag_integrations.defenses.keyword.kept import Kept, worded
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
-from robustrag_integrations.defenses.keyword.shown import list_of
-from robustrag_integrations.display import printable
+from robustrag_integrations.errors import ModelError
 from robustrag_integrations.group_warnings import FEW, grouping_warnings
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.passages import GroupBy, PassageGroup
-from robustrag_integrations.plans.asking import (
-    Reading,
-    ask_final,
-    naming_groups,
-    truncation_warnings,
-)
-from robustrag_integrations.plans.requests import Emit, Plan
-from robustrag_integrations.prompts import ABSTENTION, Task
-from robustrag_integrations.replies.reading import ending_warnings, reply_warnings
+from robustrag_integrations.plans.asking import ask_final, naming_groups, truncation_warnings
+from robustrag_integrations.plans.requests import Emit, Plan, Reply, Request
+from robustrag_integrations.prompts import ABSTENTION
+from robustrag_integrations.redaction import in_one_line, redacted
+from robustrag_integrations.replies.reading import ending_warnings, final_answer, reply_warnings
 
-_DRAFTS = 4  # isolated answers that are tried as the final one
+_DRAFTS = 4  # kept words and isolated answers that are tried as the final one
 _DRAFT_LENGTH = 200  # characters
-_EVIDENCE_KEYWORDS = 200
-_RIVAL = 2  # votes that make another answer worth naming
-_CONFLICT_CANDIDATES = 8  # retained keywords that are held against all others
+
+
+class Wording(NamedTuple):
+    """A text for kept words.
+
+    Attributes:
+        text: what is shown.
+        by: who worded it: `agreed` words alone, or the `model`.
+        warning: what a reader should know of it.
+    """
+
+    text: str
+    by: str
+    warning: str | None = None
 
 
 def keyword_plan(
@@ -48,77 +59,124 @@ def keyword_plan(
     group_by: GroupBy | None = None,
     model_warnings: Sequence[str] = (),
 ) -> Plan:
-    """Algorithm 1: ask every group alone, keep the keywords that enough of them share, ask again with those alone."""
-    said = yield from ask_for_keywords(query, groups, settings)
-    readings, reader = said.groups, said.reader
-    responses, keyword_sets = [r.response for r in readings], [r.found for r in readings]
+    """Algorithm 1: ask every group alone, keep the keys that enough of them share, and word these."""
+    reader = settings.reader.for_question(query)
+    readings = yield from ask_for_keys(groups, settings, reader, query)
+    responses, replies = [r.response for r in readings], [r.found for r in readings]
     weights = [g.weight for g in groups]
     unit = "groups" if set(weights) <= {1} else "votes"
-    tally = tally_keywords(keyword_sets, settings.rule, weights)
-    listed = list_of(readings, tally, weights)
-    radius = keyword_radius(replace(tally, retained=listed.decisive), listed.counted, settings.rule, weights)
-    conflict = _conflict(keyword_sets, tally)
-    if tally.retained:
-        prompt = settings.final_prompt(query, listed.shown, _drafts(readings, settings.task))
+    said = [None if reply is None else reply.keys for reply in replies]
+    tally = tally_keywords(said, settings.rule, weights)
+    kept = Kept.of(tally.retained, replies, weights, as_counted=settings.as_counted)
+    asks = settings.asks_for(len(kept.words))
+    verbatim = kept.radius(tally, settings.rule, verbatim=True)
+    radius = verbatim if asks else kept.radius(tally, settings.rule, verbatim=False)
+    final = None
+    if asks:
         aloud = sum(weight for response, weight in zip(responses, weights, strict=True) if response.aloud)
+        prompt = settings.final_prompt(query, kept.shown, _drafts(kept, settings))
         with naming_groups(groups, responses):
-            final = yield from ask_final(prompt, settings.reader.cut_replies, whole=aloud > 0, brief=said.brief)
-        if aloud and final.aloud:  # a stream that did not wait for all of it may end in an error
+            final, wording = yield from _ask_final(prompt, settings, reader, kept, whole=aloud > 0)
+        if settings.streams and aloud and final.aloud:  # a stream that did not wait for all of it may end in an error
             radius = min(radius, aloud - 1)
     else:
-        final = Response(ABSTENTION)
-        yield Emit(ABSTENTION)
-    text = final.text or ABSTENTION
-    abstained = reader.abstains(text)
-    in_answer = _keywords_of_answer(text, reader, readings)
-    replies = [r.text for r in responses]
-    opposed = None if abstained or conflict else opposed_warning(text, replies, keyword_sets)
-    standings = supports(text, in_answer, keyword_sets, tally, settings.task, replies)
-    return RobustAnswer(
-        text=text,
-        radius=max(0, min(radius, settings.quorum.radius(responses, weights))),
+        wording = Wording(kept.text or ABSTENTION, "agreed")
+        yield Emit(wording.text)
+    abstained = not kept.words or reader.abstains(wording.text)
+    shown = [] if abstained else _in_answer(wording, kept, reader)
+    quorum = settings.quorum.radius(responses, weights)
+    answer = RobustAnswer(
+        text=wording.text,
+        radius=max(0, min(radius, quorum)),
+        radius_verbatim=max(0, min(radius, verbatim, quorum)),
         abstained=abstained,
         query=query,
         defense="keyword",
-        groups=keyword_reports(groups, readings, standings),
-        alternatives=()
-        if abstained or settings.task != "short_answer"
-        else alternatives(in_answer, keyword_sets, standings, replies, weights, min(math.ceil(tally.mu), _RIVAL)),
-        warnings=(
-            *model_warnings,
-            *grouping_warnings(groups, group_by),
-            *_threshold_warnings(tally, len(groups), settings),
-            *_agreement_warnings(keyword_sets, tally, settings, conflict, unit),
-            *_support_warnings(abstained, standings),
-            *([opposed] if opposed else ()),
-            *truncation_warnings([r.truncated for r in responses]),
-            *reply_warnings(responses),
-            *(ending_warnings(final, responses) if tally.retained else ()),
-            *filter(None, [final.note]),
-        ),
+        groups=group_reports(groups, readings, shown, tally.counts),
         settings=settings.as_dict(),
         margin_unit=unit,
-        evidence=_evidence(tally, listed.shown, settings) | ({"conflict": conflict} if conflict else {}),
-        model_calls=len(groups) + bool(tally.retained),
-        reasoning_chars=sum(r.reasoning_chars for r in (*responses, final)),
+        evidence=_evidence(tally, kept, wording, settings),
+        model_calls=len(groups) + asks,
+        reasoning_chars=sum(r.reasoning_chars for r in (*responses, *([final] if final else []))),
     )
+    warnings = (
+        *model_warnings,
+        *grouping_warnings(groups, group_by),
+        *_threshold_warnings(tally, len(groups), settings),
+        *unread_warnings(replies),
+        *_agreement_warnings(tally, settings, unit),
+        *dissent_warnings(answer.dissent, sum(reply is not None for reply in replies)),
+        *filter(None, [wording.warning]),
+        *truncation_warnings([r.truncated for r in responses]),
+        *reply_warnings(responses),
+        *(ending_warnings(final, responses) if final else ()),
+        *filter(None, [final.note if final else None]),
+    )
+    return answer.changed(warnings=warnings)
 
 
-def _drafts(readings: Sequence[Reading[frozenset[str]]], task: Task) -> tuple[str, ...]:
-    """The most frequent short isolated answers: the final one is likely to read like one of them."""
-    if task != "short_answer":
+def _ask_final(
+    prompt: Any, settings: KeywordSettings, reader: ReplyReader, kept: Kept, *, whole: bool
+) -> Generator[Request, Reply, tuple[Response, Wording]]:
+    """The final call, and what is shown of it: as it streams, or at its end where it may give way to the kept words."""
+    if settings.streams:
+        final = yield from ask_final(prompt, settings.reader.cut_replies, whole=whole, brief=reader.is_brief)
+        return final, answer_of(final, kept, settings, reader)
+    try:
+        final = yield from ask_final(prompt, settings.reader.cut_replies, shown=False, brief=reader.is_brief)
+    except ModelError as error:
+        final = Response(None, error=str(error))
+    wording = answer_of(final, kept, settings, reader)
+    yield Emit(wording.text)
+    return final, wording
+
+
+def answer_of(final: Response, kept: Kept, settings: KeywordSettings, reader: ReplyReader) -> Wording:
+    """The text of a final reply, or the kept words in its place: a function of these two alone.
+
+    Args:
+        final: the reply as it counts (`final_answer`); a failure has no text.
+    """
+    if settings.final == "always":
+        return Wording(final.text or ABSTENTION, "model")
+    if final.text is None:
+        why = redacted(in_one_line(final.error or "no text"))
+        return Wording(kept.text, "agreed", f"the kept words are the answer: {why}")
+    if settings.words_own and not settings.as_counted:
+        own = worded(final, kept, reader)
+        return Wording(kept.text, "agreed") if own is None else Wording(own, "model")
+    if reader.abstains(final.text):
+        return Wording(kept.text, "agreed", "the kept words are the answer, as the final call abstained")
+    words = reader.runs.tokens(final.text)
+    if settings.task == "short_answer" and not any(words & reader.runs.tokens(each.form) for each in kept.words):
+        return Wording(final.text, "model", "the final call's answer holds none of the kept words; check it")
+    return Wording(final.text, "model")
+
+
+def final_text(response: Response, kept: Kept, settings: KeywordSettings, reader: ReplyReader) -> str | None:
+    """What inference makes of a final response; None where it raises."""
+    try:
+        final = final_answer(response, settings.reader.cut_replies)
+    except ModelError as error:
+        if settings.streams:
+            return None
+        final = Response(None, error=str(error))
+    return answer_of(final, kept, settings, reader).text
+
+
+def _drafts(kept: Kept, settings: KeywordSettings) -> tuple[str, ...]:
+    """What the final answer is likely to read like."""
+    if settings.task != "short_answer":
         return ()
-    said = Counter((r.response.text or "").strip() for r in readings if r.found is not None)
-    return tuple(text for text, _ in said.most_common()[:_DRAFTS] if len(text) <= _DRAFT_LENGTH)
+    return tuple(form for form in kept.shown if len(form) <= _DRAFT_LENGTH)[:_DRAFTS]
 
 
-def _keywords_of_answer(
-    text: str, reader: KeywordReader, readings: Sequence[Reading[frozenset[str]]]
-) -> frozenset[str]:
-    """The answer's keywords, counted like those of a response; none for an abstention."""
-    same = (r.found for r in readings if r.response.text is not None and r.response.text.strip() == text)
-    found = next(same, None)
-    return found or reader.keywords_of(Response(text)).found or frozenset()
+def _in_answer(wording: Wording, kept: Kept, reader: ReplyReader) -> list[Any]:
+    """The kept words that stand in the answer; all where it holds none."""
+    if wording.by == "agreed":
+        return list(kept.words)
+    said = reader.keys_of(wording.text)
+    return [each for each in kept.words if said is not None and each.key in said.keys] or list(kept.words)
 
 
 def _threshold_warnings(tally: KeywordTally, groups: int, settings: KeywordSettings) -> list[str]:
@@ -131,74 +189,27 @@ def _threshold_warnings(tally: KeywordTally, groups: int, settings: KeywordSetti
     return []
 
 
-def _support_warnings(abstained: bool, standings: Sequence[Support | None]) -> list[str]:
-    if abstained or any(s is not None and s.status in ("supports", "partial") for s in standings):
+def _agreement_warnings(tally: KeywordTally, settings: KeywordSettings, unit: str) -> list[str]:
+    """That nothing was agreed on, and what most groups share."""
+    if tally.answering <= 1 or tally.retained:
         return []
-    return ["no group said what the answer says: none of the agreed keywords stands in it. Check it against the groups"]
+    needed, most = math.ceil(tally.mu), max(tally.counts.values(), default=0)
+    if most < 2:
+        return [f"no two of the {tally.answering} answering {unit} say the same"]
+    likeliest = max((w for w, c in tally.counts.items() if c == most), key=lambda w: (len(w), w))
+    return [
+        f"no answer reaches the {needed} {unit} that it takes: {likeliest[:60]!r} has {most}; "
+        f"{settings.rule.to_keep_more}, or use aggregation='consensus'"
+    ]
 
 
-def _agreement_warnings(
-    keyword_sets: Sequence[frozenset[str] | None],
-    tally: KeywordTally,
-    settings: KeywordSettings,
-    conflict: Mapping[str, int],
-    unit: str,
-) -> list[str]:
-    """What went unread, was not agreed on, or is contradicted."""
-    found = []
-    answering = sum(keywords is not None for keywords in keyword_sets)
-    if unread := sum(keywords is not None and not keywords for keywords in keyword_sets):
-        found.append(
-            f"the extractor found no keyword in the responses of {unread} of {answering} answering groups, which "
-            "count for nothing; pass extractor= with one that reads their language"
-        )
-    if tally.answering > 1 and not tally.retained:
-        likeliest = min(tally.counts.items(), key=lambda item: (-item[1], item[0]), default=None)
-        said = f"; the most frequent is {printable(likeliest[0], 40)!r} with {likeliest[1]}" if likeliest else ""
-        found.append(
-            f"no keyword reaches the {math.ceil(tally.mu)} {unit} that it takes{said}; if the responses below say the "
-            f"same, {settings.rule.to_keep_more}, or pass extractor="
-        )
-    if conflict:
-        (one, first), (other, second) = conflict.items()
-        kept = ", and both were kept" if other in tally.retained else ""
-        found.append(
-            f"the groups contradict each other: {printable(one, 40)!r} is said by {first} {unit} and "
-            f"{printable(other, 40)!r} by {second} others{kept}"
-        )
-    return found
-
-
-def _conflict(keyword_sets: Sequence[frozenset[str] | None], tally: KeywordTally) -> dict[str, int]:
-    """The strongest retained keyword, and the strongest other one that none of the same groups say; empty if none.
-
-    One that is not retained counts from two votes on.
-    """
-    different = frozenset([keywords for keywords in keyword_sets if keywords])
-    if len(different) < 2:
-        return {}
-    retained = frozenset(tally.retained)
-    known = retained.union(w for w, count in tally.counts.items() if count >= _RIVAL)
-    ranked = sorted(known, key=lambda w: (-tally.counts[w], -len(w), w))[:_EVIDENCE_KEYWORDS]
-    kept = [w for w in ranked if w in retained][:_CONFLICT_CANDIDATES]
-    for one in kept:
-        beside = frozenset[str]().union(*(keywords for keywords in different if one in keywords))
-        others = (w for w in ranked if w not in beside and tally.counts[w] <= tally.counts[one])
-        if other := next(others, None):
-            return {one: tally.counts[one], other: tally.counts[other]}
-    return {}
-
-
-def _evidence(tally: KeywordTally, shown: Sequence[str], settings: KeywordSettings) -> dict[str, Any]:
-    """Counts of the most frequent keywords; a hostile response may hold tens of thousands of its own."""
-    ranked = sorted(tally.counts.items(), key=lambda item: (-item[1], item[0]))
-    counts = dict(ranked[: max(_EVIDENCE_KEYWORDS, len(tally.retained))])
+def _evidence(tally: KeywordTally, kept: Kept, wording: Wording, settings: KeywordSettings) -> dict[str, Any]:
     return {
-        "counts": counts,
-        "distinct_keywords": len(ranked),
+        "counts": counts_shown(tally.counts, tally.retained, kept.replies),
+        "distinct_keywords": len(tally.counts),
         "threshold": float(tally.mu),
         "rule": settings.rule.in_words,
-        "retained": list(tally.retained),
-        "shown": list(shown),
+        "retained": list(kept.shown),
+        "worded_by": wording.by,
         "answering": tally.answering,
     }

@@ -90,8 +90,9 @@ class RelativeThreshold:
         keyword_sets: Sequence[Collection[str] | None],
         retained: Collection[str],
         weights: Sequence[int] | None,
+        idle: Collection[str] = (),
     ) -> int:
         """The largest r such that no replacement of groups with r votes together changes the retained keywords."""
         from robustrag_integrations.defenses.keyword.relative_radius import RelativeRadius
 
-        return RelativeRadius(keyword_sets, retained, self.share, self.min_support, weights).radius()
+        return RelativeRadius(keyword_sets, retained, self.share, self.min_support, weights, idle).radius()

@@ -28,6 +28,7 @@ class RelativeRadius:
         share: p/q.
         min_support: the smallest count that is retained.
         weights: how many votes each group has; None: one each.
+        idle: keywords of which it does not matter whether they are retained; they count for the others all the same.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class RelativeRadius:
         share: Fraction,
         min_support: int,
         weights: Sequence[int] | None,
+        idle: Collection[str] = (),
     ) -> None:
         self._votes = Votes(len(keyword_sets), weights)
         exact = among_counts(share, max(1, self._votes.total))
@@ -51,8 +53,10 @@ class RelativeRadius:
             row[list(said_by)] = 1
         self._alone = [*(count == 1 for count in owners.values()), False]
         kept = {tuple(sayers[keyword]) for keyword in retained}
+        watched = {tuple(said_by) for keyword, said_by in sayers.items() if keyword not in idle}
         self._kept = [row for row, said_by in enumerate(owners) if said_by in kept]
-        self._others = [row for row in range(len(self._rows)) if row not in set(self._kept)]
+        others = [row for row, said_by in enumerate(owners) if said_by in watched and said_by not in kept]
+        self._others = [*others, len(owners)]
         self._counts = self._votes.sums(self._rows)
 
     def radius(self) -> int:

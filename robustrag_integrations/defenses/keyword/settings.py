@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal
 
-from robustrag_integrations.defenses.agreement.reader import KeywordReader
+from robustrag_integrations.defenses.agreement.reader import ReplyReader
 from robustrag_integrations.defenses.keyword.absolute import AbsoluteThreshold
 from robustrag_integrations.defenses.keyword.counting import KeywordRule
 from robustrag_integrations.defenses.keyword.relative import RelativeThreshold
@@ -15,10 +15,19 @@ from robustrag_integrations.defenses.registry import KEYWORD
 from robustrag_integrations.keywords import KeywordExtractor
 from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.asking import Quorum
-from robustrag_integrations.prompts import SHORT_DRAFTS, Prompt, PromptSet, Task, agreed_prompt, chosen_prompts
+from robustrag_integrations.prompts import (
+    SHORT_DRAFTS,
+    Prompt,
+    PromptSet,
+    Task,
+    agreed_prompt,
+    chosen_prompts,
+    is_shipped,
+)
 from robustrag_integrations.replies.reading import CutReplies
 
 Threshold = Literal["relative", "absolute"]
+Final = Literal["auto", "always", "never"]
 
 
 @dataclass(frozen=True)
@@ -27,17 +36,19 @@ class KeywordSettings:
 
     Attributes:
         rule: which keywords are kept.
-        reader: a response to its keywords.
+        reader: a response to its keys.
         task: `short_answer` or `long_form`.
         prompts: what the model is asked.
         quorum: how many groups must have been asked with success.
+        final: when the model is asked to word the kept keys.
     """
 
     rule: KeywordRule
-    reader: KeywordReader
+    reader: ReplyReader
     task: Task
     prompts: PromptSet
     quorum: Quorum
+    final: Final = "auto"
 
     @classmethod
     def of(
@@ -55,6 +66,7 @@ class KeywordSettings:
         quorum: float | None = None,
         abstention: Callable[[str], bool] | Sequence[str] | None = None,
         cut_replies: CutReplies | None = None,
+        final: Final | None = None,
     ) -> KeywordSettings:
         """From user arguments; see `KeywordAggregation` for their meaning. None stands for the default.
 
@@ -64,16 +76,38 @@ class KeywordSettings:
         chosen_task = KEYWORD.check_task(task)
         words = min_words if min_words is not None else (2 if chosen_task == "long_form" else 1)
         chosen = chosen_prompts(prompts, chosen_task)
-        final = chosen.keyword or agreed_prompt(chosen.isolated, chosen_task)
-        if unknown := set(final.fields) - {"keywords", "query"}:
+        worded = chosen.keyword or agreed_prompt(chosen.isolated, chosen_task)
+        if unknown := set(worded.fields) - {"keywords", "query"}:
             raise ValueError(f"the final prompt asks for {sorted(unknown)}; it is given keywords and query alone")
         return cls(
             _rule_of(threshold=threshold, share=share, min_support=min_support, alpha=alpha, beta=beta),
-            KeywordReader.of(extractor, words, abstention, KEYWORD.value("cut_replies", cut_replies)),
+            ReplyReader.of(extractor, words, abstention, KEYWORD.value("cut_replies", cut_replies)),
             chosen_task,
-            replace(chosen, keyword=final),
+            replace(chosen, keyword=worded),
             Quorum(KEYWORD.value("quorum", quorum)),
+            KEYWORD.choice("final", final),
         )
+
+    @property
+    def as_counted(self) -> bool:
+        """Whether keywords are shown as they are counted, all of them: those of a user's extractor."""
+        return self.reader.extractor is not None
+
+    @property
+    def words_own(self) -> bool:
+        """Whether the final prompt is one of the project's, whose reply may say nothing but kept words."""
+        return self.task == "short_answer" and is_shipped(self.prompts.keyword)
+
+    @property
+    def streams(self) -> bool:
+        """Whether the final reply is shown as it comes: it never gives way to the kept words."""
+        return self.final == "always"
+
+    def asks_for(self, words: int) -> bool:
+        """Whether the model is asked to put so many kept words into an answer."""
+        if not words or self.final != "auto":
+            return bool(words) and self.final == "always"
+        return words > 1 or not self.words_own or self.as_counted
 
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:
         """One prompt per group; for long form a request for short phrases."""
@@ -82,7 +116,7 @@ class KeywordSettings:
         return [template.render(drafts, context=g.text, query=query) for g in groups]
 
     def final_prompt(self, query: str, shown: Sequence[str], drafts: tuple[str, ...] = ()) -> Prompt:
-        """The second prompt: the query and the list of retained keywords (`shown.shown_keywords`), nothing else.
+        """The second prompt: the query and the list of kept words, nothing else.
 
         `drafts` are no part of what it asks (`Prompt.drafts`).
         """
@@ -94,6 +128,7 @@ class KeywordSettings:
         return {
             **self.rule.as_dict(),
             "task": self.task,
+            "final": self.final,
             "quorum": self.quorum.share,
             **self.reader.as_dict(),
         }

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from robustrag_integrations.abstention import is_abstention
-from robustrag_integrations.defenses.agreement.denials import denies
 from robustrag_integrations.defenses.voting.statements import stated
 from robustrag_integrations.normalise import compatible, few_marks, plain_words, signed_words
 from robustrag_integrations.prompts import NO_INFORMATION, option_label
@@ -70,10 +69,9 @@ def parse_option(response: str, choices: Sequence[str]) -> int | None:
     r"""The option a response votes for; None for "no information", an abstention, or anything unclear.
 
     A response is a letter ("B", "(b)", "B.", "Answer: B", "B. Lyon"), or an option's text, or it states one ("So the
-    answer is B.", in whichever sentence), or its first line names exactly one option, others that it denies aside ("not
-    Paris"). Signs count: "-5" does not name "5", nor "C++" "C". Reasoning
-    is left out, and so is the frame of JSON, `<answer>` or LaTeX's `\boxed{}` around an answer. A function of this one
-    response.
+    answer is B.", in whichever sentence), or its first line names exactly one option. Signs count: "-5" does not
+    name "5", nor "C++" "C". Reasoning is left out, and so is the frame of JSON, `<answer>` or LaTeX's `\boxed{}`
+    around an answer. A function of this one response.
     """
     found = _read(response, choices)
     return found if found is not None and found < len(choices) else None
@@ -100,8 +98,7 @@ def _read(response: str, choices: Sequence[str]) -> int | None:
     if (found := stated(compatible(few_marks(said)), labels, options)) is not None:
         return found
     named = [i for i, option in enumerate(options) if f" {option} " in f" {given} "]
-    meant = [i for i in named if not denies(line, choices[i])]
-    return meant[0] if len(meant) == 1 else None
+    return named[0] if len(named) == 1 else None
 
 
 def _visible(text: str) -> str:

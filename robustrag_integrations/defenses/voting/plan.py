@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from robustrag_integrations.answer import Alternative, GroupReport, RobustAnswer
+from robustrag_integrations.answer import GroupReport, RobustAnswer
 from robustrag_integrations.defenses.voting.counting import VoteTally, tally_votes, vote_radius
 from robustrag_integrations.defenses.voting.options import is_unclear
 from robustrag_integrations.defenses.voting.settings import VotingSettings
@@ -60,9 +60,8 @@ def voting_plan(
         abstained=tally.winner is None,
         query=query,
         defense="voting",
-        groups=tuple(_report(g, r, tally, text) for g, r in zip(groups, readings, strict=True)),
+        groups=tuple(_report(g, r, tally, choices) for g, r in zip(groups, readings, strict=True)),
         choice=tally.winner,
-        alternatives=_alternatives(groups, votes, choices, tally),
         warnings=(
             *model_warnings,
             *grouping_warnings(groups, rules.by),
@@ -80,19 +79,6 @@ def voting_plan(
         margin_unit="votes",
         model_calls=calls_made(readings),
         reasoning_chars=sum(r.reasoning_chars for r in responses),
-    )
-
-
-def _alternatives(
-    groups: Sequence[PassageGroup], votes: Sequence[int | None], choices: Sequence[str], tally: VoteTally
-) -> tuple[Alternative, ...]:
-    """The other options with a vote, those with most votes first."""
-    others = [i for i, count in enumerate(tally.counts) if count and i != tally.winner]
-    return tuple(
-        Alternative(
-            choices[i], tally.counts[i], tuple(g.index for g, vote in zip(groups, votes, strict=True) if vote == i)
-        )
-        for i in sorted(others, key=lambda i: (-tally.counts[i], i))
     )
 
 
@@ -116,11 +102,11 @@ def _unclear_warnings(readings: Sequence[Reading[int]], choices: Sequence[str]) 
     )
 
 
-def _report(group: PassageGroup, reading: Reading[int], tally: VoteTally, text: str) -> GroupReport:
+def _report(group: PassageGroup, reading: Reading[int], tally: VoteTally, choices: Sequence[str]) -> GroupReport:
     response, vote = reading.response, reading.found
     if vote is None or tally.winner is None:
         return report(group, response, copy_of=reading.copy_of)
     if vote == tally.winner:
-        return report(group, response, status="supports", choice=vote, words=(text,))
+        return report(group, response, status="supports", choice=vote, words=(choices[vote],))
     margin = float(tally.counts[tally.winner] - tally.counts[vote])
-    return report(group, response, status="outvoted", choice=vote, margin=margin)
+    return report(group, response, status="differs", choice=vote, words=(choices[vote],), margin=margin)

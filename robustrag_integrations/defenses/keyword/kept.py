@@ -1,0 +1,87 @@
+"""What keyword aggregation makes of the keys that enough groups share: the words that it shows, and how long they stay.
+
+Keys of runs of words are shown as most groups write them, and a key that is part of another one is not shown beside it.
+Keywords of an extractor of the user's own, the paper's among them, are shown as they are counted, all of them.
+
+Where one key is left, it is the answer. Where keys have to be put together, the final call words the answer and never
+decides it (`worded`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from robustrag_integrations.defenses.agreement.agreed import Worded, deciding_keys, text_of
+from robustrag_integrations.defenses.agreement.linear_forms import Votes
+from robustrag_integrations.defenses.agreement.reader import ReplyReader
+from robustrag_integrations.defenses.agreement.tally import KeywordTally
+from robustrag_integrations.defenses.consensus.rule import largest_radius
+from robustrag_integrations.defenses.keyword.counting import KeywordRule, keyword_radius
+from robustrag_integrations.keywords.runs import ReplyKeys, is_part
+from robustrag_integrations.models.base import Response
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The keys that are kept, as they are shown.
+
+    Attributes:
+        words: the deciding keys with their forms, in the order of the final prompt.
+        replies: per group what it says; None for an abstention or a failure.
+        weights: per group how many votes it has.
+    """
+
+    words: tuple[Worded, ...]
+    replies: tuple[ReplyKeys | None, ...]
+    weights: tuple[int, ...]
+
+    @classmethod
+    def of(
+        cls,
+        retained: Collection[str],
+        replies: Sequence[ReplyKeys | None],
+        weights: Sequence[int],
+        *,
+        as_counted: bool,
+    ) -> Kept:
+        """The words for these retained keys; `as_counted` for keywords of a user's extractor."""
+        if as_counted:
+            words = tuple(Worded(key, key, ()) for key in sorted(retained))
+        else:
+            words = tuple(Worded.of(key, replies, weights) for key in deciding_keys(retained))
+        return cls(words, tuple(replies), tuple(weights))
+
+    @property
+    def text(self) -> str:
+        """The words as an answer."""
+        return text_of(self.words)
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The words as the final prompt lists them."""
+        return tuple(dict.fromkeys(worded.form for worded in self.words))
+
+    def radius(self, tally: KeywordTally, rule: KeywordRule, *, verbatim: bool) -> int:
+        """How many votes can be replaced while the same words are shown, with `verbatim` to the letter."""
+        keys = [worded.key for worded in self.words]
+        said = [None if reply is None else reply.keys for reply in self.replies]
+        idle = frozenset(key for key in tally.retained if key not in keys)
+        stays = keyword_radius(keys, said, rule, self.weights, idle=idle)
+        votes = Votes(len(self.replies), self.weights)
+        written = [worded for worded in self.words if worded.written]
+        for worded in written:
+            stays = min(stays, largest_radius(lambda m, w=worded: w.stays(votes, m, verbatim=verbatim), votes.total))
+        return stays
+
+
+def worded(final: Response, kept: Kept, reader: ReplyReader) -> str | None:
+    """The text of a final reply that says nothing but kept words and words of the question; None for any other one.
+
+    It holds a kept key whole: "5 km" is not what "less than 5 km" says.
+    """
+    text = (final.text or "").strip()
+    said = reader.runs(text)
+    words = {token for each in kept.words for token in reader.runs.tokens(each.form)}
+    holds_one = any(each.key in said.keys or (said.whole and is_part(each.key, said.whole)) for each in kept.words)
+    return text if text and holds_one and not said.rest - words and not reader.abstains(text) else None
