@@ -52,8 +52,8 @@ _UNIT = re.compile(r"-?[\d.]+ ?(?:(?:thousand|million|billion|trillion) )?([^\d\
 _BEFORE_AMOUNT, _AFTER_AMOUNT = frozenset("([\"'“‘«*_:~≈"), frozenset(STOPS + ")]\"'”’»*_")
 SMALL_ENGLISH = frozenset(
     listed(
-        "a an the of in on at for and or is was are were be been it its this that as with by he she his her their they s "
-        "to there has have had can will you - – — •"
+        "a an the of in on at for and or is was are were be been it its this that as with by he she his her their they "
+        "s to there has have had can will you - – — •"
     )
 )
 

@@ -6,19 +6,30 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from robustrag_integrations.certification import findings
+from robustrag_integrations.defenses.agreement import agreed
+from robustrag_integrations.defenses.consensus import certificate as consensus
+from robustrag_integrations.defenses.consensus.rule import ConsensusRadius
 from robustrag_integrations.defenses.decoding import attacked_step, token_choice
 from robustrag_integrations.defenses.decoding import plan as decoding_plan
 from robustrag_integrations.defenses.keyword import absolute
 from robustrag_integrations.defenses.keyword import certificate as keyword
-from robustrag_integrations.defenses.keyword import plan as keyword_plan
+from robustrag_integrations.defenses.keyword import kept, lists
 from robustrag_integrations.defenses.voting import certificate as voting
 from robustrag_integrations.defenses.voting import plan as voting_plan
 from robustrag_integrations.plans.asking import Quorum
 from tests.helpers.brute_force import Tally, attack_certificates, attack_radius
-from tests.helpers.worlds import decoding_world, keyword_world, relative_world, voting_world, written_world
+from tests.helpers.worlds import (
+    consensus_world,
+    decoding_world,
+    keyword_world,
+    relative_world,
+    voting_world,
+    written_world,
+)
 
 
 def violations(attack: Callable[[random.Random, Tally], None]) -> int:
@@ -87,12 +98,19 @@ def the_no_retrieval_token_is_forgotten(monkeypatch) -> None:
 
 
 def forms_are_never_contested(monkeypatch) -> None:
-    monkeypatch.setattr(keyword, "with_marks", lambda readings, *_: [None] * len(readings))
+    real = lists.possible_forms
+    monkeypatch.setattr(lists, "possible_forms", lambda key, replies, m: real(key, replies, 0)[:1])
+
+
+def a_consensus_form_is_never_contested(monkeypatch) -> None:
+    real = consensus.possible_forms
+    monkeypatch.setattr(consensus, "possible_forms", lambda key, replies, m: real(key, replies, 0)[:1])
 
 
 @pytest.mark.parametrize(
     ("make", "plant"),
     [
+        (consensus_world, a_consensus_form_is_never_contested),
         (written_world, forms_are_never_contested),
         (keyword_world, attackers_alone_do_not_count),
         (keyword_world, attackers_do_not_raise_the_threshold),
@@ -112,17 +130,20 @@ def test_an_error_planted_in_certificates_is_caught(make, plant, monkeypatch) ->
 
 
 def a_keyword_radius_too_many(monkeypatch) -> None:
-    real = keyword_plan.keyword_radius
-    monkeypatch.setattr(keyword_plan, "keyword_radius", lambda *a: real(*a) + 1)
+    real = kept.keyword_radius
+    monkeypatch.setattr(kept, "keyword_radius", lambda *a, **k: real(*a, **k) + 1)
 
 
-def marks_do_not_enter_the_radius(monkeypatch) -> None:
-    real = keyword_plan.list_of
+def forms_do_not_enter_the_radius(monkeypatch) -> None:
+    monkeypatch.setattr(agreed, "_stays_ahead", lambda said, best, rank, votes, most, pending: np.ones(most + 1, bool))
 
-    def mistaken(readings, tally, weights):
-        return replace(real(readings, tally, weights), counted=[r.found for r in readings], decisive=tally.retained)
 
-    monkeypatch.setattr(keyword_plan, "list_of", mistaken)
+def keys_do_not_enter_the_radius(monkeypatch) -> None:
+    monkeypatch.setattr(ConsensusRadius, "holding", lambda self, most, pending=0: np.ones(most + 1, bool))
+
+
+def only_the_core_is_held_against_others(monkeypatch) -> None:
+    monkeypatch.setattr(ConsensusRadius, "_holds_around", lambda self, core, most, pending: np.ones(most + 1, bool))
 
 
 def new_keywords_are_not_looked_for(monkeypatch) -> None:
@@ -152,7 +173,10 @@ def replaced_groups_take_nothing_away(monkeypatch) -> None:
     ("make", "plant"),
     [
         (keyword_world, a_keyword_radius_too_many),
-        (written_world, marks_do_not_enter_the_radius),
+        (written_world, forms_do_not_enter_the_radius),
+        (consensus_world, forms_do_not_enter_the_radius),
+        (consensus_world, keys_do_not_enter_the_radius),
+        (consensus_world, only_the_core_is_held_against_others),
         (relative_world, a_keyword_radius_too_many),
         (keyword_world, new_keywords_are_not_looked_for),
         (keyword_world, groups_never_fail_on_purpose),

@@ -157,14 +157,23 @@ def attack_radius(world: World, rng: random.Random, tally: Tally, largest: int, 
         if r > seen.radius:
             count.bounded += 1
             wider = itertools.chain(in_unison(groups, r, world.moves), attempts)
-            count.reached += any(world.text(groups, said) != seen.text for said in wider)
+            count.reached += any(not same(world.text(groups, said), seen.text) for said in wider)
             continue
         count.positive += 1
         for said in attempts:
             count.attacks += 1
             text = world.text(groups, said)
-            if text != seen.text:
+            if not same(text, seen.text) or (r <= seen.radius_verbatim and text != seen.text):
                 tally.violations.append(f"{seen.defense} radius {seen.radius}: {said} -> {text!r}, not {seen.text!r}")
+
+
+def same(text: str | None, other: str) -> bool:
+    """Whether two texts are the same answer up to case, spacing and the punctuation at the ends of what they list."""
+    return text is not None and _plain(text) == _plain(other)
+
+
+def _plain(text: str) -> list[str]:
+    return [" ".join(part.casefold().split()).strip(".!?;:'\"*") for part in text.split(", ")]
 
 
 def in_unison(groups: Sequence[PassageGroup], r: int, moves: Sequence[object]) -> Iterator[dict[str, object]]:

@@ -18,7 +18,7 @@ from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.certification import Certification
 from robustrag_integrations.certification.certify import CertificationRun, text_run
 from robustrag_integrations.certification.findings import Question
-from robustrag_integrations.defenses.agreement.reader import KeywordReader
+from robustrag_integrations.defenses.agreement.reader import ReplyReader
 from robustrag_integrations.defenses.consensus.certificate import consensus_certification_plan
 from robustrag_integrations.defenses.consensus.plan import consensus_plan
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
@@ -155,15 +155,15 @@ class _Quick:
 class _QuickReader:
     """A reader of responses that reads each one once."""
 
-    def __init__(self, reader: KeywordReader) -> None:
-        self._reader = reader
-        self.keywords_of = lru_cache(maxsize=None)(reader.keywords_of)
+    def __init__(self, reader: ReplyReader) -> None:
+        self._reader = reader.for_question("q")
+        self.read = lru_cache(maxsize=None)(self._reader.read)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._reader, name)
 
     def for_question(self, query: str) -> Any:
-        assert self._reader.for_question(query) == self._reader, "the question of a world has no keywords"
+        assert query == "q"
         return self
 
 
@@ -253,22 +253,22 @@ def relative_world(rng: random.Random, *, agreeing: bool = False) -> World:
     return keyword_world(rng, agreeing=agreeing, relative=True)
 
 
-WRITTEN_MOVES = ["a", "A", "a b", "A B", "A b", "B", "b a", "a A", "X", "x", "a X", "A B C", "I don't know", "", None]
+WRITTEN_MOVES = ["x", "X", "x y", "X Y", "X y", "Y", "y x", "x X", "Z", "z", "x Z", "X Y W", "I don't know", "", None]
 
 
 def written_world(rng: random.Random, *, agreeing: bool = False) -> World:
-    """Keyword aggregation over phrases in several spellings; the answer is whatever the final prompt lists."""
+    """Keyword aggregation over runs of words in several spellings; the answer is whatever the final prompt lists."""
     setting = _setting(rng, agreeing)
-    many = rng.choice(["a", "A", "A B", "a b", "A B C"])
-    replies = [many] * (22 if agreeing else 8) + ["A"] * 3 + ["A B"] * 3
-    replies += ["a", "a b", "b", "A b", "a B c", "I don't know", None, ""]
+    many = rng.choice(["x", "X", "X Y", "x y", "X Y W"])
+    replies = [many] * (22 if agreeing else 8) + ["X"] * 3 + ["X Y"] * 3
+    replies += ["x", "x y", "y", "X y", "x Y w", "I don't know", None, ""]
     said = Memo(lambda _: rng.choice(replies))
     final = Memo(lambda text: text if agreeing else rng.choice([text, "right", "right a"]))
     absolute = {"alpha": rng.choice([0.2, 0.3, 0.4, 0.5, 0.6]), "beta": rng.choice([2, 3, 4, 9])}
     relative = {"share": rng.choice([0.3, 0.5, 0.6]), "min_support": rng.choice([1, 2, 2, 3])}
     settings = KeywordSettings.of(
         **rng.choice([absolute, relative]),
-        extractor=folded_words,
+        final=rng.choice(["auto", "never"]),
         prompts=BARE,
         quorum=rng.choice([0.0, 0.3, 0.5, 0.7]),
     )
@@ -290,25 +290,26 @@ def written_world(rng: random.Random, *, agreeing: bool = False) -> World:
     return World(**setting, references=references, certify=certify, answer=answer, moves=WRITTEN_MOVES)
 
 
-CONSENSUS_MOVES = ["a", "b", "a b", "b a", "a x b", "A", "c", "x", "a x", "x a", "b c x", "I don't know", "", None]
+CONSENSUS_MOVES = ["x", "y", "x y", "y x", "x z y", "X", "w", "z", "x z", "z x", "y w z", "q", "3 years", "three years"]
+CONSENSUS_MOVES += ["I don't know", "", None]  # type: ignore[list-item]
 
 
 def consensus_world(rng: random.Random, *, agreeing: bool = False) -> World:
-    """Consensus aggregation over words, said in several orders and cases; `agreeing`: most groups say the same."""
+    """Consensus over runs of words, or a user's keywords; `agreeing`: most groups say the same."""
     setting = _setting(rng, agreeing)
-    replies = ["a b"] * (50 if agreeing else 5) + ["a"] * 3
-    replies += ["b a", "a x b", "A", "b", "c", "b c", "right", "I don't know", None, ""]
+    replies = [rng.choice(["x y", "x y", "X", "three years"])] * (50 if agreeing else 5) + ["x"] * 3
+    replies += ["y x", "x z y", "X", "y", "w", "y w", "right", "q", "3 years", "three years", "I don't know", None, ""]
     said = Memo(lambda _: rng.choice(replies))
     settings = ConsensusSettings.of(
         share=rng.choice([0.5, 0.6, 0.7]),
         min_support=rng.choice([1, 2, 2, 3]),
-        extractor=folded_words,
+        extractor=rng.choice([None, None, folded_words]),
         prompts=BARE,
         quorum=rng.choice([0.0, 0.3, 0.5, 0.7]),
     )
     quick: Any = _Quick(settings)
     quick.reader = _QuickReader(settings.reader)
-    references = ("a",)
+    references = ("x",)
 
     def certify() -> tuple[Certification, ...]:
         model = ScriptedModel(said.__getitem__)
