@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from robustrag_integrations.keywords.languages import VERDICTS
 from robustrag_integrations.keywords.questions import asks_for_something_else, is_yes_or_no
-from robustrag_integrations.keywords.tokens import QUOTES, STOPS, Language, Token, tokens_of
+from robustrag_integrations.keywords.tokens import QUOTES, STOPS, UNIT, Language, Token, tokens_of
 from robustrag_integrations.reply_text import answer_text, unboxed, without_citations
 
 RUNS_VERSION = "runs/1"
@@ -76,7 +76,10 @@ class RunReader:
         if all(small):
             small = [False] * len(tokens)
         ends = [place for place, is_small in enumerate(small) if not is_small]
-        new = [not is_small and token.key not in self._asked for token, is_small in zip(tokens, small, strict=True)]
+        new = [
+            not is_small and token.key[0] != UNIT and token.key not in self._asked
+            for token, is_small in zip(tokens, small, strict=True)
+        ]
         forms: dict[str, str] = {}
         whole = _joined(tokens[ends[0] : ends[-1] + 1]) if any(new) else None
         if whole is not None:

@@ -58,6 +58,9 @@ SMALL_ENGLISH = frozenset(
 )
 
 
+UNIT = "¤"  # how the token of a unit begins; "5 km" and "7 km" do not agree on it
+
+
 class Token(NamedTuple):
     """A word as it is compared, and where it stands in the text."""
 
@@ -213,4 +216,4 @@ def _amount_tokens(quantity: Quantity, language: Language) -> list[str]:
     signs = [sign for form in quantity.forms for sign in form if sign in MONEY or sign == "%"]
     unit = _UNIT.fullmatch(fullest)
     named = unit[1].replace(" ", "_") if unit and unit[1] not in ("thousand", "million", "billion", "trillion") else ""
-    return [number, *(signs[:1] or ([named] if named else []))]
+    return [number, *(UNIT + unit for unit in signs[:1] or [named] if unit)]

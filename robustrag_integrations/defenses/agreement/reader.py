@@ -92,7 +92,7 @@ class ReplyReader:
         if text == ABSTENTION:
             return True
         try:
-            return bool(self.abstention(text))
+            return bool(self.abstention(text)) and not self._is_literal(text)
         except INTERRUPTS:
             raise
         except BaseException:
@@ -104,7 +104,7 @@ class ReplyReader:
 
     def keys_of(self, text: str) -> ReplyKeys | None:
         """The keys of a reply's text; None where it abstains."""
-        if self.abstention(text) and not (self.abstention is is_abstention and is_literal(text, self.question)):
+        if self.abstention(text) and not self._is_literal(text):
             return None
         if self.extractor is None:
             said = self.runs(text)
@@ -116,6 +116,10 @@ class ReplyReader:
         counted = frozenset(w for w in counted if len(w.split()) >= self.min_words)
         counted = counted - self._asked or counted
         return ReplyKeys(counted, None, frozenset(), {word: find_written(word, text) for word in counted})
+
+    def _is_literal(self, text: str) -> bool:
+        """Whether "null" and the like are an answer, as the question asks for code."""
+        return self.abstention is is_abstention and is_literal(text, self.question)
 
     def _of_enough_words(self, said: ReplyKeys, text: str) -> ReplyKeys:
         """The keys of enough tokens, and those of fewer that are items of a list."""
