@@ -16,7 +16,7 @@ from robustrag_integrations.drawing.steps import steps_table
 from robustrag_integrations.drawing.text import one_line, visible
 from robustrag_integrations.words import loss_in_words, radius_in_words, repeats_in_words
 
-_ALTERNATIVES = 10
+_DISSENT = 10
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def answer_parts(
     parts: list[Element | None] = [
         _given(answer, limits),
         facts(_facts(answer)),
-        _alternatives(answer.get("alternatives") or ()),
+        _dissent(answer.get("dissent") or ()),
         warnings(answer["warnings"]),
         counts_table(answer["evidence"], len(answer["groups"]), limits.counts),
         gaps_chart(answer["evidence"], answer["settings"], limits.steps),
@@ -102,15 +102,15 @@ def _given(answer: Mapping[str, Any], limits: Limits) -> Element:
     return h("p", h("span", text, cls="answer-text", dir="auto"), note, cls="given")
 
 
-def _alternatives(found: Sequence[Mapping[str, Any]]) -> Element | None:
-    """Other answers that groups share; nothing where there are none."""
+def _dissent(found: Sequence[Mapping[str, Any]]) -> Element | None:
+    """Answers that groups give in place of the one that is shown; nothing where there are none."""
     if not found:
         return None
     rows = [
         h("li", h("span", visible(a["text"], 200), dir="auto"), h("span", f" support {a['support']}", cls="note"))
-        for a in found[:_ALTERNATIVES]
+        for a in found[:_DISSENT]
     ]
-    return h("div", h("p", "Other answers with support; nothing is proved of them", cls="note"), h("ul", *rows))
+    return h("div", h("p", "Other answers that groups give", cls="note"), h("ul", *rows))
 
 
 def _facts(answer: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -9,6 +9,8 @@ from functools import lru_cache
 
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.defenses.voting.statements import stated
+from robustrag_integrations.keywords.closed_classes import listed
+from robustrag_integrations.keywords.languages import NEGATIONS
 from robustrag_integrations.normalise import compatible, few_marks, plain_words, signed_words
 from robustrag_integrations.prompts import NO_INFORMATION, option_label
 from robustrag_integrations.reply_text import answer_text, unboxed, without_citations
@@ -24,6 +26,8 @@ _TRAIL = (
     r"|is (?:the )?(?:correct|right|best)(?: (?:answer|option|choice))?[.!]?|[^\w?+#-]{0,4})?"
 )
 _LETTER = re.compile(rf"{_LEAD}[^\w?+#-]{{0,4}}([a-z0])[^\w?+#:.-]{{0,4}}{_TRAIL}")
+# A line with one of these that only names an option may mean any other one: "anything but Rome", "not Paris".
+_TURNING = NEGATIONS | frozenset(listed("but except rather instead other than wrong false incorrect untrue less more"))
 _LOOKED_AT = 500  # characters; a vote is short, and a hostile response may be long
 
 
@@ -69,7 +73,7 @@ def parse_option(response: str, choices: Sequence[str]) -> int | None:
     r"""The option a response votes for; None for "no information", an abstention, or anything unclear.
 
     A response is a letter ("B", "(b)", "B.", "Answer: B", "B. Lyon"), or an option's text, or it states one ("So the
-    answer is B.", in whichever sentence), or its first line names exactly one option. Signs count: "-5" does not
+    answer is B.", in whichever sentence), or its first line names exactly one option and holds no negation. Signs count: "-5" does not
     name "5", nor "C++" "C". Reasoning is left out, and so is the frame of JSON, `<answer>` or LaTeX's `\boxed{}`
     around an answer. A function of this one response.
     """
@@ -98,7 +102,8 @@ def _read(response: str, choices: Sequence[str]) -> int | None:
     if (found := stated(compatible(few_marks(said)), labels, options)) is not None:
         return found
     named = [i for i, option in enumerate(options) if f" {option} " in f" {given} "]
-    return named[0] if len(named) == 1 else None
+    is_turned = not _TURNING.isdisjoint(given.replace("n t", " not").split())
+    return named[0] if len(named) == 1 and not is_turned else None
 
 
 def _visible(text: str) -> str:

@@ -177,7 +177,7 @@ _ANSWER = {
     "determinism": Maybe(DETERMINISM),
     "spending": Maybe({"calls": int, "rounds": int, "silent": int, "total": _USAGE, "told": _USAGE, "shared": _USAGE}),
     "groups": [_GROUP],
-    "alternatives": Maybe([{"text": str, "support": int, "groups": [int]}]),
+    "dissent": Maybe([{"text": str, "support": int, "groups": [int], "origins": [str]}]),
 }
 _CERTIFICATE = {
     "tau": Within(0, 100),

@@ -28,6 +28,8 @@ METRIC_OF_TASK: Mapping[str, str | None] = {"qa": "contains", "mc": "exact", "lo
 
 GOOD_ENOUGH = 50.0  # the judge's score from which a long answer that is hijacked as well counts as both
 
+_SHARED = 2  # votes that make another answer count
+
 
 @dataclass(frozen=True)
 class Scores:
@@ -45,7 +47,7 @@ class Scores:
         judge: the judge's score, 0 to 100; None without a judge.
         unreadable: whether that score is 0 because none could be read from the judge's replies.
         failure: what went wrong in the metric, which makes the score 0; None when nothing did.
-        found: the share of the right answers that stand in the answer or among its alternatives, 0 where a wrong one
+        found: the share of the right answers that stand in the answer or in what two groups say otherwise, 0 where a wrong one
             does as well; None for a question with one right answer.
     """
 
@@ -199,7 +201,7 @@ def _says(text: str, target: str | None, abstained: bool) -> bool | None:
 def _found(question: EvalQuestion, answer: RobustAnswer) -> float | None:
     if not question.several:
         return None
-    given = [answer.text, *(alternative.text for alternative in answer.alternatives)]
+    given = [answer.text, *(dissent.text for dissent in answer.dissent if dissent.support >= _SHARED)]
 
     def is_given(wanted: str) -> bool:
         return any(contains_answer(text, [wanted]) > 0 for text in given)

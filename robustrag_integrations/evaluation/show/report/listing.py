@@ -121,7 +121,7 @@ def legend() -> Element:
     cells = [
         h("li", h("i", cls=f"cell {status}", aria_hidden="true"), f" {status.replace('_', ' ')}") for status in STATUSES
     ]
-    planted = h("li", h("i", cls="cell outvoted hit", aria_hidden="true"), " with a planted passage")
+    planted = h("li", h("i", cls="cell differs hit", aria_hidden="true"), " with a planted passage")
     return h("ul", h("li", "Groups, best rank first:"), *cells, planted, cls="legend")
 
 
