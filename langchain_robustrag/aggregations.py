@@ -16,7 +16,7 @@ from langchain_robustrag.prompts import as_langchain, check_prompt
 from langchain_robustrag.questions import Question
 from robustrag_integrations.checks import nearest_of
 from robustrag_integrations.defenses.base import MethodSettings
-from robustrag_integrations.defenses.keyword.settings import Threshold
+from robustrag_integrations.defenses.keyword.settings import Final, Threshold
 from robustrag_integrations.defenses.registry import METHODS, Method
 from robustrag_integrations.defenses.settings_file import SettingsLike
 from robustrag_integrations.keywords import KeywordExtractor
@@ -39,6 +39,7 @@ class MethodOptions(TypedDict, total=False):
     min_support: int
     extractor: KeywordExtractor
     min_words: int
+    final: Final
     abstention: Callable[[str], bool] | Sequence[str]
     quorum: float
     cut_replies: CutReplies
@@ -53,7 +54,7 @@ class RobustOptions(MethodOptions, total=False):
     """The keyword arguments of `create_robust_documents_chain`, which describes them; every factory here takes them."""
 
     settings: SettingsLike | None
-    aggregation: str
+    aggregation: str | None
     group_by: GroupBy | None
     group_size: int
     copies: Copies

@@ -24,7 +24,7 @@ from langchain_robustrag.questions import Question
 from langchain_robustrag.runnable import RobustDocuments
 from langchain_robustrag.structured import Structured, refuse_structured
 from robustrag_integrations.checks import check_at_least, check_flag
-from robustrag_integrations.defenses.registry import method_of
+from robustrag_integrations.defenses.registry import default_method, method_of
 from robustrag_integrations.defenses.settings_file import SettingsLike, takes_settings
 from robustrag_integrations.defenses.voting.options import check_choices
 from robustrag_integrations.models.base import DecodingModel
@@ -40,7 +40,7 @@ def create_robust_documents_chain(
     prompt: BasePromptTemplate[Any] | None = None,
     *,
     settings: SettingsLike | None = None,
-    aggregation: str = "keyword",
+    aggregation: str | None = None,
     group_by: GroupBy | None = None,
     group_size: int = 1,
     copies: Copies = "report",
@@ -83,8 +83,9 @@ def create_robust_documents_chain(
             None for the project's own.
         settings: a settings file (`robustrag tune` writes one), or what `load_settings` gives: method, settings and
             vote rules, for what is not given here.
-        aggregation: the method: `keyword` (any model), `consensus` (any model, short answers from one round of calls),
-            `decoding` (needs next-token probabilities) or `voting` (multiple choice).
+        aggregation: the method: `consensus` (any model, short answers from one round of calls), `keyword` (any model,
+            long answers, too), `decoding` (needs next-token probabilities) or `voting` (multiple choice). None: the
+            first of these that does the task and takes what is given here.
         group_by: what has one vote: `"origin"` (default: one file or page, as `metadata` says under `file_path`,
             `source`, `url`, ...), `"site"` (one registrable domain), `"passage"` (each document), any other name of a
             metadata entry (`"author"`), or a function from a `Passage` (`text`, `source`, `metadata`) to a key.
@@ -134,7 +135,8 @@ def create_robust_documents_chain(
             `threshold` (`"relative"` to the strongest keyword, with `share` and `min_support`, or `"absolute"`, with
             `alpha`, the share of the answering groups that must say a keyword, and `beta`, the number of groups that is
             enough in any case; see `KeywordAggregation` for the defaults), `extractor` (a function from one response to
-            its set of keywords), `min_words` (keywords of fewer words do not count), `abstention` (a function from one
+            its set of keywords), `final` (`"auto"`, `"always"` or `"never"`: when the model words the kept keywords),
+            `min_words` (keywords of fewer words do not count), `abstention` (a function from one
             response to whether it abstains, or phrases that do).
             Consensus: `share` (what part of the strongest keyword's groups must say a keyword, 0.5), `min_support`
             (groups that must say the strongest, 2), `extractor`, `abstention`. All but decoding: `quorum` (share of the
@@ -165,7 +167,6 @@ def create_robust_documents_chain(
         # 'Paris'
         ```
     """
-    method = method_of(aggregation)
     besides = {
         "choices": choices,
         "keyword_prompt": keyword_prompt,
@@ -173,7 +174,10 @@ def create_robust_documents_chain(
         "final_llm": final_llm,
         "output_schema": output_schema,
     }
-    checked = checked_settings(method, options, [name for name, value in besides.items() if value is not None])
+    others = [name for name, value in besides.items() if value is not None]
+    named = [name for name, value in options.items() if value is not None]
+    method = method_of(default_method(options.get("task"), [*named, *others]) if aggregation is None else aggregation)
+    checked = checked_settings(method, options, others)
     rules = VoteRules(
         group_size, group_by, copies, weights, min_groups, min_radius, below, stop_when_decided, wave_size
     )
@@ -194,7 +198,7 @@ def create_robust_documents_chain(
         final_llm=writer,
         structured=None if output_schema is None else Structured.of(output_schema, writer or as_runnable(llm)),
         prompt=prompt or isolated_prompt(method, checked.prompts, name),
-        aggregation=aggregation,
+        aggregation=method.name,
         settings=checked,
         isolation=Isolation(group_size, group_by, document_prompt or DEFAULT_DOCUMENT_PROMPT, document_separator),
         rules=rules,

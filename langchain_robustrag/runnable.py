@@ -32,7 +32,7 @@ from langchain_robustrag.configured import configured, drawable, model_name
 from langchain_robustrag.documents import Isolation, few_documents, unisolated_documents
 from langchain_robustrag.language_models import has_pipeline
 from langchain_robustrag.limits import CallLimit
-from langchain_robustrag.prompts import FilledTemplate, FormattedTemplate, check_inputs
+from langchain_robustrag.prompts import FilledTemplate, FormattedTemplate, as_langchain, check_inputs
 from langchain_robustrag.questions import Question, find_question
 from langchain_robustrag.reports import (
     REPORT_EVENT,
@@ -92,7 +92,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
     name: str | None = "robust_documents_chain"
     llm: Any
     prompt: SkipValidation[BasePromptTemplate[Any]]
-    aggregation: str = "keyword"
+    aggregation: str = "consensus"
     settings: Any
     isolation: SkipValidation[Isolation]
     rules: SkipValidation[VoteRules] = Field(default_factory=VoteRules)
@@ -400,7 +400,8 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
             changes["keyword"] = filled(self.prompt, name, agreed_context(self.settings.task), "keywords")
         if self.no_retrieval_prompt is not None:
             changes["no_retrieval"] = filled(self.no_retrieval_prompt, "query", "{query}", "query")
-        return replace(shipped, phrases=None, **changes)
+        ours = shipped.keyword is not None and self.keyword_prompt == as_langchain(shipped.keyword)
+        return replace(shipped, phrases=None, ours=ours, **changes)
 
     @property
     def _asks_finally(self) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from robustrag_integrations.checks import nearest_of
 from robustrag_integrations.defenses.base import MethodSettings
-from robustrag_integrations.defenses.registry import METHODS, Method, method_of
+from robustrag_integrations.defenses.registry import METHODS, Method, default_method, method_of
 
 _OF_STOCK = {
     **dict.fromkeys(
@@ -24,16 +24,21 @@ _OF_STOCK = {
 }
 
 
-def method_and_settings(aggregation: str | MethodSettings, given: Mapping[str, Any]) -> tuple[Method, MethodSettings]:
+def method_and_settings(
+    aggregation: str | MethodSettings | None, given: Mapping[str, Any], others: Collection[str] = ()
+) -> tuple[Method, MethodSettings]:
     """The core's method and its settings.
 
     Args:
-        aggregation: a method's name, or finished settings.
+        aggregation: a method's name, or finished settings; None for the one that takes all that is given.
         given: the settings by name, `task` and `prompts` among them; None for the default.
+        others: the names of what else was given that not every method takes.
 
     Raises:
         ValueError, TypeError: an unknown method or argument, or an invalid one.
     """
+    if aggregation is None:
+        aggregation = default_method(given.get("task"), [*given, *others])
     if not isinstance(aggregation, str):
         if given:
             raise TypeError(f"{', '.join(sorted(given))}: put these into the settings passed as aggregation=")

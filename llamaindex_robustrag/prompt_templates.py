@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 from llama_index.core.prompts import BasePromptTemplate, PromptTemplate
 from llama_index.core.prompts.base import SelectorPromptTemplate
@@ -40,7 +41,7 @@ def with_prompts(prompts: PromptSet, updates: dict[str, BasePromptTemplate], tas
     own = {key: template for key, template in updates.items() if ":" not in key}
     if unknown := sorted(set(own) - set(_KEYS)):
         raise ValueError(f"unknown prompts {', '.join(unknown)}; known here: text_qa_template, {', '.join(_KEYS)}")
-    changes = {}
+    changes: dict[str, Any] = {}
     for key, template in own.items():
         current: CoreTemplate | None = getattr(prompts, _KEYS[key])
         if current is None:
@@ -49,7 +50,7 @@ def with_prompts(prompts: PromptSet, updates: dict[str, BasePromptTemplate], tas
     isolated = changes.get("isolated")
     if isolated is not None and "keyword" not in changes and prompts.keyword in _finals(prompts, task):
         changes["keyword"] = agreed_prompt(isolated, task)
-    return replace(prompts, **changes)
+    return replace(prompts, ours=prompts.ours and "keyword" not in changes, **changes)
 
 
 def _finals(prompts: PromptSet, task: Task) -> list[CoreTemplate | None]:

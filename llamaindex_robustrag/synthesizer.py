@@ -90,7 +90,8 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             `LocalModel` of the core is accepted, too. None: `Settings.llm`.
         settings: a settings file (`robustrag tune` writes one), or what `load_settings` gives: method, settings and
             vote rules, for what is not given here.
-        aggregation: `"keyword"`, `"consensus"`, `"decoding"`, `"voting"`, or finished settings of the core.
+        aggregation: `"consensus"`, `"keyword"`, `"decoding"`, `"voting"`, or finished settings of the core. None: the
+            first of these that does the task and takes what is given here.
         streaming: whether `query` gives a `StreamingResponse`. Aggregated text alone is streamed.
         text_qa_template: your own prompt, of any kind that LlamaIndex has (text, messages, selector,
             `RichPromptTemplate`), with `{context_str}` and `{query_str}`. It is asked about every group, and with
@@ -151,7 +152,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         llm: LLM | TextModel | None = None,
         *,
         settings: SettingsLike | None = None,
-        aggregation: str | MethodSettings = "keyword",
+        aggregation: str | MethodSettings | None = None,
         streaming: bool = False,
         text_qa_template: BasePromptTemplate | None = None,
         keyword_prompt: BasePromptTemplate | None = None,
@@ -188,7 +189,15 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         )
         _check_kinds(output_cls, llm_kwargs, callback_manager)
         self._settings: Any  # a dataclass, one type per method
-        self._method, self._settings = method_and_settings(aggregation, options)
+        others = {
+            "keyword_prompt": keyword_prompt,
+            "final_llm": final_llm,
+            "output_cls": output_cls,
+            "choices": choices,
+        }
+        structured = isinstance(llm, StructuredLLM) and output_cls is None
+        besides = [name for name, value in others.items() if value is not None] + ["output_cls"] * structured
+        self._method, self._settings = method_and_settings(aggregation, options, besides)
         given = _llm_of(llm)
         # Without callback_manager: the base class would put it into the LLM, which others share.
         super().__init__(llm=given, prompt_helper=prompt_helper, streaming=streaming, output_cls=output_cls)

@@ -107,7 +107,7 @@ class UserPrompts:
         if self.final is not None:
             final = chosen(self.final, llm)
             changes["keyword"] = _filled(final, llm, "keyword_prompt", "keywords", "{keywords}", ("keywords",))
-        return replace(shipped, **changes)
+        return replace(shipped, ours=shipped.ours and "keyword" not in changes, **changes)
 
 
 def chosen(template: BasePromptTemplate, llm: LLM) -> BasePromptTemplate:

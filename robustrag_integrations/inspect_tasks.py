@@ -45,7 +45,7 @@ _FINISH: Mapping[str, FinishReason] = {
 def attacked(
     data: str = "demo",
     questions: str = "qa",
-    defense: str = "keyword",
+    defense: str = "consensus",
     attack: str = "pia",
     rank: str | int = "first",
     corruption_size: int | None = None,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 Task = Literal["short_answer", "multiple_choice", "long_form"]
 TASKS: tuple[Task, ...] = ("short_answer", "multiple_choice", "long_form")
@@ -170,12 +170,14 @@ class PromptSet:
         keyword: the second prompt of keyword aggregation; fields `keywords` and `query`. None: `agreed_prompt` of the
             isolated prompt, so that a prompt of your own is asked at the end as well.
         phrases: long form only: asks one group for a list of short phrases; fields `context` and `query`.
+        ours: whether the final prompt is the project's own, whose reply says nothing but agreed words.
     """
 
     isolated: PromptTemplate
     no_retrieval: PromptTemplate
     keyword: PromptTemplate | None = None
     phrases: PromptTemplate | None = None
+    ours: bool = False
 
 
 _AGREED = {
@@ -294,7 +296,11 @@ def _long_form() -> PromptSet:
     )
 
 
-_SETS = {"short_answer": _short_answer(), "multiple_choice": _multiple_choice(), "long_form": _long_form()}
+_SETS = {
+    "short_answer": replace(_short_answer(), ours=True),
+    "multiple_choice": replace(_multiple_choice(), ours=True),
+    "long_form": replace(_long_form(), ours=True),
+}
 
 
 def _query_first(template: PromptTemplate) -> PromptTemplate:
@@ -333,7 +339,9 @@ def prompts_for(task: Task, *, exemplars: bool | int = False, query_first: bool 
         raise ValueError(f"task={task!r} is unknown; use one of {', '.join(map(repr, TASKS))}")
     chosen = _SETS[task]
     if query_first:
-        moved = {name: _query_first(t) for name in ("isolated", "keyword", "phrases") if (t := getattr(chosen, name))}
+        moved: dict[str, Any] = {
+            name: _query_first(t) for name in ("isolated", "keyword", "phrases") if (t := getattr(chosen, name))
+        }
         chosen = replace(chosen, **moved)
     if not count:
         return chosen
@@ -342,9 +350,12 @@ def prompts_for(task: Task, *, exemplars: bool | int = False, query_first: bool 
     return replace(chosen, isolated=chosen.isolated.with_exemplars(shown), phrases=phrases)
 
 
-def is_shipped(template: PromptTemplate | None) -> bool:
-    """Whether a final prompt is one of the project's own."""
-    return any(template in (s.keyword, s.keyword and _query_first(s.keyword)) for s in _SETS.values() if s.keyword)
+def final_is_ours(prompts: PromptSet) -> bool:
+    """Whether the final prompt of a set is the project's own, as it is or as a framework's template."""
+    template = prompts.keyword
+    if not prompts.ours or template is None or type(template) is not PromptTemplate:
+        return prompts.ours
+    return any(template in (s.keyword, _query_first(s.keyword)) for s in _SETS.values() if s.keyword)
 
 
 def chosen_prompts(given: PromptSet | None, task: Task) -> PromptSet:

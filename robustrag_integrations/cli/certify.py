@@ -84,7 +84,7 @@ def add(commands: Any) -> None:
     about = "the score that no attacker can get below, for a data set"
     parser = add_command(commands, "certify", run, about, _DESCRIPTION, _EPILOG)
     parser.add_argument("data", metavar="DATA", help="demo, or a file of questions")
-    parser.add_argument("--defense", choices=tuple(METHODS), default="keyword", help="default keyword")
+    parser.add_argument("--defense", choices=tuple(METHODS), default="consensus", help="default consensus")
     parser.add_argument(
         "--corruption-size",
         nargs="+",

@@ -66,8 +66,8 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--defense",
         choices=tuple(listed),
-        default="keyword",
-        help="default keyword. " + "; ".join(f"{m.name}: {m.summary}" for m in listed.values()),
+        default="consensus",
+        help="default consensus. " + "; ".join(f"{m.name}: {m.summary}" for m in listed.values()),
     )
     parser.add_argument("--no-vanilla", action="store_true", help="do not serve the undefended model next to it")
     add_settings(parser)

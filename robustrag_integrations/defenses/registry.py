@@ -225,6 +225,14 @@ def _method(name: str, found: object) -> Method:
 _RELATIVE, _ABSOLUTE = ("threshold", "relative"), ("threshold", "absolute")
 _CUT_REPLIES = Setting("cut_replies", "abstain", str, "what a reply that was cut does", values=("abstain", "count"))
 
+_EXTRACTOR = Setting(
+    "extractor",
+    "runs",
+    str,
+    "what finds a reply's keywords: runs of words, or the paper's spaCy; in Python also a function",
+    values=("runs", "spacy"),
+)
+
 KEYWORD = Method(
     name="keyword",
     summary="keep the keywords that enough groups share, answer from those alone; any model",
@@ -272,7 +280,7 @@ KEYWORD = Method(
             "when the model words the kept keys: where several have to be put together, always, or never",
             values=("auto", "always", "never"),
         ),
-        Setting("extractor", None, object, "from one response to its set of keywords"),
+        _EXTRACTOR,
         Setting("min_words", None, int, "keywords of fewer words do not count"),
         Setting("quorum", 0.5, float, "share of groups that must have been asked with success"),
         Setting("abstention", None, object, "from one response to whether it abstains, or phrases that do"),
@@ -334,7 +342,7 @@ CONSENSUS = Method(
             threshold=True,
             tries=(1, 2, 3),
         ),
-        Setting("extractor", None, object, "from one response to its set of keywords"),
+        _EXTRACTOR,
         Setting("quorum", 0.5, float, "share of groups that must have been asked with success"),
         Setting("abstention", None, object, "from one response to whether it abstains, or phrases that do"),
         _CUT_REPLIES,
@@ -443,6 +451,22 @@ def entry_of(name: str) -> Method:
 def methods_that(trait: str) -> tuple[Method, ...]:
     """The methods whose front door has this trait (`takes_weights`, `decides_early`); loads all of them."""
     return tuple(method for method in METHODS.values() if getattr(method.load(), trait))
+
+
+def default_method(task: Task | None, names: Collection[str] = ()) -> str:
+    """The method that is meant where none is named: the first one that does the task and takes all that is given.
+
+    Args:
+        task: what is to be answered; None for short answers, or what the names say.
+        names: the names of given settings and prompts (`keyword_prompt`), `choices` and `final_llm` among them.
+    """
+    for method in (CONSENSUS, KEYWORD, VOTING, DECODING):
+        taken = {"task", "prompts", *(s.name for s in method.settings), *(f"{p}_prompt" for p in method.prompts)}
+        taken |= {"final_llm", "final_model", "output_schema", "output_cls"} if method is KEYWORD else set()
+        taken |= {"choices"} if method.takes_choices else set()
+        if (task is None or task in method.tasks) and taken.issuperset(names):
+            return method.name
+    return CONSENSUS.name
 
 
 def method_of(name: object) -> Method:

@@ -70,7 +70,7 @@ class State:
     choices: tuple[str, ...] = ()
     top_k: int = 10
     model: str = ""
-    method: str = "keyword"
+    method: str = "consensus"
     task: Task | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     group_by: str = ORIGIN
@@ -108,7 +108,7 @@ def state_of(found: Mapping[str, Any]) -> State:
         raise StateError(f"schema is {found.get('schema')!r:.60}; must be {SCHEMA!r}")
     if unknown := sorted(set(found) - known):
         raise StateError(f"{unknown[0]!r:.60} is not part of a state")
-    method = _method(found.get("method", "keyword"))
+    method = _method(found.get("method", "consensus"))
     return State(
         question=_text(found, "question", LONGEST_QUESTION),
         rows=tuple(_row(number, one) for number, one in enumerate(_list(found, "passages", MOST_PASSAGES), 1)),

@@ -11,7 +11,7 @@ from typing import Any
 from robustrag_integrations.abstention import Abstention, is_abstention
 from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.errors import INTERRUPTS
-from robustrag_integrations.keywords import KeywordExtractor, extractor_fingerprint
+from robustrag_integrations.keywords import KeywordExtractor, SpacyKeywordExtractor, extractor_fingerprint
 from robustrag_integrations.keywords.lists import items_of_lists
 from robustrag_integrations.keywords.questions import asks_for_something_else, is_literal
 from robustrag_integrations.keywords.runs import RUNS_VERSION, ReplyKeys, RunReader, find_written
@@ -19,6 +19,8 @@ from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import Reading, read_response
 from robustrag_integrations.prompts import ABSTENTION
 from robustrag_integrations.replies.reading import CutReplies, check_cut_replies
+
+EXTRACTORS = ("runs", "spacy")
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class ReplyReader:
     @classmethod
     def of(
         cls,
-        extractor: KeywordExtractor | None,
+        extractor: KeywordExtractor | str | None,
         min_words: int,
         abstention: Callable[[str], bool] | Sequence[str] | None,
         cut_replies: CutReplies,
@@ -52,6 +54,10 @@ class ReplyReader:
         Raises:
             ValueError, TypeError: an invalid argument; the message names it and the fix.
         """
+        if isinstance(extractor, str):
+            if extractor not in EXTRACTORS:
+                raise ValueError(f"extractor={extractor!r} must be {' or '.join(map(repr, EXTRACTORS))}, or a function")
+            extractor = SpacyKeywordExtractor() if extractor == "spacy" else None
         if extractor is not None and not callable(extractor):
             raise TypeError(f"extractor must be a function from text to a set of str, got {type(extractor).__name__}")
         check_at_least(1, min_words=min_words)

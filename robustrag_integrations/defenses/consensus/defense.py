@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from robustrag_integrations.certification.certify import CertificationRun, text_run
 from robustrag_integrations.certification.findings import Question
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 class ConsensusAggregation(TextDefense):
     """Short answers from one round of calls: what most of the strongest support says, in the groups' own words.
 
-    The keywords of each isolated response are counted. The strongest, and those that more than `share` of its groups
-    say with it, make the answer: shown as the part of a response that holds them all, in the wording that most share,
-    or as a list where the groups word it differently. There is no second call and no threshold to guess: a plurality
-    falls when as many lie as agree.
+    Whole answers and runs of words of the replies are counted (`rule.py`). The strongest, and those that more than
+    `share` of its groups say with it, make the answer, each as most groups write it. There is no second call and no
+    threshold to guess: a plurality falls when as many lie as agree.
 
-    Guarantee: replacing the content of any `answer.radius` groups leaves the text as it is; that of this run, if the
+    Guarantee: replacing the content of any `answer.radius` groups leaves the same answer up to case, spacing and the
+    punctuation at its ends, and of any `answer.radius_verbatim` groups the same letters; those of this run, if the
     model samples (`answer.determinism`).
 
     Args:
@@ -43,7 +43,8 @@ class ConsensusAggregation(TextDefense):
         share: a keyword is in the answer if more than this share of the strongest keyword's groups say it, too; in
             [0.5, 1), default 0.5.
         min_support: how many groups must say the strongest keyword; below, the answer is an abstention; default 2.
-        extractor: a response to its keywords; None for the shipped one.
+        extractor: `"runs"`, the default: whole answers and runs of words (`keywords/runs.py`); `"spacy"`, the paper's;
+            or a function from one response to its set of keywords, or to None where it abstains.
         task: `short_answer`, the only one.
         prompts: your own `PromptSet`; None for the project's.
         quorum: share of the groups that must have been asked with success, in [0, 1]; default 0.5.
@@ -78,7 +79,7 @@ class ConsensusAggregation(TextDefense):
         *,
         share: float | Fraction | None = None,
         min_support: int | None = None,
-        extractor: KeywordExtractor | None = None,
+        extractor: KeywordExtractor | Literal["runs", "spacy"] | None = None,
         task: Task | None = None,
         prompts: PromptSet | None = None,
         quorum: float | None = None,

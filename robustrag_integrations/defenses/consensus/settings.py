@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 from robustrag_integrations.defenses.agreement.numbers import exact_number, support_of
 from robustrag_integrations.defenses.agreement.reader import ReplyReader
@@ -40,7 +40,7 @@ class ConsensusSettings:
         *,
         share: float | Fraction | None = None,
         min_support: int | None = None,
-        extractor: KeywordExtractor | None = None,
+        extractor: KeywordExtractor | Literal["runs", "spacy"] | None = None,
         task: Task | None = None,
         prompts: PromptSet | None = None,
         quorum: float | None = None,
@@ -56,7 +56,9 @@ class ConsensusSettings:
             ConsensusRule(
                 _share_of(CONSENSUS.value("share", share)), support_of(CONSENSUS.value("min_support", min_support))
             ),
-            ReplyReader.of(extractor, 1, abstention, CONSENSUS.value("cut_replies", cut_replies)),
+            ReplyReader.of(
+                CONSENSUS.value("extractor", extractor), 1, abstention, CONSENSUS.value("cut_replies", cut_replies)
+            ),
             chosen_prompts(prompts, CONSENSUS.check_task(task)),
             Quorum(CONSENSUS.value("quorum", quorum)),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from robustrag_integrations.certification.certify import CertificationRun, text_run
 from robustrag_integrations.certification.findings import Question
@@ -49,8 +49,9 @@ class KeywordAggregation(TextDefense):
             together, and always with prompts of your own; a final reply that abstains, fails, or with our prompt says
             words that nobody agreed on, gives way to the kept words. `"always"`, the paper's: it is asked in any case,
             and what it says is the answer. `"never"`: the kept words are the answer.
-        extractor: any function from one response to its set of keywords, or to None where it abstains; None for runs of
-            words (`keywords/runs.py`). Its keywords are shown as they are counted.
+        extractor: `"runs"`, the default: whole answers and runs of words (`keywords/runs.py`); `"spacy"`, the paper's;
+            or a function from one response to its set of keywords, or to None where it abstains. Keywords of these two
+            are shown as they are counted.
         task: `short_answer` (default) or `long_form` (each group is asked for short phrases, and single words do not
             count).
         prompts: your own `PromptSet`; None for the project's. Without a `keyword` prompt in it, the isolated prompt is
@@ -100,7 +101,7 @@ class KeywordAggregation(TextDefense):
         min_support: int | None = None,
         alpha: float | Fraction | None = None,
         beta: int | None = None,
-        extractor: KeywordExtractor | None = None,
+        extractor: KeywordExtractor | Literal["runs", "spacy"] | None = None,
         task: Task | None = None,
         prompts: PromptSet | None = None,
         min_words: int | None = None,

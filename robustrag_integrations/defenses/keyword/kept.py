@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from robustrag_integrations.defenses.agreement.agreed import Worded, deciding_keys, text_of
+import numpy as np
+
+from robustrag_integrations.defenses.agreement.agreed import Holding, Worded, deciding_keys, text_of
 from robustrag_integrations.defenses.agreement.linear_forms import Votes
 from robustrag_integrations.defenses.agreement.reader import ReplyReader
 from robustrag_integrations.defenses.agreement.tally import KeywordTally
@@ -69,10 +71,14 @@ class Kept:
         idle = frozenset(key for key in tally.retained if key not in keys)
         stays = keyword_radius(keys, said, rule, self.weights, idle=idle)
         votes = Votes(len(self.replies), self.weights)
-        written = [worded for worded in self.words if worded.written]
-        for worded in written:
-            stays = min(stays, largest_radius(lambda m, w=worded: w.stays(votes, m, verbatim=verbatim), votes.total))
-        return stays
+
+        def forms_stay(most: int) -> Holding:
+            holds = np.ones(most + 1, bool)
+            for each in self.words:
+                holds &= each.stays(votes, most, verbatim=verbatim) if each.written else True
+            return holds
+
+        return min(stays, largest_radius(forms_stay, votes.total))
 
 
 def worded(final: Response, kept: Kept, reader: ReplyReader) -> str | None:

@@ -30,7 +30,7 @@ from robustrag_integrations.passages import GroupBy, PassageGroup
 from robustrag_integrations.plans.asking import ask_final, naming_groups, truncation_warnings
 from robustrag_integrations.plans.requests import Emit, Plan, Reply, Request
 from robustrag_integrations.prompts import ABSTENTION
-from robustrag_integrations.redaction import in_one_line, redacted
+from robustrag_integrations.redaction import redacted
 from robustrag_integrations.replies.reading import ending_warnings, final_answer, reply_warnings
 
 _DRAFTS = 4  # kept words and isolated answers that are tried as the final one
@@ -140,7 +140,7 @@ def answer_of(final: Response, kept: Kept, settings: KeywordSettings, reader: Re
     if settings.final == "always":
         return Wording(final.text or ABSTENTION, "model")
     if final.text is None:
-        why = redacted(in_one_line(final.error or "no text"))
+        why = redacted(" ".join((final.error or "no text").split()))
         return Wording(kept.text, "agreed", f"the kept words are the answer: {why}")
     if settings.words_own and not settings.as_counted:
         own = worded(final, kept, reader)

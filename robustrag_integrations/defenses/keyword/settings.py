@@ -22,7 +22,7 @@ from robustrag_integrations.prompts import (
     Task,
     agreed_prompt,
     chosen_prompts,
-    is_shipped,
+    final_is_ours,
 )
 from robustrag_integrations.replies.reading import CutReplies
 
@@ -59,7 +59,7 @@ class KeywordSettings:
         min_support: int | None = None,
         alpha: float | Fraction | None = None,
         beta: int | None = None,
-        extractor: KeywordExtractor | None = None,
+        extractor: KeywordExtractor | Literal["runs", "spacy"] | None = None,
         task: Task | None = None,
         prompts: PromptSet | None = None,
         min_words: int | None = None,
@@ -81,7 +81,9 @@ class KeywordSettings:
             raise ValueError(f"the final prompt asks for {sorted(unknown)}; it is given keywords and query alone")
         return cls(
             _rule_of(threshold=threshold, share=share, min_support=min_support, alpha=alpha, beta=beta),
-            ReplyReader.of(extractor, words, abstention, KEYWORD.value("cut_replies", cut_replies)),
+            ReplyReader.of(
+                KEYWORD.value("extractor", extractor), words, abstention, KEYWORD.value("cut_replies", cut_replies)
+            ),
             chosen_task,
             replace(chosen, keyword=worded),
             Quorum(KEYWORD.value("quorum", quorum)),
@@ -96,7 +98,7 @@ class KeywordSettings:
     @property
     def words_own(self) -> bool:
         """Whether the final prompt is one of the project's, whose reply may say nothing but kept words."""
-        return self.task == "short_answer" and is_shipped(self.prompts.keyword)
+        return self.task == "short_answer" and final_is_ours(self.prompts)
 
     @property
     def streams(self) -> bool:

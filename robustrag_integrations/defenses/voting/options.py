@@ -28,6 +28,7 @@ _TRAIL = (
 _LETTER = re.compile(rf"{_LEAD}[^\w?+#-]{{0,4}}([a-z0])[^\w?+#:.-]{{0,4}}{_TRAIL}")
 # A line with one of these that only names an option may mean any other one: "anything but Rome", "not Paris".
 _TURNING = NEGATIONS | frozenset(listed("but except rather instead other than wrong false incorrect untrue less more"))
+_FIRST_PART = re.compile(r"[,;.:(\u2013\u2014]")  # "Lyon, not Paris"
 _LOOKED_AT = 500  # characters; a vote is short, and a hostile response may be long
 
 
@@ -73,9 +74,9 @@ def parse_option(response: str, choices: Sequence[str]) -> int | None:
     r"""The option a response votes for; None for "no information", an abstention, or anything unclear.
 
     A response is a letter ("B", "(b)", "B.", "Answer: B", "B. Lyon"), or an option's text, or it states one ("So the
-    answer is B.", in whichever sentence), or its first line names exactly one option and holds no negation. Signs count: "-5" does not
-    name "5", nor "C++" "C". Reasoning is left out, and so is the frame of JSON, `<answer>` or LaTeX's `\boxed{}`
-    around an answer. A function of this one response.
+    answer is B.", in whichever sentence), or its first line begins with one ("Lyon, not Paris"), or names exactly one
+    and holds no negation. Signs count: "-5" does not name "5", nor "C++" "C". Reasoning is left out, and so is the
+    frame of JSON, `<answer>` or LaTeX's `\boxed{}` around an answer. A function of this one response.
     """
     found = _read(response, choices)
     return found if found is not None and found < len(choices) else None
@@ -101,9 +102,15 @@ def _read(response: str, choices: Sequence[str]) -> int | None:
         return len(choices)
     if (found := stated(compatible(few_marks(said)), labels, options)) is not None:
         return found
+    led_by = _as_compared(_FIRST_PART.split(line, maxsplit=1)[0])
+    if led_by in options and led_by != given:
+        return options.index(led_by)
     named = [i for i, option in enumerate(options) if f" {option} " in f" {given} "]
-    is_turned = not _TURNING.isdisjoint(given.replace("n t", " not").split())
-    return named[0] if len(named) == 1 and not is_turned else None
+    whole = [i for i in named if not any(i != j and f" {options[i]} " in f" {options[j]} " for j in named)]
+    if len(whole) != 1:
+        return None
+    rest = f" {given} ".replace(f" {options[whole[0]]} ", " ").replace("n t ", " not ")
+    return whole[0] if _TURNING.isdisjoint(rest.split()) else None
 
 
 def _visible(text: str) -> str:

@@ -184,7 +184,7 @@ class EvalConfig:
 DEFAULTS: Mapping[str, Any] = {
     "data": ["demo"],
     "models": ["bundled"],
-    "defenses": ["vanilla", "keyword"],
+    "defenses": ["vanilla", "consensus"],
     "attacks": ["pia", "poison"],
     "ranks": ["first"],
     "corruption_sizes": [1],

@@ -13,10 +13,19 @@ from typing import Any
 
 from robustrag_integrations.attacks.families import ATTACKS
 
-_SHORT = {"name": "keyword", "alpha": 0.2, "beta": 3, "tasks": ["qa"]}
+_PAPER = {"name": "keyword", "extractor": "spacy", "final": "always"}
+_SHORT = {**_PAPER, "alpha": 0.2, "beta": 3, "tasks": ["qa"]}
 # Long replies that are cut count as far as they go.
 _VANILLA = ({"name": "vanilla", "tasks": ["mc", "qa"]}, {"name": "vanilla", "tasks": ["long"], "cut_replies": "count"})
-_LONG = {"name": "keyword", "alpha": 0.4, "beta": 4, "tasks": ["long"], "cut_replies": "count"}
+_LONG = {
+    "name": "keyword",
+    "alpha": 0.4,
+    "beta": 4,
+    "extractor": "spacy",
+    "final": "always",
+    "tasks": ["long"],
+    "cut_replies": "count",
+}
 _TOKENS = {"name": "decoding", "eta": 0.0, "tasks": ["qa"]}
 _TOKENS_C = {"name": "decoding", "eta": 1.0, "tasks": ["long"], "label": "decoding-c"}
 _TOKENS_R = {"name": "decoding", "eta": 4.0, "tasks": ["long"], "label": "decoding-r"}

@@ -47,8 +47,8 @@ class Scores:
         judge: the judge's score, 0 to 100; None without a judge.
         unreadable: whether that score is 0 because none could be read from the judge's replies.
         failure: what went wrong in the metric, which makes the score 0; None when nothing did.
-        found: the share of the right answers that stand in the answer or in what two groups say otherwise, 0 where a wrong one
-            does as well; None for a question with one right answer.
+        found: the share of the right answers that stand in the answer or in what two groups say otherwise, 0 where a
+            wrong one does as well; None for a question with one right answer.
     """
 
     correct: float | None

@@ -105,8 +105,8 @@ class Line:
             rows only. It bounds the accuracy over the data set while any k' groups are replaced, also of a model that
             samples.
         repeats: whether the model repeats itself, in words; empty where a file does not say.
-        found: mean share of the right answers that stand in the answer or in what groups say otherwise, where none that is
-            wrong does; over the questions with several right answers, empty without any.
+        found: mean share of the right answers that stand in the answer or in what groups say otherwise, where none
+            that is wrong does; over the questions with several right answers, empty without any.
         moved: how many questions had so few passages that the planted ones stand higher than the attack's rank.
         warnings: what answers and certificates warned of, and how many questions each is about; of warnings that
             differ in numbers or names alone, the first stands for all.
