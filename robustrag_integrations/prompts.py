@@ -181,7 +181,7 @@ class PromptSet:
 
 
 _AGREED = {
-    "short_answer": "Several sources agree on these keywords.\nKeywords: {keywords}",
+    "short_answer": "Several sources were asked. These are the words on which their answers agree.\nWords: {keywords}",
     "long_form": "Several sources agree on these phrases.\nPhrases: {keywords}",
 }
 
@@ -247,9 +247,9 @@ def _short_answer() -> PromptSet:
             ("query",),
         ),
         keyword=PromptTemplate(
-            "Answer the question using the keywords below, on which several sources agree. Reply with the answer "
-            f'alone, in a few words. If the keywords do not contain the answer, reply "{ABSTENTION}".\n\n',
-            "Keywords: {keywords}\n\nQuestion: {query}\nAnswer:",
+            "Several sources were asked the question below. These are the words on which their answers agree. Answer the "
+            "question with these words, as briefly as possible. Reply with the answer alone.\n\n",
+            "Words: {keywords}\n\nQuestion: {query}\nAnswer:",
             ("keywords", "query"),
         ),
     )

@@ -163,7 +163,11 @@ class ConsensusRadius:
 
 
 def _rows(sayers: Sequence[int], groups: int) -> NDArray[np.int64]:
-    return np.array([[bits >> group & 1 for group in range(groups)] for bits in sayers], np.int64).reshape(-1, groups)
+    """Per key 1 for each group that says it: [keys, groups]."""
+    rows = np.zeros((len(sayers), groups), np.int64)
+    for row, bits in zip(rows, sayers, strict=True):
+        row[:] = [bits >> group & 1 for group in range(groups)]
+    return rows
 
 
 def largest_radius(holding: Callable[[int], Holding], total: int) -> int:
