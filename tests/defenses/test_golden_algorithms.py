@@ -44,7 +44,7 @@ def test_the_keyword_radius_is_what_enumerating_all_sets_of_groups_gives(seed: i
     sets = [None if s is None else set(s.split()) for s in said]
     threshold = AbsoluteThreshold.of(float(alpha), beta)
     tally = tally_keywords(sets, threshold)
-    assert keyword_radius(tally, sets, threshold) == enumerated_keyword_radius(sets, alpha, beta)
+    assert keyword_radius(tally.retained, sets, threshold) == enumerated_keyword_radius(sets, alpha, beta)
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -108,13 +108,15 @@ def test_without_a_defence_the_poisoned_document_moves_the_agent(
 async def test_the_robust_tool_keeps_the_order_from_the_agent(
     web: ListRetriever, send_money: BaseTool, sent: list[str], asynchronously: bool
 ) -> None:
-    search = create_robust_retriever_tool(web, Reader(), "search", "Searches the web.")
+    search = create_robust_retriever_tool(
+        web, Reader(), "search", "Searches the web.", aggregation="keyword", final="always"
+    )
     state = await run(create_agent(GullibleAgent(), [search, send_money]), asynchronously)
     assert sent == []
-    assert state["messages"][-1].content == "Found: It is Paris indeed"
+    assert state["messages"][-1].content == "Found: Paris"
     artifact = last_tool_message(state).artifact
     assert artifact["documents"] == web.documents
-    assert artifact["robustness"]["groups"][0]["status"] == "outvoted"
+    assert artifact["robustness"]["groups"][0]["status"] == "differs"
     json.dumps(artifact["robustness"])
 
 
@@ -129,7 +131,7 @@ async def test_the_middleware_does_so_for_a_plain_retriever_tool(
     state = await run(agent, asynchronously, {"callbacks": [recorder]})
     assert sent == []
     message = last_tool_message(state)
-    assert (message.content, message.tool_call_id) == ("It is Paris indeed", "call-search")
+    assert (message.content, message.tool_call_id) == ("Paris", "call-search")
     assert message.artifact["documents"] == web.documents
     assert message.artifact["robustness"]["radius"] == 1
     assert len(recorder.named("group:")) == 6
@@ -180,10 +182,12 @@ def test_a_named_tool_is_treated_as_retrieval() -> None:
 
 def test_the_robust_tool_is_left_alone_by_the_middleware(web: ListRetriever) -> None:
     reader = Reader()
-    search = create_robust_retriever_tool(web, reader, "search", "Searches the web.")
+    search = create_robust_retriever_tool(
+        web, reader, "search", "Searches the web.", aggregation="keyword", final="always"
+    )
     middleware: Any = RobustRetrievalMiddleware(Reader(answer=lambda _: "asked twice"))
     state = create_agent(GullibleAgent(), [search], middleware=[middleware]).invoke(QUESTION_MESSAGES)  # type: ignore[arg-type]
-    assert last_tool_message(state).content == "It is Paris indeed"
+    assert last_tool_message(state).content == "Paris"
 
 
 @pytest.mark.parametrize("asynchronously", [False, True])
@@ -199,14 +203,16 @@ async def test_the_graph_node_answers_from_the_state(web: ListRetriever, asynchr
         robustness: dict[str, Any]
 
     builder = StateGraph(State)
-    builder.add_node("generate", create_robust_node(Reader(), PROMPT, group_by="source"))
+    builder.add_node(
+        "generate", create_robust_node(Reader(), PROMPT, group_by="source", aggregation="keyword", final="always")
+    )
     builder.add_edge(START, "generate")
     builder.add_edge("generate", END)
     graph = builder.compile(checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "1"}}
     given: Any = {"input": QUESTION, "context": web.documents}
     state = await graph.ainvoke(given, config) if asynchronously else graph.invoke(given, config)
-    assert state["answer"] == "It is Paris indeed"
+    assert state["answer"] == "Paris"
     stored = graph.get_state(config).values
     assert stored["robustness"]["groups"][0]["origins"] == ["https://evil.example"]
     assert stored["context"] == web.documents
@@ -220,10 +226,10 @@ def test_the_node_takes_states_that_are_objects(web: ListRetriever) -> None:
         question: str
         context: list[Document]
 
-    update = create_robust_node(Reader(), answer_key="reply", robustness_key="report").invoke(
-        State(QUESTION, web.documents)
-    )
-    assert update["reply"] == "It is Paris indeed"
+    update = create_robust_node(
+        Reader(), answer_key="reply", robustness_key="report", aggregation="keyword", final="always"
+    ).invoke(State(QUESTION, web.documents))
+    assert update["reply"] == "Paris"
     assert update["report"]["query"] == QUESTION
 
 
@@ -236,7 +242,10 @@ def test_the_agents_model_never_sees_a_document(web: ListRetriever) -> None:
             return super()._generate(messages, *args, **kwargs)
 
     makers: list[Callable[[], Any]] = [
-        lambda: create_agent(Watched(), [create_robust_retriever_tool(web, Reader(), "search", "Searches.")]),
+        lambda: create_agent(
+            Watched(),
+            [create_robust_retriever_tool(web, Reader(), "search", "Searches.", aggregation="keyword", final="always")],
+        ),
         lambda: create_agent(Watched(), [plain_tool(web)], middleware=[RobustRetrievalMiddleware(Reader())]),
     ]
     for make in makers:
@@ -262,20 +271,20 @@ class Talk(MessagesState):
 
 @pytest.mark.parametrize("asynchronously", [False, True])
 async def test_the_node_writes_a_message_that_is_shown_once(web: ListRetriever, asynchronously: bool) -> None:
-    graph = graph_of(Talk, create_robust_node(Reader(), answer_key="messages"))
+    graph = graph_of(Talk, create_robust_node(Reader(), answer_key="messages", aggregation="keyword", final="always"))
     given: Any = {**QUESTION_MESSAGES, "context": web.documents}
     state = await graph.ainvoke(given) if asynchronously else graph.invoke(given)
     assert [type(m) for m in state["messages"]] == [HumanMessage, AIMessage]
-    assert state["messages"][-1].text == "It is Paris indeed"
+    assert state["messages"][-1].text == "Paris"
     if asynchronously:
         shown = [m.text async for m, _ in graph.astream(given, stream_mode="messages")]
     else:
         shown = [m.text for m, _ in graph.stream(given, stream_mode="messages")]
-    assert "".join(shown) == "It is Paris indeed"
+    assert "".join(shown) == "Paris"
 
 
 def test_an_abstention_of_the_node_is_shown_too() -> None:
-    graph = graph_of(Talk, create_robust_node(Reader(), answer_key="messages"))
+    graph = graph_of(Talk, create_robust_node(Reader(), answer_key="messages", aggregation="keyword", final="always"))
     given: Any = {**QUESTION_MESSAGES, "context": []}
     assert [m.text for m, _ in graph.stream(given, stream_mode="messages")] == ["I don't know"]
 
@@ -293,37 +302,56 @@ def test_a_key_that_the_state_lacks_is_named(web: ListRetriever) -> None:
 
     given: Any = {"input": QUESTION, "context": web.documents}
     with pytest.raises(KeyError, match="no key 'robustness' for the node to write"):
-        graph_of(NoReport, create_robust_node(Reader())).invoke(given)
+        graph_of(NoReport, create_robust_node(Reader(), aggregation="keyword", final="always")).invoke(given)
     with pytest.raises(KeyError, match="no key 'answer' for the node to write"):
-        graph_of(NoAnswer, create_robust_node(Reader())).invoke(given)
+        graph_of(NoAnswer, create_robust_node(Reader(), aggregation="keyword", final="always")).invoke(given)
     with pytest.raises(KeyError, match="documents under 'context'"):
-        graph_of(NoReport, create_robust_node(Reader(), robustness_key=None)).invoke({"input": QUESTION})
-    state = graph_of(NoReport, create_robust_node(Reader(), robustness_key=None)).invoke(given)
-    assert state["answer"] == "It is Paris indeed"
+        graph_of(
+            NoReport, create_robust_node(Reader(), robustness_key=None, aggregation="keyword", final="always")
+        ).invoke({"input": QUESTION})
+    state = graph_of(
+        NoReport, create_robust_node(Reader(), robustness_key=None, aggregation="keyword", final="always")
+    ).invoke(given)
+    assert state["answer"] == "Paris"
 
 
 def test_everything_can_be_copied_as_deep_as_the_stock_chain(web: ListRetriever) -> None:
     model = FakeListChatModel(responses=["Paris"])
     given = {"input": QUESTION, "context": web.documents}
-    chain = create_robust_documents_chain(model, PROMPT)
+    chain = create_robust_documents_chain(model, PROMPT, aggregation="keyword", final="always")
     assert chain.invoke(given) == "Paris"
     assert copy.deepcopy(chain).invoke(given) == "Paris"
     assert pickle.loads(pickle.dumps(chain)).invoke(given) == "Paris"
-    assert copy.deepcopy(create_robust_node(model)).invoke(given)["answer"] == "Paris"
-    assert copy.deepcopy(create_robust_retrieval_chain(web, model)).invoke({"input": QUESTION})["answer"] == "Paris"
-    assert copy.deepcopy(create_robust_retriever_tool(web, model, "search", "S.")).invoke("Who?") == "Paris"
+    assert (
+        copy.deepcopy(create_robust_node(model, aggregation="keyword", final="always")).invoke(given)["answer"]
+        == "Paris"
+    )
+    assert (
+        copy.deepcopy(create_robust_retrieval_chain(web, model, aggregation="keyword", final="always")).invoke(
+            {"input": QUESTION}
+        )["answer"]
+        == "Paris"
+    )
+    assert (
+        copy.deepcopy(
+            create_robust_retriever_tool(web, model, "search", "S.", aggregation="keyword", final="always")
+        ).invoke("Who?")
+        == "Paris"
+    )
     middleware = copy.deepcopy(RobustRetrievalMiddleware(model))
     agent = create_agent(GullibleAgent(), [plain_tool(web)], middleware=[middleware])
     assert last_tool_message(agent.invoke(QUESTION_MESSAGES)).content == "Paris"  # type: ignore[arg-type]
 
 
 def test_artifacts_show_supporting_documents_alone_where_that_is_wanted(web: ListRetriever) -> None:
-    search = create_robust_retriever_tool(web, Reader(), "search", "Searches.", supporting_only=True)
+    search = create_robust_retriever_tool(
+        web, Reader(), "search", "Searches.", supporting_only=True, aggregation="keyword", final="always"
+    )
     middleware: Any = RobustRetrievalMiddleware(Reader(), supporting_only=True)
     for agent in (
         create_agent(GullibleAgent(), [search]),
         create_agent(GullibleAgent(), [plain_tool(web)], middleware=[middleware]),
     ):
         message = last_tool_message(agent.invoke(QUESTION_MESSAGES))  # type: ignore[arg-type]
-        assert message.content == "It is Paris indeed"
+        assert message.content == "Paris"
         assert message.artifact["documents"] == web.documents[1:]

@@ -109,10 +109,13 @@ STOCK: dict[str, Callable[[], Any]] = {
     "graph": lambda: graph(lambda s: {"answer": LLM.invoke(joined(s["context"]))}).invoke(ASKED),
     "functional": lambda: functional.invoke(QUESTION),
     "another input": lambda: create_robust_documents_chain(
-        LLM, ChatPromptTemplate.from_template("{context} {notes} {input}")
+        LLM, ChatPromptTemplate.from_template("{context} {notes} {input}"), aggregation="keyword", final="always"
     ).invoke({**ASKED, "context": DOCUMENTS, "notes": RETRIEVER.invoke("q")}),
     "documents in the conversation": lambda: create_robust_documents_chain(
-        LLM, ChatPromptTemplate.from_messages([("placeholder", "{history}"), ("human", "{context} {input}")])
+        LLM,
+        ChatPromptTemplate.from_messages([("placeholder", "{history}"), ("human", "{context} {input}")]),
+        aggregation="keyword",
+        final="always",
     ).invoke({**ASKED, "context": DOCUMENTS, "history": [AIMessage(joined(DOCUMENTS))]}),
 }
 
@@ -126,7 +129,7 @@ def test_stock_wirings_are_found(name: str) -> None:
     assert all(f.kind == "prompt" and f.path and f.fix for f in audit.findings)
 
 
-ROBUST = create_robust_documents_chain(LLM, PROMPT)
+ROBUST = create_robust_documents_chain(LLM, PROMPT, aggregation="keyword", final="always")
 LONG = "It is written in Guide 0: the capital of France is Paris. And in Guide 1: the capital of France is Paris."
 
 
@@ -155,27 +158,40 @@ def weather(place: str) -> str:
 ORDINARY = create_agent(GullibleAgent(), [weather])
 DEFENDED: dict[str, Callable[[], Any]] = {
     "retrieval chain": lambda: create_retrieval_chain(RETRIEVER, ROBUST).invoke(ASKED),
-    "own": lambda: create_robust_retrieval_chain(Quoting(documents=DOCUMENTS), LLM).invoke(ASKED),
-    "group of several": lambda: create_robust_documents_chain(LLM, PROMPT, group_size=2).invoke(
-        {**ASKED, "context": DOCUMENTS}
-    ),
+    "own": lambda: create_robust_retrieval_chain(
+        Quoting(documents=DOCUMENTS), LLM, aggregation="keyword", final="always"
+    ).invoke(ASKED),
+    "group of several": lambda: create_robust_documents_chain(
+        LLM, PROMPT, group_size=2, aggregation="keyword", final="always"
+    ).invoke({**ASKED, "context": DOCUMENTS}),
     "without sources": lambda: ROBUST.invoke({**ASKED, "context": [Document(d.page_content) for d in DOCUMENTS]}),
     "consensus": lambda: create_robust_retrieval_chain(RETRIEVER, LLM, aggregation="consensus").invoke(ASKED),
-    "retries": lambda: create_robust_documents_chain(LLM.with_retry(), PROMPT).invoke({**ASKED, "context": DOCUMENTS}),
-    "stream": lambda: list(create_robust_retrieval_chain(RETRIEVER, LLM).stream(ASKED)),
-    "batch": lambda: create_robust_retrieval_chain(RETRIEVER, LLM).batch([ASKED, ASKED]),
+    "retries": lambda: create_robust_documents_chain(
+        LLM.with_retry(), PROMPT, aggregation="keyword", final="always"
+    ).invoke({**ASKED, "context": DOCUMENTS}),
+    "stream": lambda: list(
+        create_robust_retrieval_chain(RETRIEVER, LLM, aggregation="keyword", final="always").stream(ASKED)
+    ),
+    "batch": lambda: create_robust_retrieval_chain(RETRIEVER, LLM, aggregation="keyword", final="always").batch(
+        [ASKED, ASKED]
+    ),
     "structured": lambda: create_robust_retrieval_chain(
-        RETRIEVER, Reader(answer=lambda _: '{"town": "Paris"}'), output_schema=Town
+        RETRIEVER,
+        Reader(answer=lambda _: '{"town": "Paris"}'),
+        output_schema=Town,
+        aggregation="keyword",
+        final="always",
     ).invoke(ASKED),
     "agent": lambda: create_agent(
-        GullibleAgent(), [create_robust_retriever_tool(RETRIEVER, LLM, "search", "Searches.")]
+        GullibleAgent(),
+        [create_robust_retriever_tool(RETRIEVER, LLM, "search", "Searches.", aggregation="keyword", final="always")],
     ).invoke(MESSAGES),
     "middleware": lambda: create_agent(
         GullibleAgent(), [SEARCH], middleware=[RobustRetrievalMiddleware(LLM, PROMPT)]
     ).invoke(MESSAGES),
-    "graph": lambda: graph(create_robust_node(LLM, PROMPT)).invoke(ASKED),
+    "graph": lambda: graph(create_robust_node(LLM, PROMPT, aggregation="keyword", final="always")).invoke(ASKED),
     "the answer goes on": lambda: (
-        create_robust_retrieval_chain(RETRIEVER, Reader(answer=lambda _: LONG))
+        create_robust_retrieval_chain(RETRIEVER, Reader(answer=lambda _: LONG), aggregation="keyword", final="always")
         | (lambda found: f"Translate: {found['answer']}")
         | LLM
     ).invoke(ASKED),
@@ -203,7 +219,10 @@ async def _streamed(chain: Any) -> AsyncIterator[Any]:
 
 
 async def test_event_loops_are_audited_alike() -> None:
-    stock, robust = create_retrieval_chain(RETRIEVER, STUFF), create_robust_retrieval_chain(RETRIEVER, LLM)
+    stock, robust = (
+        create_retrieval_chain(RETRIEVER, STUFF),
+        create_robust_retrieval_chain(RETRIEVER, LLM, aggregation="keyword", final="always"),
+    )
     with audit_isolation() as audit:
         await robust.ainvoke(ASKED)
         _ = [chunk async for chunk in _streamed(robust)]
@@ -222,7 +241,11 @@ def test_threads_of_the_programs_own_are_audited() -> None:
         thread.join()
     assert len(audit.findings) == 1
     with audit_isolation() as audit, ThreadPoolExecutor(2) as pool:
-        list(pool.map(create_robust_retrieval_chain(RETRIEVER, LLM).invoke, [ASKED] * 4))
+        list(
+            pool.map(
+                create_robust_retrieval_chain(RETRIEVER, LLM, aggregation="keyword", final="always").invoke, [ASKED] * 4
+            )
+        )
     assert audit.findings == []
     plain()
     assert audit.findings == []
@@ -245,11 +268,11 @@ def test_a_handler_that_raises_stops_the_prompt() -> None:
     with pytest.raises(UndefendedError, match="of 6 groups"):
         create_retrieval_chain(RETRIEVER, stuff).invoke(ASKED, {"callbacks": [audit]})
     assert reader.prompts == []
-    robust = create_robust_retrieval_chain(RETRIEVER, reader)
+    robust = create_robust_retrieval_chain(RETRIEVER, reader, aggregation="keyword", final="always")
     assert robust.invoke(ASKED, {"callbacks": [audit]})["robustness"].radius == 1
     notes = ChatPromptTemplate.from_template("{context} {notes} {input}")
     chain = RunnablePassthrough.assign(notes=itemgetter("input") | RETRIEVER) | create_robust_retrieval_chain(
-        RETRIEVER, reader, notes
+        RETRIEVER, reader, notes, aggregation="keyword", final="always"
     )
     with pytest.raises(UndefendedError, match="besides what was isolated"):
         chain.invoke(ASKED, {"callbacks": [audit]})
@@ -264,6 +287,8 @@ def test_a_document_that_quotes_our_prompt_or_the_question_stops_no_answer() -> 
             ListRetriever(documents=[*DOCUMENTS, *echoing]),
             LLM,
             ChatPromptTemplate.from_template(f"{texts[0]} Context: {{context}} Question: {{input}}"),
+            aggregation="keyword",
+            final="always",
         ).invoke({"input": question})
     assert answered["robustness"].groups
 
@@ -279,7 +304,7 @@ def test_what_no_event_shows_can_be_told() -> None:
 
 def test_nothing_is_kept_of_runs_that_ended_and_traces_stay_the_same() -> None:
     recorder, audited = Recorder(), Recorder()
-    robust = create_robust_retrieval_chain(RETRIEVER, LLM)
+    robust = create_robust_retrieval_chain(RETRIEVER, LLM, aggregation="keyword", final="always")
     robust.invoke(ASKED, {"callbacks": [recorder]})
     with audit_isolation() as audit:
         robust.invoke(ASKED, {"callbacks": [audited]})

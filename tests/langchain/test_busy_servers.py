@@ -49,7 +49,12 @@ class Patient(Reader):
 @pytest.mark.parametrize("style", STYLES)
 async def test_a_429_is_tried_again_in_every_call(style: str) -> None:
     rationed = Rationed(2)
-    answer = await report(create_robust_documents_chain(Reader(answer=rationed), PROMPT, return_robustness=True), style)
+    answer = await report(
+        create_robust_documents_chain(
+            Reader(answer=rationed), PROMPT, return_robustness=True, aggregation="keyword", final="always"
+        ),
+        style,
+    )
     assert "paris" in answer.text.casefold()
     assert [g.status for g in answer.groups] == ["supports"] * 5
     assert set(rationed.asked.values()) == {3}
@@ -62,7 +67,9 @@ async def test_a_group_that_gave_up_says_so(style: str) -> None:
     def fifth(prompt: str) -> str:
         return rationed(prompt) if "Guide 4" in prompt else read(prompt)
 
-    chain = create_robust_documents_chain(Reader(answer=fifth), PROMPT, attempts=2, return_robustness=True)
+    chain = create_robust_documents_chain(
+        Reader(answer=fifth), PROMPT, attempts=2, return_robustness=True, aggregation="keyword", final="always"
+    )
     answer = await report(chain, style)
     assert answer.groups[4].error == "gave up after 2 tries: TooMany: Error code: 429"
     assert "paris" in answer.text.casefold()
@@ -75,7 +82,12 @@ async def test_a_pause_that_is_too_long_is_named(style: str) -> None:
             raise TooMany("3600")
         return read(prompt)
 
-    answer = await report(create_robust_documents_chain(Reader(answer=fifth), PROMPT, return_robustness=True), style)
+    answer = await report(
+        create_robust_documents_chain(
+            Reader(answer=fifth), PROMPT, return_robustness=True, aggregation="keyword", final="always"
+        ),
+        style,
+    )
     assert answer.groups[4].error == (
         "TooMany: Error code: 429 (the server asks to be left alone for 3600 seconds, more than are waited for)"
     )
@@ -88,7 +100,7 @@ async def test_the_tries_of_a_model_are_not_multiplied(wrap: str) -> None:
         "max_retries": Patient(answer=rationed),
         "with_retry": Reader(answer=rationed).with_retry(stop_after_attempt=2, wait_exponential_jitter=False),
     }[wrap]
-    chain = create_robust_documents_chain(chosen, PROMPT, quorum=0.0)
+    chain = create_robust_documents_chain(chosen, PROMPT, quorum=0.0, aggregation="keyword", final="always")
     with pytest.raises(Exception, match="429"):
         await chain.ainvoke(GIVEN)
     assert max(rationed.asked.values()) == (1 if wrap == "max_retries" else 2)

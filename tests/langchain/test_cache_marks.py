@@ -41,7 +41,9 @@ def blocks(message: BaseMessage) -> list[Any]:
 
 
 def asked_of(llm: Recording, prompt: Any, **more: Any) -> list[list[BaseMessage]]:
-    chain = create_robust_documents_chain(llm, prompt, return_robustness=True, **more)
+    chain = create_robust_documents_chain(
+        llm, prompt, return_robustness=True, **{"aggregation": "keyword", "final": "always", **more}
+    )
     assert "Paris" in chain.invoke(GIVEN)["answer"]
     return llm._messages
 
@@ -49,7 +51,9 @@ def asked_of(llm: Recording, prompt: Any, **more: Any) -> list[list[BaseMessage]
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_the_part_before_the_documents_ends_in_a_mark(wrapped: bool) -> None:
     llm = ChatAnthropic(answer=read)
-    chain = create_robust_documents_chain(llm.bind(stop=["x"]) if wrapped else llm, ORDERED, prime=1)
+    chain = create_robust_documents_chain(
+        llm.bind(stop=["x"]) if wrapped else llm, ORDERED, prime=1, aggregation="keyword", final="always"
+    )
     chain.invoke(GIVEN)
     isolated = llm._messages[:5]  # the priming call is marked as well: it is what fills the cache
     assert len({str(blocks(m[1])[0]) for m in isolated}) == 1

@@ -30,7 +30,7 @@ async def test_retrieval_qa_works(poisoned: ListRetriever, asynchronously: bool)
     recorder = Recorder()
     qa, config = retrieval_qa(poisoned, Reader()), {"callbacks": [recorder], "tags": ["mine"]}
     result = await qa.ainvoke({"query": QUESTION}, config) if asynchronously else qa.invoke({"query": QUESTION}, config)
-    assert result["result"] == "It is Paris indeed"
+    assert result["result"] == "Paris"
     assert result["source_documents"] == poisoned.documents
     assert len(recorder.roots()) == 1
     assert len(recorder.named("group:")) == 6
@@ -42,8 +42,8 @@ async def test_documents_in_text_and_report_out(poisoned: ListRetriever, asynchr
     chain = RobustDocumentsChain.from_llm(Reader(), PROMPT, group_by="source")
     given = {"input_documents": poisoned.documents, "input": QUESTION}
     result = await chain.ainvoke(given) if asynchronously else chain.invoke(given)
-    assert result["output_text"] == "It is Paris indeed"
-    assert result["robustness"].groups[1].status == "outvoted"
+    assert result["output_text"] == "Paris"
+    assert result["robustness"].groups[1].status == "differs"
 
 
 def test_the_cap_of_the_chain_holds_where_max_concurrency_is_lost(poisoned: ListRetriever) -> None:

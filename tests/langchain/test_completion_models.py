@@ -54,7 +54,7 @@ class ListeningInLoop(AsyncCallbackHandler):
 @pytest.mark.parametrize("kind", [Listening, ListeningInLoop])
 async def test_a_handler_learns_of_the_start_and_the_end_of_each_run(kind: type[Any]) -> None:
     heard = kind()
-    chain = create_robust_documents_chain(LLM, group_by="source")
+    chain = create_robust_documents_chain(LLM, group_by="source", aggregation="keyword", final="always")
     answer = await chain.ainvoke({"input": "Who built it?", "context": DOCUMENTS}, {"callbacks": [heard]})
     assert answer == "Bo Ek"
     assert len(heard.begun) == 4
@@ -62,7 +62,7 @@ async def test_a_handler_learns_of_the_start_and_the_end_of_each_run(kind: type[
 
 
 async def test_events_of_models_come_from_their_start_on(caplog: pytest.LogCaptureFixture) -> None:
-    chain = create_robust_documents_chain(LLM, group_by="source")
+    chain = create_robust_documents_chain(LLM, group_by="source", aggregation="keyword", final="always")
     given = {"input": "Who built it?", "context": DOCUMENTS}
     kinds = Counter([event["event"] async for event in chain.astream_events(given, version="v2")])
     assert kinds["on_llm_start"] == kinds["on_llm_end"] == 4
@@ -72,7 +72,7 @@ async def test_events_of_models_come_from_their_start_on(caplog: pytest.LogCaptu
 async def test_a_graph_node_hides_no_run_from_a_tracer() -> None:
     pytest.importorskip("langgraph")
     heard = Listening()
-    node = create_robust_node(LLM, group_by="source")
+    node = create_robust_node(LLM, group_by="source", aggregation="keyword", final="always")
     state = {"question": "Who built it?", "context": DOCUMENTS}
     written = await node.ainvoke(state, {"callbacks": [heard]})
     assert written["answer"] == "Bo Ek"
@@ -83,7 +83,7 @@ async def test_a_graph_node_hides_no_run_from_a_tracer() -> None:
 async def test_the_run_of_a_model_within_a_retriever_is_no_secret_either() -> None:
     rewritten: Runnable[Any, Any] = PromptTemplate.from_template("{input}") | LLM | RunnableLambda(retrieved)
     heard = Listening()
-    chain = create_robust_retrieval_chain(rewritten, LLM, group_by="source")
+    chain = create_robust_retrieval_chain(rewritten, LLM, group_by="source", aggregation="keyword", final="always")
     await chain.ainvoke({"input": "Who built it?"}, {"callbacks": [heard]})
     assert len(heard.begun) == 5
     assert sorted(heard.begun) == sorted(heard.ended)

@@ -25,11 +25,21 @@ def choice(prompt: str) -> str:
 @pytest.mark.parametrize("tag", ["think", "reasoning"])
 async def test_reasoning_in_the_text_neither_counts_nor_shows(style: str, tag: str) -> None:
     llm = Reader(answer=lambda prompt: f"<{tag}>{TRACE}</{tag}> {winner(prompt)}")
-    answer = await report(create_robust_documents_chain(llm, PROMPT, return_robustness=True), style, GIVEN)
+    answer = await report(
+        create_robust_documents_chain(llm, PROMPT, return_robustness=True, aggregation="keyword", final="always"),
+        style,
+        GIVEN,
+    )
     assert (answer.text, answer.radius) == ("Karl Gross", 3)
-    assert [g.status for g in answer.groups] == ["supports"] * 9 + ["outvoted"]
+    assert [g.status for g in answer.groups] == ["supports"] * 9 + ["differs"]
     llm = Reader(answer=lambda prompt: f"<{tag}>Not A, but B. Hans Wolf.</{tag}> {choice(prompt)}")
-    answer = await report(create_robust_documents_chain(llm, return_robustness=True, **VOTING), style, GIVEN)
+    answer = await report(
+        create_robust_documents_chain(
+            llm, return_robustness=True, **{"aggregation": "keyword", "final": "always", **VOTING}
+        ),
+        style,
+        GIVEN,
+    )
     assert (answer.choice, answer.radius) == (0, 4)
 
 
@@ -58,10 +68,12 @@ async def test_a_cut_reply_of_a_group_abstains(style: str, finish: str, client: 
     def cut(prompt: str) -> str | Reply:
         return Reply("Hans Wolf", finish=finish) if "Note 1:" in prompt else winner(prompt)
 
-    chain = create_robust_documents_chain(client(cut), PROMPT, return_robustness=True)
+    chain = create_robust_documents_chain(
+        client(cut), PROMPT, return_robustness=True, aggregation="keyword", final="always"
+    )
     answer = await report(chain, style, GIVEN)
     assert answer.text == "Karl Gross"
-    assert [g.status for g in answer.groups] == ["supports", "abstained", *["supports"] * 7, "outvoted"]
+    assert [g.status for g in answer.groups] == ["supports", "abstained", *["supports"] * 7, "differs"]
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -70,6 +82,8 @@ async def test_a_cut_final_answer_is_an_error(style: str, finish: str, client: A
     def cut(prompt: str) -> str | Reply:
         return Reply("Karl Gro", finish=finish) if _is_final(prompt) else winner(prompt)
 
-    chain = create_robust_documents_chain(client(cut), PROMPT, return_robustness=True)
+    chain = create_robust_documents_chain(
+        client(cut), PROMPT, return_robustness=True, aggregation="keyword", final="always"
+    )
     with pytest.raises(ModelError, match="no complete answer"):
         await report(chain, style, GIVEN)

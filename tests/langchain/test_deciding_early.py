@@ -79,4 +79,4 @@ async def test_tasks_are_cancelled_and_their_traces_closed(aggregation: str, mor
 
 def test_methods_that_cannot_stop_early_say_so() -> None:
     with pytest.raises(ValueError, match="KeywordAggregation needs what all groups say"):
-        create_robust_documents_chain(Slow(), stop_when_decided=True)
+        create_robust_documents_chain(Slow(), stop_when_decided=True, aggregation="keyword", final="always")

@@ -303,7 +303,9 @@ def test_documents_without_a_source_are_one_source_among_others() -> None:
 
 def test_a_chain_behind_it_has_ten_groups(reader: Reader) -> None:
     documents = store(embedding=DeterministicFakeEmbedding(size=8), documents=corpus())
-    chain = create_robust_retrieval_chain(DiverseRetriever(documents.as_retriever()), reader, group_by="source")
+    chain = create_robust_retrieval_chain(
+        DiverseRetriever(documents.as_retriever()), reader, group_by="source", aggregation="keyword", final="always"
+    )
     assert len({g.index for g in chain.invoke({"input": QUERY})["robustness"].groups}) == 10
 
 

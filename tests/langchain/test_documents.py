@@ -41,7 +41,9 @@ def test_by_source_reads_the_metadata() -> None:
 
 def test_chunks_of_one_source_have_one_vote() -> None:
     chunks = [planted() for _ in range(10)]
-    chain = create_robust_documents_chain(Reader(), PROMPT, group_by="source", return_robustness=True)
+    chain = create_robust_documents_chain(
+        Reader(), PROMPT, group_by="source", return_robustness=True, aggregation="keyword", final="always"
+    )
     result = chain.invoke({"input": QUESTION, "context": [*chunks, *truthful(8)]})
     assert "Paris" in result["answer"]
     assert len(result["robustness"].groups) == 9
@@ -72,7 +74,12 @@ def test_documents_on_which_the_function_fails_share_one_group_and_are_reported(
         Document(page_content="2", metadata={"author": ["unhashable"]}),
     ]
     chain = create_robust_documents_chain(
-        Reader(), PROMPT, group_by=lambda d: d.metadata["author"], return_robustness=True
+        Reader(),
+        PROMPT,
+        group_by=lambda d: d.metadata["author"],
+        return_robustness=True,
+        aggregation="keyword",
+        final="always",
     )
     answer = chain.invoke({"input": QUESTION, "context": documents})["robustness"]
     assert [len(g.passage_ids) for g in answer.groups] == [1, 2]
@@ -84,7 +91,9 @@ def test_documents_on_which_the_function_fails_share_one_group_and_are_reported(
 @pytest.mark.parametrize("by", ["source", lambda passage: passage.metadata["source"]], ids=["source", "function"])
 def test_sources_made_to_be_unequal_win_no_votes(make: Any, by: Any) -> None:
     evil = [planted().model_copy(update={"metadata": {"source": make()}}) for _ in range(5)]
-    chain = create_robust_documents_chain(Reader(), PROMPT, group_by=by, return_robustness=True)
+    chain = create_robust_documents_chain(
+        Reader(), PROMPT, group_by=by, return_robustness=True, aggregation="keyword", final="always"
+    )
     answer = chain.invoke({"input": QUESTION, "context": [*truthful(4), *evil]})["robustness"]
     assert "Paris" in answer.text
     assert [len(g.passage_ids) for g in answer.groups] == [1, 1, 1, 1, 5]
@@ -92,14 +101,18 @@ def test_sources_made_to_be_unequal_win_no_votes(make: Any, by: Any) -> None:
 
 
 def test_groups_of_several_documents_carry_a_warning() -> None:
-    chain = create_robust_documents_chain(Reader(), PROMPT, group_size=2, return_robustness=True)
+    chain = create_robust_documents_chain(
+        Reader(), PROMPT, group_size=2, return_robustness=True, aggregation="keyword", final="always"
+    )
     answer = chain.invoke({"input": QUESTION, "context": truthful(6)})["robustness"]
     assert any(w.startswith("groups of 2 adjacent passages") for w in answer.warnings)
 
 
 def test_ids_and_sources_are_in_the_report() -> None:
     documents = [d.model_copy(update={"id": f"doc-{i}"}) for i, d in enumerate(truthful(3))]
-    chain = create_robust_documents_chain(Reader(), PROMPT, return_robustness=True)
+    chain = create_robust_documents_chain(
+        Reader(), PROMPT, return_robustness=True, aggregation="keyword", final="always"
+    )
     groups = chain.invoke({"input": QUESTION, "context": documents})["robustness"].groups
     assert [g.passage_ids for g in groups] == [("doc-0",), ("doc-1",), ("doc-2",)]
     assert groups[0].origins == ("https://0.example",)
@@ -113,7 +126,13 @@ def test_ids_and_sources_are_in_the_report() -> None:
 def test_no_metadata_and_no_text_breaks_the_call(hostile: list[Document], by: Any) -> None:
     shown = PromptTemplate.from_template("{source} {score:.2f} {page_content}")
     chain = create_robust_documents_chain(
-        Reader(), PROMPT, group_by=by, document_prompt=shown, extractor=lambda text: set(text.lower().split())
+        Reader(),
+        PROMPT,
+        group_by=by,
+        document_prompt=shown,
+        extractor=lambda text: set(text.lower().split()),
+        aggregation="keyword",
+        final="always",
     )
     honest = [
         d.model_copy(update={"metadata": {**d.metadata, "score": 1, "author": i}}) for i, d in enumerate(truthful())
@@ -131,7 +150,7 @@ def test_a_document_is_told_from_other_things() -> None:
 
 
 def test_a_stream_that_is_left_when_its_loop_ends_is_closed_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
-    chain = create_robust_documents_chain(Reader(), PROMPT)
+    chain = create_robust_documents_chain(Reader(), PROMPT, aggregation="keyword", final="always")
 
     async def leave() -> None:
         async for _ in chain.astream({"input": QUESTION, "context": truthful()}):

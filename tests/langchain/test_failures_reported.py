@@ -35,7 +35,11 @@ def down(prompt: str) -> str:
 async def test_a_missed_quorum_is_reported_and_carried(style: str) -> None:
     recorder = Recorder()
     with pytest.raises(QuorumError) as caught:
-        await called(create_robust_documents_chain(Reader(answer=down), PROMPT), style, {"callbacks": [recorder]})
+        await called(
+            create_robust_documents_chain(Reader(answer=down), PROMPT, aggregation="keyword", final="always"),
+            style,
+            {"callbacks": [recorder]},
+        )
     report = caught.value.robustness
     assert isinstance(report, RobustAnswer)
     assert (report.abstained, report.radius, report.defense, report.query) == (True, 0, "keyword", QUESTION)
@@ -49,7 +53,7 @@ async def test_a_missed_quorum_is_reported_and_carried(style: str) -> None:
 @pytest.mark.parametrize("style", STYLES)
 async def test_a_parser_that_fails_leaves_the_report(style: str, parser: Any) -> None:
     recorder = Recorder()
-    chain = create_robust_documents_chain(Reader(), PROMPT, output_parser=parser)
+    chain = create_robust_documents_chain(Reader(), PROMPT, output_parser=parser, aggregation="keyword", final="always")
     with pytest.raises(OutputParserException) as caught:
         await called(chain, style, {"callbacks": [recorder]})
     assert caught.value.robustness.text == "It is Paris indeed"  # type: ignore[attr-defined]
@@ -75,8 +79,10 @@ async def test_that_nobody_gets_warnings_is_logged_once(style: str, caplog: pyte
         elif style == "astream":
             [_ async for _ in made]
 
-    chain = create_robust_documents_chain(Reader(), PROMPT)
-    await answer_from_one_source(create_robust_documents_chain(Reader(), PROMPT, return_robustness=True))
+    chain = create_robust_documents_chain(Reader(), PROMPT, aggregation="keyword", final="always")
+    await answer_from_one_source(
+        create_robust_documents_chain(Reader(), PROMPT, return_robustness=True, aggregation="keyword", final="always")
+    )
     await answer_from_one_source(chain, {"callbacks": [Recorder()]})
     assert not caplog.records
     for _ in range(2):

@@ -14,7 +14,7 @@ from tests.langchain.test_diverse import QUERY, corpus, store
 
 
 def warnings(retriever: Any, reader: Reader) -> str:
-    chain = create_robust_retrieval_chain(retriever, reader, group_by="source")
+    chain = create_robust_retrieval_chain(retriever, reader, group_by="source", aggregation="keyword", final="always")
     return "\n".join(chain.invoke({"input": QUERY})["robustness"].warnings)
 
 

@@ -44,7 +44,9 @@ def chat(huggingface: Any) -> Any:
 
 
 def responses(llm: Any, **options: Any) -> list[str]:
-    chain = create_robust_documents_chain(llm, return_robustness=True, **options)
+    chain = create_robust_documents_chain(
+        llm, return_robustness=True, **{"aggregation": "keyword", "final": "always", **options}
+    )
     return [str(g.response) for g in chain.invoke(GIVEN)["robustness"].groups]
 
 
@@ -71,7 +73,7 @@ def test_no_prompt_is_ever_among_the_responses(huggingface: Any, wrap: Any) -> N
 
 
 async def test_a_chat_model_around_a_pipeline_works_in_every_style(chat: Any) -> None:
-    chain = create_robust_documents_chain(chat)
+    chain = create_robust_documents_chain(chat, aggregation="keyword", final="always")
     answer = chain.invoke(GIVEN)
     assert "Question" not in answer
     assert await chain.ainvoke(GIVEN) == answer
@@ -94,13 +96,15 @@ def test_a_pipeline_is_asked_one_by_one(huggingface: Any, monkeypatch: pytest.Mo
                 inside[0] -= 1
 
     monkeypatch.setattr(type(huggingface), "_generate", counted)
-    create_robust_documents_chain(huggingface).batch([GIVEN, GIVEN])
+    create_robust_documents_chain(huggingface, aggregation="keyword", final="always").batch([GIVEN, GIVEN])
     assert most == [1]
 
 
 def test_sampling_is_warned_of(reader_folder: Path, huggingface: Any) -> None:
     def warned(llm: Any) -> bool:
-        result = create_robust_documents_chain(llm, return_robustness=True).invoke({**GIVEN, "context": []})
+        result = create_robust_documents_chain(
+            llm, return_robustness=True, aggregation="keyword", final="always"
+        ).invoke({**GIVEN, "context": []})
         return any("samples" in w for w in result["robustness"].warnings)
 
     assert not warned(huggingface)
@@ -156,7 +160,9 @@ def test_models_without_probabilities_are_pointed_to_keywords() -> None:
 
 def test_a_local_model_is_not_a_langchain_model(reader_folder: Path) -> None:
     with pytest.raises(TypeError, match="HuggingFacePipeline"):
-        create_robust_documents_chain(LocalModel.from_pretrained(str(reader_folder), chat=False))
+        create_robust_documents_chain(
+            LocalModel.from_pretrained(str(reader_folder), chat=False), aggregation="keyword", final="always"
+        )
 
 
 def test_a_prompt_that_shows_its_context_twice_cannot_be_decoded(huggingface: Any) -> None:

@@ -14,7 +14,9 @@ INPUT = {"input": QUESTION, "context": truthful(5)}
 
 
 def radius() -> int:
-    chain = create_robust_documents_chain(Reader(), PROMPT, return_robustness=True)
+    chain = create_robust_documents_chain(
+        Reader(), PROMPT, return_robustness=True, aggregation="keyword", final="always"
+    )
     found: int = chain.invoke(INPUT)["robustness"].radius
     assert found > 0
     return found
@@ -31,7 +33,9 @@ async def in_every_way(chain: Any) -> list[list[dict[str, Any]]]:
 
 async def test_too_small_a_radius_gives_an_abstention_in_every_way_of_calling() -> None:
     least = radius() + 1
-    chain = create_robust_documents_chain(Reader(), PROMPT, min_radius=least, return_robustness=True)
+    chain = create_robust_documents_chain(
+        Reader(), PROMPT, min_radius=least, return_robustness=True, aggregation="keyword", final="always"
+    )
     for pieces in await in_every_way(chain):
         answer = next(piece["robustness"] for piece in pieces if "robustness" in piece)
         assert [piece["answer"] for piece in pieces if "answer" in piece] == ["I don't know"]
@@ -40,7 +44,9 @@ async def test_too_small_a_radius_gives_an_abstention_in_every_way_of_calling() 
 
 
 async def test_enough_radius_gives_the_answer_in_one_piece() -> None:
-    chain = create_robust_documents_chain(Reader(), PROMPT, min_radius=radius(), return_robustness=True)
+    chain = create_robust_documents_chain(
+        Reader(), PROMPT, min_radius=radius(), return_robustness=True, aggregation="keyword", final="always"
+    )
     for pieces in await in_every_way(chain):
         [said] = [piece["answer"] for piece in pieces if "answer" in piece]
         assert "Paris" in said
@@ -48,22 +54,33 @@ async def test_enough_radius_gives_the_answer_in_one_piece() -> None:
 
 def test_a_final_call_that_may_be_withheld_carries_the_tag_that_hides_it() -> None:
     recorder = Recorder()
-    create_robust_documents_chain(Reader(), PROMPT, min_radius=1).invoke(INPUT, {"callbacks": [recorder]})
+    create_robust_documents_chain(Reader(), PROMPT, min_radius=1, aggregation="keyword", final="always").invoke(
+        INPUT, {"callbacks": [recorder]}
+    )
     [final] = recorder.named("final")
     assert NOSTREAM in final["tags"]
-    create_robust_documents_chain(Reader(), PROMPT).invoke(INPUT, {"callbacks": [shown := Recorder()]})
+    create_robust_documents_chain(Reader(), PROMPT, aggregation="keyword", final="always").invoke(
+        INPUT, {"callbacks": [shown := Recorder()]}
+    )
     [final] = shown.named("final")
     assert NOSTREAM not in final["tags"]
 
 
 def test_every_factory_takes_it() -> None:
     least = radius() + 1
-    rag = create_robust_retrieval_chain(ListRetriever(documents=truthful(5)), Reader(), PROMPT, min_radius=least)
+    rag = create_robust_retrieval_chain(
+        ListRetriever(documents=truthful(5)), Reader(), PROMPT, min_radius=least, aggregation="keyword", final="always"
+    )
     assert rag.invoke({"input": QUESTION})["answer"] == "I don't know"
-    assert create_robust_node(Reader(), PROMPT, min_radius=least).invoke(INPUT)["answer"] == "I don't know"
+    assert (
+        create_robust_node(Reader(), PROMPT, min_radius=least, aggregation="keyword", final="always").invoke(INPUT)[
+            "answer"
+        ]
+        == "I don't know"
+    )
 
 
 @pytest.mark.parametrize("least", [-1, 0.5, True, "2"])
 def test_it_is_checked_when_the_chain_is_made(least: Any) -> None:
     with pytest.raises(ValueError, match=r"min_radius=.* must be a whole number of at least 0"):
-        create_robust_documents_chain(Reader(), PROMPT, min_radius=least)
+        create_robust_documents_chain(Reader(), PROMPT, min_radius=least, aggregation="keyword", final="always")

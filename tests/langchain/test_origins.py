@@ -17,7 +17,9 @@ TRUE = "The capital of France is Paris"
 
 
 def answer(documents: list[Document], **options: Any) -> RobustAnswer:
-    chain = create_robust_documents_chain(Reader(), PROMPT, return_robustness=True, **options)
+    chain = create_robust_documents_chain(
+        Reader(), PROMPT, return_robustness=True, **{"aggregation": "keyword", "final": "always", **options}
+    )
     return chain.invoke({"input": QUESTION, "context": documents})["robustness"]
 
 

@@ -16,7 +16,9 @@ GIVEN = {"input": QUESTION, "context": DOCUMENTS}
 @pytest.mark.parametrize("style", ["invoke", "ainvoke", "stream"])
 async def test_one_run_goes_before_the_groups_and_changes_nothing(prompt: object, style: str) -> None:
     llm = Reader(answer=read)
-    chain = create_robust_documents_chain(llm, prompt, prime=1, return_robustness=True)  # type: ignore[arg-type]
+    chain = create_robust_documents_chain(
+        llm, prompt, prime=1, return_robustness=True, aggregation="keyword", final="always"
+    )  # type: ignore[arg-type]
     if style == "invoke":
         result = chain.invoke(GIVEN)
     elif style == "ainvoke":
@@ -27,7 +29,9 @@ async def test_one_run_goes_before_the_groups_and_changes_nothing(prompt: object
     assert "capital of France is Paris" not in llm.prompts[0]
     assert QUESTION in llm.prompts[0]
     assert sum("capital of France is Paris" in p for p in llm.prompts) == 4
-    plain = create_robust_documents_chain(Reader(answer=read), prompt, return_robustness=True).invoke(GIVEN)  # type: ignore[arg-type]
+    plain = create_robust_documents_chain(
+        Reader(answer=read), prompt, return_robustness=True, aggregation="keyword", final="always"
+    ).invoke(GIVEN)  # type: ignore[arg-type]
     assert report.text == plain["robustness"].text
     assert report.radius == plain["robustness"].radius
     assert report.spending.calls == plain["robustness"].spending.calls + 1

@@ -36,7 +36,9 @@ def test_it_can_be_named_or_computed() -> None:
     inputs = {"topic": "tea", "style": "short", "input": "other"}
     assert find_question(inputs, MANY, "context", "topic") == "tea"
     assert find_question(inputs, MANY, "context", lambda i: f"{i['topic']}, {i['style']}") == "tea, short"
-    chain = create_robust_documents_chain(Reader(), MANY, question="topic", return_robustness=True)
+    chain = create_robust_documents_chain(
+        Reader(), MANY, question="topic", return_robustness=True, aggregation="keyword", final="always"
+    )
     assert chain.invoke({**inputs, "context": truthful()})["robustness"].query == "tea"
 
 

@@ -25,7 +25,7 @@ class Counting(BaseRateLimiter):
 
 async def test_every_isolated_call_and_the_final_one_pass_the_models_rate_limiter() -> None:
     limiter = Counting()
-    chain = create_robust_documents_chain(Reader(rate_limiter=limiter), PROMPT)
+    chain = create_robust_documents_chain(Reader(rate_limiter=limiter), PROMPT, aggregation="keyword", final="always")
     given = {"input": QUESTION, "context": truthful(5)}
     answer = chain.invoke(given)
     assert limiter.passed == 6

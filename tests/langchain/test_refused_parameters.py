@@ -106,7 +106,7 @@ async def test_a_model_that_thinks_works_with_temperature_zero_without_advice(st
     thinking = {"type": "enabled", "budget_tokens": 1024}
     llm = Claude(thinking=thinking) if bound else Claude(thinking=thinking, temperature=0, top_p=0.5)
     given = llm.bind(temperature=0, top_p=0.5) if bound else llm
-    chain = create_robust_documents_chain(given, PROMPT, return_robustness=True)
+    chain = create_robust_documents_chain(given, PROMPT, return_robustness=True, aggregation="keyword", final="always")
     for _ in range(2):
         answer = await report(chain, style)
         assert "paris" in answer.text.casefold()
@@ -127,7 +127,9 @@ async def test_a_gpt_5_like_api_works_through_chat_openai(style: str) -> None:
     refused = {name: GPT5[name] for name in ("temperature", "seed")}
     with LoopbackServer(refusing(refused, read), whole_requests=True) as server:
         llm = openai.ChatOpenAI(model="new-flagship", base_url=server.url, api_key="none", temperature=0, seed=1)
-        chain = create_robust_documents_chain(llm, IN_ONE, return_robustness=True)
+        chain = create_robust_documents_chain(
+            llm, IN_ONE, return_robustness=True, aggregation="keyword", final="always"
+        )
         answer = await report(chain, style)
     assert "paris" in answer.text.casefold()
     assert not advises(answer)
@@ -143,7 +145,9 @@ async def test_a_passage_that_speaks_through_an_error_costs_its_own_group(style:
         return read(prompt)
 
     llm = Claude(temperature=0, answer=gateway)
-    answer = await report(create_robust_documents_chain(llm, PROMPT, return_robustness=True), style)
+    answer = await report(
+        create_robust_documents_chain(llm, PROMPT, return_robustness=True, aggregation="keyword", final="always"), style
+    )
     assert [g.status for g in answer.groups].count("failed") == 1
     assert answer.settings["capabilities"] == {"sent": ["temperature"], "refused": []}
     assert all(payload == {"temperature": 0} for _, payload in llm.asked)
@@ -156,7 +160,7 @@ def test_a_refusal_that_nothing_helps_against_is_an_error_and_ends() -> None:
 
     llm = Claude(temperature=0, top_p=1, answer=stubborn)
     with pytest.raises(QuorumError, match="unsupported"):
-        create_robust_documents_chain(llm, PROMPT).invoke(GIVEN)
+        create_robust_documents_chain(llm, PROMPT, aggregation="keyword", final="always").invoke(GIVEN)
     assert len(llm.asked) < 25
 
 
@@ -167,15 +171,27 @@ async def _model_of(chain: Any, config: Any = None) -> str:
 async def test_temperatures_of_the_config_are_seen() -> None:
     field = ConfigurableField(id="heat")
     cold, warm = Claude(temperature=0), Claude(temperature=0.7)
-    chain = create_robust_documents_chain(cold.configurable_fields(temperature=field), PROMPT, return_robustness=True)
+    chain = create_robust_documents_chain(
+        cold.configurable_fields(temperature=field),
+        PROMPT,
+        return_robustness=True,
+        aggregation="keyword",
+        final="always",
+    )
     assert await _model_of(chain) != "samples"
     assert await _model_of(chain, {"configurable": {"heat": 0.9}}) == "samples"
-    chain = create_robust_documents_chain(warm.configurable_fields(temperature=field), PROMPT, return_robustness=True)
+    chain = create_robust_documents_chain(
+        warm.configurable_fields(temperature=field),
+        PROMPT,
+        return_robustness=True,
+        aggregation="keyword",
+        final="always",
+    )
     assert await _model_of(chain) == "samples"
     assert await _model_of(chain, {"configurable": {"heat": 0.0}}) != "samples"
     assert await _model_of(chain.with_config(configurable={"heat": 0.0})) != "samples"
     preset = warm.configurable_fields(temperature=field).with_config(configurable={"heat": 0.0})
-    chain = create_robust_documents_chain(preset, PROMPT, return_robustness=True)
+    chain = create_robust_documents_chain(preset, PROMPT, return_robustness=True, aggregation="keyword", final="always")
     assert await _model_of(chain) != "samples"
 
 
@@ -183,22 +199,33 @@ async def test_the_alternative_that_the_config_chooses_is_looked_at() -> None:
     either = Claude(temperature=0).configurable_alternatives(
         ConfigurableField(id="llm"), default_key="cold", warm=Claude(temperature=1.0)
     )
-    chain = create_robust_documents_chain(either, PROMPT, return_robustness=True)
+    chain = create_robust_documents_chain(either, PROMPT, return_robustness=True, aggregation="keyword", final="always")
     assert await _model_of(chain) != "samples"
     assert await _model_of(chain, {"configurable": {"llm": "warm"}}) == "samples"
-    fallback = create_robust_documents_chain(either.with_fallbacks([Claude()]), PROMPT, return_robustness=True)
+    fallback = create_robust_documents_chain(
+        either.with_fallbacks([Claude()]), PROMPT, return_robustness=True, aggregation="keyword", final="always"
+    )
     assert await _model_of(fallback) == "samples"
 
 
 async def test_a_bound_temperature_counts_and_not_the_models_own() -> None:
     for own, bound, expected in ((0.7, 0, False), (0, 0.7, True), (None, 0, False)):
         llm = Claude(temperature=own).bind(temperature=bound)
-        answer = await report(create_robust_documents_chain(llm, PROMPT, return_robustness=True), "invoke")
+        answer = await report(
+            create_robust_documents_chain(llm, PROMPT, return_robustness=True, aggregation="keyword", final="always"),
+            "invoke",
+        )
         assert (answer.determinism.model == "samples") is expected
 
 
 def test_nothing_is_claimed_of_a_model_without_a_temperature() -> None:
-    chain = create_robust_documents_chain(RunnableLambda(lambda m: read(m.to_string())), PROMPT, return_robustness=True)
+    chain = create_robust_documents_chain(
+        RunnableLambda(lambda m: read(m.to_string())),
+        PROMPT,
+        return_robustness=True,
+        aggregation="keyword",
+        final="always",
+    )
     assert chain.invoke(GIVEN)["robustness"].determinism.model == "unknown"
 
 
@@ -208,7 +235,9 @@ async def test_init_chat_model_with_the_model_in_the_config(style: str) -> None:
     chat_models = pytest.importorskip("langchain.chat_models")
     with LoopbackServer(read) as server:
         llm = chat_models.init_chat_model(temperature=0, base_url=server.url, api_key="none")
-        chain = create_robust_documents_chain(llm, IN_ONE, return_robustness=True)
+        chain = create_robust_documents_chain(
+            llm, IN_ONE, return_robustness=True, aggregation="keyword", final="always"
+        )
         config: RunnableConfig = {"configurable": {"model": "m", "model_provider": "openai"}}
         answer = await report(chain, style, config=config)
         assert "paris" in answer.text.casefold()
@@ -216,7 +245,9 @@ async def test_init_chat_model_with_the_model_in_the_config(style: str) -> None:
         any_field = chat_models.init_chat_model(
             temperature=0, configurable_fields="any", base_url=server.url, api_key="none"
         )
-        chain = create_robust_documents_chain(any_field, IN_ONE, return_robustness=True)
+        chain = create_robust_documents_chain(
+            any_field, IN_ONE, return_robustness=True, aggregation="keyword", final="always"
+        )
         warm: RunnableConfig = {"configurable": {"model": "m", "model_provider": "openai", "temperature": 0.8}}
         assert (await report(chain, style, config=warm)).determinism.model == "samples"
         assert {request["temperature"] for request in server.requests} == {0, 0.8}
@@ -224,14 +255,18 @@ async def test_init_chat_model_with_the_model_in_the_config(style: str) -> None:
 
 def test_init_chat_model_without_any_model_says_what_to_do() -> None:
     chat_models = pytest.importorskip("langchain.chat_models")
-    chain = create_robust_documents_chain(chat_models.init_chat_model(temperature=0), PROMPT)
+    chain = create_robust_documents_chain(
+        chat_models.init_chat_model(temperature=0), PROMPT, aggregation="keyword", final="always"
+    )
     with pytest.raises(ValueError, match="the config names none"):
         chain.invoke(GIVEN)
 
 
 def test_a_chain_whose_model_the_config_chooses_can_be_looked_at() -> None:
     chat_models = pytest.importorskip("langchain.chat_models")
-    chain = create_robust_documents_chain(chat_models.init_chat_model(temperature=0), PROMPT)
+    chain = create_robust_documents_chain(
+        chat_models.init_chat_model(temperature=0), PROMPT, aggregation="keyword", final="always"
+    )
     assert "PromptInput" in chain.get_graph().draw_mermaid()
     assert chain.config_specs == []
     assert chain.get_input_jsonschema()["required"] == ["context", "input"]
@@ -243,7 +278,7 @@ def test_models_of_a_config_are_remembered_apart() -> None:
     either = Claude(temperature=0).configurable_alternatives(
         ConfigurableField(id="llm"), default_key="plain", deep=Claude(temperature=0, thinking=thinking)
     )
-    chain = create_robust_documents_chain(either, PROMPT, return_robustness=True)
+    chain = create_robust_documents_chain(either, PROMPT, return_robustness=True, aggregation="keyword", final="always")
     deep = chain.invoke(GIVEN, {"configurable": {"llm": "deep"}})["robustness"]
     assert deep.settings["capabilities"]["refused"] == ["temperature"]
     plain = chain.invoke(GIVEN)["robustness"]

@@ -155,11 +155,13 @@ def winner(prompt: str) -> str:
 
 @pytest.mark.parametrize("style", STYLES)
 async def test_nine_that_think_outvote_one_liar(style: str) -> None:
-    chain = create_robust_documents_chain(Blocks(answer=winner), PROMPT, return_robustness=True)
+    chain = create_robust_documents_chain(
+        Blocks(answer=winner), PROMPT, return_robustness=True, aggregation="keyword", final="always"
+    )
     answer = await report(chain, style, GIVEN)
     assert answer.text == "Karl Gross"
     assert answer.radius == 3
-    assert [g.status for g in answer.groups] == ["supports"] * 9 + ["outvoted"]
+    assert [g.status for g in answer.groups] == ["supports"] * 9 + ["differs"]
     assert "absent" not in str(answer.to_dict())
 
 
@@ -170,7 +172,13 @@ async def test_votes_are_read_from_the_answer_and_not_from_the_thinking(style: s
 
     llm = Blocks(answer=vote, trace="B? Hans Wolf? Answer: B. No.")
     settings: Any = {"aggregation": "voting", "choices": ["Karl Gross", "Hans Wolf"]}
-    answer = await report(create_robust_documents_chain(llm, return_robustness=True, **settings), style, GIVEN)
+    answer = await report(
+        create_robust_documents_chain(
+            llm, return_robustness=True, **{"aggregation": "keyword", "final": "always", **settings}
+        ),
+        style,
+        GIVEN,
+    )
     assert answer.choice == 0
     assert answer.radius == 4
 
@@ -186,11 +194,11 @@ WRAPPED = [
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("wrap", WRAPPED, ids=["text", "dict", "with_retry", "list"])
 async def test_what_a_parser_behind_the_model_makes_is_what_counts(wrap: Any, style: str) -> None:
-    answer = await report(create_robust_documents_chain(wrap(Blocks(answer=winner)), PROMPT, return_robustness=True),
+    answer = await report(create_robust_documents_chain(wrap(Blocks(answer=winner)), PROMPT, return_robustness=True, aggregation="keyword", final="always"),
                           style, GIVEN)  # fmt: skip
     assert "Karl Gross" in answer.text
     assert "Hans Wolf" not in answer.text
-    assert [g.status for g in answer.groups] == ["supports"] * 9 + ["outvoted"]
+    assert [g.status for g in answer.groups] == ["supports"] * 9 + ["differs"]
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -202,19 +210,27 @@ async def test_a_parser_of_json_reads_what_is_left_without_reasoning(wrap: Any, 
         return f'<think>{{"answer": "Hans Wolf"}} or not?</think>\n{{"answer": "{winner(prompt)}"}}'
 
     chain = create_robust_documents_chain(
-        wrap(Blocks(answer=aloud) | JsonOutputParser()), PROMPT, return_robustness=True
+        wrap(Blocks(answer=aloud) | JsonOutputParser()),
+        PROMPT,
+        return_robustness=True,
+        aggregation="keyword",
+        final="always",
     )
     answer = await report(chain, style, GIVEN)
     assert answer.text == '{"answer": "Karl Gross"}'
-    assert [g.status for g in answer.groups] == ["supports"] * 9 + ["outvoted"]
+    assert [g.status for g in answer.groups] == ["supports"] * 9 + ["differs"]
 
 
 @pytest.mark.parametrize("style", STYLES)
 async def test_a_parser_of_json_streams_one_whole_object(style: str) -> None:
     as_json = Blocks(answer=lambda prompt: f'{{"answer": "{winner(prompt)}"}}') | JsonOutputParser()
-    answer = await report(create_robust_documents_chain(as_json, PROMPT, return_robustness=True), style, GIVEN)
+    answer = await report(
+        create_robust_documents_chain(as_json, PROMPT, return_robustness=True, aggregation="keyword", final="always"),
+        style,
+        GIVEN,
+    )
     assert answer.text == '{"answer": "Karl Gross"}'
-    assert [g.status for g in answer.groups] == ["supports"] * 9 + ["outvoted"]
+    assert [g.status for g in answer.groups] == ["supports"] * 9 + ["differs"]
 
 
 class Completions(BaseLLM):
@@ -252,7 +268,9 @@ async def test_how_a_reply_ended_is_known_behind_a_parser_and_of_completions(
 ) -> None:
     for llm in (Completions(), Blocks(answer=winner, metadata={"stop_reason": "max_tokens"})):
         given = llm | StrOutputParser() if parsed else llm
-        chain = create_robust_documents_chain(given, PROMPT, return_robustness=True)
+        chain = create_robust_documents_chain(
+            given, PROMPT, return_robustness=True, aggregation="keyword", final="always"
+        )
         with contextlib.suppress(ModelError):  # a final answer that was cut may be refused
             await report(chain, style, GIVEN)
     assert len(found) >= 20

@@ -21,7 +21,9 @@ class Warm(Reader):
 
 
 def report(llm: Any, **settings: Any) -> Any:
-    chain = create_robust_documents_chain(llm, PROMPT, return_robustness=True, **settings)
+    chain = create_robust_documents_chain(
+        llm, PROMPT, return_robustness=True, **{"aggregation": "keyword", "final": "always", **settings}
+    )
     return chain.invoke(INPUT)["robustness"]
 
 
@@ -44,7 +46,7 @@ def test_sampling_can_be_accepted_so_that_no_answer_warns_of_it() -> None:
 
 
 async def test_it_is_the_same_in_every_way_of_calling() -> None:
-    chain = create_robust_documents_chain(Warm(), PROMPT, return_robustness=True)
+    chain = create_robust_documents_chain(Warm(), PROMPT, return_robustness=True, aggregation="keyword", final="always")
     whole = [chain.invoke(INPUT), await chain.ainvoke(INPUT)]
     found = [answer["robustness"] for answer in whole]
     found += [piece["robustness"] for piece in chain.stream(INPUT) if "robustness" in piece]
@@ -54,9 +56,16 @@ async def test_it_is_the_same_in_every_way_of_calling() -> None:
 
 
 def test_other_factories_take_the_setting() -> None:
-    rag = create_robust_retrieval_chain(ListRetriever(documents=truthful(5)), Warm(), PROMPT, accept_sampling=True)
+    rag = create_robust_retrieval_chain(
+        ListRetriever(documents=truthful(5)),
+        Warm(),
+        PROMPT,
+        accept_sampling=True,
+        aggregation="keyword",
+        final="always",
+    )
     assert rag.invoke({"input": QUESTION})["robustness"].determinism.acknowledged
-    node = create_robust_node(Warm(), PROMPT, accept_sampling=True)
+    node = create_robust_node(Warm(), PROMPT, accept_sampling=True, aggregation="keyword", final="always")
     assert node.invoke(INPUT)["robustness"]["determinism"]["acknowledged"]
 
 

@@ -70,10 +70,12 @@ def test_a_wrong_file_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["llm", "final_llm"])
 def test_what_is_no_model_is_refused_by_the_name_of_its_argument(name: str) -> None:
     with pytest.raises(TypeError, match=f"^{name} must be a language model, a Runnable or a function, got 5"):
-        create_robust_documents_chain(**{"llm": Reader(), name: 5}, prompt=PROMPT)
+        create_robust_documents_chain(
+            **{"aggregation": "keyword", "final": "always", **{"llm": Reader(), name: 5}}, prompt=PROMPT
+        )
 
 
 @pytest.mark.parametrize(("typed", "meant"), [("alhpa", "alpha"), ("aggregaton", "aggregation"), ("timeot", "timeout")])
 def test_the_nearest_argument_is_named(typed: str, meant: str) -> None:
     with pytest.raises(TypeError, match=f"unknown arguments {typed}; did you mean {meant}"):
-        create_robust_documents_chain(Reader(), PROMPT, **{typed: 1})
+        create_robust_documents_chain(Reader(), PROMPT, **{"aggregation": "keyword", "final": "always", **{typed: 1}})

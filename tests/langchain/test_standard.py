@@ -14,7 +14,14 @@ from langchain_tests.unit_tests import ToolsUnitTests
 
 
 def make_tool() -> BaseTool:
-    return create_robust_retriever_tool(ListRetriever(documents=truthful()), Reader(), "search", "Answers questions.")
+    return create_robust_retriever_tool(
+        ListRetriever(documents=truthful()),
+        Reader(),
+        "search",
+        "Answers questions.",
+        aggregation="keyword",
+        final="always",
+    )
 
 
 class TestRobustToolUnit(ToolsUnitTests):

@@ -103,7 +103,7 @@ async def answered(chain: Any, style: str) -> Any:
 @pytest.mark.parametrize("native", [True, False], ids=["native", "told"])
 async def test_the_final_answer_has_the_schema(native: bool, schema: Any, expected: Any, style: str) -> None:
     model = NativeModel() if native else Told(answer=told)
-    chain = create_robust_documents_chain(model, PROMPT, output_schema=schema)
+    chain = create_robust_documents_chain(model, PROMPT, output_schema=schema, aggregation="keyword", final="always")
     assert await answered(chain, style) == expected
     assert len(model.prompts) == 7
     assert not any("JSON" in prompt for prompt in model.prompts[:6])
@@ -131,7 +131,9 @@ NativeModel._astream = Reader.__mro__[1]._astream  # type: ignore[method-assign]
     ],
 )
 def test_wrapped_models_keep_their_own_way(wrap: Any) -> None:
-    chain = create_robust_documents_chain(wrap(NativeModel()), PROMPT, output_schema=City)
+    chain = create_robust_documents_chain(
+        wrap(NativeModel()), PROMPT, output_schema=City, aggregation="keyword", final="always"
+    )
     assert chain.structured is not None
     assert chain.structured.native
     assert chain.invoke(GIVEN) == PARIS
@@ -139,13 +141,17 @@ def test_wrapped_models_keep_their_own_way(wrap: Any) -> None:
 
 def test_text_models_are_told() -> None:
     model = FakeListLLM(responses=["Paris"] * 6 + ['{"name": "Paris"}'])
-    chain = create_robust_documents_chain(model, PROMPT, output_schema=CityDict, max_concurrency=1)
+    chain = create_robust_documents_chain(
+        model, PROMPT, output_schema=CityDict, max_concurrency=1, aggregation="keyword", final="always"
+    )
     assert chain.invoke(GIVEN) == {"name": "Paris"}
 
 
 def test_the_report_holds_the_answer_as_json() -> None:
     recorder = Recorder()
-    chain = create_robust_documents_chain(NativeModel(), PROMPT, output_schema=City, return_robustness=True)
+    chain = create_robust_documents_chain(
+        NativeModel(), PROMPT, output_schema=City, return_robustness=True, aggregation="keyword", final="always"
+    )
     result = chain.invoke({**GIVEN, "context": truthful()}, {"callbacks": [recorder]})
     assert result["answer"] == PARIS
     assert json.loads(result["robustness"].text) == {"cityName": "Paris", "country": "France"}
@@ -156,11 +162,16 @@ def test_the_report_holds_the_answer_as_json() -> None:
 @pytest.mark.parametrize("style", STYLES)
 async def test_an_abstention_has_a_structured_form(style: str) -> None:
     silent = Reader(answer=lambda _: "I don't know")
-    found = await answered(create_robust_documents_chain(silent, PROMPT, output_schema=City), style)
+    found = await answered(
+        create_robust_documents_chain(silent, PROMPT, output_schema=City, aggregation="keyword", final="always"), style
+    )
     assert isinstance(found, Abstained)
     assert not found
     assert found.text == "I don't know"
-    found = await answered(create_robust_documents_chain(silent, PROMPT, output_schema=JSON_SCHEMA), style)
+    found = await answered(
+        create_robust_documents_chain(silent, PROMPT, output_schema=JSON_SCHEMA, aggregation="keyword", final="always"),
+        style,
+    )
     assert (found["abstained"], found["text"]) == (True, "I don't know")
 
 
@@ -169,7 +180,9 @@ async def test_what_does_not_fit_is_an_error_with_the_report(style: str) -> None
     recorder = Recorder()
     wrong = Told(answer=lambda prompt: '{"town": "Paris"}' if "JSON schema" in prompt else read(prompt))
     for schema in (City, JSON_SCHEMA):
-        chain = create_robust_documents_chain(wrong, PROMPT, output_schema=schema)
+        chain = create_robust_documents_chain(
+            wrong, PROMPT, output_schema=schema, aggregation="keyword", final="always"
+        )
         with pytest.raises(OutputParserException, match="does not fit output_schema") as caught:
             await called(chain, style, {"callbacks": [recorder]})
         assert caught.value.robustness.text == '{"town": "Paris"}'  # type: ignore[attr-defined]
@@ -179,17 +192,23 @@ async def test_what_does_not_fit_is_an_error_with_the_report(style: str) -> None
 def test_a_structured_model_is_told_where_the_schema_belongs() -> None:
     for llm in (NativeModel().with_structured_output(City), Reader() | PydanticOutputParser(pydantic_object=City)):
         with pytest.raises(TypeError, match="llm gives structured output, so that every group"):
-            create_robust_documents_chain(llm, PROMPT)
+            create_robust_documents_chain(llm, PROMPT, aggregation="keyword", final="always")
         with pytest.raises(TypeError, match="final_llm gives structured output"):
-            create_robust_documents_chain(Reader(), PROMPT, final_llm=llm)
-    assert "Paris" in create_robust_documents_chain(Reader() | StrOutputParser(), PROMPT).invoke(GIVEN)
+            create_robust_documents_chain(Reader(), PROMPT, final_llm=llm, aggregation="keyword", final="always")
+    assert "Paris" in create_robust_documents_chain(
+        Reader() | StrOutputParser(), PROMPT, aggregation="keyword", final="always"
+    ).invoke(GIVEN)
 
 
 def test_arguments_that_do_not_go_together_are_refused() -> None:
     with pytest.raises(ValueError, match="exclude each other"):
-        create_robust_documents_chain(Reader(), PROMPT, output_schema=City, output_parser=StrOutputParser())
+        create_robust_documents_chain(
+            Reader(), PROMPT, output_schema=City, output_parser=StrOutputParser(), aggregation="keyword", final="always"
+        )
     with pytest.raises(TypeError, match="output_schema must be a pydantic"):
-        create_robust_documents_chain(Reader(), PROMPT, output_schema="name: str")
+        create_robust_documents_chain(
+            Reader(), PROMPT, output_schema="name: str", aggregation="keyword", final="always"
+        )
     for extra in ({"output_schema": City}, {"final_llm": Reader()}):
         with pytest.raises(ValueError, match="'voting' has no"):
             create_robust_documents_chain(Reader(), PROMPT, aggregation="voting", **extra)  # type: ignore[arg-type]
@@ -198,14 +217,22 @@ def test_arguments_that_do_not_go_together_are_refused() -> None:
 @pytest.mark.parametrize("style", STYLES)
 async def test_another_model_writes_the_final_answer(style: str) -> None:
     reader, writer = Reader(), Reader(answer=lambda _: "Paris it is")
-    chain = create_robust_documents_chain(reader, PROMPT, final_llm=writer)
+    chain = create_robust_documents_chain(reader, PROMPT, final_llm=writer, aggregation="keyword", final="always")
     assert await called(chain, style) == "Paris it is"
     assert (len(reader.prompts), len(writer.prompts)) == (5, 1)
 
 
 def test_another_model_with_a_schema_in_node_and_tool() -> None:
     options: Any = {"final_llm": NativeModel(), "output_schema": City}
-    update = create_robust_node(Reader(), PROMPT, **options).invoke(GIVEN)
+    update = create_robust_node(Reader(), PROMPT, **{"aggregation": "keyword", "final": "always", **options}).invoke(
+        GIVEN
+    )
     assert update["answer"] == PARIS
-    tool = create_robust_retriever_tool(ListRetriever(documents=truthful()), Reader(), "search", "S.", **options)
+    tool = create_robust_retriever_tool(
+        ListRetriever(documents=truthful()),
+        Reader(),
+        "search",
+        "S.",
+        **{"aggregation": "keyword", "final": "always", **options},
+    )
     assert json.loads(tool.invoke("Capital of France?"))["cityName"] == "Paris"

@@ -26,7 +26,11 @@ def _tree(recorder: Recorder) -> Counter[tuple[str, ...]]:
 @pytest.mark.parametrize("style", ["sync", "async"])
 def test_the_trace_has_every_call_with_its_prompt_and_model(style: str) -> None:
     recorder = Recorder()
-    _asked(style, create_robust_documents_chain(Reader(), PROMPT), {"callbacks": [recorder], "run_name": "mine"})
+    _asked(
+        style,
+        create_robust_documents_chain(Reader(), PROMPT, aggregation="keyword", final="always"),
+        {"callbacks": [recorder], "run_name": "mine"},
+    )
     calls = [*(f"group:{i}" for i in range(5)), "final"]
     expected = [("mine",), ("StrOutputParser", "mine")]
     for call in calls:
@@ -40,7 +44,7 @@ def test_a_report_is_written_for_those_who_listen_alone(style: str, monkeypatch:
     written: list[None] = []
     to_dict = RobustAnswer.to_dict
     monkeypatch.setattr(RobustAnswer, "to_dict", lambda answer: written.append(None) or to_dict(answer))
-    chain, recorder = create_robust_documents_chain(Reader(), PROMPT), Recorder()
+    chain, recorder = create_robust_documents_chain(Reader(), PROMPT, aggregation="keyword", final="always"), Recorder()
     _asked(style, chain)
     assert not written
     _asked(style, chain, {"callbacks": [recorder]})
@@ -52,7 +56,7 @@ def test_questions_do_not_start_a_thread_per_call(monkeypatch: pytest.MonkeyPatc
     started: list[None] = []
     start = threading.Thread.start
     monkeypatch.setattr(threading.Thread, "start", lambda thread: (started.append(None), start(thread))[1])
-    chain = create_robust_documents_chain(Reader(), PROMPT)
+    chain = create_robust_documents_chain(Reader(), PROMPT, aggregation="keyword", final="always")
     for _ in range(20):
         _asked("sync", chain)
     assert len(started) <= 10  # of 100 calls
@@ -66,6 +70,6 @@ async def test_a_model_that_can_be_awaited_is_asked_in_the_event_loop_alone() ->
             threads.append(threading.get_ident())
             return self._generate(messages)
 
-    chain = create_robust_documents_chain(Awaited(), PROMPT)
+    chain = create_robust_documents_chain(Awaited(), PROMPT, aggregation="keyword", final="always")
     await chain.ainvoke({"input": QUESTION, "context": truthful()})
     assert threads == [threading.get_ident()] * 6

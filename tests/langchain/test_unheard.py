@@ -42,9 +42,13 @@ class Inside(Reader):
 @pytest.mark.parametrize("style", ["sync", "async"])
 def test_the_model_is_asked_the_same_whether_anybody_learns_of_it(style: str) -> None:
     unheard, heard = Inside(), Inside()
-    said = answered(style, create_robust_documents_chain(unheard, PROMPT), {"tags": ["mine"]})
+    said = answered(
+        style, create_robust_documents_chain(unheard, PROMPT, aggregation="keyword", final="always"), {"tags": ["mine"]}
+    )
     assert said == answered(
-        style, create_robust_documents_chain(heard, PROMPT), {"tags": ["mine"], "callbacks": [Recorder()]}
+        style,
+        create_robust_documents_chain(heard, PROMPT, aggregation="keyword", final="always"),
+        {"tags": ["mine"], "callbacks": [Recorder()]},
     )
     assert sorted(unheard.prompts) == sorted(heard.prompts)
     assert unheard.noted == heard.noted
@@ -58,7 +62,7 @@ def test_nobody_who_listens_means_no_sequence(style: str, monkeypatch: pytest.Mo
         monkeypatch.setattr(
             RunnableSequence, name, lambda *args, whole=whole, **kwargs: (made.append(None), whole(*args, **kwargs))[1]
         )
-    chain = create_robust_documents_chain(Reader(), PROMPT)
+    chain = create_robust_documents_chain(Reader(), PROMPT, aggregation="keyword", final="always")
     answered(style, chain)
     assert not made
     answered(style, chain, {"callbacks": [Recorder()]})
@@ -68,8 +72,14 @@ def test_nobody_who_listens_means_no_sequence(style: str, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("style", ["sync", "async"])
 def test_callbacks_of_the_model_itself_see_the_calls_within_their_runs(style: str) -> None:
     recorder, own = Recorder(), Recorder()
-    answered(style, create_robust_documents_chain(Reader(), PROMPT), {"callbacks": [recorder]})
-    answered(style, create_robust_documents_chain(Reader(callbacks=[own]), PROMPT))
+    answered(
+        style,
+        create_robust_documents_chain(Reader(), PROMPT, aggregation="keyword", final="always"),
+        {"callbacks": [recorder]},
+    )
+    answered(
+        style, create_robust_documents_chain(Reader(callbacks=[own]), PROMPT, aggregation="keyword", final="always")
+    )
     models = [run for run in recorder.runs.values() if run["name"] == "model"]
     assert Counter(repr(sorted(run["tags"])) for run in own.runs.values()) == Counter(
         repr(sorted(run["tags"])) for run in models
@@ -80,7 +90,7 @@ def test_callbacks_of_the_model_itself_see_the_calls_within_their_runs(style: st
 @pytest.mark.parametrize("style", ["sync", "async"])
 def test_listeners_in_the_context_see_every_run(style: str) -> None:
     with collect_runs() as seen:
-        answered(style, create_robust_documents_chain(Reader(), PROMPT))
+        answered(style, create_robust_documents_chain(Reader(), PROMPT, aggregation="keyword", final="always"))
     [root] = seen.traced_runs
     groups = [run for run in root.child_runs if run.name.startswith("group:")]
     assert [[run.run_type for run in group.child_runs] for group in groups] == [["prompt", "llm"]] * 5
@@ -96,7 +106,9 @@ def test_a_prompt_that_does_more_than_to_be_filled_in_is_invoked(style: str) -> 
             return await super().ainvoke({**input, "input": input["input"].upper()}, config, **kwargs)
 
     model = Reader()
-    answered(style, create_robust_documents_chain(model, Shouted(PROMPT.messages)))
+    answered(
+        style, create_robust_documents_chain(model, Shouted(PROMPT.messages), aggregation="keyword", final="always")
+    )
     assert all(QUESTION.upper() in prompt for prompt in model.prompts)
 
 
@@ -106,7 +118,7 @@ async def test_a_short_question_takes_no_thread(monkeypatch: pytest.MonkeyPatch)
             return self._generate(messages)
 
     SpacyKeywordExtractor()("Bo Ek")  # what is loaded at first use is there
-    chain = create_robust_documents_chain(Awaited(), PROMPT)
+    chain = create_robust_documents_chain(Awaited(), PROMPT, aggregation="keyword", final="always")
 
     def no_thread(*args: Any) -> None:
         raise AssertionError("a thread was asked for")

@@ -62,9 +62,11 @@ pytestmark = pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainBe
 RETRIEVER = ListRetriever(documents=truthful())
 STORE = InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
 LLM = Reader()
-ROBUST = create_robust_documents_chain(LLM, PROMPT)
+ROBUST = create_robust_documents_chain(LLM, PROMPT, aggregation="keyword", final="always")
 SEARCH = create_retriever_tool(RETRIEVER, "search", "Searches.", response_format="content_and_artifact")
-ROBUST_SEARCH = create_robust_retriever_tool(RETRIEVER, LLM, "search", "Searches.")
+ROBUST_SEARCH = create_robust_retriever_tool(
+    RETRIEVER, LLM, "search", "Searches.", aggregation="keyword", final="always"
+)
 TEXTS = ["a page", "another"]
 
 
@@ -148,7 +150,7 @@ CHAINS: dict[str, Any] = {
     "bound method": RunnableLambda(SERVICE.lookup) | (lambda text: {"context": text, "input": "q"}) | PROMPT | LLM,
     "helper": RunnableLambda(lambda q: {"context": helper(q), "input": q}) | PROMPT | LLM,
     "callable object": RunnableLambda(Lazy().lookup) | (lambda text: {"context": text, "input": "q"}) | PROMPT | LLM,
-    "partial": RunnableLambda(functools.partial(lambda store, q: store.search(q, "mmr"), STORE)) | LLM,
+    "mentions": RunnableLambda(functools.partial(lambda store, q: store.search(q, "mmr"), STORE)) | LLM,
     "default": RunnableLambda(lambda q, r=RETRIEVER: r.invoke(q)) | joined | LLM,
     "one function": RunnableLambda(lambda q: LLM.invoke(joined(RETRIEVER.invoke(q)))),
     "fallbacks": (RETRIEVER | joined).with_fallbacks([RunnableLambda(lambda q: "")]) | LLM,
@@ -163,14 +165,24 @@ CHAINS: dict[str, Any] = {
     | {"answer": ROBUST, "context": itemgetter("context")}
     | ChatPromptTemplate.from_template("Check {answer} against {context}")
     | LLM,
-    "the report": create_robust_retrieval_chain(RETRIEVER, LLM)
+    "the report": create_robust_retrieval_chain(RETRIEVER, LLM, aggregation="keyword", final="always")
     | ChatPromptTemplate.from_template("Rephrase {answer} with {context}")
     | LLM,
-    "the whole report": create_robust_retrieval_chain(RETRIEVER, LLM) | (lambda x: f"Rephrase {x}") | LLM,
+    "the whole report": create_robust_retrieval_chain(RETRIEVER, LLM, aggregation="keyword", final="always")
+    | (lambda x: f"Rephrase {x}")
+    | LLM,
     "before ours": {"input": RunnablePassthrough(), "notes": RETRIEVER}
-    | create_robust_retrieval_chain(RETRIEVER, LLM, ChatPromptTemplate.from_template("{context} {notes} {input}")),
+    | create_robust_retrieval_chain(
+        RETRIEVER,
+        LLM,
+        ChatPromptTemplate.from_template("{context} {notes} {input}"),
+        aggregation="keyword",
+        final="always",
+    ),
     "another input": RunnablePassthrough.assign(context=RETRIEVER, notes=RETRIEVER)
-    | create_robust_documents_chain(LLM, ChatPromptTemplate.from_template("{context} {notes} {input}")),
+    | create_robust_documents_chain(
+        LLM, ChatPromptTemplate.from_template("{context} {notes} {input}"), aggregation="keyword", final="always"
+    ),
     "classic": RetrievalQA.from_chain_type(LLM, retriever=RETRIEVER),
     "tool in a chain": RunnableLambda(lambda q: q) | SEARCH | LLM,
     "class made inside": RunnableLambda(lambda q: Service(InMemoryVectorStore(q)).lookup(q)) | LLM,
@@ -188,22 +200,30 @@ CONDENSE = ChatPromptTemplate.from_messages([("placeholder", "{chat_history}"), 
 AWARE = create_history_aware_retriever(LLM, RETRIEVER, CONDENSE)
 CLEAN: dict[str, Any] = {
     "retrieval chain": create_retrieval_chain(RETRIEVER, ROBUST),
-    "own retrieval chain": create_robust_retrieval_chain(RETRIEVER, LLM, group_by="source"),
-    "supporting only": create_robust_retrieval_chain(STORE.as_retriever(), LLM, supporting_only=True),
+    "own retrieval chain": create_robust_retrieval_chain(
+        RETRIEVER, LLM, group_by="source", aggregation="keyword", final="always"
+    ),
+    "supporting only": create_robust_retrieval_chain(
+        STORE.as_retriever(), LLM, supporting_only=True, aggregation="keyword", final="always"
+    ),
     "history": create_retrieval_chain(AWARE, ROBUST),
-    "own with history": create_robust_retrieval_chain(AWARE, LLM),
+    "own with history": create_robust_retrieval_chain(AWARE, LLM, aggregation="keyword", final="always"),
     "assign": RunnablePassthrough.assign(context=itemgetter("input") | RETRIEVER) | ROBUST | StrOutputParser(),
     "lambda before": RunnableLambda(lambda q: {"context": RETRIEVER.invoke(q), "input": q}) | ROBUST,
     "answer to another model": create_retrieval_chain(RETRIEVER, ROBUST)
     | ChatPromptTemplate.from_template("Translate {answer}")
     | LLM,
     "rewritten answer": create_retrieval_chain(RETRIEVER, ROBUST) | (lambda x: f"Translate {x['answer']}") | LLM,
-    "own, answer to another model": create_robust_retrieval_chain(RETRIEVER, LLM)
+    "own, answer to another model": create_robust_retrieval_chain(RETRIEVER, LLM, aggregation="keyword", final="always")
     | ChatPromptTemplate.from_template("Translate {answer}")
     | LLM,
-    "own, picked": create_robust_retrieval_chain(RETRIEVER, LLM).pick("answer") | StrOutputParser() | LLM,
-    "own, got": create_robust_retrieval_chain(RETRIEVER, LLM) | itemgetter("answer") | LLM,
-    "own, assigned": create_robust_retrieval_chain(RETRIEVER, LLM)
+    "own, picked": create_robust_retrieval_chain(RETRIEVER, LLM, aggregation="keyword", final="always").pick("answer")
+    | StrOutputParser()
+    | LLM,
+    "own, got": create_robust_retrieval_chain(RETRIEVER, LLM, aggregation="keyword", final="always")
+    | itemgetter("answer")
+    | LLM,
+    "own, assigned": create_robust_retrieval_chain(RETRIEVER, LLM, aggregation="keyword", final="always")
     | RunnablePassthrough.assign(short=(lambda x: {"a": x["answer"]}) | ChatPromptTemplate.from_template("{a}") | LLM),
     "rewritten query": CONDENSE | LLM | StrOutputParser() | RETRIEVER,
     "wrapped": ROBUST.with_retry().with_config(tags=["t"]),
@@ -214,7 +234,9 @@ CLEAN: dict[str, Any] = {
     "no retrieval": PROMPT | LLM | StrOutputParser(),
     "classic": RetrievalQA(combine_documents_chain=RobustDocumentsChain.from_llm(LLM), retriever=RETRIEVER),
     "decoding options": create_robust_documents_chain(LLM, aggregation="voting", choices=["a", "b"]),
-    "final model": create_robust_documents_chain(LLM, PROMPT, final_llm=FakeListChatModel(responses=["x"])),
+    "final model": create_robust_documents_chain(
+        LLM, PROMPT, final_llm=FakeListChatModel(responses=["x"]), aggregation="keyword", final="always"
+    ),
     "retriever": RETRIEVER,
 }
 
@@ -281,7 +303,7 @@ def answers(query: str) -> str:
     return str(ROBUST.invoke({"context": RETRIEVER.invoke(query), "input": query}))
 
 
-RAG = create_robust_retrieval_chain(RETRIEVER, LLM)
+RAG = create_robust_retrieval_chain(RETRIEVER, LLM, aggregation="keyword", final="always")
 
 
 @tool
@@ -408,7 +430,7 @@ def test_tools_that_the_provider_runs_are_listed(spec: dict[str, Any]) -> None:
         create_agent(GullibleAgent(), [spec]),
         create_agent(GullibleAgent(), [ROBUST_SEARCH, spec], middleware=[middleware]),
         CONDENSE | bound,
-        create_robust_documents_chain(bound, PROMPT),
+        create_robust_documents_chain(bound, PROMPT, aggregation="keyword", final="always"),
     ]
     for program in programs:
         assert [f.kind for f in find_undefended(program)] == ["server-tool"]
@@ -550,7 +572,7 @@ def sent_to(node: Any) -> Any:
 def conditional() -> Any:
     builder = StateGraph(State)
     builder.add_node("retrieve", retrieve)
-    builder.add_node("generate", create_robust_node(LLM))
+    builder.add_node("generate", create_robust_node(LLM, aggregation="keyword", final="always"))
     builder.add_edge(START, "retrieve")
     builder.add_conditional_edges("retrieve", graded, {"yes": "generate", "no": END})
     builder.add_edge("generate", END)
@@ -582,22 +604,38 @@ RAW_GRAPHS: dict[str, Any] = {
     "functional": functional,
     "the whole result of ours": graph_of(rewrite=rag_rewritten),
     "the context of ours": graph_of(rag=rag_node, generate=generate),
-    "the whole state": graph_of(retrieve=retrieve, generate=create_robust_node(LLM), polish=whole_state),
-    "the report of ours": graph_of(retrieve=retrieve, generate=create_robust_node(LLM), polish=report_of_ours),
+    "the whole state": graph_of(
+        retrieve=retrieve, generate=create_robust_node(LLM, aggregation="keyword", final="always"), polish=whole_state
+    ),
+    "the report of ours": graph_of(
+        retrieve=retrieve,
+        generate=create_robust_node(LLM, aggregation="keyword", final="always"),
+        polish=report_of_ours,
+    ),
     "the report elsewhere": graph_of(
-        retrieve=retrieve, generate=create_robust_node(LLM, robustness_key="draft"), polish=report_elsewhere
+        retrieve=retrieve,
+        generate=create_robust_node(LLM, robustness_key="draft", aggregation="keyword", final="always"),
+        polish=report_elsewhere,
     ),
     "stock tools": StateGraph(MessagesState).add_node("tools", ToolNode([SEARCH])),
 }
 CLEAN_GRAPHS: dict[str, Any] = {
-    "robust node": graph_of(rewrite=rewrite, retrieve=retrieve, generate=create_robust_node(LLM)),
-    "sent to ours": sent_to(create_robust_node(LLM)),
+    "robust node": graph_of(
+        rewrite=rewrite, retrieve=retrieve, generate=create_robust_node(LLM, aggregation="keyword", final="always")
+    ),
+    "sent to ours": sent_to(create_robust_node(LLM, aggregation="keyword", final="always")),
     "ours in a function": graph_of(rewrite=rewrite, robustly=robustly, polish=polish),
     "a chain of ours in a function": graph_of(rag=rag_node, polish=polish, rewrite=rewrite),
-    "polished": graph_of(retrieve=retrieve, generate=create_robust_node(LLM), polish=polish),
-    "a node that reads nothing": graph_of(retrieve=retrieve, generate=create_robust_node(LLM), greet=answer_alone),
+    "polished": graph_of(
+        retrieve=retrieve, generate=create_robust_node(LLM, aggregation="keyword", final="always"), polish=polish
+    ),
+    "a node that reads nothing": graph_of(
+        retrieve=retrieve, generate=create_robust_node(LLM, aggregation="keyword", final="always"), greet=answer_alone
+    ),
     "no report": graph_of(
-        retrieve=retrieve, generate=create_robust_node(LLM, robustness_key=None), polish=report_elsewhere
+        retrieve=retrieve,
+        generate=create_robust_node(LLM, robustness_key=None, aggregation="keyword", final="always"),
+        polish=report_elsewhere,
     ),
     "agent inside": graph_of(agent=create_agent(GullibleAgent(), FINE_TOOLS)),
     "robust tools": StateGraph(MessagesState).add_node("tools", ToolNode([ROBUST_SEARCH])),
@@ -627,7 +665,10 @@ def test_retrievers_that_let_a_model_read_documents_are_found() -> None:
     compressor = LLMListwiseRerank.model_construct(reranker=LLM)
     joint = ContextualCompressionRetriever.model_construct(base_compressor=compressor, base_retriever=RETRIEVER)
     for retriever in (joint, Choosing(documents=[], model=LLM)):
-        for program in (create_retrieval_chain(retriever, ROBUST), create_robust_retrieval_chain(retriever, LLM)):
+        for program in (
+            create_retrieval_chain(retriever, ROBUST),
+            create_robust_retrieval_chain(retriever, LLM, aggregation="keyword", final="always"),
+        ):
             assert [f.kind for f in find_undefended(program)] == ["reading-retriever"]
     queries = MultiQueryRetriever.from_llm(RETRIEVER, LLM)
     assert_defended(create_retrieval_chain(queries, ROBUST))
@@ -659,7 +700,10 @@ class Rewriting(BaseRetriever):
 @pytest.mark.parametrize("name", [*STEPS, "of the module"])
 def test_steps_with_a_model_in_a_retriever_are_found(name: str) -> None:
     retriever = Summing(documents=[], step=STEPS[name]) if name in STEPS else Rewriting()
-    for program in (create_retrieval_chain(retriever, ROBUST), create_robust_retrieval_chain(retriever, LLM)):
+    for program in (
+        create_retrieval_chain(retriever, ROBUST),
+        create_robust_retrieval_chain(retriever, LLM, aggregation="keyword", final="always"),
+    ):
         assert [f.kind for f in find_undefended(program)] == ["reading-retriever"]
 
 
@@ -678,7 +722,10 @@ def test_rerankers_that_read_all_documents_are_found_and_those_that_read_one_pas
 
     def compressed(compressor: Any) -> Any:
         return create_robust_retrieval_chain(
-            ContextualCompressionRetriever(base_compressor=compressor, base_retriever=RETRIEVER), LLM
+            ContextualCompressionRetriever(base_compressor=compressor, base_retriever=RETRIEVER),
+            LLM,
+            aggregation="keyword",
+            final="always",
         )
 
     together = LLMListwiseRerank.from_llm(Choosing())
@@ -688,7 +735,11 @@ def test_rerankers_that_read_all_documents_are_found_and_those_that_read_one_pas
     for compressor in (*alone, DocumentCompressorPipeline(transformers=alone)):
         assert_defended(compressed(compressor))
     rewritten = CONDENSE | LLM | StrOutputParser() | RETRIEVER
-    assert_defended(create_robust_retrieval_chain(EnsembleRetriever(retrievers=[RETRIEVER, rewritten]), LLM))
+    assert_defended(
+        create_robust_retrieval_chain(
+            EnsembleRetriever(retrievers=[RETRIEVER, rewritten]), LLM, aggregation="keyword", final="always"
+        )
+    )
 
 
 def test_the_error_lists_every_place() -> None:

@@ -22,7 +22,10 @@ def poisoned_nodes() -> list[NodeWithScore]:
 
 
 async def in_every_way(llm: FactReader, nodes: list[NodeWithScore], **settings: Any) -> list[tuple[str, Any]]:
-    whole, streaming = (RobustRAGSynthesizer(llm=llm, streaming=s, **settings) for s in (False, True))
+    whole, streaming = (
+        RobustRAGSynthesizer(llm=llm, streaming=s, **{"aggregation": "keyword", "final": "always", **settings})
+        for s in (False, True)
+    )
     at_once = [whole.synthesize(QUESTION, nodes), await whole.asynthesize(QUESTION, nodes)]
     found: list[tuple[str, Any]] = [(str(response), response) for response in at_once]
     response = streaming.synthesize(QUESTION, nodes)
@@ -43,7 +46,7 @@ async def test_supporting_nodes_leave_out_what_was_outvoted(llm: FactReader) -> 
 
 
 def test_a_stream_shows_no_node_before_its_answer_is_complete(llm: FactReader) -> None:
-    engine = RobustRAGSynthesizer(llm=llm, streaming=True, supporting_only=True)
+    engine = RobustRAGSynthesizer(llm=llm, streaming=True, supporting_only=True, aggregation="keyword", final="always")
     response = engine.synthesize(QUESTION, poisoned_nodes())
     assert response.source_nodes == []
     assert list(response.metadata) == []
@@ -83,4 +86,4 @@ def test_markers_and_structure_exclude_each_other(llm: FactReader) -> None:
         name: str
 
     with pytest.raises(ValueError, match="citation_markers"):
-        RobustRAGSynthesizer(llm=llm, citation_markers=True, output_cls=City)
+        RobustRAGSynthesizer(llm=llm, citation_markers=True, output_cls=City, aggregation="keyword", final="always")

@@ -37,11 +37,17 @@ class ThinkingAloud(AsyncFactReader):
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("chat_model", [False, True], ids=["completion", "chat"])
 async def test_reasoning_in_the_text_neither_counts_nor_shows(style: str, chat_model: bool) -> None:
-    answer = await report(RobustRAGSynthesizer(llm=ThinkingAloud(chat_model=chat_model)), style, TEXTS)
+    answer = await report(
+        RobustRAGSynthesizer(llm=ThinkingAloud(chat_model=chat_model), aggregation="keyword", final="always"),
+        style,
+        TEXTS,
+    )
     assert (answer["text"], answer["radius"]) == ("Karl Gross", 3)
-    assert [g["status"] for g in answer["groups"]] == ["supports"] * 9 + ["outvoted"]
+    assert [g["status"] for g in answer["groups"]] == ["supports"] * 9 + ["differs"]
     llm = ThinkingAloud(chat_model=chat_model, votes=True, trace="Not A, but B. Hans Wolf.")
-    answer = await report(RobustRAGSynthesizer(llm=llm, **VOTING), style, TEXTS)
+    answer = await report(
+        RobustRAGSynthesizer(llm=llm, **{"aggregation": "keyword", "final": "always", **VOTING}), style, TEXTS
+    )
     assert (answer["choice"], answer["radius"]) == (0, 4)
 
 
@@ -73,9 +79,9 @@ async def test_a_cut_reply_of_a_group_abstains(style: str, finish: str, client: 
     def cut(prompt: str) -> str | Reply:
         return Reply("Hans Wolf", finish=finish) if "Note 1:" in prompt else winner(prompt)
 
-    answer = await report(RobustRAGSynthesizer(llm=client(cut)), style, TEXTS)
+    answer = await report(RobustRAGSynthesizer(llm=client(cut), aggregation="keyword", final="always"), style, TEXTS)
     assert answer["text"] == "Karl Gross"
-    assert [g["status"] for g in answer["groups"]] == ["supports", "abstained", *["supports"] * 7, "outvoted"]
+    assert [g["status"] for g in answer["groups"]] == ["supports", "abstained", *["supports"] * 7, "differs"]
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -85,4 +91,4 @@ async def test_a_cut_final_answer_is_an_error(style: str, finish: str, client: A
         return Reply("Karl Gro", finish=finish) if _is_final(prompt) else winner(prompt)
 
     with pytest.raises(ModelError, match="no complete answer"):
-        await report(RobustRAGSynthesizer(llm=client(cut)), style, TEXTS)
+        await report(RobustRAGSynthesizer(llm=client(cut), aggregation="keyword", final="always"), style, TEXTS)

@@ -11,14 +11,19 @@ from tests.llamaindex.fakes import QUESTION, FactReader, nodes_of, truthful
 
 
 def radius(llm: FactReader) -> int:
-    response = RobustRAGSynthesizer(llm=llm).synthesize(QUESTION, nodes_of(truthful()))
+    response = RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always").synthesize(
+        QUESTION, nodes_of(truthful())
+    )
     found: int = response.metadata["robustrag"]["radius"]
     assert found > 0
     return found
 
 
 async def in_every_way(llm: FactReader, least: int) -> list[tuple[list[str], dict[str, Any]]]:
-    whole, streaming = (RobustRAGSynthesizer(llm=llm, min_radius=least, streaming=s) for s in (False, True))
+    whole, streaming = (
+        RobustRAGSynthesizer(llm=llm, min_radius=least, streaming=s, aggregation="keyword", final="always")
+        for s in (False, True)
+    )
     nodes = nodes_of(truthful())
     at_once = [whole.synthesize(QUESTION, nodes), await whole.asynthesize(QUESTION, nodes)]
     found = [([str(response)], response.metadata["robustrag"]) for response in at_once]
@@ -46,4 +51,4 @@ async def test_enough_radius_gives_the_answer_in_one_piece(llm: FactReader) -> N
 @pytest.mark.parametrize("least", [-1, 0.5, True, "2"])
 def test_it_is_checked_when_the_synthesizer_is_made(llm: FactReader, least: Any) -> None:
     with pytest.raises(ValueError, match=r"min_radius=.* must be a whole number of at least 0"):
-        RobustRAGSynthesizer(llm=llm, min_radius=least)
+        RobustRAGSynthesizer(llm=llm, min_radius=least, aggregation="keyword", final="always")

@@ -15,7 +15,11 @@ from tests.llamaindex.fakes import EVIL, QUESTION, TRUE, FactReader, index_of
 
 
 def report(nodes: list[NodeWithScore], **options: Any) -> dict[str, Any]:
-    return RobustRAGSynthesizer(FactReader(), **options).synthesize(QUESTION, nodes).metadata["robustrag"]
+    return (
+        RobustRAGSynthesizer(FactReader(), **{"aggregation": "keyword", "final": "always", **options})
+        .synthesize(QUESTION, nodes)
+        .metadata["robustrag"]
+    )
 
 
 def node(text: str, document: str, **metadata: Any) -> NodeWithScore:

@@ -43,7 +43,9 @@ async def test_clean_input_gives_what_the_stock_synthesizer_gives(
     streaming = "stream" in style
     stock = get_response_synthesizer(llm=llm, response_mode=mode, streaming=streaming)
     expected, kind = await ask(clean, stock, style)
-    answer, response = await ask(clean, RobustRAGSynthesizer(llm=llm, streaming=streaming), style)
+    answer, response = await ask(
+        clean, RobustRAGSynthesizer(llm=llm, streaming=streaming, aggregation="keyword", final="always"), style
+    )
     assert answer == "Paris"
     assert type(response) is type(kind)
     if mode == "accumulate":
@@ -62,11 +64,15 @@ async def test_one_planted_document_decides_the_stock_answer_and_not_the_robust_
     streaming = "stream" in style
     stock = get_response_synthesizer(llm=llm_class(), response_mode="compact", streaming=streaming)
     assert (await ask(poisoned, stock, style))[0] == "Berlin"
-    answer, response = await ask(poisoned, RobustRAGSynthesizer(llm=llm_class(), streaming=streaming), style)
+    answer, response = await ask(
+        poisoned,
+        RobustRAGSynthesizer(llm=llm_class(), streaming=streaming, aggregation="keyword", final="always"),
+        style,
+    )
     report = response.metadata["robustrag"]
     assert answer == "Paris"
     assert report["radius"] >= 1
-    assert [g["status"] for g in report["groups"]].count("outvoted") == 1
+    assert [g["status"] for g in report["groups"]].count("differs") == 1
 
 
 @pytest.mark.parametrize(
@@ -96,7 +102,9 @@ async def test_the_swap_of_one_argument_works_through_the_index(
 async def test_all_call_styles_report_the_same(poisoned: VectorStoreIndex) -> None:
     reports = []
     for style in STYLES:
-        synthesizer = RobustRAGSynthesizer(llm=AsyncFactReader(), streaming="stream" in style)
+        synthesizer = RobustRAGSynthesizer(
+            llm=AsyncFactReader(), streaming="stream" in style, aggregation="keyword", final="always"
+        )
         reports.append((await ask(poisoned, synthesizer, style))[1].metadata["robustrag"])
     assert all(report == reports[0] for report in reports)
 

@@ -18,7 +18,7 @@ async def test_one_call_goes_before_the_groups(synchronous: bool) -> None:
         prompts.append(prompt)
         return "Anna Lind"
 
-    synthesizer = RobustRAGSynthesizer(llm=CallableModel(fn), prime=1)
+    synthesizer = RobustRAGSynthesizer(llm=CallableModel(fn), prime=1, aggregation="keyword", final="always")
     if synchronous:
         text = synthesizer.get_response("Who runs the mill?", CHUNKS)
     else:

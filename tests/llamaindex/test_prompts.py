@@ -41,7 +41,7 @@ def test_what_is_shown_can_be_put_back_and_changes_nothing(task: str, aggregatio
 
 @pytest.mark.parametrize("template", ["{context_str} {{x}} {other} {query_str} {", "{context} {{x}} {other} {query} {"])
 def test_an_updated_prompt_is_what_the_model_gets(llm: FactReader, template: str) -> None:
-    synthesizer = RobustRAGSynthesizer(llm=llm)
+    synthesizer = RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always")
     synthesizer.update_prompts({"isolated_template": PromptTemplate(template)})
     synthesizer.synthesize(QUESTION, nodes_of(["Rain {query_str} falls."]))
     assert llm.seen[0] == f"Rain {{query_str}} falls. {{{{x}}}} {{other}} {QUESTION} {{"
@@ -51,7 +51,7 @@ def test_partial_values_and_renamed_variables_are_kept(llm: FactReader) -> None:
     template = PromptTemplate(
         "{tone}: {documents} ? {query_str}", template_var_mappings={"context_str": "documents"}, tone="Dry {x}"
     )
-    synthesizer = RobustRAGSynthesizer(llm=llm)
+    synthesizer = RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always")
     synthesizer.update_prompts({"isolated_template": template})
     synthesizer.synthesize(QUESTION, nodes_of(["Rain."]))
     assert llm.seen[0] == f"Dry {{x}}: Rain. ? {QUESTION}"
@@ -59,17 +59,25 @@ def test_partial_values_and_renamed_variables_are_kept(llm: FactReader) -> None:
 
 def test_a_template_without_the_documents_is_refused(llm: FactReader) -> None:
     with pytest.raises(ValueError, match=r"lacks \{context\}"):
-        RobustRAGSynthesizer(llm=llm).update_prompts({"isolated_template": PromptTemplate("{query_str}")})
+        RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always").update_prompts(
+            {"isolated_template": PromptTemplate("{query_str}")}
+        )
 
 
 def test_unknown_prompts_are_named(llm: FactReader) -> None:
     with pytest.raises(ValueError, match="unknown prompts refine_template; known here: text_qa_template, iso"):
-        RobustRAGSynthesizer(llm=llm).update_prompts({"refine_template": PromptTemplate("{query_str}")})
+        RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always").update_prompts(
+            {"refine_template": PromptTemplate("{query_str}")}
+        )
     with pytest.raises(ValueError, match="phrases_template is not used by these prompts"):
-        RobustRAGSynthesizer(llm=llm).update_prompts({"phrases_template": PromptTemplate("{query_str}")})
+        RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always").update_prompts(
+            {"phrases_template": PromptTemplate("{query_str}")}
+        )
 
 
 def test_a_template_of_messages_is_refused_with_a_way_out(llm: FactReader) -> None:
     template = ChatPromptTemplate.from_messages([("user", "{context_str} {query_str}")])
     with pytest.raises(TypeError, match="pass other templates as text_qa_template"):
-        RobustRAGSynthesizer(llm=llm).update_prompts({"isolated_template": template})
+        RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always").update_prompts(
+            {"isolated_template": template}
+        )

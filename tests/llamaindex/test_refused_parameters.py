@@ -78,7 +78,7 @@ async def test_a_model_that_thinks_works_without_a_warning_that_cannot_be_follow
 ) -> None:
     llm = kind(chat_model=chat_model, temperature=0.0 if asked == "field" else None)
     kwargs = {} if asked == "field" else {"temperature": 0.0}
-    synthesizer = RobustRAGSynthesizer(llm=llm, llm_kwargs=kwargs)
+    synthesizer = RobustRAGSynthesizer(llm=llm, llm_kwargs=kwargs, aggregation="keyword", final="always")
     for _ in range(2):
         answer = await report(synthesizer, style)
         assert answer["text"] == "Paris"
@@ -99,7 +99,7 @@ async def test_a_gpt_5_like_api_works_through_open_ai_like(style: str) -> None:
             model="new-flagship", api_base=server.url, api_key="none", is_chat_model=True, context_window=4000,
             max_tokens=60, additional_kwargs={"seed": 3},
         )  # fmt: skip
-        synthesizer = RobustRAGSynthesizer(llm=llm)
+        synthesizer = RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always")
         assert (await report(synthesizer, style))["text"] == "Paris"
         answer = await report(synthesizer, style)
         assert answer["text"] == "Paris"
@@ -130,7 +130,7 @@ async def test_a_system_prompt_that_is_refused_goes_in_front_of_the_prompt(style
             model="gemma", api_base=server.url, api_key="none", is_chat_model=True, context_window=4000,
             temperature=0.0, system_prompt="Be brief.",
         )  # fmt: skip
-        answer = await report(RobustRAGSynthesizer(llm=llm), style)
+        answer = await report(RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always"), style)
     assert answer["text"] == "Paris"
     assert answer["settings"]["capabilities"] == {"sent": ["temperature"], "refused": ["system"]}
 
@@ -145,7 +145,7 @@ async def test_a_passage_that_speaks_through_an_error_costs_its_own_group() -> N
                 raise BadRequestError(f"Unsupported parameter: 'temperature' {prompt}")
             return said
 
-    answer = await report(RobustRAGSynthesizer(llm=Gateway()), "aquery")
+    answer = await report(RobustRAGSynthesizer(llm=Gateway(), aggregation="keyword", final="always"), "aquery")
     assert [g["status"] for g in answer["groups"]].count("failed") == 1
     assert answer["settings"]["capabilities"] == {"sent": ["temperature"], "refused": []}
 
@@ -157,7 +157,9 @@ def test_a_structured_final_answer_leaves_out_what_is_refused_too() -> None:
         name: str
 
     llm = BlockingThinker(temperature=0.0)
-    response: Any = RobustRAGSynthesizer(llm=llm, output_cls=Capital).synthesize(QUESTION, nodes_of(truthful(5)))
+    response: Any = RobustRAGSynthesizer(llm=llm, output_cls=Capital, aggregation="keyword", final="always").synthesize(
+        QUESTION, nodes_of(truthful(5))
+    )
     assert response.response.name == "Paris"
 
 
@@ -169,7 +171,7 @@ def test_a_model_that_refuses_everything_is_an_error_and_ends() -> None:
 
     llm = Stubborn(temperature=0.0)
     with pytest.raises(QuorumError, match="unsupported"):
-        RobustRAGSynthesizer(llm=llm).synthesize(QUESTION, nodes_of(truthful(5)))
+        RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always").synthesize(QUESTION, nodes_of(truthful(5)))
     assert len(llm.seen) < 20
 
 
@@ -181,7 +183,9 @@ async def test_what_is_known_of_a_temperature(temperature: float | None, model: 
     class Warm(AsyncFactReader):
         temperature: float | None = None
 
-    answer = await report(RobustRAGSynthesizer(llm=Warm(temperature=temperature)), "aquery")
+    answer = await report(
+        RobustRAGSynthesizer(llm=Warm(temperature=temperature), aggregation="keyword", final="always"), "aquery"
+    )
     assert answer["determinism"]["model"] == model
     assert advises(answer) is advice
 
@@ -215,7 +219,7 @@ class PatientRationed(Rationed):
 @pytest.mark.parametrize("chat_model", [False, True], ids=["completion", "chat"])
 async def test_a_429_is_tried_again(style: str, chat_model: bool) -> None:
     llm = Rationed(chat_model=chat_model)
-    answer = await report(RobustRAGSynthesizer(llm=llm), style)
+    answer = await report(RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always"), style)
     assert answer["text"] == "Paris"
     assert [g["status"] for g in answer["groups"]] == ["supports"] * 5
     assert len(llm.seen) == 12
@@ -224,10 +228,10 @@ async def test_a_429_is_tried_again(style: str, chat_model: bool) -> None:
 async def test_the_tries_of_a_client_are_not_multiplied_and_a_group_that_gave_up_says_so() -> None:
     llm = PatientRationed()
     with pytest.raises(QuorumError, match="429"):
-        await report(RobustRAGSynthesizer(llm=llm), "aquery")
+        await report(RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always"), "aquery")
     assert len(llm.seen) == 5
     with pytest.raises(QuorumError) as caught:
-        await report(RobustRAGSynthesizer(llm=Stuck(), attempts=2), "aquery")
+        await report(RobustRAGSynthesizer(llm=Stuck(), attempts=2, aggregation="keyword", final="always"), "aquery")
     assert caught.value.causes[0] == "gave up after 2 tries: TooMany: Error code: 429"
 
 

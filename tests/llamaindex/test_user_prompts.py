@@ -53,13 +53,15 @@ RICH_TEXT = RichPromptTemplate("Talk like a pirate.\n{{ context_str }}\nQ: {{ qu
 SELECTOR = SelectorPromptTemplate(
     PromptTemplate("{context_str} {query_str}"), [(lambda llm: llm.metadata.is_chat_model, MESSAGES)]
 )
-AGREED = "Several sources agree on these keywords.\nKeywords: Paris"
+AGREED = "Several sources were asked. These are the words on which their answers agree.\nWords: Paris"
 
 
 @pytest.mark.parametrize("template", [PromptTemplate(TEXT), RICH_TEXT], ids=["text", "rich text"])
 def test_a_text_is_asked_about_each_document_and_at_the_end(template: Any) -> None:
     llm = FactReader()
-    response = RobustRAGSynthesizer(llm, text_qa_template=template).synthesize(QUESTION, nodes_of(truthful(3)))
+    response = RobustRAGSynthesizer(llm, text_qa_template=template, aggregation="keyword", final="always").synthesize(
+        QUESTION, nodes_of(truthful(3))
+    )
     assert str(response) == "Paris"
     assert sorted(llm.seen[:3]) == [f"Talk like a pirate.\n{text}\nQ: {QUESTION}" for text in truthful(3)]
     assert llm.seen[3] == f"Talk like a pirate.\n{AGREED}\nQ: {QUESTION}"
@@ -68,7 +70,9 @@ def test_a_text_is_asked_about_each_document_and_at_the_end(template: Any) -> No
 @pytest.mark.parametrize("template", [MESSAGES, RICH, SELECTOR], ids=["messages", "rich", "selector"])
 def test_messages_are_sent_as_messages(template: Any) -> None:
     llm = Chats()
-    response = RobustRAGSynthesizer(llm, text_qa_template=template).synthesize(QUESTION, nodes_of(truthful(3)))
+    response = RobustRAGSynthesizer(llm, text_qa_template=template, aggregation="keyword", final="always").synthesize(
+        QUESTION, nodes_of(truthful(3))
+    )
     assert str(response) == "Paris"
     assert all(sent[0] == ("system", "Talk like a pirate.") for sent in llm.sent)
     assert sorted(sent[-1] for sent in llm.sent[:3]) == [("user", f"{text}\nQ: {QUESTION}") for text in truthful(3)]
@@ -81,7 +85,11 @@ def test_nothing_in_a_passage_or_keyword_is_read_as_a_template(template: Any) ->
     llm = Chats()
     nodes = nodes_of([HOSTILE, f"{HOSTILE} again", f"{HOSTILE} and again"])
     RobustRAGSynthesizer(
-        llm, text_qa_template=template, extractor=lambda text: {"{{ 7*7 }}", "{query_str}"}
+        llm,
+        text_qa_template=template,
+        extractor=lambda text: {"{{ 7*7 }}", "{query_str}"},
+        aggregation="keyword",
+        final="always",
     ).synthesize(QUESTION, nodes)
     assert sum(HOSTILE in sent[-1][1] for sent in llm.sent) == 3
     assert "Keywords: {query_str}, {{ 7*7 }}" in llm.sent[-1][-1][1]
@@ -89,7 +97,9 @@ def test_nothing_in_a_passage_or_keyword_is_read_as_a_template(template: Any) ->
 
 def test_a_completion_model_gets_the_messages_as_one_text() -> None:
     llm = FactReader()
-    RobustRAGSynthesizer(llm, text_qa_template=MESSAGES).synthesize(QUESTION, nodes_of(truthful(1)))
+    RobustRAGSynthesizer(llm, text_qa_template=MESSAGES, aggregation="keyword", final="always").synthesize(
+        QUESTION, nodes_of(truthful(1))
+    )
     assert llm.seen[0].startswith(
         "system: Talk like a pirate.\nuser: Who are you?\nassistant: A parrot.\nuser: The cap"
     )
@@ -97,7 +107,9 @@ def test_a_completion_model_gets_the_messages_as_one_text() -> None:
 
 def test_long_passages_are_cut_within_their_message() -> None:
     llm = Chats(window=400, output=64)
-    response = RobustRAGSynthesizer(llm, text_qa_template=MESSAGES).synthesize(QUESTION, nodes_of([" word" * 2000]))
+    response = RobustRAGSynthesizer(llm, text_qa_template=MESSAGES, aggregation="keyword", final="always").synthesize(
+        QUESTION, nodes_of([" word" * 2000])
+    )
     assert response.metadata["robustrag"]["groups"][0]["truncated"]
     assert [role for role, _ in llm.sent[0]] == ["system", "user", "assistant", "user"]
     assert llm.sent[0][-1][1].endswith(f"word\nQ: {QUESTION}")
@@ -112,7 +124,9 @@ def test_a_parser_formats_the_final_prompt_alone() -> None:
 
     template = PromptTemplate(TEXT, output_parser=PydanticOutputParser(Capital))
     llm = FactReader()
-    response = RobustRAGSynthesizer(llm, text_qa_template=template).synthesize(QUESTION, nodes_of(truthful(3)))
+    response = RobustRAGSynthesizer(llm, text_qa_template=template, aggregation="keyword", final="always").synthesize(
+        QUESTION, nodes_of(truthful(3))
+    )
     assert str(response) == '{"name": "Paris"}'
     assert not any("schema" in prompt for prompt in llm.seen[:3])
     assert "schema" in llm.seen[3]
@@ -125,9 +139,11 @@ def test_a_prompt_of_its_own_for_the_end() -> None:
         llm,
         text_qa_template=PromptTemplate(TEXT),
         keyword_prompt=PromptTemplate("Sing of it.\nKeywords: {keywords_str}\n{query_str}"),
+        aggregation="keyword",
+        final="always",
     )
     synthesizer.synthesize(QUESTION, nodes_of(truthful(3)))
-    assert llm.seen[3] == f"Sing of it.\nKeywords: Paris\n{QUESTION}"
+    assert llm.seen[3] == f"Sing of it.\nWords: Paris\n{QUESTION}"
     assert sorted(synthesizer.get_prompts()) == ["keyword_prompt", "no_retrieval_template", "text_qa_template"]
 
 
@@ -142,7 +158,7 @@ def test_it_can_be_changed_like_the_stock_one(clean: VectorStoreIndex) -> None:
 
 def test_an_isolated_prompt_put_in_is_the_final_one_too() -> None:
     llm = FactReader()
-    synthesizer = RobustRAGSynthesizer(llm)
+    synthesizer = RobustRAGSynthesizer(llm, aggregation="keyword", final="always")
     synthesizer.update_prompts({"isolated_template": PromptTemplate(TEXT)})
     synthesizer.synthesize(QUESTION, nodes_of(truthful(3)))
     assert llm.seen[3] == f"Talk like a pirate.\n{AGREED}\nQ: {QUESTION}"
@@ -163,7 +179,12 @@ def test_a_conversation_stands_behind_the_system_message(clean: VectorStoreIndex
 def test_long_answers_ask_it_too() -> None:
     llm = FactReader()
     RobustRAGSynthesizer(
-        llm, task="long_form", text_qa_template=PromptTemplate(TEXT), extractor=lambda text: {"the city of Paris"}
+        llm,
+        task="long_form",
+        text_qa_template=PromptTemplate(TEXT),
+        extractor=lambda text: {"the city of Paris"},
+        aggregation="keyword",
+        final="always",
     ).synthesize(QUESTION, nodes_of(truthful(3)))
     assert "Several sources agree on these phrases.\nPhrases: the city of Paris" in llm.seen[3]
     assert all(prompt.startswith("Talk like a pirate.") for prompt in llm.seen)
@@ -171,7 +192,9 @@ def test_long_answers_ask_it_too() -> None:
 
 def test_a_planted_document_stays_one_of_many() -> None:
     nodes = nodes_of([*truthful(6), EVIL])
-    response = RobustRAGSynthesizer(FactReader(), text_qa_template=RICH_TEXT).synthesize(QUESTION, nodes)
+    response = RobustRAGSynthesizer(
+        FactReader(), text_qa_template=RICH_TEXT, aggregation="keyword", final="always"
+    ).synthesize(QUESTION, nodes)
     assert str(response) == "Paris"
     assert response.metadata["robustrag"]["radius"] >= 1
 
@@ -179,9 +202,7 @@ def test_a_planted_document_stays_one_of_many() -> None:
 async def test_asking_asynchronously_and_streaming_take_it() -> None:
     for streaming in (False, True):
         synthesizer = RobustRAGSynthesizer(
-            Chats(),
-            text_qa_template=MESSAGES,
-            streaming=streaming,
+            Chats(), text_qa_template=MESSAGES, streaming=streaming, aggregation="keyword", final="always"
         )
         response = await synthesizer.asynthesize(QUESTION, nodes_of(truthful(3)))
         pieces = [p async for p in response.response_gen] if streaming else [str(response)]
@@ -201,9 +222,11 @@ async def test_asking_asynchronously_and_streaming_take_it() -> None:
 )
 def test_a_template_that_cannot_isolate_is_refused_at_once(template: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        RobustRAGSynthesizer(FactReader(), text_qa_template=template)
+        RobustRAGSynthesizer(FactReader(), text_qa_template=template, aggregation="keyword", final="always")
     with pytest.raises(error, match=message):
-        RobustRAGSynthesizer(FactReader()).update_prompts({"text_qa_template": template})
+        RobustRAGSynthesizer(FactReader(), aggregation="keyword", final="always").update_prompts(
+            {"text_qa_template": template}
+        )
 
 
 def test_functions_see_no_passage_and_partial_values_are_kept() -> None:
@@ -220,17 +243,21 @@ def test_functions_see_no_passage_and_partial_values_are_kept() -> None:
         tone="Dry {x}",
     )
     llm = FactReader()
-    RobustRAGSynthesizer(llm, text_qa_template=template).synthesize(QUESTION, nodes_of(["Rain."]))
+    RobustRAGSynthesizer(llm, text_qa_template=template, aggregation="keyword", final="always").synthesize(
+        QUESTION, nodes_of(["Rain."])
+    )
     assert llm.seen[0] == f"Dry {{x}} <<Rain.>> {QUESTION}"
     assert not any("Rain" in one for one in seen)
 
 
 def test_another_model_writes_the_end() -> None:
     reader, writer = FactReader(), FactReader()
-    response = RobustRAGSynthesizer(reader, final_llm=writer).synthesize(QUESTION, nodes_of(truthful(3)))
+    response = RobustRAGSynthesizer(reader, final_llm=writer, aggregation="keyword", final="always").synthesize(
+        QUESTION, nodes_of(truthful(3))
+    )
     assert str(response) == "Paris"
     assert (len(reader.seen), len(writer.seen)) == (3, 1)
-    assert "Keywords: Paris" in writer.seen[0]
+    assert "Words: Paris" in writer.seen[0]
 
 
 def test_the_model_at_the_end_alone_may_be_a_structured_one() -> None:
@@ -240,7 +267,9 @@ def test_the_model_at_the_end_alone_may_be_a_structured_one() -> None:
         name: str
 
     reader, writer = FactReader(), FactReader()
-    synthesizer = RobustRAGSynthesizer(reader, final_llm=writer.as_structured_llm(Capital))
+    synthesizer = RobustRAGSynthesizer(
+        reader, final_llm=writer.as_structured_llm(Capital), aggregation="keyword", final="always"
+    )
     response = synthesizer.synthesize(QUESTION, nodes_of(truthful(3)))
     assert response.response == Capital(name="Paris")
     assert not any("schema" in prompt for prompt in reader.seen)

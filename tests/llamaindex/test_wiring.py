@@ -80,7 +80,7 @@ def test_row_an_engine_without_any_llm_fails_in_llama_index_and_not_here(
 
     monkeypatch.setattr(Settings, "_llm", None)
     monkeypatch.setattr("llama_index.core.settings.resolve_llm", missing)
-    synthesizer = RobustRAGSynthesizer(llm=llm)
+    synthesizer = RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always")
     with pytest.raises(ImportError, match="openai"):
         clean.as_query_engine(response_synthesizer=synthesizer)
     engine = RobustRAGQueryEngine.from_args(clean.as_retriever(), response_synthesizer=synthesizer)
@@ -88,12 +88,16 @@ def test_row_an_engine_without_any_llm_fails_in_llama_index_and_not_here(
 
 
 def test_row_streaming_given_to_the_engine_is_ignored(clean: VectorStoreIndex, llm: FactReader) -> None:
-    engine = clean.as_query_engine(llm=llm, response_synthesizer=RobustRAGSynthesizer(llm=llm), streaming=True)
+    engine = clean.as_query_engine(
+        llm=llm,
+        response_synthesizer=RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always"),
+        streaming=True,
+    )
     assert str(engine.query(QUESTION)) == "Paris"  # no StreamingResponse
     [finding] = find_undefended(engine, streaming=True)
     assert finding.kind == "ignored-streaming"
     assert "RobustRAGSynthesizer(llm=llm, streaming=True)" in finding.fix
-    fixed = RobustRAGSynthesizer(llm=llm, streaming=True)
+    fixed = RobustRAGSynthesizer(llm=llm, streaming=True, aggregation="keyword", final="always")
     assert kinds(clean.as_query_engine(llm=llm, response_synthesizer=fixed), streaming=True) == []
 
 
@@ -106,14 +110,18 @@ def test_row_streaming_given_to_the_engine_is_ignored(clean: VectorStoreIndex, l
     ],
 )
 def test_row_a_context_chat_engine_is_undefended(clean: VectorStoreIndex, llm: FactReader, mode: str, fix: str) -> None:
-    engine = clean.as_chat_engine(chat_mode=mode, llm=llm, response_synthesizer=RobustRAGSynthesizer(llm=llm))
+    engine = clean.as_chat_engine(
+        chat_mode=mode,
+        llm=llm,
+        response_synthesizer=RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always"),
+    )
     with pytest.raises(UndefendedError, match=fix) as raised:
         assert_defended(engine)
     assert [f.kind for f in raised.value.findings] == ["context-chat"]
 
 
 def test_row_condense_question_is_defended(clean: VectorStoreIndex, llm: FactReader) -> None:
-    robust = RobustRAGSynthesizer(llm=llm)
+    robust = RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always")
     engine = clean.as_chat_engine(chat_mode="condense_question", llm=llm, response_synthesizer=robust)
     assert_defended(engine)
     assert_defended(engine, streaming=True)  # it switches streaming on by itself
@@ -135,7 +143,10 @@ def test_row_a_router_of_several_choices_merges_and_drops_the_report(
     one = RouterQueryEngine(LLMSingleSelector.from_defaults(llm=llm), two, llm=llm)
     assert kinds(one) == []
     isolated = RouterQueryEngine(
-        LLMMultiSelector.from_defaults(llm=llm), two, llm=llm, summarizer=RobustRAGSynthesizer(llm=llm)
+        LLMMultiSelector.from_defaults(llm=llm),
+        two,
+        llm=llm,
+        summarizer=RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always"),
     )
     assert kinds(isolated) == []
     unknown = RouterQueryEngine(Chosen(0), two, llm=llm)
@@ -151,7 +162,9 @@ def test_row_sub_questions_need_robust_inner_engines_and_a_stock_outer_one(
 
     assert kinds(engine(robust, get_response_synthesizer(llm=llm))) == []
     assert kinds(engine(stock, get_response_synthesizer(llm=llm))) == ["stock-synthesizer"]
-    wrong_way_round = find_undefended(engine(stock, RobustRAGSynthesizer(llm=llm)))
+    wrong_way_round = find_undefended(
+        engine(stock, RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always"))
+    )
     assert [f.kind for f in wrong_way_round] == ["outer-synthesizer", "stock-synthesizer"]
     assert "inner engines" in wrong_way_round[0].fix
 
@@ -192,13 +205,15 @@ def test_robust_engines_are_defended(clean: VectorStoreIndex, robust: RobustRAGQ
     retriever = clean.as_retriever()
     for engine in (
         robust,
-        clean.as_query_engine(llm=llm, response_synthesizer=RobustRAGSynthesizer(llm=llm)),
+        clean.as_query_engine(
+            llm=llm, response_synthesizer=RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always")
+        ),
         RobustContextChatEngine.from_defaults(retriever, llm=llm),
         RobustCondensePlusContextChatEngine.from_defaults(retriever, llm=llm),
         CondenseQuestionChatEngine.from_defaults(query_engine=robust, llm=llm),
         SimpleChatEngine.from_defaults(llm=llm),
         tool(robust),
-        RobustRAGSynthesizer(llm=llm),
+        RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always"),
         [tool(robust)],
     ):
         assert_defended(engine)
@@ -238,7 +253,7 @@ def test_wrapped_engines_are_looked_into(
 
 def test_a_citation_engine_is_defended_unless_every_node_has_a_vote(clean: VectorStoreIndex, llm: FactReader) -> None:
     def engine(**arguments: Any) -> CitationQueryEngine:
-        synthesizer = RobustRAGSynthesizer(llm=llm, **arguments)
+        synthesizer = RobustRAGSynthesizer(llm=llm, **{"aggregation": "keyword", "final": "always", **arguments})
         return CitationQueryEngine.from_args(clean, llm=llm, response_synthesizer=synthesizer)
 
     assert kinds(engine()) == []

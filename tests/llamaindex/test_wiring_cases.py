@@ -59,7 +59,7 @@ from tests.llamaindex.fakes import EVIL, QUESTION, FactReader, WordEmbedding, in
 resource = pytest.importorskip("llama_index.core.workflow.resource")
 INDEX = index_of(truthful(3))
 RETRIEVER = INDEX.as_retriever()
-SYNTHESIZER = RobustRAGSynthesizer(FactReader())
+SYNTHESIZER = RobustRAGSynthesizer(FactReader(), aggregation="keyword", final="always")
 ROBUST = RobustRAGQueryEngine.from_args(RETRIEVER, llm=FactReader())
 CHAT = RobustContextChatEngine.from_defaults(RETRIEVER, llm=FactReader())
 
@@ -184,7 +184,9 @@ class Defended(Workflow):
     @step
     async def answer(self, event: StartEvent, engine: Annotated[Any, resource.Resource(_get_engine)]) -> StopEvent:
         made = RobustRAGQueryEngine.from_args(INDEX.as_retriever(similarity_top_k=3), llm=FactReader())
-        other = INDEX.as_query_engine(response_synthesizer=RobustRAGSynthesizer(FactReader()))
+        other = INDEX.as_query_engine(
+            response_synthesizer=RobustRAGSynthesizer(FactReader(), aggregation="keyword", final="always")
+        )
         said = [await one.aquery(event.question) for one in (self._engine, made, other)]
         said.append(SYNTHESIZER.synthesize(event.question, await RETRIEVER.aretrieve(event.question)))
         return StopEvent(result=str(said))
@@ -898,7 +900,9 @@ class Capital(BaseModel):
 )
 def test_an_argument_that_was_dropped_is_found_by_naming_it(name: str, value: Any) -> None:
     engine = INDEX.as_query_engine(
-        llm=FactReader(), response_synthesizer=RobustRAGSynthesizer(FactReader()), **{name: value}
+        llm=FactReader(),
+        response_synthesizer=RobustRAGSynthesizer(FactReader(), aggregation="keyword", final="always"),
+        **{name: value},
     )
     [finding] = find_undefended(engine, **{name: value})
     assert finding.kind == f"ignored-{name.replace('_', '-')}"
@@ -907,7 +911,11 @@ def test_an_argument_that_was_dropped_is_found_by_naming_it(name: str, value: An
 
 
 def test_a_router_over_retrieved_tools_cannot_be_checked() -> None:
-    engine = ToolRetrieverRouterQueryEngine(RETRIEVER, llm=FactReader(), summarizer=RobustRAGSynthesizer(FactReader()))
+    engine = ToolRetrieverRouterQueryEngine(
+        RETRIEVER,
+        llm=FactReader(),
+        summarizer=RobustRAGSynthesizer(FactReader(), aggregation="keyword", final="always"),
+    )
     assert kinds(engine) == ["tool-retriever"]
 
 

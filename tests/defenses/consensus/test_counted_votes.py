@@ -9,6 +9,7 @@ from typing import Any
 
 from robustrag_integrations import ConsensusAggregation, Passage
 from robustrag_integrations.answer import RobustAnswer
+from tests.helpers.brute_force import same
 from tests.helpers.scripted import BARE, ScriptedModel
 
 # A capital letter is a copy of the small one that the model reads another way: in other words, or in another order.
@@ -37,11 +38,16 @@ def replaced(texts: Sequence[str], new: dict[int, str]) -> list[str]:
     return [new.get(place, text) for place, text in enumerate(texts)]
 
 
+def stays(seen: RobustAnswer, replaced: int, text: str) -> bool:
+    """Whether the answer is the promised one after so many votes were replaced: to the letter, or up to case."""
+    return text == seen.text if replaced <= seen.radius_verbatim else same(text, seen.text)
+
+
 def test_a_copy_that_the_model_words_another_way_silences_nobody() -> None:
     clean = ["e", "e", "d", "a"]
-    assert (ask(clean, copies="one_vote").text, ask(clean, copies="one_vote").radius) == ("x y", 1)
+    assert (ask(clean, copies="one_vote").text, ask(clean, copies="one_vote").radius) == ("x, y", 1)
     attacked = ask(replaced(clean, {2: "A"}), copies="one_vote")
-    assert attacked.text == "x y"
+    assert attacked.text == "x, y"
     assert [g.status for g in attacked.groups] == ["supports", "copy", "supports", "supports"]
 
 
@@ -52,7 +58,7 @@ def test_no_attack_within_the_radius_changes_a_consensus_whose_copies_have_one_v
         seen = ask(clean, copies="one_vote")
         worlds += seen.radius > 0
         for new in attacks([1] * len(clean), seen.radius, 30, rng):
-            assert ask(replaced(clean, new), copies="one_vote").text == seen.text, (clean, new)
+            assert stays(seen, len(new), ask(replaced(clean, new), copies="one_vote").text), (clean, new)
 
 
 def test_no_attack_within_the_radius_changes_a_consensus_of_weighted_groups() -> None:
@@ -64,9 +70,10 @@ def test_no_attack_within_the_radius_changes_a_consensus_of_weighted_groups() ->
         assert seen.radius_unit == "votes"
         worlds += seen.radius > 0
         for new in attacks([*weights.values()], seen.radius, 20, rng):
-            assert ask(replaced(clean, new), weights=weights).text == seen.text, (clean, weights, new)
+            votes = sum(weights[f"s{place}"] for place in new)
+            assert stays(seen, votes, ask(replaced(clean, new), weights=weights).text), (clean, weights, new)
 
 
 def test_a_groups_votes_are_replaced_together_or_not_at_all() -> None:
     trusted = ask(["d", "g", "g"], weights={"s0": 9}, min_support=1)
-    assert (trusted.text, trusted.radius) == ("x y", 8)
+    assert (trusted.text, trusted.radius) == ("x, y", 8)
