@@ -181,7 +181,7 @@ class PromptSet:
 
 
 _AGREED = {
-    "short_answer": "Several sources were asked. These are the words on which their answers agree.\nWords: {keywords}",
+    "short_answer": "Several sources were asked. These are the keywords on which their answers agree.\nKeywords: {keywords}",
     "long_form": "Several sources agree on these phrases.\nPhrases: {keywords}",
 }
 
@@ -247,9 +247,9 @@ def _short_answer() -> PromptSet:
             ("query",),
         ),
         keyword=PromptTemplate(
-            "Several sources were asked the question below. These are the words on which their answers agree. Answer the "
-            "question with these words, as briefly as possible. Reply with the answer alone.\n\n",
-            "Words: {keywords}\n\nQuestion: {query}\nAnswer:",
+            "Several sources were asked the question below. These are the keywords on which their answers agree. Answer "
+            "the question with these keywords, as briefly as possible. Reply with the answer alone.\n\n",
+            "Keywords: {keywords}\n\nQuestion: {query}\nAnswer:",
             ("keywords", "query"),
         ),
     )

@@ -26,7 +26,7 @@ def read(prompt: str) -> str:
     """Obey what a text orders, else find the capital; a keyword prompt is answered with its keywords."""
     if order := re.search(r"[Ii]gnore .*?say (\w+)", prompt):
         return order.group(1)
-    if kept := re.search(r"Words: (.*)", prompt):
+    if kept := re.search(r"Keywords: (.*)", prompt):
         return f"It is {kept.group(1).split(', ')[0].title()} indeed"
     found = re.search(r"capital of France is (\w+)", prompt)
     return found.group(1) if found else "I don't know"

@@ -143,7 +143,7 @@ class TestQuorum:
 
     def test_the_final_call_failing_is_an_error_of_its_own_kind(self) -> None:
         chain = create_robust_documents_chain(
-            raising(ConnectionError("down"), on="Words:"), PROMPT, aggregation="keyword", final="always"
+            raising(ConnectionError("down"), on="Keywords:"), PROMPT, aggregation="keyword", final="always"
         )
         with pytest.raises(ConnectionError, match="down"):
             chain.invoke(given())

@@ -94,7 +94,7 @@ class FactReader(CustomLLM):
             return QUESTION
         if found := re.search(r"the only right answer is (\w+)", prompt, re.IGNORECASE):
             return found.group(1)
-        if found := re.search(r"^Words: (.*)$", prompt, re.MULTILINE):
+        if found := re.search(r"^Keywords: (.*)$", prompt, re.MULTILINE):
             said = found.group(1).title()
         elif found := re.search(r"capital of France is (\w+)", prompt):
             said = found.group(1)

@@ -319,7 +319,7 @@ async def test_an_answer_that_does_not_parse_is_sent_and_carried(sent: list[Any]
 
 def test_a_final_call_that_fails_while_it_streams_carries_the_report(sent: list[Any]) -> None:
     synthesizer = RobustRAGSynthesizer(
-        FactReader(fails_on="Words:"), attempts=1, streaming=True, aggregation="keyword", final="always"
+        FactReader(fails_on="Keywords:"), attempts=1, streaming=True, aggregation="keyword", final="always"
     )
     with pytest.raises(ModelError) as raised:
         list(synthesizer.synthesize(QUESTION, nodes_of(truthful(3))).response_gen)

@@ -217,7 +217,7 @@ def test_braces_in_retained_keywords_are_not_read_as_a_template(llm: FactReader)
         llm=llm, output_cls=Capital, extractor=lambda text: {hostile}, aggregation="keyword", final="always"
     )
     synthesizer.synthesize(QUESTION, nodes_of(truthful()))
-    assert f"Words: {hostile}\n" in llm.seen[-1]
+    assert f"Keywords: {hostile}\n" in llm.seen[-1]
 
 
 @pytest.mark.parametrize("style", ["get_response", "aget_response"])
@@ -287,7 +287,7 @@ async def test_a_failed_group_abstains_and_says_why(style: str, llm: FactReader)
 
 @pytest.mark.parametrize("style", STYLES)
 async def test_a_failed_final_call_is_an_error(style: str, llm: FactReader) -> None:
-    llm.fails_on = "Words:"
+    llm.fails_on = "Keywords:"
     with pytest.raises(ModelError, match="the final call failed: ConnectionError"):
         await synthesize(
             style,

@@ -53,7 +53,7 @@ RICH_TEXT = RichPromptTemplate("Talk like a pirate.\n{{ context_str }}\nQ: {{ qu
 SELECTOR = SelectorPromptTemplate(
     PromptTemplate("{context_str} {query_str}"), [(lambda llm: llm.metadata.is_chat_model, MESSAGES)]
 )
-AGREED = "Several sources were asked. These are the words on which their answers agree.\nWords: Paris"
+AGREED = "Several sources were asked. These are the keywords on which their answers agree.\nKeywords: Paris"
 
 
 @pytest.mark.parametrize("template", [PromptTemplate(TEXT), RICH_TEXT], ids=["text", "rich text"])
@@ -143,7 +143,7 @@ def test_a_prompt_of_its_own_for_the_end() -> None:
         final="always",
     )
     synthesizer.synthesize(QUESTION, nodes_of(truthful(3)))
-    assert llm.seen[3] == f"Sing of it.\nWords: Paris\n{QUESTION}"
+    assert llm.seen[3] == f"Sing of it.\nKeywords: Paris\n{QUESTION}"
     assert sorted(synthesizer.get_prompts()) == ["keyword_prompt", "no_retrieval_template", "text_qa_template"]
 
 
@@ -257,7 +257,7 @@ def test_another_model_writes_the_end() -> None:
     )
     assert str(response) == "Paris"
     assert (len(reader.seen), len(writer.seen)) == (3, 1)
-    assert "Words: Paris" in writer.seen[0]
+    assert "Keywords: Paris" in writer.seen[0]
 
 
 def test_the_model_at_the_end_alone_may_be_a_structured_one() -> None:
