@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from robustrag_integrations.answer import GroupReport
 from robustrag_integrations.defenses.agreement.support import Support
-from robustrag_integrations.passages import PassageGroup
+from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.plans.asking import Reading, report, report_alike
 
 

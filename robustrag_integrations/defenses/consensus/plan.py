@@ -23,9 +23,10 @@ from robustrag_integrations.defenses.consensus.counting import (
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.defenses.consensus.wording import phrases_of, wordings_of
 from robustrag_integrations.display import printable
-from robustrag_integrations.group_warnings import grouping_warnings
+from robustrag_integrations.grouping.passages import PassageGroup
+from robustrag_integrations.grouping.votes import VoteRules
+from robustrag_integrations.grouping.warnings import grouping_warnings
 from robustrag_integrations.lazily import kept_property
-from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.asking import (
     Early,
     Reading,
@@ -38,7 +39,6 @@ from robustrag_integrations.plans.asking import (
 from robustrag_integrations.plans.requests import Emit, Plan
 from robustrag_integrations.prompts import ABSTENTION
 from robustrag_integrations.replies.reading import reply_warnings
-from robustrag_integrations.votes import VoteRules
 
 if TYPE_CHECKING:
     from robustrag_integrations.defenses.consensus.radius import ConsensusRadius

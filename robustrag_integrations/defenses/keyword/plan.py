@@ -20,9 +20,9 @@ from robustrag_integrations.defenses.keyword.counting import keyword_radius, tal
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.keyword.shown import list_of
 from robustrag_integrations.display import printable
-from robustrag_integrations.group_warnings import FEW, grouping_warnings
+from robustrag_integrations.grouping.passages import GroupBy, PassageGroup
+from robustrag_integrations.grouping.warnings import FEW, grouping_warnings
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.passages import GroupBy, PassageGroup
 from robustrag_integrations.plans.asking import (
     Reading,
     ask_final,

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 
 from robustrag_integrations import CallableModel, KeywordAggregation, Passage, isolate
-from robustrag_integrations.group_warnings import grouping_warnings
-from robustrag_integrations.origins import sites
+from robustrag_integrations.grouping import sites
+from robustrag_integrations.grouping.warnings import grouping_warnings
 
 
 def ranks(passages: list[Passage], **how: Any) -> list[tuple[int, ...]]:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from robustrag_integrations.origins.metadata import FIELDS, origin_in
-from robustrag_integrations.origins.names import origin_named
+from robustrag_integrations.grouping.metadata import FIELDS, origin_in
+from robustrag_integrations.grouping.origins import origin_named
 
 ONE = [
     ["x.com/a#2", "http://x.com/a", "https://x.com/a", "HTTPS://X.COM/a/", "//x.com/a", "http:x.com/a", "ws://x.com/a"],

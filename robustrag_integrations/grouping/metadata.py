@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from robustrag_integrations.keys import label
-from robustrag_integrations.origins.names import Origin, origin_named
+from robustrag_integrations.grouping.keys import label
+from robustrag_integrations.grouping.origins import Origin, origin_named
 
 # What the loaders, readers and stores of LangChain and LlamaIndex write: the file, then the address, then ids. A reader
 # of PDF files may make a document of each page, with the page's number as `source`: so the file's path stands first.

@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from robustrag_integrations.copies import first_of_same, near_copies
 from robustrag_integrations.display import printable
-from robustrag_integrations.keys import label
-from robustrag_integrations.origins.metadata import FIELDS
-from robustrag_integrations.origins.names import NO_HOST, Origin
-from robustrag_integrations.passages import ORIGIN, PASSAGE, SITE, GroupBy, Passage, PassageGroup, readable_origin
+from robustrag_integrations.grouping.copies import first_of_same, near_copies
+from robustrag_integrations.grouping.keys import label
+from robustrag_integrations.grouping.metadata import FIELDS
+from robustrag_integrations.grouping.origins import NO_HOST, Origin
+from robustrag_integrations.grouping.passages import (
+    ORIGIN,
+    PASSAGE,
+    SITE,
+    GroupBy,
+    Passage,
+    PassageGroup,
+    readable_origin,
+)
 
 FEW = 3  # groups: of two, neither can be outvoted
 

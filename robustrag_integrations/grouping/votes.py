@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from robustrag_integrations.checks import check_at_least, check_flag, is_whole_number
-from robustrag_integrations.copies import first_of_same
 from robustrag_integrations.display import printable
-from robustrag_integrations.origins.names import origin_named
-from robustrag_integrations.origins.sites import site_of
-from robustrag_integrations.passages import SITE, GroupBy, Passage, PassageGroup, grouping_of, isolate
+from robustrag_integrations.grouping.copies import first_of_same
+from robustrag_integrations.grouping.origins import origin_named
+from robustrag_integrations.grouping.passages import SITE, GroupBy, Passage, PassageGroup, grouping_of, isolate
+from robustrag_integrations.grouping.sites import site_of
 
 if TYPE_CHECKING:
     from typing_extensions import TypedDict

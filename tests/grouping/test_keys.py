@@ -9,7 +9,7 @@ import pytest
 
 from robustrag_integrations import KeywordAggregation, MajorityVoting, Passage, isolate
 from robustrag_integrations.certification.cases import benign_group_cases
-from robustrag_integrations.group_warnings import keyless_warnings
+from robustrag_integrations.grouping.warnings import keyless_warnings
 from tests.helpers.hostile_keys import HOSTILE_KEYS, KEYS_WITH_NAN, USABLE_KEYS
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedModel
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robustrag_integrations.sources import SourceQuota, agathered, choose, gather, gathered
+from robustrag_integrations.grouping.quotas import SourceQuota, agathered, choose, gather, gathered
 
 RANKINGS = st.lists(st.integers(0, 8), max_size=40)
 

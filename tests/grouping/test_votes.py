@@ -12,14 +12,14 @@ import pytest
 
 from robustrag_integrations import CallableModel, DecodingAggregation, KeywordAggregation, MajorityVoting, Passage
 from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.copies import NEAR, _likeness, _sketch, comparable, near_copies
 from robustrag_integrations.defenses.keyword.absolute import AbsoluteThreshold
 from robustrag_integrations.defenses.keyword.counting import keyword_radius, tally_keywords
 from robustrag_integrations.defenses.voting.counting import tally_votes, vote_radius
 from robustrag_integrations.errors import TooFewVotesError
+from robustrag_integrations.grouping.copies import NEAR, _likeness, _sketch, comparable, near_copies
+from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import Quorum
-from robustrag_integrations.votes import VoteRules
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel, split
 
 OPTIONS = ["yes", "no", "maybe"]

@@ -7,7 +7,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from robustrag_integrations.origins.names import Origin
+from robustrag_integrations.grouping.origins import Origin
 
 
 def site_of(origin: Origin) -> str:

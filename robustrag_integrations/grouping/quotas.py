@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
 from robustrag_integrations.checks import check_at_least
-from robustrag_integrations.group_warnings import FEW
-from robustrag_integrations.passages import PassageGroup
+from robustrag_integrations.grouping.passages import PassageGroup
+from robustrag_integrations.grouping.warnings import FEW
 
 T = TypeVar("T")
 
