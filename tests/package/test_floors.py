@@ -53,6 +53,7 @@ FLOORS = (
         "sections",
         "subset_sums",
         "usage",
+        "wiring",
         "words",
     },
     {"corpus", "keywords", "metrics", "models", "replies"},
