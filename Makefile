@@ -70,11 +70,16 @@ test-pythons:
 notebooks: .venv/.dev
 	$(BIN)/python -m docs.notebooks
 
-# Wheel and source distribution in dist/, checked: metadata, contents, licences, size, versions that agree.
+# Wheel and source distribution in dist/, with the bill of materials of a base install and the hashes of all, checked:
+# metadata, contents, licences, size, versions that agree.
 release: .venv/.dev
-	rm -rf dist
+	rm -rf dist .venv-release
 	$(BIN)/python -m hatchling build
 	$(BIN)/twine check --strict dist/*
+	$(INSTALL) .venv-release dist/*.whl
+	$(INSTALL) .venv-sbom cyclonedx-bom==7.5.0
+	.venv-sbom/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible -o dist/sbom.cdx.json .venv-release
+	cd dist && sha256sum * >SHA256SUMS
 	RELEASE=dist $(BIN)/python -m pytest -q tests/package/test_release.py
 
 # A model server that the tests ask; without it those tests are skipped.

@@ -1,4 +1,4 @@
-"""Where can retrieved text reach a model without isolation? A check for test suites and start-up; it calls no model.
+"""Where can retrieved text reach a model without isolation? A static check, and the audit of a run.
 
 pip install 'robustrag-integrations[llamaindex]'
 """
@@ -15,11 +15,13 @@ from llamaindex_robustrag import (
     RobustRAGSynthesizer,
     UndefendedError,
     assert_defended,
+    audit_isolation,
     find_undefended,
 )
 
 llm = MockLLM()
-index = VectorStoreIndex.from_documents([Document(text="A fact.")], embed_model=MockEmbedding(embed_dim=8))
+texts = ["The river Vok rises in the hills above Tarsk.", "The mayor of Vokar is called Hilda Brandt."]
+index = VectorStoreIndex.from_documents([Document(text=t) for t in texts], embed_model=MockEmbedding(embed_dim=8))
 robust = RobustRAGSynthesizer(llm=llm)
 engine = index.as_query_engine(llm=llm, response_synthesizer=robust)
 tool = QueryEngineTool.from_defaults(engine, name="facts", description="facts")
@@ -47,3 +49,8 @@ try:
     assert_defended(asked_to_stream, streaming=True)
 except UndefendedError as error:
     print(error)
+
+for name, answering in {"stock": index.as_query_engine(llm=llm), "robust": engine}.items():
+    with audit_isolation() as audit:
+        answering.query("Who is the mayor of Vokar?")
+    print(f"{name}: {len(audit.findings)} prompts with texts of several documents", *audit.findings, sep="\n    ")

@@ -25,7 +25,9 @@ from langchain_robustrag.runnable import RobustDocuments
 from langchain_robustrag.structured import Abstained
 from langchain_robustrag.supporting import supporting_documents
 from langchain_robustrag.tool import create_robust_retriever_tool
-from langchain_robustrag.wiring import Finding, UndefendedError, assert_defended, find_undefended
+from langchain_robustrag.wiring import assert_defended, find_undefended
+from robustrag_integrations.audit import Finding
+from robustrag_integrations.errors import UndefendedError
 
 __all__ = [
     "REPORT_EVENT",

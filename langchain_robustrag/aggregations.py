@@ -19,11 +19,11 @@ from robustrag_integrations.defenses.base import MethodSettings
 from robustrag_integrations.defenses.keyword.settings import Final, Threshold
 from robustrag_integrations.defenses.registry import METHODS, Method
 from robustrag_integrations.defenses.settings_file import SettingsLike
+from robustrag_integrations.grouping.passages import GroupBy
+from robustrag_integrations.grouping.votes import Below, Copies, Weights
 from robustrag_integrations.keywords import KeywordExtractor
-from robustrag_integrations.passages import GroupBy
 from robustrag_integrations.prompts import PromptSet, Task
 from robustrag_integrations.replies.reading import CutReplies
-from robustrag_integrations.votes import Below, Copies, Weights
 
 EXTRA_PROMPTS = {"keyword": "keywords", "no_retrieval": None}  # prompts of a `PromptSet`, and what they must name
 

@@ -19,7 +19,7 @@ from langchain_robustrag.prompts import FilledPrompt
 from langchain_robustrag.reports import REPORT_EVENT
 from langchain_robustrag.retrieved import UnreadableError, documents_in, parsed_texts, sourced_records_in
 from robustrag_integrations.audit import Audit, Finding, On
-from robustrag_integrations.passages import Passage
+from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.prompts import Prompt
 
 _LOG = logging.getLogger(__name__)

@@ -27,11 +27,11 @@ from robustrag_integrations.checks import check_at_least, check_flag
 from robustrag_integrations.defenses.registry import default_method, method_of
 from robustrag_integrations.defenses.settings_file import SettingsLike, takes_settings
 from robustrag_integrations.defenses.voting.options import check_choices
+from robustrag_integrations.grouping.passages import GroupBy
+from robustrag_integrations.grouping.votes import Below, Copies, VoteRules, Weights
 from robustrag_integrations.models.base import DecodingModel
 from robustrag_integrations.models.time_limits import checked_timeout
-from robustrag_integrations.passages import GroupBy
 from robustrag_integrations.plans.priming import prime_from
-from robustrag_integrations.votes import Below, Copies, VoteRules, Weights
 
 
 @takes_settings

@@ -22,8 +22,16 @@ from pydantic import ConfigDict, Field, SkipValidation, model_validator
 
 from langchain_robustrag.documents import Isolation, checked_documents
 from langchain_robustrag.more_documents import COUNTS, asked_for
-from robustrag_integrations.passages import grouping_of
-from robustrag_integrations.sources import SHORTAGE, Gathered, Gathering, SourceQuota, agathered, gather, gathered
+from robustrag_integrations.grouping.passages import grouping_of
+from robustrag_integrations.grouping.quotas import (
+    SHORTAGE,
+    Gathered,
+    Gathering,
+    SourceQuota,
+    agathered,
+    gather,
+    gathered,
+)
 
 _log = logging.getLogger(__name__)
 _Manager = CallbackManagerForRetrieverRun | AsyncCallbackManagerForRetrieverRun

@@ -11,8 +11,8 @@ from langchain_core.messages import BaseMessage
 from langchain_core.prompts import BasePromptTemplate, PromptTemplate
 
 from langchain_robustrag.retrieved import UnreadableError, documents_in
-from robustrag_integrations.passages import GroupBy, Passage, PassageGroup, grouping_of, isolate, passage_keys
-from robustrag_integrations.sources import few_sources_warning
+from robustrag_integrations.grouping.passages import GroupBy, Passage, PassageGroup, grouping_of, isolate, passage_keys
+from robustrag_integrations.grouping.quotas import few_sources_warning
 
 _DEFAULT_K = 4  # documents that LangChain's vector stores and BM25 find
 DEFAULT_DOCUMENT_PROMPT = PromptTemplate.from_template("{page_content}")

@@ -50,6 +50,7 @@ from robustrag_integrations.defenses.base import PlanInput
 from robustrag_integrations.defenses.registry import method_of
 from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.errors import QuorumError
+from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.models.base import DecodingModel, repeats_of
 from robustrag_integrations.models.capabilities import Capabilities, described_together
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
@@ -57,7 +58,6 @@ from robustrag_integrations.plans.performers import DecodingPerformer, warmed
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 from robustrag_integrations.prompts import PromptSet, PromptTemplate, agreed_context
-from robustrag_integrations.votes import VoteRules
 
 _LOG = logging.getLogger(__name__)
 _MOST_MODELS = 100  # that are remembered: configs can name any

@@ -24,7 +24,9 @@ from llamaindex_robustrag.reports import RobustAnswerEvent, robust_answer, robus
 from llamaindex_robustrag.responses import Abstained
 from llamaindex_robustrag.supporting import supporting_nodes
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer, get_robust_response_synthesizer
-from llamaindex_robustrag.wiring import Finding, UndefendedError, assert_defended, find_undefended
+from llamaindex_robustrag.wiring import assert_defended, find_undefended
+from robustrag_integrations.audit import Finding
+from robustrag_integrations.errors import UndefendedError
 
 __all__ = [
     "Abstained",

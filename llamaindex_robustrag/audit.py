@@ -22,7 +22,7 @@ from llamaindex_robustrag.grouping import source_of
 from llamaindex_robustrag.message_text import as_messages
 from llamaindex_robustrag.reports import RobustAnswerEvent
 from robustrag_integrations.audit import Audit, Finding, On
-from robustrag_integrations.passages import Passage
+from robustrag_integrations.grouping.passages import Passage
 
 _MOST_SPANS = 10_000
 _MOST_PARTS = 20_000  # of one span's arguments or result

@@ -12,9 +12,9 @@ from llama_index.core.llms import LLM
 from llamaindex_robustrag.local import TextModelLLM
 from robustrag_integrations.conversations import condensed_warnings, shown_warnings
 from robustrag_integrations.determinism import Repeats
+from robustrag_integrations.grouping.passages import PassageGroup
+from robustrag_integrations.grouping.quotas import few_sources_warning
 from robustrag_integrations.models.base import repeats_of
-from robustrag_integrations.passages import PassageGroup
-from robustrag_integrations.sources import few_sources_warning
 
 
 def llm_repeats(llm: LLM, call_kwargs: Mapping[str, Any], refused: Collection[str] = ()) -> Repeats:

@@ -13,7 +13,7 @@ from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
 
 from llamaindex_robustrag.grouping import GroupNodesBy, check_group_by, node_places
 from llamaindex_robustrag.more_nodes import asked_for
-from robustrag_integrations.sources import (
+from robustrag_integrations.grouping.quotas import (
     SHORTAGE,
     Gathered,
     Gathering,

@@ -7,7 +7,16 @@ from dataclasses import dataclass, replace
 
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 
-from robustrag_integrations.passages import ORIGIN, PASSAGE, SITE, GroupBy, Passage, PassageGroup, grouping_of, isolate
+from robustrag_integrations.grouping.passages import (
+    ORIGIN,
+    PASSAGE,
+    SITE,
+    GroupBy,
+    Passage,
+    PassageGroup,
+    grouping_of,
+    isolate,
+)
 
 GroupNodesBy = str | Callable[[NodeWithScore], Hashable]
 

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from robustrag_integrations.defenses.vanilla import VanillaRAG
     from robustrag_integrations.defenses.voting.defense import MajorityVoting
     from robustrag_integrations.errors import ModelError, QuorumError, RobustRAGError, TooFewVotesError
+    from robustrag_integrations.grouping.passages import Passage, PassageGroup, isolate
     from robustrag_integrations.keywords import KeywordExtractor, SpacyKeywordExtractor
     from robustrag_integrations.models.base import Response
     from robustrag_integrations.models.callable import CallableModel
     from robustrag_integrations.models.local.model import LocalModel
     from robustrag_integrations.models.server.model import OpenAIModel
-    from robustrag_integrations.passages import Passage, PassageGroup, isolate
     from robustrag_integrations.prompts import PromptSet, PromptTemplate, prompts_for
     from robustrag_integrations.replies.reply import Ending, Usage
 
@@ -83,7 +83,7 @@ _HOMES = {
     "models.callable": ("CallableModel",),
     "models.local.model": ("LocalModel",),
     "models.server.model": ("OpenAIModel",),
-    "passages": ("Passage", "PassageGroup", "isolate"),
+    "grouping.passages": ("Passage", "PassageGroup", "isolate"),
     "prompts": ("PromptSet", "PromptTemplate", "prompts_for"),
     "replies.reply": ("Ending", "Usage"),
 }

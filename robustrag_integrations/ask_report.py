@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.passages import Passage
+from robustrag_integrations.grouping.passages import Passage
 
 SCHEMA = "robustrag/ask/1"
 

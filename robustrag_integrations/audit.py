@@ -24,7 +24,7 @@ from typing import Literal, TypeAlias
 
 from robustrag_integrations.display import printable
 from robustrag_integrations.errors import UndefendedError
-from robustrag_integrations.passages import Passage, readable_origin
+from robustrag_integrations.grouping.passages import Passage, readable_origin
 
 _LOG = logging.getLogger(__name__)
 

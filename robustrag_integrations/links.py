@@ -14,7 +14,7 @@ from robustrag_integrations.display import printable
 
 if TYPE_CHECKING:
     from robustrag_integrations.answer import GroupReport, RobustAnswer
-    from robustrag_integrations.passages import Passage, PassageGroup
+    from robustrag_integrations.grouping.passages import Passage, PassageGroup
 
 _LOOKED_AT = 200_000  # characters of an answer
 _MOST_LINKS = 200
@@ -62,7 +62,7 @@ def unsupported_links(answer: RobustAnswer, passages: Sequence[str | Passage]) -
         answer: what a defence gave.
         passages: what it was made from, all of it and in the same order.
     """
-    from robustrag_integrations.passages import as_passages
+    from robustrag_integrations.grouping.passages import as_passages
 
     texts = [passage.text for passage in as_passages(passages)]
     return _unsupported(answer, lambda group: [texts[place] for place in group.positions if place < len(texts)])

@@ -10,7 +10,7 @@ import pytest
 
 from robustrag_integrations.audit import SHORTEST, Audit, folded
 from robustrag_integrations.errors import UndefendedError
-from robustrag_integrations.passages import Passage
+from robustrag_integrations.grouping.passages import Passage
 
 ALPHA = 'Alpha said: "The old mill at Brezar burned down\nin the spring of 1921", and nobody\twas hurt.'
 BETA = "Beta's record names a café in Tarsk where, on the 4th of May, the treaty C:\\new was signed."

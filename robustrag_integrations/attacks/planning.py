@@ -19,8 +19,8 @@ from robustrag_integrations.attacks.scene import Attack, AttackedQuestion, Goal,
 from robustrag_integrations.certification.cases import AttackMode as Mode
 from robustrag_integrations.certification.cases import check_attack
 from robustrag_integrations.checks import is_whole_number
+from robustrag_integrations.grouping.passages import Passage, as_passages
 from robustrag_integrations.metrics import Metric, contains_answer
-from robustrag_integrations.passages import Passage, as_passages
 
 if TYPE_CHECKING:
     from robustrag_integrations.defenses.base import Defense

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from robustrag_integrations.passages import Passage
+from robustrag_integrations.grouping.passages import Passage
 
 
 class AttackedQuestion(Protocol):

@@ -19,8 +19,8 @@ from robustrag_integrations.certification.cases import AttackMode, check_attack
 from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.errors import RobustRAGError
+from robustrag_integrations.grouping.passages import Passage, as_passages
 from robustrag_integrations.metrics import GuardedMetric, Metric, contains_answer, references_of
-from robustrag_integrations.passages import Passage, as_passages
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.attacks.canned import false_statement, poisoning, prompt_injection
-from robustrag_integrations.passages import Passage
+from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.prompts import ABSTENTION, option_label
 
 Strategy = Literal["obey", "lie", "flood", "abstain", "split", "copy", "fail"]

@@ -13,8 +13,8 @@ from itertools import combinations
 from typing import Literal, get_args
 
 from robustrag_integrations.checks import is_whole_number
-from robustrag_integrations.keys import Keys
-from robustrag_integrations.passages import (
+from robustrag_integrations.grouping.keys import Keys
+from robustrag_integrations.grouping.passages import (
     ORIGIN,
     PASSAGE,
     SITE,

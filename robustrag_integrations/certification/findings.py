@@ -10,8 +10,8 @@ from robustrag_integrations.certification.cases import AttackMode, BenignCase, b
 from robustrag_integrations.certification.requests import Asking, Score
 from robustrag_integrations.certification.result import Certification, Estimate, PossibleResponse
 from robustrag_integrations.checks import check_at_least
-from robustrag_integrations.group_warnings import keyless_warnings
-from robustrag_integrations.passages import PASSAGE, GroupBy, Passage, as_passages, grouping_of, isolate
+from robustrag_integrations.grouping.passages import PASSAGE, GroupBy, Passage, as_passages, grouping_of, isolate
+from robustrag_integrations.grouping.warnings import keyless_warnings
 from robustrag_integrations.plans.keeping import Kept
 
 ZERO_FOUND = "a response that scores 0 was found; the others were not examined"

@@ -9,8 +9,8 @@ from typing import Protocol, TypeAlias
 from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import Findings, Ledger, Question, smaller_size_fails
 from robustrag_integrations.certification.requests import Asking
+from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.asking import Found, Reading, counted_responses, read_responses, truncation_warnings
 from robustrag_integrations.plans.requests import Ask
 from robustrag_integrations.prompts import Prompt

@@ -12,8 +12,8 @@ from robustrag_integrations.checks import nearest_of
 from robustrag_integrations.cli.exits import EXIT_USAGE
 from robustrag_integrations.cli.models import check_name
 from robustrag_integrations.display import printable
+from robustrag_integrations.grouping.votes import MOST_VOTES
 from robustrag_integrations.models.providers import described, forms_that_take
-from robustrag_integrations.votes import MOST_VOTES
 
 _NUMBER = re.compile(r"-\d|-\.\d")
 

@@ -30,11 +30,11 @@ from robustrag_integrations.cli.thresholds import (
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, default_method, entry_of
 from robustrag_integrations.display import printable
 from robustrag_integrations.errors import RobustRAGError
+from robustrag_integrations.grouping.passages import ORIGIN, PASSAGE, SITE, Passage
+from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.models.base import TextModel
-from robustrag_integrations.passages import ORIGIN, PASSAGE, SITE, Passage
 from robustrag_integrations.prompts import Task
 from robustrag_integrations.usage import cost_in_words, prices_of
-from robustrag_integrations.votes import VoteRules
 
 _DESCRIPTION = """\
 Read documents, retrieve the passages that fit a question, ask the model about each

@@ -12,9 +12,9 @@ from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import BASELINES, METHODS
 from robustrag_integrations.defenses.settings_file import VOTES
 from robustrag_integrations.display import printable
+from robustrag_integrations.grouping.votes import HASTE, VoteRules
 from robustrag_integrations.models.base import DecodingModel, TextModel
 from robustrag_integrations.prompts import Task
-from robustrag_integrations.votes import HASTE, VoteRules
 
 
 def built_defense(args: argparse.Namespace, name: str, model: TextModel, task: Task) -> Defense:

@@ -19,8 +19,8 @@ from robustrag_integrations.words import loss_in_words
 if TYPE_CHECKING:
     from robustrag_integrations.cli.demonstration import Outcome, Planting
     from robustrag_integrations.evaluation.data.questions import EvalQuestion
+    from robustrag_integrations.grouping.passages import Passage
     from robustrag_integrations.models.base import TextModel
-    from robustrag_integrations.passages import Passage
 
 DEFAULT_TARGET = "Atlantis"
 

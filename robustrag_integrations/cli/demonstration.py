@@ -13,9 +13,9 @@ from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import METHODS, VANILLA
 from robustrag_integrations.defenses.settings_file import SavedSettings, from_settings
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
+from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.models.base import DecodingModel, TextModel
 from robustrag_integrations.normalise import plain_words
-from robustrag_integrations.passages import Passage
 
 PLANTED = "planted"  # the id of the attacker's passages
 

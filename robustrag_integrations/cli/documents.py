@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from robustrag_integrations.cli.arguments import existing, origin_votes, some_text, whole_number
 from robustrag_integrations.cli.output import Progress, complain
-from robustrag_integrations.passages import ORIGIN, PASSAGE
+from robustrag_integrations.grouping.passages import ORIGIN, PASSAGE
 
 if TYPE_CHECKING:
     from robustrag_integrations.corpus import BM25Index

@@ -38,8 +38,8 @@ from robustrag_integrations.evaluation.run.config import (
     load_config,
 )
 from robustrag_integrations.evaluation.run.presets import PRESETS
+from robustrag_integrations.grouping.votes import HASTE
 from robustrag_integrations.models.providers import forms, forms_that_take, takes
-from robustrag_integrations.votes import HASTE
 
 _BEFORE = """\
 a first run:

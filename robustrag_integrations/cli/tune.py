@@ -29,7 +29,7 @@ from robustrag_integrations.defenses.registry import METHODS, Method, Setting
 from robustrag_integrations.defenses.settings_file import SCHEMA, settings_text
 from robustrag_integrations.display import printable
 from robustrag_integrations.errors import RobustRAGError
-from robustrag_integrations.passages import ORIGIN, PASSAGE
+from robustrag_integrations.grouping.passages import ORIGIN, PASSAGE
 
 if TYPE_CHECKING:
     from robustrag_integrations.evaluation.tune.tuning import Tuned, Tuning, Wish

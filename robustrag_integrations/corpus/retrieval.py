@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 
 from robustrag_integrations.corpus.extras import needed
-from robustrag_integrations.passages import ORIGIN, GroupBy, Passage, passage_keys
-from robustrag_integrations.sources import choose
+from robustrag_integrations.grouping.passages import ORIGIN, GroupBy, Passage, passage_keys
+from robustrag_integrations.grouping.quotas import choose
 
 _WORD = r"(?u)\b\w+\b"
 # Chinese, Japanese, Thai, Lao, Burmese and Khmer, which leave no space between words.

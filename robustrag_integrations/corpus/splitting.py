@@ -8,7 +8,7 @@ from typing import Any
 
 from robustrag_integrations.corpus.documents import Document
 from robustrag_integrations.corpus.extras import needed
-from robustrag_integrations.passages import Passage
+from robustrag_integrations.grouping.passages import Passage
 
 CHUNK_SIZE = 600  # characters
 

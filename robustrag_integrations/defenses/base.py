@@ -18,9 +18,10 @@ from robustrag_integrations.checks import check_at_least, check_flag, nearest_of
 from robustrag_integrations.defenses.registry import METHODS, methods_that
 from robustrag_integrations.defenses.rehearsal import CHOICES, QUESTION, made_up_groups, rehearse, said_by_no_model
 from robustrag_integrations.determinism import Promise, Repeats
+from robustrag_integrations.grouping.passages import GroupBy, Passage, PassageGroup, as_passages
+from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.metrics import Metric, contains_answer, metric_name, references_of
 from robustrag_integrations.models.base import Model, TextModel, TokenCodec, repeats_of
-from robustrag_integrations.passages import GroupBy, Passage, PassageGroup, as_passages
 from robustrag_integrations.plans.asking import are_short
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
 from robustrag_integrations.plans.endings import (
@@ -39,12 +40,11 @@ from robustrag_integrations.plans.requests import Brief, Plan
 from robustrag_integrations.plans.spending import with_spending
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 from robustrag_integrations.prompts import PromptSet
-from robustrag_integrations.votes import VoteRules
 
 if TYPE_CHECKING:
     from typing_extensions import TypedDict, Unpack
 
-    from robustrag_integrations.votes import VoteOptions
+    from robustrag_integrations.grouping.votes import VoteOptions
 
     class CertifyOptions(TypedDict, total=False):
         """The keyword arguments of `Defense.certify` besides the corruption size."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import cycle, islice
 
+from robustrag_integrations.grouping.passages import PassageGroup, isolate
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.passages import PassageGroup, isolate
 from robustrag_integrations.plans.requests import Ask, Plan, Reply, Request
 from robustrag_integrations.plans.watch import Watch
 

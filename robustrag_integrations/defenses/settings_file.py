@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 from robustrag_integrations.defenses.registry import METHODS, Method, method_of
 from robustrag_integrations.display import printable
 from robustrag_integrations.errors import RobustRAGError
-from robustrag_integrations.passages import PASSAGE
+from robustrag_integrations.grouping.passages import PASSAGE
+from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.sections import Section, shown
-from robustrag_integrations.votes import VoteRules
 
 if TYPE_CHECKING:
     from robustrag_integrations.defenses.base import Defense

@@ -11,8 +11,8 @@ from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.defenses.base import PlanInput, TextDefense, refuse_choices
 from robustrag_integrations.defenses.registry import VANILLA
 from robustrag_integrations.defenses.voting.options import check_choices, parse_option
+from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.models.base import Response, TextModel
-from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.asking import ask_final, report, truncation_warnings
 from robustrag_integrations.plans.requests import Emit, Plan, Reply, Request
 from robustrag_integrations.prompts import (

@@ -154,7 +154,8 @@ def _key(written: str, language: Language) -> str:
     word = written[:_LONGEST_WORD]
     if not word.isascii():
         word = _INVISIBLE.sub("", word)
-        word = word if _EXPONENT.search(word) else compatible(few_marks(word))
+        if not _EXPONENT.search(word):
+            word = "".join(compatible(few_marks(word)).split())  # NFKC of some accents begins with a space
     word = _without_edges(word)
     if not word:
         return ""

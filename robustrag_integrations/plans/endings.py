@@ -10,13 +10,13 @@ from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.determinism import Determinism, Promise, Repeats
 from robustrag_integrations.display import printable
 from robustrag_integrations.errors import ModelError, TooFewVotesError
-from robustrag_integrations.group_warnings import grouping_warnings
+from robustrag_integrations.grouping.passages import PassageGroup
+from robustrag_integrations.grouping.votes import VoteRules
+from robustrag_integrations.grouping.warnings import grouping_warnings
 from robustrag_integrations.links import link_warning, unsupported_in_groups
-from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.asking import report
 from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply
 from robustrag_integrations.prompts import ABSTENTION
-from robustrag_integrations.votes import VoteRules
 
 
 def with_late_findings(

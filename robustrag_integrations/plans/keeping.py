@@ -8,8 +8,8 @@ from typing import Any
 
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.display import printable
+from robustrag_integrations.grouping.passages import GroupBy, Passage
 from robustrag_integrations.models.base import Distributions, Opening, Response
-from robustrag_integrations.passages import GroupBy, Passage
 from robustrag_integrations.plans.requests import Append, Ask, OpenSession, Plan, Reply, Request, replied
 from robustrag_integrations.prompts import Prompt
 

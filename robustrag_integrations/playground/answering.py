@@ -8,9 +8,9 @@ from typing import Any
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import BASELINES, VANILLA, Method, entry_of
+from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.metrics import holds_answer
 from robustrag_integrations.models.base import DecodingModel, TextModel
-from robustrag_integrations.passages import Passage
 from robustrag_integrations.playground.state import State, StateError
 from robustrag_integrations.prompts import Task
 

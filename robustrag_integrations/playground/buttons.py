@@ -9,8 +9,8 @@ from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.ask_report import SCHEMA as REPORT
 from robustrag_integrations.ask_report import ask_report
 from robustrag_integrations.defenses.base import Defense
+from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.models.base import TextModel
-from robustrag_integrations.passages import Passage
 from robustrag_integrations.playground.answering import answered, check_askable, defense_of, undefended, verdict
 from robustrag_integrations.playground.certificates import certified, check_certifiable
 from robustrag_integrations.playground.links import link_of, state_of_link

@@ -12,7 +12,7 @@ from robustrag_integrations.drawing.certificate import certificate_parts
 from robustrag_integrations.drawing.elements import Element, h, to_data
 from robustrag_integrations.drawing.notebook import INLINE
 from robustrag_integrations.evaluation.show.report.listing import legend, strip
-from robustrag_integrations.passages import Passage
+from robustrag_integrations.grouping.passages import Passage
 
 
 def evidence_of(answer: RobustAnswer, passages: Sequence[Mapping[str, Any]]) -> Any:

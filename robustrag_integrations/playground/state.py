@@ -10,7 +10,7 @@ from typing import Any, cast, get_args
 
 from robustrag_integrations.corpus.documents import valid_text
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, Method, Setting, entry_of
-from robustrag_integrations.passages import ORIGIN, PASSAGE, SITE, Passage
+from robustrag_integrations.grouping.passages import ORIGIN, PASSAGE, SITE, Passage
 from robustrag_integrations.prompts import Task
 
 SCHEMA = "robustrag/playground/1"

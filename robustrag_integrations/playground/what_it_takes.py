@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from robustrag_integrations.passages import Passage
+from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.playground.state import State, StateError
 
 MOST_COPIES = 25

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from robustrag_integrations.corpus.documents import valid_text
-from robustrag_integrations.passages import Passage
+from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.serve.limits import Limits
 from robustrag_integrations.serve.messages import question_of
 from robustrag_integrations.serve.parameters import check_parameters

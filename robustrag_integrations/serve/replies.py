@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.json_values import plain
-from robustrag_integrations.passages import Passage
 from robustrag_integrations.serve.service import Service
 from robustrag_integrations.usage import Prices, Spending
 

@@ -9,7 +9,7 @@ from robustrag_integrations.corpus.retrieval import BM25Index
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import VANILLA
 from robustrag_integrations.display import printable
-from robustrag_integrations.passages import ORIGIN, Passage
+from robustrag_integrations.grouping.passages import ORIGIN, Passage
 from robustrag_integrations.serve.asked import Asked
 from robustrag_integrations.serve.limits import Limits
 from robustrag_integrations.serve.refusals import RefusedError

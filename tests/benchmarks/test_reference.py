@@ -14,8 +14,8 @@ from benchmarks.paper_code import DEFENSE, EVICTED, MENDED, MODELS, lettered, pa
 from benchmarks.reference import Found, attacks, summary
 from robustrag_integrations import MajorityVoting
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
+from robustrag_integrations.grouping.passages import isolate
 from robustrag_integrations.models.callable import CallableModel
-from robustrag_integrations.passages import isolate
 
 QUESTION = EvalQuestion("1", "Who runs the mill?", ("Anna Lind",), incorrect="Karl Gross")
 TEXTS = ["Anna Lind runs the mill.", "The mill is run by Anna Lind.", "Fog forms in autumn.", "Anna Lind."]

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from robustrag_integrations.certification import benign_group_cases
-from robustrag_integrations.passages import Passage, isolate
+from robustrag_integrations.grouping.passages import Passage, isolate
 
 SIX = [f"p{i}" for i in range(1, 7)]
 

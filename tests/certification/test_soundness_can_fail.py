@@ -15,9 +15,8 @@ from robustrag_integrations.defenses.consensus import certificate as consensus
 from robustrag_integrations.defenses.consensus.rule import ConsensusRadius
 from robustrag_integrations.defenses.decoding import attacked_step, token_choice
 from robustrag_integrations.defenses.decoding import plan as decoding_plan
-from robustrag_integrations.defenses.keyword import absolute
+from robustrag_integrations.defenses.keyword import absolute, kept, lists
 from robustrag_integrations.defenses.keyword import certificate as keyword
-from robustrag_integrations.defenses.keyword import kept, lists
 from robustrag_integrations.defenses.voting import certificate as voting
 from robustrag_integrations.defenses.voting import plan as voting_plan
 from robustrag_integrations.plans.asking import Quorum

@@ -40,10 +40,10 @@ WORLDS = {
     "What is it called?": "The Who|Who|the|salt of other houses|The Salt of Other Houses|it is|of other|Who is it",
     "Which metals?": "copper, nickel|nickel and copper|copper, nickel, cobalt|nickel|copper|cobalt|metals",
     "How long is it?": "3 years|three years|Three years.|3 year|36 months|about three years|2 years|How long is it|3",
-    "What does it cost?": "$5 million|five million dollars|$5m|5,000,000 dollars|$5|$6 million|It costs $5 million|cost",
+    "What does it cost?": "$5 million|five million dollars|$5m|5,000,000 dollars|$5|$6 million|It costs $5m|cost",
     "Is it open?": "Yes|yes.|No|It is open|It is not open|Yes, it is open until 5|no|closed",
     "Which one?": "==|!=|`==`|[]|The == operator|operator",
-    "Wo steht die Kirche?": "In Tarsk|Tarsk|die Kirche steht in Tarsk|in der Stadt Tarsk|Brezar|in Brezar am Fluss|Kirche",
+    "Wo steht die Kirche?": "In Tarsk|Tarsk|die Kirche steht in Tarsk|in der Stadt Tarsk|Brezar|in Brezar am Fluss",
     "谁写了这本书?": "王小明|王小明写的|是王小明|李四|王明|这本书",
 }
 

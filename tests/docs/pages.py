@@ -34,7 +34,7 @@ class Page:
 
     @property
     def code(self) -> list[str]:
-        """Spans like `passages:isolate`, module before the colon."""
+        """Spans like `grouping.passages:isolate`, module before the colon."""
         return [s for s in self.spans if re.fullmatch(r"[a-z_]+(\.[a-z_]+)*:[A-Za-z_]+(\.[a-z_]+)?", s)]
 
     @property

@@ -34,14 +34,9 @@ def test_there_is_a_recipe_for_each_thing_that_is_added() -> None:
     assert added == {"method", "model", "attack", "metric", "data layout"}
 
 
-@pytest.mark.parametrize("span", PAGE.tests)
-def test_every_test_that_is_named_exists(span: str) -> None:
-    assert test_exists(span)
-
-
-@pytest.mark.parametrize("span", PAGE.files)
-def test_every_file_that_is_named_exists(span: str) -> None:
-    assert (ROOT / span).exists() or (ROOT / CORE / span).exists()
+def test_every_test_and_file_that_is_named_exists() -> None:
+    assert [span for span in PAGE.tests if not test_exists(span)] == []
+    assert [span for span in PAGE.files if not ((ROOT / span).exists() or (ROOT / CORE / span).exists())] == []
 
 
 def test_every_make_target_that_is_named_exists() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from tests.docs.pages import ROOT, Page, exists, test_exists
 
 PAGE = Page.read("docs/paper-map.md")
@@ -30,24 +28,15 @@ def rows() -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
 
 
-@pytest.mark.parametrize("span", PAGE.code)
-def test_every_function_that_is_named_exists(span: str) -> None:
-    assert exists(span)
+def test_every_function_test_and_file_that_is_named_exists() -> None:
+    assert [span for span in PAGE.code if not exists(span)] == []
+    assert [span for span in PAGE.tests if not test_exists(span)] == []
+    assert [span for span in PAGE.files if not (ROOT / span).exists()] == []
 
 
-@pytest.mark.parametrize("span", PAGE.tests)
-def test_every_test_that_is_named_exists(span: str) -> None:
-    assert test_exists(span)
-
-
-@pytest.mark.parametrize("span", PAGE.files)
-def test_every_file_that_is_named_exists(span: str) -> None:
-    assert (ROOT / span).exists()
-
-
-@pytest.mark.parametrize("item", [*NUMBERED, *SECTIONS])
-def test_everything_that_the_paper_numbers_is_on_the_page(item: str) -> None:
-    assert re.search(rf"^\| {re.escape(item)}\b", PAGE.text, re.MULTILINE), f"no row begins with {item}"
+def test_everything_that_the_paper_numbers_is_on_the_page() -> None:
+    begins = {item: re.search(rf"^\| {re.escape(item)}\b", PAGE.text, re.MULTILINE) for item in NUMBERED + SECTIONS}
+    assert [item for item, row in begins.items() if not row] == []
 
 
 def test_every_row_names_code_and_a_test_or_says_why_not() -> None:
@@ -60,9 +49,9 @@ def test_every_row_names_code_and_a_test_or_says_why_not() -> None:
 
 
 def test_names_that_do_not_exist_are_found() -> None:
-    assert not exists("passages:isolated")
-    assert not exists("passages.more:isolate")
-    assert not exists("passages:Passage.shout")
-    assert exists("passages:isolate")
+    assert not exists("grouping.passages:isolated")
+    assert not exists("grouping.passages.more:isolate")
+    assert not exists("grouping.passages:Passage.shout")
+    assert exists("grouping.passages:isolate")
     assert not test_exists("tests/docs/test_paper_map.py::test_nothing")
     assert test_exists("tests/docs/test_paper_map.py::test_names_that_do_not_exist_are_found")

@@ -15,7 +15,7 @@ from robustrag_integrations.defenses.voting.defense import MajorityVoting
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.evaluation.score.rows import AttackSpec, blank_row
 from robustrag_integrations.evaluation.score.scoring import score_answer
-from robustrag_integrations.passages import Passage
+from robustrag_integrations.grouping.passages import Passage
 from tests.helpers.scripted import ScriptedDecodingModel, ScriptedModel
 
 PEOPLE = ("Ada Stone", "Ben Carver", "Cleo Marsh", "Dan Holt", "Eva Lund")

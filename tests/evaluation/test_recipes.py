@@ -13,7 +13,7 @@ from robustrag_integrations.attacks import ATTACKS
 from robustrag_integrations.cli import main
 from robustrag_integrations.evaluation.data import questions
 from robustrag_integrations.evaluation.data.questions import EvalQuestion, Layout
-from robustrag_integrations.passages import Passage
+from robustrag_integrations.grouping.passages import Passage
 from tests.evaluation.rows import rows_in
 from tests.evaluation.worlds import LIGHT, write_questions
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import comb
 
-from robustrag_integrations.passages import Passage, PassageGroup, isolate
+from robustrag_integrations.grouping.passages import Passage, PassageGroup, isolate
 from tests.helpers.worlds import Memo, World
 
 EVIL = "EVIL"

@@ -32,12 +32,12 @@ from robustrag_integrations.defenses.voting.certificate import voting_certificat
 from robustrag_integrations.defenses.voting.plan import voting_plan
 from robustrag_integrations.defenses.voting.settings import VotingSettings
 from robustrag_integrations.errors import ModelError
+from robustrag_integrations.grouping.passages import Passage, PassageGroup
+from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.metrics import Metric, contains_answer
 from robustrag_integrations.models.base import Distributions, Opening, Response
-from robustrag_integrations.passages import Passage, PassageGroup
 from robustrag_integrations.plans.requests import Append, Ask, Emit, OpenSession, Plan, Reply, Request
 from robustrag_integrations.prompts import Prompt
-from robustrag_integrations.votes import VoteRules
 from tests.helpers.scripted import (
     BARE,
     BARE_CHOICES,

@@ -8,7 +8,7 @@ import pytest
 from langchain_core.documents import Document
 
 from langchain_robustrag import DiverseRetriever, create_robust_retrieval_chain
-from robustrag_integrations.sources import SHORTAGE
+from robustrag_integrations.grouping.quotas import SHORTAGE
 from tests.langchain.fakes import Reader
 from tests.langchain.test_diverse import QUERY, corpus, store
 

@@ -8,7 +8,7 @@ import pytest
 from llama_index.core.schema import MetadataMode
 
 from llamaindex_robustrag import DiverseRetriever, RobustRAGQueryEngine
-from robustrag_integrations.sources import SHORTAGE
+from robustrag_integrations.grouping.quotas import SHORTAGE
 from tests.llamaindex.fakes import FactReader
 from tests.llamaindex.test_diverse import QUERY, corpus, index
 

@@ -7,11 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from llama_index.core import Settings, VectorStoreIndex
+from llama_index.core import Document, PromptTemplate, Settings, VectorStoreIndex
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActAgent
+from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.chat_engine import CondenseQuestionChatEngine, SimpleChatEngine
 from llama_index.core.evaluation import RelevancyEvaluator
-from llama_index.core.postprocessor import LLMRerank, LongContextReorder, SimilarityPostprocessor
+from llama_index.core.indices.list.retrievers import SummaryIndexLLMRetriever
+from llama_index.core.postprocessor import LLMRerank, LongContextReorder
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import (
     CitationQueryEngine,
@@ -24,7 +26,7 @@ from llama_index.core.query_engine import (
     TransformQueryEngine,
 )
 from llama_index.core.response_synthesizers import get_response_synthesizer
-from llama_index.core.retrievers import RecursiveRetriever
+from llama_index.core.retrievers import BaseRetriever, RecursiveRetriever
 from llama_index.core.schema import NodeWithScore
 from llama_index.core.selectors import LLMMultiSelector, LLMSingleSelector
 from llama_index.core.tools import FunctionTool, QueryEngineTool, RetrieverTool
@@ -40,12 +42,16 @@ from llamaindex_robustrag import (
     assert_defended,
     find_undefended,
 )
-from tests.llamaindex.fakes import QUESTION, FactReader
+from tests.llamaindex.fakes import QUESTION, FactReader, index_of
 from tests.llamaindex.test_query_engine import Chosen, OneQuestion
 
 
-class Splitting(BaseNodePostprocessor):
-    """Cuts every node into sentences that name no source."""
+class Answer(BaseModel):
+    text: str
+
+
+class Filtering(BaseNodePostprocessor):
+    """A postprocessor of the program's own."""
 
     def _postprocess_nodes(self, nodes: list[NodeWithScore], query_bundle: Any = None) -> list[NodeWithScore]:
         return nodes
@@ -183,21 +189,6 @@ def test_row_a_retriever_tool_shows_the_agent_everything(
     assert_defended(agent_class(name="a", description="d", tools=[tool(robust)], llm=llm))
 
 
-def test_row_a_splitting_postprocessor_may_give_one_document_many_votes(
-    clean: VectorStoreIndex, llm: FactReader
-) -> None:
-    def engine(*postprocessors: Any) -> RobustRAGQueryEngine:
-        return RobustRAGQueryEngine.from_args(clean.as_retriever(), llm=llm, node_postprocessors=postprocessors)
-
-    [finding] = find_undefended(engine(LongContextReorder(), Splitting()))
-    assert (finding.kind, finding.path) == ("splitting-postprocessor", "._node_postprocessors[1]")
-    assert "NodeRelationship.SOURCE" in finding.fix
-    assert kinds(engine(LongContextReorder(), SimilarityPostprocessor())) == []
-    assert kinds(engine(Splitting()), trusted=[Splitting]) == []
-    chat = RobustContextChatEngine.from_defaults(clean.as_retriever(), llm=llm, node_postprocessors=[Splitting()])
-    assert kinds(chat) == ["splitting-postprocessor"]
-
-
 # What else can be wired.
 
 
@@ -268,7 +259,7 @@ def test_a_reranker_that_reads_several_documents_at_once_is_found(clean: VectorS
     assert kinds(engine) == ["joint-reranker"]
 
 
-def test_functions_that_hold_a_retriever_are_found(
+def test_functions_are_judged_by_what_they_hold(
     clean: VectorStoreIndex, robust: RobustRAGQueryEngine, stock: RetrieverQueryEngine
 ) -> None:
     retriever = clean.as_retriever()
@@ -277,26 +268,79 @@ def test_functions_that_hold_a_retriever_are_found(
         """Look up."""
         return "\n".join(n.text for n in retriever.retrieve(question))
 
-    def asks(question: str) -> str:
-        """Ask."""
-        return str(robust.query(question))
-
     def asks_stock(question: str) -> str:
         """Ask."""
         return str(stock.query(question))
 
-    def adds(first: int, second: int) -> int:
+    class Service:
+        def __init__(self, retriever: Any) -> None:
+            self.retriever = retriever
+
+        def looks_up(self, question: str) -> str:
+            """Look up."""
+            return str(self.retriever.retrieve(question))
+
+    held = functools.partial(lambda source, question: str(source.retrieve(question)), retriever)
+    raw = [looks_up, functools.partial(looks_up), held, retriever.retrieve, Service(retriever).looks_up]
+    for function in raw:
+        made = FunctionTool.from_defaults(function, name="n", description="d")
+        assert kinds(made) == kinds(function) == ["retrieving-function"], function
+        assert kinds(made, trusted=[made]) == []
+    assert kinds(FunctionTool.from_defaults(asks_stock)) == ["stock-synthesizer"]
+    assert kinds(FunctionTool.from_defaults(async_fn=aasks_of(stock), name="n", description="d")) == [
+        "stock-synthesizer"
+    ]
+
+
+def aasks_of(engine: Any) -> Any:
+    async def asks(question: str) -> str:
+        return str(await engine.aquery(question))
+
+    return asks
+
+
+def test_ordinary_tools_retrievers_and_postprocessors_are_no_alarm(
+    clean: VectorStoreIndex, robust: RobustRAGQueryEngine, llm: FactReader, caplog: pytest.LogCaptureFixture
+) -> None:
+    def add(first: int, second: int) -> int:
         """Add."""
         return first + second
 
-    assert kinds(FunctionTool.from_defaults(looks_up)) == ["retrieving-function"]
-    assert kinds(FunctionTool.from_defaults(asks_stock)) == ["stock-synthesizer"]
-    assert kinds(FunctionTool.from_defaults(asks)) == []
-    assert kinds(FunctionTool.from_defaults(adds)) == []
-    held = functools.partial(lambda source, question: str(source), clean)
-    assert kinds(FunctionTool.from_defaults(held, name="n", description="d")) == ["retrieving-function"]
-    bound = FunctionTool.from_defaults(retriever.retrieve, name="n", description="d")
-    assert kinds(bound) == ["retrieving-function"]
+    def answers(question: str) -> dict[str, Any]:
+        """Answer, and name the files."""
+        response = robust.query(question)
+        files = [c["origins"] for c in response.metadata["robustrag"]["citations"]]
+        return {"answer": str(response), "files": files, "nodes": len(clean.as_retriever().retrieve(question))}
+
+    def remembers(text: str) -> str:
+        """Remember."""
+        clean.insert(Document(text=text))
+        return "remembered"
+
+    class Logging(BaseRetriever):
+        def __init__(self, inner: Any) -> None:
+            super().__init__()
+            self._retriever = inner
+
+        def _retrieve(self, query_bundle: Any) -> list[NodeWithScore]:
+            return self._retriever.retrieve(query_bundle)  # type: ignore[no-any-return]
+
+    tools = [FunctionTool.from_defaults(f) for f in (add, answers, remembers)]
+    engine = RobustRAGQueryEngine.from_args(
+        Logging(clean.as_retriever()), llm=llm, node_postprocessors=[LongContextReorder(), Filtering()]
+    )
+    agent = ReActAgent(name="a", description="d", tools=[*tools, tool(engine)], llm=llm)
+    found = find_undefended(agent)
+    assert found == []
+    assert len(found.not_looked_into) == 5
+    assert_defended(agent)
+    assert "._retriever (test_ordinary" in caplog.text or "._retriever (Logging)" in caplog.text
+    assert "._node_postprocessors[1] (Filtering)" in caplog.text
+    assert "audit_isolation()" in caplog.text
+    stock_inside = RobustRAGQueryEngine.from_args(
+        Logging(SummaryIndexLLMRetriever.__new__(SummaryIndexLLMRetriever)), llm=llm
+    )
+    assert kinds(stock_inside) == ["joint-retriever"]
 
 
 def test_an_agent_given_bare_functions_is_looked_into(clean: VectorStoreIndex, llm: FactReader) -> None:
@@ -323,8 +367,13 @@ def test_an_engine_of_ones_own_is_not_vouched_for(clean: VectorStoreIndex) -> No
         def custom_query(self, query_str: str) -> str:
             return "?"
 
+    class Redefining(RetrieverQueryEngine):
+        def query(self, *args: Any, **kwargs: Any) -> Any:
+            return "?"
+
     assert kinds(Own()) == ["unknown"]
     assert kinds(Own(), trusted=[Own]) == []
+    assert kinds(Redefining(clean.as_retriever(), get_response_synthesizer(llm=FactReader()))) == ["unknown"]
 
 
 def test_a_workflow_is_looked_into(clean: VectorStoreIndex, robust: RobustRAGQueryEngine, llm: FactReader) -> None:
@@ -339,17 +388,36 @@ def test_a_workflow_is_looked_into(clean: VectorStoreIndex, robust: RobustRAGQue
 
     assert kinds(Answering(robust)) == []
     assert kinds(Answering(get_response_synthesizer(llm=llm))) == ["stock-synthesizer"]
-    assert kinds(Answering(clean.as_retriever())) == ["retrieving-workflow"]
+    assert find_undefended(Answering(clean.as_retriever())).not_looked_into == ["here (Answering)"]
 
 
 def test_a_part_used_twice_is_reported_once(stock: RetrieverQueryEngine) -> None:
     assert kinds([tool(stock), tool(stock)]) == ["stock-synthesizer"]
 
 
-@pytest.mark.parametrize("thing", [None, "engine", FactReader()], ids=["None", "str", "LLM"])
+@pytest.mark.parametrize("thing", [None, "x", b"x", 3, FactReader(), index_of(["a"]), [None], ["x"], [index_of(["a"])]])
 def test_what_answers_no_questions_cannot_be_checked(thing: object) -> None:
     with pytest.raises(TypeError, match=r"cannot check a .*; pass the query engine"):
-        find_undefended(thing)
+        assert_defended(thing)
+
+
+@pytest.mark.parametrize("trusted", ["x", ["x"], 3])
+def test_a_name_is_not_trusted(robust: RobustRAGQueryEngine, trusted: Any) -> None:
+    with pytest.raises(TypeError, match="trusted="):
+        assert_defended(robust, trusted=trusted)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("response_mode", "compact"),
+        ("output_cls", Answer),
+        ("text_qa_template", PromptTemplate("{context_str} {query_str}")),
+    ],
+)
+def test_an_argument_that_was_dropped_is_found_by_naming_it(clean: VectorStoreIndex, name: str, value: Any) -> None:
+    engine = clean.as_query_engine(llm=FactReader(), response_synthesizer=RobustRAGSynthesizer(llm=FactReader()))
+    assert kinds(engine, **{name: value}) == [f"ignored-{name.replace('_', '-')}"]
 
 
 def test_a_finding_reads_as_one_line(stock: RetrieverQueryEngine) -> None:

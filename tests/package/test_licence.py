@@ -32,9 +32,10 @@ def test_the_wheel_names_every_licence_and_holds_their_texts(wheel: zipfile.ZipF
     [name] = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
     metadata = Parser().parsestr(wheel.read(name).decode())
     assert metadata["License-Expression"] == EXPRESSION
-    assert metadata.get_all("License-File") == ["LICENSE", NOTICE, WORDS]
+    assert metadata.get_all("License-File") == ["LICENSE", "NOTICE", NOTICE, WORDS]
     folder = name.removesuffix("METADATA") + "licenses/"
     assert b"Apache License" in wheel.read(f"{folder}LICENSE")
+    assert b"OpenCC" in wheel.read(f"{folder}NOTICE")
     assert b"CC BY-SA 4.0" in wheel.read(f"{folder}{NOTICE}")
     assert b"Permission is hereby granted" in wheel.read(f"{folder}{WORDS}")
 

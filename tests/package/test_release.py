@@ -5,6 +5,8 @@ Builds both; `make release` names the folder of those that it built in RELEASE.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 import subprocess
@@ -23,7 +25,7 @@ from robustrag_integrations import __version__
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {"robustrag_integrations", "langchain_robustrag", "llamaindex_robustrag"}
 BESIDES = {
-    *("CHANGELOG.md", "CITATION.cff", "LICENSE", "PKG-INFO", "README.md", "SECURITY.md"),
+    *("CHANGELOG.md", "CITATION.cff", "LICENSE", "NOTICE", "PKG-INFO", "README.md", "SECURITY.md"),
     *("pyproject.toml", ".gitignore"),  # what it is built with
 }
 MODELS = {
@@ -100,6 +102,21 @@ def test_the_source_distribution_holds_the_packages_and_what_belongs_beside_them
     assert source >= {name for name in tracked() if (ROOT / name).is_file()}
 
 
+@pytest.mark.skipif("RELEASE" not in os.environ, reason="`make release` makes them")
+def test_the_bill_of_materials_and_the_hashes_are_of_this_release(folder: Path, metadata: Any) -> None:
+    bill = json.loads((folder / "sbom.cdx.json").read_text(encoding="utf-8"))
+    assert bill["metadata"]["component"]["name"] == metadata["Name"]
+    base = {re.split(r"\W", need)[0] for need in metadata.get_all("Requires-Dist") if "extra ==" not in need}
+    assert base <= {component["name"] for component in bill["components"]}
+    lines = (folder / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
+    hashes = {name: digest for digest, name in map(str.split, lines)}
+    assert hashes == {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.iterdir()
+        if path.name != "SHA256SUMS"
+    }
+
+
 def test_they_are_small(folder: Path) -> None:
     for path in folder.iterdir():
         assert path.stat().st_size < MOST, path.name
@@ -157,5 +174,5 @@ def test_the_forms_ask_for_the_doctor_and_the_workflow_runs_the_gate() -> None:
     flow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8"))
     steps = flow["jobs"]["gate"]["steps"]
     assert [step["run"] for step in steps if "run" in step] == [".ci/run"]
-    assert all(re.fullmatch(r"actions/[a-z-]+@v\d+", step["uses"]) for step in steps if "uses" in step)
+    assert all(re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", step["uses"]) for step in steps if "uses" in step)
     assert flow["permissions"] == {"contents": "read"}

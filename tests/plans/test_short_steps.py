@@ -7,9 +7,10 @@ import threading
 
 import pytest
 
-from robustrag_integrations import CallableModel, KeywordAggregation, SpacyKeywordExtractor, votes
-from robustrag_integrations.copies import first_of_same
+from robustrag_integrations import CallableModel, KeywordAggregation, SpacyKeywordExtractor
 from robustrag_integrations.defenses.agreement.reader import KeywordReader
+from robustrag_integrations.grouping import votes
+from robustrag_integrations.grouping.copies import first_of_same
 
 PASSAGES = [f"Account {number}: the bridge was built by Bo Ek." for number in range(5)]
 

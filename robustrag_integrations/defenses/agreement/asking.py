@@ -6,8 +6,8 @@ from collections.abc import Generator, Sequence
 from typing import Protocol
 
 from robustrag_integrations.defenses.agreement.reader import ReplyReader
+from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.keywords.runs import ReplyKeys
-from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.asking import Early, Quorum, Reading, are_short, ask_groups
 from robustrag_integrations.plans.requests import Reply, Request
 from robustrag_integrations.prompts import Prompt

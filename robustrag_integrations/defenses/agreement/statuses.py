@@ -14,8 +14,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from robustrag_integrations.answer import GroupReport
 from robustrag_integrations.defenses.agreement.agreed import Worded
+from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.keywords.runs import ReplyKeys, is_part
-from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.asking import Reading, report
 
 _MOST_KEYWORDS = 50  # in a report; a hostile reply may hold tens of thousands

@@ -16,9 +16,10 @@ from robustrag_integrations.defenses.agreement.statuses import group_reports
 from robustrag_integrations.defenses.agreement.tally import votes_for
 from robustrag_integrations.defenses.consensus.rule import ConsensusRadius, largest_radius
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
-from robustrag_integrations.group_warnings import grouping_warnings
+from robustrag_integrations.grouping.passages import PassageGroup
+from robustrag_integrations.grouping.votes import VoteRules
+from robustrag_integrations.grouping.warnings import grouping_warnings
 from robustrag_integrations.keywords.runs import ReplyKeys
-from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.asking import (
     Early,
     Reading,
@@ -31,7 +32,6 @@ from robustrag_integrations.plans.asking import (
 from robustrag_integrations.plans.requests import Emit, Plan
 from robustrag_integrations.prompts import ABSTENTION
 from robustrag_integrations.replies.reading import reply_warnings
-from robustrag_integrations.votes import VoteRules
 
 
 def consensus_plan(

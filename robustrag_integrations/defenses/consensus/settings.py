@@ -11,8 +11,8 @@ from robustrag_integrations.defenses.agreement.numbers import exact_number, supp
 from robustrag_integrations.defenses.agreement.reader import ReplyReader
 from robustrag_integrations.defenses.consensus.rule import ConsensusRule
 from robustrag_integrations.defenses.registry import CONSENSUS
+from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.keywords import KeywordExtractor
-from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.asking import Quorum
 from robustrag_integrations.prompts import SHORT_DRAFTS, Prompt, PromptSet, Task, chosen_prompts
 from robustrag_integrations.replies.reading import CutReplies

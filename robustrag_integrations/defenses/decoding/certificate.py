@@ -32,10 +32,10 @@ from robustrag_integrations.defenses.decoding.tree import (
     score_leaves,
     sessions_of,
 )
+from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.metrics import Metric
 from robustrag_integrations.models.base import Opening, TokenCodec
 from robustrag_integrations.models.detokenizer import IncrementalDetokenizer
-from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.asking import truncation_warnings
 from robustrag_integrations.prompts import ABSTENTION
 

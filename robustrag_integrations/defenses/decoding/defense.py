@@ -17,9 +17,9 @@ from robustrag_integrations.defenses.decoding.plan import decoding_plan
 from robustrag_integrations.defenses.decoding.settings import DecodingSettings, check_eta
 from robustrag_integrations.defenses.settings_file import SettingsLike, reads_settings
 from robustrag_integrations.determinism import Promise
+from robustrag_integrations.grouping.passages import Passage, PassageGroup
 from robustrag_integrations.metrics import Metric, contains_answer
 from robustrag_integrations.models.base import DecodingModel
-from robustrag_integrations.passages import Passage, PassageGroup
 from robustrag_integrations.plans.performers import DecodingPerformer
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.prompts import PromptSet, Task
@@ -27,7 +27,7 @@ from robustrag_integrations.prompts import PromptSet, Task
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from robustrag_integrations.votes import VoteOptions
+    from robustrag_integrations.grouping.votes import VoteOptions
 
 
 class DecodingAggregation(Defense):

@@ -27,10 +27,10 @@ from robustrag_integrations.defenses.decoding.token_choice import (
     most_probable,
     step_radius,
 )
-from robustrag_integrations.group_warnings import grouping_warnings
+from robustrag_integrations.grouping.passages import GroupBy, PassageGroup
+from robustrag_integrations.grouping.warnings import grouping_warnings
 from robustrag_integrations.models.base import Distributions, Opening, Response, TokenCodec
 from robustrag_integrations.models.detokenizer import IncrementalDetokenizer, spelt
-from robustrag_integrations.passages import GroupBy, PassageGroup
 from robustrag_integrations.plans.asking import report, truncation_warnings
 from robustrag_integrations.plans.requests import Append, Emit, OpenSession, Plan, Reply, Request, Sharpen
 from robustrag_integrations.prompts import ABSTENTION

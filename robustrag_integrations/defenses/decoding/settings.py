@@ -9,7 +9,7 @@ from typing import Any, TypeGuard
 from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.defenses.decoding.token_choice import ONE
 from robustrag_integrations.defenses.registry import DECODING
-from robustrag_integrations.passages import PassageGroup
+from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.prompts import Prompt, PromptSet, Task, chosen_prompts
 
 

@@ -18,9 +18,9 @@ from robustrag_integrations.defenses.decoding.token_choice import (
     is_decided,
     most_probable,
 )
+from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.models.base import Distributions
 from robustrag_integrations.models.detokenizer import IncrementalDetokenizer
-from robustrag_integrations.passages import PassageGroup
 
 if TYPE_CHECKING:
     import numpy as np

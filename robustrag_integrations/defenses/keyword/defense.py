@@ -25,7 +25,7 @@ from robustrag_integrations.replies.reading import CutReplies
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from robustrag_integrations.votes import VoteOptions
+    from robustrag_integrations.grouping.votes import VoteOptions
 
 
 class KeywordAggregation(TextDefense):

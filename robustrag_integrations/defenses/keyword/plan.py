@@ -24,9 +24,9 @@ from robustrag_integrations.defenses.keyword.counting import tally_keywords
 from robustrag_integrations.defenses.keyword.kept import Kept, worded
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.errors import ModelError
-from robustrag_integrations.group_warnings import FEW, grouping_warnings
+from robustrag_integrations.grouping.passages import GroupBy, PassageGroup
+from robustrag_integrations.grouping.warnings import FEW, grouping_warnings
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.passages import GroupBy, PassageGroup
 from robustrag_integrations.plans.asking import ask_final, naming_groups, truncation_warnings
 from robustrag_integrations.plans.requests import Emit, Plan, Reply, Request
 from robustrag_integrations.prompts import ABSTENTION

@@ -12,8 +12,8 @@ from robustrag_integrations.defenses.keyword.absolute import AbsoluteThreshold
 from robustrag_integrations.defenses.keyword.counting import KeywordRule
 from robustrag_integrations.defenses.keyword.relative import RelativeThreshold
 from robustrag_integrations.defenses.registry import KEYWORD
+from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.keywords import KeywordExtractor
-from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.asking import Quorum
 from robustrag_integrations.prompts import (
     SHORT_DRAFTS,

@@ -14,8 +14,8 @@ from robustrag_integrations.defenses.base import PlanInput
 from robustrag_integrations.defenses.peers.settings import PeerSettings
 from robustrag_integrations.defenses.vanilla import ask_once, in_one_prompt
 from robustrag_integrations.defenses.voting.options import parse_option
+from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.asking import (
     Quorum,
     Reading,

@@ -11,8 +11,8 @@ from robustrag_integrations.defenses.peers.alike import written_alike
 from robustrag_integrations.defenses.peers.door import Baseline, options_of
 from robustrag_integrations.defenses.peers.rereading import reread
 from robustrag_integrations.defenses.peers.settings import TrustSettings
+from robustrag_integrations.grouping.passages import Passage, PassageGroup
 from robustrag_integrations.models.base import TextModel
-from robustrag_integrations.passages import Passage, PassageGroup
 from robustrag_integrations.plans.asking import ask_final
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.prompts import NO_INFORMATION, PromptSet, Task, format_choices

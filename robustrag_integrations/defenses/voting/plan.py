@@ -9,8 +9,9 @@ from robustrag_integrations.defenses.voting.counting import VoteTally, tally_vot
 from robustrag_integrations.defenses.voting.options import is_unclear
 from robustrag_integrations.defenses.voting.settings import VotingSettings
 from robustrag_integrations.display import printable
-from robustrag_integrations.group_warnings import grouping_warnings
-from robustrag_integrations.passages import PassageGroup
+from robustrag_integrations.grouping.passages import PassageGroup
+from robustrag_integrations.grouping.votes import VoteRules
+from robustrag_integrations.grouping.warnings import grouping_warnings
 from robustrag_integrations.plans.asking import (
     Early,
     Reading,
@@ -26,7 +27,6 @@ from robustrag_integrations.plans.asking import (
 from robustrag_integrations.plans.requests import Emit, Plan
 from robustrag_integrations.prompts import ABSTENTION
 from robustrag_integrations.replies.reading import reply_warnings
-from robustrag_integrations.votes import VoteRules
 
 
 def voting_plan(

@@ -8,8 +8,8 @@ from typing import Any
 
 from robustrag_integrations.defenses.registry import VOTING
 from robustrag_integrations.defenses.voting.options import parse_option
+from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.passages import PassageGroup
 from robustrag_integrations.plans.asking import Quorum, Reading, read_response
 from robustrag_integrations.prompts import NO_INFORMATION, Prompt, PromptSet, Task, chosen_prompts, format_choices
 from robustrag_integrations.replies.reading import CutReplies, check_cut_replies

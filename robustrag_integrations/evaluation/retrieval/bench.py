@@ -22,8 +22,8 @@ from robustrag_integrations.evaluation.retrieval.searchers import Search, Search
 from robustrag_integrations.evaluation.retrieval.spec import BM25, RULES, RetrievalSpec
 from robustrag_integrations.evaluation.run.config import EvalConfig, PlannedAttack
 from robustrag_integrations.evaluation.run.journal import canonical
-from robustrag_integrations.origins.sites import site_extractor
-from robustrag_integrations.passages import PASSAGE, SITE, Passage
+from robustrag_integrations.grouping.passages import PASSAGE, SITE, Passage
+from robustrag_integrations.grouping.sites import site_extractor
 from robustrag_integrations.plugins import load_object, source_digest
 from robustrag_integrations.redaction import redacted
 

@@ -9,7 +9,7 @@ from robustrag_integrations.corpus import read_documents, split
 from robustrag_integrations.evaluation.data.named import DEMO
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.evaluation.data.world import read_world, world_folder
-from robustrag_integrations.passages import Passage, as_passages
+from robustrag_integrations.grouping.passages import Passage, as_passages
 from robustrag_integrations.plugins import load_object
 
 PASSAGE_ID = "passage_id"  # in the metadata of every passage: what retrievers of other libraries are asked to keep

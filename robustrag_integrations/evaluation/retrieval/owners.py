@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from robustrag_integrations.evaluation.retrieval.searchers import Search
-from robustrag_integrations.passages import Passage, isolate, passage_keys
-from robustrag_integrations.sources import SourceQuota, gather, gathered
+from robustrag_integrations.grouping.passages import Passage, isolate, passage_keys
+from robustrag_integrations.grouping.quotas import SourceQuota, gather, gathered
 
 MOST_FETCHED = 1000  # passages, in search of enough sources
 

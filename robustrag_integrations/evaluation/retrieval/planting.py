@@ -8,7 +8,7 @@ from robustrag_integrations.attacks import planted_texts
 from robustrag_integrations.attacks.scene import AttackedQuestion
 from robustrag_integrations.corpus import Document, split
 from robustrag_integrations.evaluation.retrieval.spec import RULES, RetrievalSpec
-from robustrag_integrations.passages import Passage
+from robustrag_integrations.grouping.passages import Passage
 
 PLANTED = "planted"
 

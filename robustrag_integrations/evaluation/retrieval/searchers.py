@@ -12,7 +12,7 @@ from typing import Any
 from robustrag_integrations.corpus import BM25Index
 from robustrag_integrations.evaluation.retrieval.corpora import PASSAGE_ID
 from robustrag_integrations.evaluation.retrieval.spec import BM25
-from robustrag_integrations.passages import Passage
+from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.plugins import load_object
 
 Search = Callable[[str, int], "list[Passage]"]

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from robustrag_integrations.checks import is_whole_number
-from robustrag_integrations.passages import ORIGIN, PASSAGE, SITE
+from robustrag_integrations.grouping.passages import ORIGIN, PASSAGE, SITE
 
 BM25 = "bm25"
 RULES = (PASSAGE, ORIGIN, SITE)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from robustrag_integrations.evaluation.retrieval.rows import Row, clean_digest
 from robustrag_integrations.evaluation.score.intervals import EMPTY, RATE, Interval, bootstrap_mean
-from robustrag_integrations.passages import PASSAGE
+from robustrag_integrations.grouping.passages import PASSAGE
 
 INJECTION = "injection"
 

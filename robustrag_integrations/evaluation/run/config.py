@@ -22,12 +22,12 @@ from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.data.questions import layout_names
 from robustrag_integrations.evaluation.retrieval.spec import RetrievalSpec
 from robustrag_integrations.evaluation.score.rows import AttackSpec
+from robustrag_integrations.grouping.votes import HASTE, VoteRules
 from robustrag_integrations.models.named import NamedModel
 from robustrag_integrations.models.repeat_probe import read_summary
 from robustrag_integrations.prompts import Task, check_exemplars
 from robustrag_integrations.sections import Section, shown
 from robustrag_integrations.usage import Prices, prices_of
-from robustrag_integrations.votes import HASTE, VoteRules
 
 MODES = ("injection", "modification")
 RANKS = ("first", "middle", "last", "random", "sweep")

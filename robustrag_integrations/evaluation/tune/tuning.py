@@ -16,8 +16,8 @@ from robustrag_integrations.evaluation.score.summary import repeats_of_rows
 from robustrag_integrations.evaluation.score.warned import warnings_of
 from robustrag_integrations.evaluation.tune.choice import Candidate, Measure, Prefer, candidate_of, choose, front_of
 from robustrag_integrations.evaluation.tune.halves import halves_of, text_key
-from robustrag_integrations.passages import ORIGIN, PASSAGE
-from robustrag_integrations.votes import VoteRules
+from robustrag_integrations.grouping.passages import ORIGIN, PASSAGE
+from robustrag_integrations.grouping.votes import VoteRules
 
 
 @dataclass(frozen=True)

@@ -209,7 +209,7 @@ def silent_one(p_abstain: dict[str, float]):
 def test_a_group_whose_abstention_is_a_matter_of_noise_may_or_may_not_answer(shift, slack, sets) -> None:
     from robustrag_integrations.defenses.decoding.certificate import _may_answer, _turnout
     from robustrag_integrations.defenses.decoding.settings import DecodingSettings
-    from robustrag_integrations.passages import isolate
+    from robustrag_integrations.grouping.passages import isolate
 
     settings = DecodingSettings.of(gamma=0.5, slack=slack, prompts=BARE)
     turnout = _turnout(isolate(["p0", "p1"]), np.array([0.5 + shift, 0.1]), settings)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from robustrag_integrations.evaluation.data import files
 from robustrag_integrations.evaluation.data.datasets import Dataset, DatasetError, load_dataset
 from robustrag_integrations.evaluation.data.questions import EvalQuestion, doubts
-from robustrag_integrations.passages import Passage
+from robustrag_integrations.grouping.passages import Passage
 from tests.needs import DATA, or_skip
 
 OWN = {"question": "Where is it?", "answer": "Paris", "passages": ["It is in Paris.", {"text": "Rome.", "source": "s"}]}

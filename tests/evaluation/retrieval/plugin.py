@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from robustrag_integrations.attacks.scene import Scene
-from robustrag_integrations.passages import Passage
+from robustrag_integrations.grouping.passages import Passage
 
 embedded: list[str] = []
 

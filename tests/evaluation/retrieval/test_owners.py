@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robustrag_integrations.evaluation.retrieval.owners import displaced, owned, retrieved
-from robustrag_integrations.passages import Passage
+from robustrag_integrations.grouping.passages import Passage
 
 
 def passages(names: str, **sources: str) -> list[Passage]:

@@ -6,7 +6,7 @@ import pytest
 
 from robustrag_integrations.evaluation.retrieval.corpora import told_apart
 from robustrag_integrations.evaluation.retrieval.searchers import searcher_of
-from robustrag_integrations.passages import Passage
+from robustrag_integrations.grouping.passages import Passage
 from tests.evaluation.retrieval import plugin
 
 HERE = "tests.evaluation.retrieval.plugin"

@@ -20,9 +20,9 @@ pytest.importorskip("transformers")
 
 from robustrag_integrations import KeywordAggregation, LocalModel, ModelError, VanillaRAG  # noqa: E402
 from robustrag_integrations.defenses.decoding.defense import DecodingAggregation  # noqa: E402
+from robustrag_integrations.grouping.passages import Passage, PassageGroup  # noqa: E402
 from robustrag_integrations.models.local import model as local_model  # noqa: E402
 from robustrag_integrations.models.local.encoding import PromptEncoder  # noqa: E402
-from robustrag_integrations.passages import Passage, PassageGroup  # noqa: E402
 from robustrag_integrations.prompts import ABSTENTION, Prompt, prompts_for  # noqa: E402
 from tests.helpers.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
 

@@ -1,0 +1,268 @@
+"""Passages and their isolation into groups (paper, section III-A, IsoGroup)."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from typing import Any
+
+from robustrag_integrations.checks import check_at_least
+from robustrag_integrations.errors import INTERRUPTS
+from robustrag_integrations.grouping.keys import Keys, keys_of, label
+from robustrag_integrations.grouping.metadata import entry_in, origin_in
+from robustrag_integrations.grouping.origins import Origin
+from robustrag_integrations.grouping.sites import site_extractor, site_of
+from robustrag_integrations.lazily import kept_property
+
+ORIGIN, SITE, PASSAGE = _WORDS = ("origin", "site", "passage")
+GroupBy = str | Callable[["Passage"], Hashable]
+
+
+@dataclass(frozen=True)
+class Passage:
+    """One retrieved text.
+
+    Attributes:
+        text: what the model reads. It is data: nothing in it is ever interpreted.
+        id: a label that comes back in the answer; nothing is keyed by it.
+        source: where the text came from (a URL, a file, an author), as an entry of `metadata` may say, too. Numbers and
+            paths become str; NaN, an empty text and everything else (a list, a dict) become None.
+        metadata: anything else; never shown to the model.
+        document_id: how a framework calls the document that the text was cut from: its origin if nothing names one.
+    """
+
+    text: str
+    id: str | None = None
+    source: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    document_id: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.text, str):
+            raise TypeError(f"a passage's text must be a str, got {type(self.text).__name__}: {self.text!r:.60}")
+        if not isinstance(self.metadata, Mapping):
+            raise TypeError(f"a passage's metadata must be a mapping, got {type(self.metadata).__name__}")
+        for name, given in (("id", self.id), ("source", self.source), ("document_id", self.document_id)):
+            if given is not None:
+                object.__setattr__(self, name, label(given))
+
+    @kept_property
+    def origin(self) -> Origin | None:
+        """Who controls the text, as `source` and `metadata` say, else the document it was cut from; None if unknown.
+
+        Raises:
+            Exception: metadata of a kind that fails when it is read.
+        """
+        found = origin_in(self._with_source)
+        if found is None and self.document_id is not None:
+            return Origin(self.document_id, given=self.document_id, is_document=True)
+        return found
+
+    def named(self, field: str) -> Origin | None:
+        """What this entry of the metadata names, if it is one that names anything; `source` is one of them."""
+        return entry_in(self._with_source, (field,))
+
+    @property
+    def _with_source(self) -> Mapping[str, Any]:
+        return self.metadata if self.source is None else ChainMap({"source": self.source}, self.metadata)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class PassageGroup:
+    """Passages that share one isolated prompt: the unit of isolation and of corruption.
+
+    Attributes:
+        index: the group's place (0-based), by its first passage.
+        passages: in rank order.
+        keyless: why these passages have no key, one word each, in the group of those without one.
+        separator: the text between two passages.
+        key: what its passages have in common: the name of their origin, site or entry, or their key; None without one.
+        weight: how many votes it has (`VoteRules.weights`).
+        copy_of: the first group with the same text, where such groups have one vote (`VoteRules.copies`).
+        ranks: the places (0-based) of its passages among all that were given.
+    """
+
+    index: int
+    passages: tuple[Passage, ...]
+    keyless: tuple[str, ...] = field(default=(), compare=False)
+    separator: str = "\n\n"
+    ranks: tuple[int, ...] = field(default=(), compare=False)
+    key: Hashable = field(default=None, compare=False)
+    weight: int = 1
+    copy_of: int | None = None
+
+    @kept_property
+    def text(self) -> str:
+        """The passages' texts in rank order."""
+        return self.separator.join([p.text for p in self.passages])
+
+    @kept_property
+    def origins(self) -> tuple[str, ...]:
+        """Where the passages are from, as their metadata spells it, without repeats."""
+        found: dict[Origin, str] = {}
+        for passage in self.passages:
+            if (origin := readable_origin(passage)) is not None:
+                found.setdefault(origin, origin.given)
+        return tuple(found.values())
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to read: such a group abstains without being asked."""
+        return not any(p.text.strip() for p in self.passages)
+
+
+def readable_origin(passage: Passage) -> Origin | None:
+    """The passage's origin; None, too, where its metadata fails when it is read."""
+    try:
+        return passage.origin
+    except INTERRUPTS:
+        raise
+    except BaseException:
+        return None
+
+
+def as_passages(passages: Iterable[str | Passage]) -> tuple[Passage, ...]:
+    """Passages with an id each: strings are wrapped, missing ids become `p0`, `p1`, ... by rank.
+
+    Raises:
+        TypeError: an element is neither a str nor a Passage, or a single str was given in place of a list.
+    """
+    if isinstance(passages, (str, bytes, Passage)):
+        raise TypeError(f"passages must be a list of str or Passage, got one {type(passages).__name__}; wrap it: [...]")
+    if isinstance(passages, Mapping):
+        raise TypeError(
+            "passages must be a list of str or Passage, got a mapping, of which its keys would be read; write "
+            "[Passage(text, source=name) for name, text in passages.items()]"
+        )
+    if not isinstance(passages, Iterable):
+        raise TypeError(f"passages must be a list of str or Passage, got {passages!r:.60}")
+    return tuple(_as_passage(rank, item) for rank, item in enumerate(passages))
+
+
+def _as_passage(rank: int, item: str | Passage) -> Passage:
+    if isinstance(item, str):
+        return Passage(item, id=f"p{rank}")
+    if not isinstance(item, Passage):
+        raise TypeError(f"passages[{rank}] must be a str or a Passage, got {type(item).__name__}: {item!r:.60}")
+    if item.id is None:
+        return replace(item, id=f"p{rank}")
+    return item
+
+
+def isolate(
+    passages: Iterable[str | Passage], group_size: int = 1, *, by: GroupBy | None = None
+) -> tuple[PassageGroup, ...]:
+    """Cut the ranked passages into disjoint groups (IsoGroup).
+
+    Args:
+        passages: k passages, best first.
+        group_size: omega, how many adjacent passages share a group; m = ceil(k / omega).
+        by: what the passages of a group have in common, wherever they rank, so that one document cut into many
+            passages has one vote:
+
+            - `"origin"` (default): the file, page or document that they are from (`Passage.origin`).
+            - `"site"`: the registrable domain of their address, else their origin. Needs tldextract.
+            - `"passage"` (default with a `group_size` above 1): the paper's isolation, by rank alone.
+            - any other text: this entry of their metadata, such as `"author"`.
+            - a function from a passage to a key. Its None and NaN mean no key, as does a value that cannot be hashed
+              or compared; where it raises, that passage has none.
+
+            Passages without an origin, entry or key share one group, since leaving it out must not gain votes. Where
+            no passage at all has an origin or site (bare texts), each is a group instead.
+
+    Returns:
+        The groups in order of their first passage; a group's `index` is its place in that order.
+
+    Raises:
+        TypeError: a passage is not text.
+        ValueError: `group_size` is below 1, is not a whole number, or is combined with `by`.
+        ImportError: `"site"` without tldextract.
+    """
+    items = as_passages(passages)
+    by = grouping_of(group_size, by)
+    if by == PASSAGE:
+        runs = [items[i : i + group_size] for i in range(0, len(items), group_size)]
+        return tuple(
+            PassageGroup(
+                index,
+                run,
+                ranks=tuple(range(index * group_size, index * group_size + len(run))),
+                key=_origin_name(run),
+            )
+            for index, run in enumerate(runs)
+        )
+    keys = passage_keys(items, by)
+    members: dict[int, list[int]] = {}
+    for rank, place in enumerate(keys.places):
+        members.setdefault(place, []).append(rank)
+    return tuple(_keyed_group(index, items, ranks, keys) for index, ranks in enumerate(members.values()))
+
+
+def _origin_name(passages: Sequence[Passage]) -> str | None:
+    """The origin that all of these have in common."""
+    names = {origin.name if (origin := readable_origin(p)) else None for p in passages}
+    return names.pop() if len(names) == 1 else None
+
+
+def passage_keys(passages: Sequence[Passage], by: GroupBy) -> Keys:
+    """Which of the passages share a group; each passage's key depends on that passage alone."""
+    if by == PASSAGE:
+        return Keys(tuple(range(len(passages))), (None,) * len(passages), (None,) * len(passages))
+    keys = keys_of(passages, _key_of(by))
+    if by in (ORIGIN, SITE) and None not in keys.missing:
+        return Keys(tuple(range(len(passages))), keys.keys, keys.missing)
+    return keys
+
+
+def _key_of(by: GroupBy) -> Callable[[Passage], Hashable]:
+    if callable(by):
+        return by
+    if by == ORIGIN:
+        return lambda passage: passage.origin.name if passage.origin else None
+    if by == SITE:
+        site_extractor()  # an error here, and not per passage
+        return lambda passage: site_of(passage.origin) if passage.origin else None
+
+    def entry(passage: Passage) -> str | None:
+        found = passage.named(by)
+        return found.name if found else None
+
+    return entry
+
+
+def _keyed_group(index: int, items: Sequence[Passage], ranks: Sequence[int], keys: Keys) -> PassageGroup:
+    reasons = tuple(filter(None, map(keys.missing.__getitem__, ranks)))
+    passages = tuple(map(items.__getitem__, ranks))
+    return PassageGroup(index, passages, reasons, ranks=tuple(ranks), key=keys.keys[ranks[0]])
+
+
+def grouping_of(group_size: int, by: GroupBy | None) -> GroupBy:
+    """What passages are grouped by: `by`, and where that is None by origin, or with a group size by passage.
+
+    Raises:
+        ValueError: the two settings make no sense together.
+        ImportError: `"site"` without tldextract.
+    """
+    check_at_least(1, group_size=group_size)
+    if by is None:
+        return ORIGIN if group_size == 1 else PASSAGE
+    if not callable(by) and (not isinstance(by, str) or not by.strip()):
+        raise ValueError(
+            f"group_by={by!r}: use 'origin', 'site', 'passage', the name of a metadata entry such as 'author', or a "
+            "function from a Passage to a key"
+        )
+    if isinstance(by, str) and by not in _WORDS and (near := get_close_matches(by.lower(), _WORDS, 1, 0.86)):
+        raise ValueError(
+            f"group_by={by!r}: did you mean {near[0]!r}? To group by an entry of that name, give a function from a "
+            "Passage to it"
+        )
+    if group_size != 1 and by != PASSAGE:
+        raise ValueError(
+            f"group_size={group_size} and group_by={by!r} exclude each other: adjacent passages share a group by rank "
+            "alone; leave one out"
+        )
+    if by == SITE:
+        site_extractor()
+    return by

@@ -1,0 +1,196 @@
+"""Enough sources to decide: from ranked passages the best few of each of the best sources, fetching more until there
+are enough.
+
+One long document, or one that was planted in many pieces, otherwise fills a ranking and leaves nobody to outvote it.
+Pure; whoever holds a retriever drives it, synchronously or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeAlias, TypeVar
+
+from robustrag_integrations.checks import check_at_least
+from robustrag_integrations.grouping.passages import PassageGroup
+from robustrag_integrations.grouping.warnings import FEW
+
+T = TypeVar("T")
+
+SHORTAGE = "robustrag_shortage"  # the entry of metadata that says why there are too few sources
+
+_GROWTH = 4  # times as many passages in the next round: few rounds, since a retriever may ask a model in each
+
+
+@dataclass(frozen=True)
+class SourceQuota:
+    """How many sources are wanted, and how hard to look for them.
+
+    Attributes:
+        sources: how many different origins.
+        per_origin: at most this many passages of one origin.
+        max_passages: a retriever is never asked for more passages than this at once.
+
+    Raises:
+        ValueError: one of them is not a whole number of at least 1, or `max_passages` is below `sources`.
+    """
+
+    sources: int = 10
+    per_origin: int = 2
+    max_passages: int = 1000
+
+    def __post_init__(self) -> None:
+        check_at_least(1, sources=self.sources, per_origin=self.per_origin, max_passages=self.max_passages)
+        if self.max_passages < self.sources:
+            raise ValueError(
+                f"max_passages={self.max_passages} cannot hold sources={self.sources}; ask for fewer sources, or "
+                "raise max_passages"
+            )
+
+
+@dataclass(frozen=True)
+class Gathered(Generic[T]):
+    """What was chosen.
+
+    Attributes:
+        items: in the order in which they were retrieved.
+        sources: how many different origins they have.
+        fetched: how many passages the last round of retrieval gave.
+        shortage: why there are fewer sources than were wanted; None if there are enough.
+    """
+
+    items: tuple[T, ...]
+    sources: int
+    fetched: int
+    shortage: Shortage | None = None
+
+
+Gathering: TypeAlias = Generator[int, Sequence[T], Gathered[T]]
+
+
+def choose(places: Sequence[int], sources: int, per_origin: int) -> list[int]:
+    """Which of ranked passages to take: the best `per_origin` of each of the best `sources` origins.
+
+    Args:
+        places: per passage, best first, the number of its origin; equal numbers are one origin.
+        sources: how many origins at most.
+        per_origin: how many passages of one origin at most.
+
+    Returns:
+        Ranks from 0, in order.
+    """
+    taken: dict[int, int] = {}
+    chosen = []
+    for rank, place in enumerate(places):
+        count = taken.get(place, 0)
+        if count < per_origin and (count or len(taken) < sources):
+            taken[place] = count + 1
+            chosen.append(rank)
+    return chosen
+
+
+def gather(
+    quota: SourceQuota, places_of: Callable[[Sequence[T]], Sequence[int]], *, exact: bool = True
+) -> Gathering[T]:
+    """Fetch more until there are enough sources.
+
+    Yields how many passages are wanted and is sent those that were found, best first; each round asks for four times
+    as many, up to `max_passages`.
+
+    Args:
+        quota: what is wanted.
+        places_of: per item the number of its origin.
+        exact: whether fewer passages than were asked for mean that there are no more. Not where a retriever drops or
+            merges passages after it has found them: there a flood by one source may hide all others for a while.
+    """
+    k = min(2 * quota.sources * quota.per_origin, quota.max_passages)
+    while True:
+        items = yield k
+        places = places_of(items)
+        chosen = choose(places, quota.sources, quota.per_origin)
+        count = len({places[rank] for rank in chosen})
+        shortage = None
+        if count < quota.sources:
+            ended = exact and len(items) < k
+            if not ended and k < quota.max_passages:
+                k = min(k * _GROWTH, quota.max_passages)
+                continue
+            shortage = _shortage(quota, count, len(items), ended)
+        return Gathered(tuple(items[rank] for rank in chosen), count, len(items), shortage)
+
+
+def gathered(gathering: Gathering[T], fetch: Callable[[int], Sequence[T]]) -> Gathered[T]:
+    """Drive `gather`."""
+    k = next(gathering)
+    while True:
+        items = fetch(k)
+        try:
+            k = gathering.send(items)
+        except StopIteration as done:
+            found: Gathered[T] = done.value
+            return found
+
+
+async def agathered(gathering: Gathering[T], fetch: Callable[[int], Awaitable[Sequence[T]]]) -> Gathered[T]:
+    """Drive `gather` without blocking the event loop."""
+    k = next(gathering)
+    while True:
+        items = await fetch(k)
+        try:
+            k = gathering.send(items)
+        except StopIteration as done:
+            found: Gathered[T] = done.value
+            return found
+
+
+class Shortage(str):
+    """Why a retriever found fewer sources than were wanted, as it stands in the metadata of what it found.
+
+    A type of its own, so that no text that an attacker put into a store is taken for it.
+    """
+
+    __slots__ = ()
+
+
+def shortage_of(groups: Iterable[PassageGroup]) -> str | None:
+    """What the retriever said of a shortage; None if nothing."""
+    found = (p.metadata.get(SHORTAGE) for group in groups for p in group.passages)
+    return next((str(said) for said in found if isinstance(said, Shortage)), None)
+
+
+def few_sources_warning(groups: Sequence[PassageGroup], default: int, how: str) -> str | None:
+    """What to say of an answer from so few sources that nobody, or hardly anybody, can outvote a lie.
+
+    That one group decides alone, and that of two neither can be outvoted, every answer says by itself.
+
+    Args:
+        groups: those that answer.
+        default: how many passages the framework's retrievers find unless they are told otherwise.
+        how: how they are told otherwise.
+
+    Returns:
+        None where there are more than the default number of passages, of more than two groups.
+    """
+    if said := shortage_of(groups):
+        return said
+    sources, passages = len(groups), sum(len(group.passages) for group in groups)
+    diverse = "DiverseRetriever(retriever, sources=10)"
+    if sources == 0 or (sources >= FEW and passages > default):
+        return None
+    if passages > default:
+        return f"{passages} passages of {sources} sources were found: {diverse} fetches until there are 10"
+    weak = "" if sources < FEW else ": hardly anybody can outvote a lie"
+    return (
+        f"{passages} passages were found{weak}; retrievers find {default} unless told otherwise. Ask for 10 or more: "
+        f"{how}, or {diverse}"
+    )
+
+
+def _shortage(quota: SourceQuota, count: int, fetched: int, ended: bool) -> Shortage:
+    reason = (
+        "the retriever has no more"
+        if ended
+        else f"the retriever was asked for {quota.max_passages} (max_passages); a reranker or a fixed number behind it "
+        "may keep the rest back"
+    )
+    return Shortage(f"{count} of the {quota.sources} sources wanted were found, in {fetched} passages: {reason}")

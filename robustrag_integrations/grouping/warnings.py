@@ -1,0 +1,168 @@
+"""What a reader of an answer should know about how its groups came about."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from robustrag_integrations.display import printable
+from robustrag_integrations.grouping.copies import first_of_same, near_copies
+from robustrag_integrations.grouping.keys import label
+from robustrag_integrations.grouping.metadata import FIELDS
+from robustrag_integrations.grouping.origins import NO_HOST, Origin
+from robustrag_integrations.grouping.passages import (
+    ORIGIN,
+    PASSAGE,
+    SITE,
+    GroupBy,
+    Passage,
+    PassageGroup,
+    readable_origin,
+)
+
+FEW = 3  # groups: of two, neither can be outvoted
+
+_NAMED = 5  # groups that a warning names
+_COMPARED = 200  # passages that are compared with each other
+
+
+def grouping_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> list[str]:
+    """The warnings; `by` is None if what was grouped by is unknown."""
+    found = [*keyless_warnings(groups, by), *_few_warnings(groups)]
+    if by != PASSAGE:
+        found += [
+            f"{len(g.passages)} passages name addresses whose hosts URL libraries refuse or read in different ways "
+            f"({_named([g])}); they share one group"
+            for g in groups
+            if g.key == NO_HOST
+        ]
+    if by in (None, PASSAGE) and (most := max((len(g.passages) for g in groups), default=1)) > 1:
+        found.append(
+            f"groups of {most} adjacent passages: the radius is about replacing what is in a group; a passage put in "
+            "shifts which passages share one, and one such passage may change the answer. certify() counts that"
+        )
+    if by == ORIGIN:
+        origins = [(g.index, origin) for g in groups for p in g.passages if (origin := readable_origin(p)) is not None]
+        found += [*_query_warnings(origins), *_document_warnings(origins)]
+    found += _copy_warnings(groups)
+    ids = [p.id for group in groups for p in group.passages]
+    if len(set(ids)) < len(ids):
+        found.append("some passages have the same id; they were kept apart, but reports cannot tell them apart by id")
+    return found
+
+
+def keyless_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> list[str]:
+    """How many passages have no origin or key, and why."""
+    reasons = Counter(reason for group in groups for reason in group.keyless)
+    if not reasons:
+        return []
+    total, missing = sum(len(group.passages) for group in groups), reasons.total()
+    if by in (ORIGIN, SITE) and missing == total:
+        odd = next(filter(None, map(_odd_origin, (p for group in groups for p in group.passages))), "")
+        return [
+            f"none of the {total} passages names its origin (file_path, source, url, ...){odd}, so each is a group: "
+            "a text cut into several passages has several votes, and one passage that names its origin would put the "
+            "others into one group; give each its source, or pass group_by='passage'"
+        ]
+    causes = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
+    what = f"group_by key ({causes})" if callable(by) else str(by)
+    return [f"{missing} of {total} passages have no {what}; they share one group"]
+
+
+def _odd_origin(passage: Passage) -> str:
+    """What stands where an origin is looked for, if that is no name, in words."""
+    for field in FIELDS:
+        if (given := passage.metadata.get(field)) is not None and label(given) is None:
+            return f"; the {field!r} of one is a {type(given).__name__}, which is no name"
+    return ""
+
+
+def _few_warnings(groups: Sequence[PassageGroup]) -> list[str]:
+    """No group, or too few for one of them to be outvoted."""
+    count = len(groups)
+    if count == 0:
+        return ["there are no passages: nothing was retrieved, or a filter left nothing, and the answer abstains"]
+    if count >= FEW:
+        return []
+    if count == 1:
+        who, passages = _named(groups), len(groups[0].passages)
+        what = "the only passage is" if passages == 1 else f"all {passages} passages are"
+        return [f"{what} from one group ({who}), which decides alone; retrieve from more sources, or set min_groups"]
+    return [f"only {count} groups: neither can be outvoted; retrieve from more sources, or set min_groups"]
+
+
+def _query_warnings(origins: Sequence[tuple[int, Origin]]) -> list[str]:
+    """Origins of groups that are one page, but for their queries."""
+    pages = _groups_by(origins, lambda origin: origin.page if origin.host else None)
+    return [
+        f"groups {_listed(found)} are the page {printable(str(page), 60)} with other queries, and have a vote each: "
+        "who writes a page may choose what stands behind its '?'; group_by='site' gives a site one vote"
+        for page, found in pages.items()
+        if len(found) > 1
+    ][:_NAMED]
+
+
+def _document_warnings(origins: Sequence[tuple[int, Origin]]) -> list[str]:
+    """Groups that a framework's document ids alone tell apart."""
+    ids = _groups_by(origins, lambda origin: origin.name if origin.is_document else None)
+    if len(ids) < 2:
+        return []
+    return [
+        f"{len(ids)} groups are told apart by document ids alone: a file that was loaded as several documents, a page "
+        "each, has several votes; give documents their file_path, source or url"
+    ]
+
+
+def _copy_warnings(groups: Sequence[PassageGroup]) -> list[str]:
+    """Passages of different groups with the same text, or nearly."""
+    owners = [(g.index, p.text) for g in groups for p in g.passages if p.text.strip()][:_COMPARED]
+    texts = [text for _, text in owners]
+    firsts = first_of_same(texts)
+    kept = sorted(set(firsts))
+    alike = near_copies([texts[first] for first in kept])
+    if not alike and len(kept) == len(texts):
+        return []
+    copies: dict[int, list[int]] = {}
+    for (group, _), first in zip(owners, firsts, strict=True):
+        copies.setdefault(first, []).append(group)
+    same = {tuple(sorted(set(found))) for found in copies.values() if len(set(found)) > 1}
+    near = {
+        pair
+        for i, j in alike
+        for one in copies[kept[i]]
+        for other in copies[kept[j]]
+        if one != other and not any(one in s and other in s for s in same)
+        for pair in [(min(one, other), max(one, other))]
+    }
+    said = [
+        f"groups {_listed(found)} hold the same text ({_named([groups[i] for i in found])}): several origins, one "
+        "author? copies='one_vote' counts those that answer alike once"
+        for found in sorted(same)
+    ]
+    pairs = ", ".join(f"{i + 1} and {j + 1} ({_named([groups[i], groups[j]])})" for i, j in sorted(near)[:_NAMED])
+    more = f", and {len(near) - _NAMED} more" if len(near) > _NAMED else ""
+    if near:
+        said.append(f"groups {pairs}{more} hold nearly the same text: several origins, one author?")
+    return said
+
+
+def _groups_by(origins: Sequence[tuple[int, Origin]], key: Callable[[Origin], str | None]) -> dict[str, list[int]]:
+    """By a key of origins, the groups that have one with it."""
+    found: dict[str, dict[int, None]] = {}
+    for group, origin in origins:
+        if (name := key(origin)) is not None:
+            found.setdefault(name, {})[group] = None
+    return {name: list(groups) for name, groups in found.items()}
+
+
+def _named(groups: Sequence[PassageGroup]) -> str:
+    """What the groups are called."""
+    names = (", ".join(g.origins) or ", ".join(p.id or "?" for p in g.passages) for g in groups[:_NAMED])
+    return "; ".join(printable(name, 60) for name in names) + ("; ..." if len(groups) > _NAMED else "")
+
+
+def _listed(places: Sequence[int]) -> str:
+    shown = [str(place + 1) for place in places[:_NAMED]]
+    if len(places) > _NAMED:
+        return f"{', '.join(shown)} and {len(places) - _NAMED} more"
+    return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))

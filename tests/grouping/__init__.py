@@ -1,0 +1,1 @@
+"""Who has a vote: `robustrag_integrations/grouping`."""

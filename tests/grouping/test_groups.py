@@ -1,0 +1,208 @@
+"""Groups by origin, site and metadata entry, and that no passage has a say in how others are grouped."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given, settings
+
+from robustrag_integrations import CallableModel, KeywordAggregation, Passage, isolate
+from robustrag_integrations.grouping import sites
+from robustrag_integrations.grouping.warnings import grouping_warnings
+
+
+def ranks(passages: list[Passage], **how: Any) -> list[tuple[int, ...]]:
+    return [group.ranks for group in isolate(passages, **how)]
+
+
+def sourced(*sources: str | None) -> list[Passage]:
+    return [Passage(f"text {i}", source=source) for i, source in enumerate(sources)]
+
+
+def test_the_chunks_of_one_file_are_one_group_by_default() -> None:
+    passages = [Passage(f"chunk {i}", metadata={"source": "evil.pdf", "page": i}) for i in range(10)]
+    assert ranks(passages) == [tuple(range(10))]
+    assert ranks(passages, by="passage") == [(i,) for i in range(10)]
+    assert ranks(passages, group_size=5) == [(0, 1, 2, 3, 4), (5, 6, 7, 8, 9)]
+
+
+def test_spellings_of_an_address_are_one_group() -> None:
+    assert ranks(sourced("x.com/a", "http://x.com/a#2", "https://www.x.com/a?utm_source=u")) == [(0, 1, 2)]
+
+
+def test_passages_without_an_origin_share_a_group_as_soon_as_others_have_one() -> None:
+    assert ranks(sourced("a", None, "b", None)) == [(0,), (1, 3), (2,)]
+    assert ranks(sourced(None, None, None)) == [(0,), (1,), (2,)]
+    mixed, none = isolate(sourced("a", None, None)), isolate(sourced(None, None))
+    assert grouping_warnings(mixed, "origin")[0] == "2 of 3 passages have no origin; they share one group"
+    assert grouping_warnings(none, "origin")[0].startswith("none of the 2 passages names its origin")
+    listed = isolate([Passage("a", metadata={"source": ["a.pdf"]}), Passage("b")])
+    assert "; the 'source' of one is a list, which is no name" in grouping_warnings(listed, "origin")[0]
+
+
+def test_the_document_that_a_framework_cut_a_passage_from_is_its_origin_if_nothing_names_one() -> None:
+    passages = [Passage("a", document_id="d"), Passage("b", document_id="d"), Passage("c", document_id="e", source="d")]
+    assert ranks(passages) == [(0, 1, 2)]
+    assert [p.origin.name for p in passages] == ["d", "d", "d"]
+
+
+def test_any_other_text_is_a_metadata_entry_and_who_lacks_it_shares_a_group() -> None:
+    people = ["Ann", None, "Bo", "Ann", None]
+    passages = [Passage("x", source=str(i), metadata={"author": who} if who else {}) for i, who in enumerate(people)]
+    assert ranks(passages, by="author") == [(0, 3), (1, 4), (2,)]
+    assert ranks(passages, by="editor") == [(0, 1, 2, 3, 4)]
+    assert ranks(passages, by="source") == [(i,) for i in range(5)]
+    assert "2 of 5 passages have no author; they share one group" in grouping_warnings(
+        isolate(passages, by="author"), "author"
+    )
+
+
+def test_groups_name_their_origins_as_metadata_spells_them() -> None:
+    [group] = isolate(sourced("http://x.com/a", "x.com/a#2"))
+    assert group.origins == ("http://x.com/a",)
+    defense = KeywordAggregation(CallableModel(lambda prompt: "x"), extractor=lambda text: {text}, group_by="author")
+    [report] = defense.answer("q", sourced("http://x.com/a", "b.txt")).groups
+    assert report.origins == ("http://x.com/a", "b.txt")
+
+
+def test_metadata_that_fails_when_it_is_read_costs_its_own_passage_its_origin() -> None:
+    class Broken(dict):  # type: ignore[type-arg]
+        def get(self, *args: Any) -> Any:
+            raise RuntimeError
+
+    passages = [Passage("a", source="x"), Passage("b", metadata=Broken()), Passage("c", source="y")]
+    assert ranks(passages) == [(0,), (1,), (2,)]
+    assert [g.origins for g in isolate(passages)] == [("x",), (), ("y",)]
+
+
+@pytest.mark.parametrize(("given", "meant"), [("orgin", "origin"), ("Sites", "site"), ("pasage", "passage")])
+def test_a_misspelt_unit_is_an_error_that_names_the_right_one(given: str, meant: str) -> None:
+    with pytest.raises(ValueError, match=f"did you mean '{meant}'"):
+        KeywordAggregation(CallableModel(lambda prompt: "x"), group_by=given)
+    isolate(["a"], by=lambda passage: passage.metadata.get(given))
+    for entry in ("author", "original", "website", "page", "side"):
+        isolate(["a"], by=entry)
+
+
+# Sites
+
+
+@pytest.fixture
+def suffixes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """tldextract, or where it is not installed, something that knows two suffixes."""
+    pytest.importorskip("tldextract")
+    sites.site_extractor.cache_clear()
+
+
+@pytest.mark.usefixtures("suffixes")
+def test_a_site_is_a_registrable_domain() -> None:
+    web = ["https://news.x.co.uk/1", "x.co.uk/2?p=1", "http://y.co.uk:8080/", "a.github.io/x", "b.github.io/y"]
+    assert ranks(sourced(*web, "/data/x.py", "10.0.0.1/a", "10.0.0.1/b"), by="site") == [
+        (0, 1), (2,), (3, 4), (5,), (6, 7)
+    ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("suffixes")
+def test_hosts_without_a_known_ending_are_one_site_by_their_last_two_names() -> None:
+    """Whoever has a domain has as many hosts under it as they like."""
+    hosts = [
+        "http://a.evil.zzz",
+        "http://b.evil.zzz/",
+        "evil.zzz/c",
+        "http://other.zzz",
+        "http://box/a",
+        "http://box/b",
+    ]
+    assert ranks(sourced(*hosts, "http://9.2.3.4", "http://1.2.3.4", "http://16909060/b"), by="site") == [
+        (0, 1, 2), (3,), (4, 5), (6,), (7, 8)
+    ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("suffixes")
+def test_addresses_of_one_ipv6_network_are_one_site() -> None:
+    """Whoever has one address of a network has 2^64 of them."""
+    hosts = [
+        "http://[2001:db8::1]/a",
+        "http://[2001:db8::ffff:2]/b",
+        "http://[2001:db8:0:1::1]/a",
+        "http://[fe80::1%eth0]/",
+    ]
+    assert ranks(sourced(*hosts), by="site") == [(0, 1), (2,), (3,)]
+
+
+@pytest.mark.usefixtures("suffixes")
+def test_sites_come_from_the_list_in_the_package_and_nothing_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[dict[str, Any]] = []
+    library = SimpleNamespace(TLDExtract=lambda **given: made.append(given))
+    monkeypatch.setattr(sites, "import_module", lambda name: library)
+    sites.site_extractor.cache_clear()
+    sites.site_extractor()
+    sites.site_extractor.cache_clear()
+    assert made == [{"suffix_list_urls": (), "cache_dir": None}]
+
+
+def test_without_tldextract_grouping_by_site_is_an_error_that_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tldextract", None)
+    sites.site_extractor.cache_clear()
+    with pytest.raises(ImportError, match=r"robustrag-integrations\[site\]"):
+        KeywordAggregation(CallableModel(lambda prompt: "x"), group_by="site")
+    with pytest.raises(ImportError, match=r"robustrag-integrations\[site\]"):
+        isolate(sourced("x.com/a"), by="site")
+
+
+# Nothing that is written into one passage changes how the others are grouped.
+
+VALUES = st.one_of(
+    st.none(),
+    st.sampled_from(["a.pdf", "b.pdf", "x.com/a", "http://x.com/a?u=1", "//x.com/", "", "a", "origin", "\ud800", "?#"]),
+    st.text(max_size=8),
+    st.integers(),
+    st.floats(),
+    st.lists(st.text(max_size=2), max_size=2),
+)
+METADATA = st.dictionaries(
+    st.sampled_from(["file_path", "source", "url", "link", "URL", "doc_id", "author", "title", "metadata"]),
+    st.one_of(
+        VALUES, st.dictionaries(st.sampled_from(["uri", "_source"]), VALUES), st.just('{"url": "http://a%2f.x.com/"}')
+    ),
+    max_size=4,
+)
+PASSAGES = st.builds(
+    lambda text, source, metadata, document: Passage(text, source=source, metadata=metadata, document_id=document),
+    st.text(max_size=5),
+    VALUES,
+    METADATA,
+    st.sampled_from([None, "d1", "d2"]),
+)
+
+
+def _partition(passages: list[Passage], by: Any, without: int) -> set[frozenset[int]]:
+    """Which of the others share a group."""
+    groups = (frozenset(rank for rank in group.ranks if rank != without) for group in isolate(passages, by=by))
+    return {group for group in groups if group}
+
+
+@given(st.lists(PASSAGES, min_size=2, max_size=7), PASSAGES, st.data())
+@settings(max_examples=400, deadline=None)
+def test_no_passage_changes_how_the_others_are_grouped(passages: list[Passage], forged: Passage, data: Any) -> None:
+    place = data.draw(st.integers(0, len(passages) - 1))
+    by = data.draw(st.sampled_from(["origin", "passage", "author", "source", lambda p: p.metadata["author"]]))
+    attacked = [*passages[:place], forged, *passages[place + 1 :]]
+    others = [p for i, p in enumerate(passages) if i != place]
+    # The one exception, which has a warning of its own: whether anybody names an origin at all.
+    if by == "origin" and all(p.origin is None for p in others):
+        return
+    assert _partition(passages, by, place) == _partition(attacked, by, place)
+
+
+@given(st.lists(PASSAGES, min_size=1, max_size=6), st.permutations(range(6)))
+@settings(max_examples=200, deadline=None)
+def test_groups_do_not_depend_on_the_order(passages: list[Passage], order: list[int]) -> None:
+    order = [i for i in order if i < len(passages)]
+    shuffled = isolate([passages[i] for i in order])
+    found = {frozenset(order[rank] for rank in group.ranks) for group in shuffled}
+    assert found == {frozenset(group.ranks) for group in isolate(passages)}

@@ -1,0 +1,122 @@
+"""Grouping by sources and keys that a passage's author chose: nothing wins votes, and nothing costs the answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from robustrag_integrations import KeywordAggregation, MajorityVoting, Passage, isolate
+from robustrag_integrations.certification.cases import benign_group_cases
+from robustrag_integrations.grouping.warnings import keyless_warnings
+from tests.helpers.hostile_keys import HOSTILE_KEYS, KEYS_WITH_NAN, USABLE_KEYS
+from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedModel
+
+hostile = pytest.mark.parametrize("make", HOSTILE_KEYS.values(), ids=HOSTILE_KEYS)
+ALL = HOSTILE_KEYS | KEYS_WITH_NAN
+unequal = pytest.mark.parametrize("make", ALL.values(), ids=ALL)
+
+
+def author(passage: Passage) -> Any:
+    return passage.metadata["author"]
+
+
+def mixed(make: Any) -> list[Passage]:
+    """Three honest authors, and five texts of one who has a key of his own making each time."""
+    honest = [Passage(f"honest {i}", metadata={"author": f"author {i}"}) for i in range(3)]
+    return [*honest, *(Passage("evil", metadata={"author": make()}) for _ in range(5))]
+
+
+@unequal
+def test_five_passages_with_keys_made_to_be_unequal_have_one_vote(make: Any) -> None:
+    groups = isolate(mixed(make), by=author)
+    assert [len(g.passages) for g in groups] == [1, 1, 1, 5]
+
+
+@unequal
+def test_a_vote_is_not_decided_by_keys_made_to_be_unequal(make: Any) -> None:
+    model = ScriptedModel(lambda text: "A" if "honest" in text else "B")
+    defense = MajorityVoting(model, prompts=BARE_CHOICES, group_by=author)
+    answer = defense.answer("q", mixed(make), choices=["right", "wrong"])
+    assert (answer.text, answer.radius) == ("right", 1)
+    assert [len(g.passage_ids) for g in answer.groups] == [1, 1, 1, 5]
+
+
+@unequal
+def test_certificates_group_as_answers_do(make: Any) -> None:
+    [untouched] = benign_group_cases(mixed(make), 0, by=author)
+    assert [len(ranks) for ranks in untouched.ranks] == [1, 1, 1, 5]
+
+
+@pytest.mark.parametrize("make", USABLE_KEYS.values(), ids=USABLE_KEYS)
+def test_equal_keys_share_a_group_and_others_do_not(make: Any) -> None:
+    passages = [Passage(str(i), metadata={"author": make(i)}) for i in (1, 2, 1, 2)]
+    groups = isolate(passages, by=author)
+    assert [g.text for g in groups] == ["1\n\n1", "2\n\n2"]
+    assert keyless_warnings(groups, author) == []
+
+
+def test_a_function_that_fails_for_one_passage_costs_that_passage_its_key_and_is_reported() -> None:
+    passages = [Passage("x", metadata={"author": "a"}), Passage("x", metadata={"author": "b"}), Passage("x")]
+    model = ScriptedModel(lambda text: "x", lambda prompt: "x")
+    defense = KeywordAggregation(model, extractor=lambda text: {text}, prompts=BARE, group_by=author)
+    told = "1 of 3 passages have no group_by key (1 KeyError); they share one group"
+    assert told in defense.answer("q", passages).warnings
+    assert told in defense.certify("q", passages, "x").warnings
+
+
+def test_each_reason_is_counted_and_no_words_of_the_error_are_shown() -> None:
+    def key(passage: Passage) -> Any:
+        if passage.text == "bad":
+            raise ValueError("\x1b[31m hostile words")
+        return {"none": None, "list": []}.get(passage.text, passage.text)
+
+    groups = isolate(["a", "bad", "none", "bad", "list", "a"], by=key)
+    assert keyless_warnings(groups, key) == [
+        "4 of 6 passages have no group_by key (2 ValueError, 1 None, 1 TypeError); they share one group"
+    ]
+
+
+def test_interrupts_are_not_taken_for_a_missing_key() -> None:
+    def key(passage: Passage) -> Any:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        isolate(["a"], by=key)
+
+
+@hostile
+def test_a_source_that_is_no_name_is_none(make: Any) -> None:
+    passages = [Passage("honest", source="a"), *(Passage("evil", source=make(), id=make()) for _ in range(5))]
+    assert [p.source for p in passages] == ["a", None, None, None, None, None]
+    groups = isolate(passages, by="source")
+    assert [len(g.passages) for g in groups] == [1, 5]
+    assert keyless_warnings(groups, "source") == ["5 of 6 passages have no source; they share one group"]
+    model = ScriptedModel(lambda text: "x", lambda prompt: "x")
+    answer = KeywordAggregation(model, extractor=lambda text: {text}, prompts=BARE).answer("q", passages)
+    assert [len(g.passage_ids) for g in answer.groups] == [1, 5]
+    assert answer.explain()
+
+
+def test_sources_that_are_numbers_and_paths_are_their_text() -> None:
+    sources = [Passage("x", source=source).source for source in (Path("a/b"), 3, 2.5, "c", "")]  # type: ignore[arg-type]
+    assert sources == ["a/b", "3", "2.5", "c", None]
+
+
+def test_a_number_too_long_to_be_written_out_is_no_source() -> None:
+    assert Passage("x", source=10**5000).source is None  # type: ignore[arg-type]
+
+
+def test_groups_of_several_passages_carry_a_warning() -> None:
+    model = ScriptedModel(lambda text: "x", lambda prompt: "x")
+    defense = KeywordAggregation(model, extractor=lambda text: {text}, prompts=BARE, group_size=2)
+    [warning] = defense.answer("q", [f"x {i}" for i in range(8)]).warnings
+    assert warning.startswith("groups of 2 adjacent passages")
+    assert "may change the answer" in warning
+
+
+def test_groups_of_one_passage_and_groups_by_source_carry_none() -> None:
+    passages = [Passage("x", source="a"), Passage("x", source="a"), Passage("x", source="b")]
+    assert keyless_warnings(isolate(passages, by="passage"), "passage") == []
+    assert keyless_warnings(isolate(passages, by="source"), "source") == []

@@ -1,0 +1,411 @@
+"""What one vote is: copies, weights, and enough groups and votes for an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from robustrag_integrations import CallableModel, DecodingAggregation, KeywordAggregation, MajorityVoting, Passage
+from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.defenses.keyword.absolute import AbsoluteThreshold
+from robustrag_integrations.defenses.keyword.counting import keyword_radius, tally_keywords
+from robustrag_integrations.defenses.voting.counting import tally_votes, vote_radius
+from robustrag_integrations.errors import TooFewVotesError
+from robustrag_integrations.grouping.copies import NEAR, _likeness, _sketch, comparable, near_copies
+from robustrag_integrations.grouping.votes import VoteRules
+from robustrag_integrations.models.base import Response
+from robustrag_integrations.plans.asking import Quorum
+from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel, split
+
+OPTIONS = ["yes", "no", "maybe"]
+
+
+def voting(**rules: Any) -> MajorityVoting:
+    """A group votes for the option that its text begins with."""
+
+    def say(text: str) -> str:
+        first = text.strip().lower().split(" ")[0]
+        return first if first in OPTIONS else "I don't know"
+
+    return MajorityVoting(ScriptedModel(say), prompts=BARE_CHOICES, **rules)
+
+
+def vote(texts: Sequence[str], **rules: Any) -> RobustAnswer:
+    passages = [Passage(text, source=f"{i}.txt") for i, text in enumerate(texts)]
+    return voting(**rules).answer("q", passages, choices=OPTIONS)
+
+
+def keyword(texts: Sequence[str], **rules: Any) -> RobustAnswer:
+    passages = [Passage(text, source=f"{i}.txt") for i, text in enumerate(texts)]
+    model = ScriptedModel(lambda text: text, lambda prompt: prompt)
+    return KeywordAggregation(model, extractor=split, prompts=BARE, **rules).answer("q", passages)
+
+
+# Warnings
+
+
+def test_one_group_decides_alone_and_two_cannot_outvote_each_other() -> None:
+    [alone] = voting().answer("q", [Passage("no", source="evil.pdf")] * 3, choices=OPTIONS).warnings[:1]
+    assert alone.startswith("all 3 passages are from one group (evil.pdf), which decides alone")
+    assert any(w.startswith("only 2 groups: neither can be outvoted") for w in vote(["yes a", "no b"]).warnings)
+    assert vote(["yes a", "yes b", "no c"]).warnings == ()
+
+
+def test_that_one_group_decides_is_said_once() -> None:
+    for texts in (["paris"], ["paris", "rome"]):
+        said = keyword(texts).warnings
+        assert sum("decides" in w or "outvoted" in w for w in said) == 1
+    assert any("the threshold is" in w for w in keyword(["paris", "", ""]).warnings)
+
+
+def test_copies_are_named_but_for_case_width_and_whitespace() -> None:
+    [told] = vote(["yes it  is", "YES It\u3000is", "no c", "ｙｅｓ it\nis", "maybe d"]).warnings
+    assert told.startswith("groups 1, 2 and 4 hold the same text (0.txt; 1.txt; 3.txt): several origins, one author?")
+
+
+def test_near_copies_are_named_and_never_merged() -> None:
+    text = "yes " + " ".join(f"the mill has {n} wheels and a door" for n in range(20))
+    answer = vote([text, text.replace("11 wheels", "twelve wheels"), "no " + text[::-1]], copies="one_vote")
+    [told] = answer.warnings
+    assert told.startswith("groups 1 and 2 (0.txt; 1.txt) hold nearly the same text")
+    assert answer.evidence["counts"] == {"yes": 2, "no": 1, "maybe": 0}
+
+
+def test_copies_of_one_passage_among_others_are_named() -> None:
+    passages = [Passage("yes", source="a"), Passage("lies", source="a"), Passage("LIES", source="b")]
+    answer = voting().answer("q", [*passages, Passage("no", source="c")], choices=OPTIONS)
+    assert any("groups 1 and 2 hold the same text (a; b)" in w for w in answer.warnings)
+
+
+def test_spellings_of_queries_are_named() -> None:
+    urls = ["x.com/a?u=1", "x.com/a#2", "http://x.com/a", "http://y.com/a?u=1", "http://z.com"]
+    passages = [Passage(f"yes {i}", source=url) for i, url in enumerate(urls)]
+    [told] = voting().answer("q", passages, choices=OPTIONS).warnings
+    assert told.startswith("groups 1 and 2 are the page x.com/a with other queries, and have a vote each")
+
+
+def test_hostile_names_in_warnings_are_neutralised_and_cut() -> None:
+    passages = [Passage("yes", source="\x1b[31m" + "x" * 5000), Passage("yes", source="b\n\u202e")]
+    said = " ".join(voting().answer("q", passages, choices=OPTIONS).warnings)
+    assert not any(c in said for c in "\x1b\n\u202e")
+    assert len(said) < 1000
+
+
+# Copies with one vote
+
+
+def test_a_copy_abstains_and_says_whose_it_is() -> None:
+    texts = ["no evil", "yes b", "NO  EVIL", "no evil", "yes c"]
+    assert vote(texts).text == "no"
+    answer = vote(texts, copies="one_vote")
+    assert answer.text == "yes"
+    assert [g.status for g in answer.groups] == ["outvoted", "supports", "copy", "copy", "supports"]
+    assert [g.copy_of for g in answer.groups] == [None, None, 0, 0, None]
+    assert "copy of group 1" in answer.explain()
+    assert answer.settings["copies"] == "one_vote"
+
+
+def test_copies_are_asked_all_the_same() -> None:
+    texts = ["no evil", "no evil", "yes b"]
+    assert vote(texts, copies="one_vote").model_calls == vote(texts).model_calls == 3
+
+
+def test_keywords_of_copies_count_once() -> None:
+    answer = keyword(["evil", "evil", "evil", "paris a", "paris b", "paris c"], copies="one_vote", beta=2, alpha=0.5)
+    assert answer.evidence["counts"]["evil"] == 1
+    assert answer.evidence["retained"] == ["paris"]
+    assert [g.status for g in answer.groups[:3]] == ["outvoted", "copy", "copy"]
+
+
+def test_rows_of_copies_count_once_in_decoding() -> None:
+    model = ScriptedDecodingModel(lambda text, prefix: [1, 0, 0] if prefix else [0, 1, 0] if "a" in text else [0, 0, 1])
+    passages = [Passage(text, source=str(i)) for i, text in enumerate(["x", "x", "x", "aa", "ab"])]
+    plain = DecodingAggregation(model, prompts=BARE).answer("q", passages)
+    once = DecodingAggregation(model, prompts=BARE, copies="one_vote").answer("q", passages)
+    assert plain.text != once.text
+    assert [g.status for g in once.groups] == ["outvoted", "copy", "copy", "supports", "supports"]
+
+
+def test_a_copy_that_the_model_reads_another_way_silences_nobody() -> None:
+    model = ScriptedModel(lambda text: "no" if text.isupper() else "yes")
+    passages = [Passage("SAME", source="evil"), Passage("same", source="a"), Passage("b", source="b")]
+    answer = MajorityVoting(model, prompts=BARE_CHOICES, copies="one_vote").answer("q", passages, choices=OPTIONS)
+    assert answer.evidence["counts"] == {"yes": 2, "no": 1, "maybe": 0}
+
+
+def test_no_attack_within_the_radius_changes_an_answer_whose_copies_have_one_vote() -> None:
+    """Attackers write anything: new texts, copies of benign texts, the same in other spellings, nothing at all."""
+    rng = random.Random(17)
+    reply = {"a": "yes", "A": "no", "b": "no", "B": "yes", "d": "yes", "e": "yes", "f": "yes", "F": "yes", "": ""}
+    model = ScriptedModel(lambda text: reply.get(text, "I don't know"))
+    texts = list(reply)
+    attacks = worlds = reached = 0
+    for _ in range(150):
+        size = rng.randint(4, 7)
+        clean = rng.choices(texts, [4, 1, 1, 1, 3, 3, 3, 2, 1], k=size)
+        made = MajorityVoting(model, prompts=BARE_CHOICES, copies="one_vote", quorum=0)
+
+        def ask(listed: Sequence[str], made: MajorityVoting = made) -> RobustAnswer:
+            passages = [Passage(text, source=str(i)) for i, text in enumerate(listed)]
+            return made.answer("q", passages, choices=OPTIONS)
+
+        seen = ask(clean)
+        worlds += 0 < seen.radius < 3
+        for r in range(1, min(seen.radius + 1, 2) + 1):
+            changed = 0
+            for places, written in _attacks(size, texts, r, rng):
+                attacks += r <= seen.radius
+                changed += ask(_with(clean, places, written)).text != seen.text
+                if changed and r > seen.radius:
+                    break
+            assert not changed or r > seen.radius, clean
+            reached += bool(changed)
+    assert worlds >= 100
+    assert attacks > 5000
+    assert reached > 30
+
+
+def test_no_attack_within_the_radius_changes_the_keywords_of_copies() -> None:
+    rng = random.Random(18)
+    said = {"a": "x", "A": "x y", "b": "x", "B": "y", "d": "x", "e": "x z", "f": "x", "": ""}
+    model = ScriptedModel(lambda text: said[text], lambda prompt: prompt)
+    texts = list(said)
+    attacks = worlds = 0
+    for _ in range(240):
+        clean = rng.choices(texts, [4, 1, 4, 1, 4, 1, 4, 1], k=rng.randint(5, 7))
+        threshold = {"alpha": rng.choice([0.4, 0.5, 0.6]), "beta": rng.choice([2, 3, 4])}
+
+        def ask(listed: Sequence[str], threshold: Any = threshold) -> tuple[RobustAnswer, list[str]]:
+            passages = [Passage(text, source=str(i)) for i, text in enumerate(listed)]
+            made = KeywordAggregation(model, extractor=split, prompts=BARE, copies="one_vote", quorum=0, **threshold)
+            answer = made.answer("q", passages)
+            return answer, answer.evidence["retained"]
+
+        seen, kept = ask(clean)
+        worlds += seen.radius > 0
+        for r in range(1, min(seen.radius, 2) + 1):
+            for places, written in _attacks(len(clean), texts, r, rng):
+                attacks += 1
+                assert ask(_with(clean, places, written))[1] == kept, (clean, places, written, threshold)
+    assert worlds >= 100
+    assert attacks > 3000
+
+
+# Weights
+
+
+def test_an_origin_has_the_votes_that_it_was_given() -> None:
+    weights = {"./0.txt": 3, "2.txt": 0}
+    answer = vote(["yes a", "no b", "no c", "no d"], weights=weights)
+    assert answer.text == "yes"
+    assert answer.evidence["counts"] == {"yes": 3, "no": 2, "maybe": 0}
+    assert [g.votes for g in answer.groups] == [3, 1, 1]
+    assert [g.index for g in answer.groups] == [0, 1, 2]
+    assert any(w == "1 groups have no vote and were not asked: 2.txt" for w in answer.warnings)
+    assert (answer.radius, answer.radius_unit) == (1, "votes")  # two groups that fail miss the quorum
+    assert "3 votes" in answer.explain()
+
+
+def test_weights_that_name_no_source_of_the_passages_are_told() -> None:
+    answer = vote(["yes a", "yes b", "no c"], weights={"9.txt": 3, "8.txt\x1b[2J": 2})
+    (told,) = [w for w in answer.warnings if "weights" in w]
+    assert told.startswith("weights name none of the sources here, so that each has one vote: 9.txt; 8.txt")
+    assert told.endswith("Here: 0.txt; 1.txt; 2.txt")
+    assert "\x1b" not in told
+    answer = vote(["yes a", "yes b", "no c"], weights={"9.txt": 3, "0.txt": 2})
+    assert not [w for w in answer.warnings if "weights name none" in w]
+
+
+def test_two_spellings_of_one_origin_have_the_same_votes() -> None:
+    assert voting(weights={"./a.txt": 3, "a.txt": 3})
+    with pytest.raises(ValueError, match=r"'a.txt' has 0 votes, another spelling of it has 3; name it once"):
+        voting(weights={"./a.txt": 3, "a.txt": 0})
+
+
+def test_weights_may_be_a_function_of_the_origin() -> None:
+    trusted = vote(["yes a", "no b", "no c"], weights=lambda name: 5 if name == "0.txt" else 1)
+    assert trusted.text == "yes"
+    assert trusted.radius == 1
+    assert "groups with up to 1 of 7 votes" in trusted.explain()
+
+
+def test_passages_without_an_origin_are_asked_for_as_none() -> None:
+    def votes(name: str | None) -> int:
+        return 0 if name is None else 1
+
+    passages = [Passage("no"), Passage("no"), Passage("yes", source="a")]
+    answer = voting(weights=votes).answer("q", passages, choices=OPTIONS)
+    assert answer.text == "yes"
+
+
+@pytest.mark.parametrize("weights", [{"a": -1}, {"a": 1.5}, {"a": True}, {"a": 101}, {"a": None}])
+def test_weights_that_are_no_votes_are_refused(weights: Any) -> None:
+    with pytest.raises(ValueError, match="whole number of votes from 0 to 100"):
+        voting(weights=weights)
+    with pytest.raises(ValueError, match="whole number of votes from 0 to 100"):
+        voting(weights=lambda name: weights["a"]).answer("q", ["yes"], choices=OPTIONS)
+
+
+def test_what_cannot_count_weights_says_so() -> None:
+    with pytest.raises(TypeError, match="weights must be a mapping"):
+        voting(weights=["a"])
+    model = ScriptedDecodingModel(lambda text, prefix: [1, 0, 0])
+    with pytest.raises(ValueError, match="DecodingAggregation does not take weights; use KeywordAggregation"):
+        DecodingAggregation(model, weights={"a": 2})
+
+
+def test_the_radius_of_weighted_votes_is_exact() -> None:
+    """Against every choice of groups and everything that they may say: at the radius nothing, beyond it something."""
+    rng = random.Random(3)
+    for _ in range(200):
+        size, options = rng.randint(1, 5), rng.randint(2, 3)
+        votes = [rng.choice([None, *range(options), 0, 0]) for _ in range(size)]
+        weights = [rng.choice([1, 1, 2, 3, 5]) for _ in range(size)]
+        tally = tally_votes(votes, options, weights)
+        if tally.winner is None:
+            assert vote_radius(tally, votes, weights) == 0
+            continue
+        cheapest = min(
+            sum(weights[i] for i in places)
+            for places in _subsets(size)
+            if any(
+                tally_votes(_with(votes, places, said), options, weights).winner != tally.winner
+                for said in itertools.product([None, *range(options)], repeat=len(places))
+            )
+        )
+        assert vote_radius(tally, votes, weights) == cheapest - 1
+        if set(weights) == {1}:
+            assert vote_radius(tally) == cheapest - 1
+
+
+def test_the_radius_of_weighted_keywords_is_exact() -> None:
+    rng = random.Random(4)
+    moves = [None, *map(frozenset, ["", "a", "b", "ab", "c", "ac", "n", "an", "abc", "abcn"])]
+    for _ in range(150):
+        size = rng.randint(1, 4)
+        sets = [rng.choice([None, *map(frozenset, ["", "a", "a", "ab", "abc", "b"])]) for _ in range(size)]
+        weights = [rng.choice([1, 2, 3, 4]) for _ in range(size)]
+        threshold = AbsoluteThreshold.of(rng.choice([0, 0.2, 0.3, 0.5, 0.8, 1]), rng.choice([1, 2, 3, 5, 9]))
+        tally = tally_keywords(sets, threshold, weights)
+        broken = [
+            sum(weights[i] for i in places)
+            for places in _subsets(size)
+            if any(
+                tally_keywords(_with(sets, places, said), threshold, weights).retained != tally.retained
+                for said in itertools.product(moves, repeat=len(places))
+            )
+        ]
+        cheapest = min(broken, default=sum(weights) + 1)
+        assert keyword_radius(tally, sets, threshold, weights) == cheapest - 1, (sets, weights, threshold)
+
+
+def test_the_quorum_is_missed_by_the_lightest_groups() -> None:
+    said = [Response("x")] * 4 + [Response(None)]
+    assert Quorum(0.5).radius(said, [5, 3, 1, 9, 1]) == 1 + 3 - 1
+    assert Quorum(0.5).radius(said, [1] * 5) == Quorum(0.5).radius(said) == 1
+    assert Quorum(1.0).radius(said[:4], [4, 3, 2, 9]) == 1
+
+
+def _subsets(size: int) -> list[tuple[int, ...]]:
+    return [places for r in range(1, size + 1) for places in itertools.combinations(range(size), r)]
+
+
+def _attacks(
+    size: int, texts: Sequence[str], r: int, rng: random.Random
+) -> list[tuple[tuple[int, ...], tuple[str, ...]]]:
+    """Which r groups are replaced, and by which texts: 60 of all."""
+    every = list(itertools.product(itertools.combinations(range(size), r), itertools.product(texts, repeat=r)))
+    return rng.sample(every, min(60, len(every)))
+
+
+def _with(values: Sequence[Any], places: Sequence[int], said: Sequence[Any]) -> list[Any]:
+    changed = list(values)
+    for place, new in zip(places, said, strict=True):
+        changed[place] = new
+    return changed
+
+
+# Enough
+
+
+def test_below_min_groups_the_answer_is_an_abstention_that_says_why_and_nothing_is_asked() -> None:
+    answer = vote(["no evil", "no b"], min_groups=3)
+    assert answer.abstained
+    assert (answer.text, answer.radius, answer.choice, answer.model_calls) == ("I don't know", 0, None, 0)
+    assert [g.origins for g in answer.groups] == [("0.txt",), ("1.txt",)]
+    assert any(w.startswith("abstained: there are 2 groups, below min_groups=3") for w in answer.warnings)
+    assert answer.settings["min_groups"] == 3
+    assert vote(["no a", "no b", "no c"], min_groups=3).text == "no"
+    assert vote([], min_groups=1).abstained
+
+
+def test_groups_without_a_vote_are_not_enough() -> None:
+    assert vote(["no a", "no b", "no c"], min_groups=3, weights={"0.txt": 0}).abstained
+
+
+def test_below_either_minimum_an_error_may_be_raised_instead() -> None:
+    with pytest.raises(TooFewVotesError, match="2 groups, below min_groups=3") as caught:
+        vote(["no a", "no b"], min_groups=3, below="raise")
+    assert caught.value.robustness.abstained
+    with pytest.raises(TooFewVotesError, match="radius is 0, below min_radius=1"):
+        vote(["no a", "yes b", "no c"], min_radius=1, below="raise")
+
+
+def test_the_same_streamed_and_awaited() -> None:
+    passages = [Passage("no", source="a")]
+    stream = voting(min_groups=2).stream("q", passages, choices=OPTIONS)
+    assert "".join(stream) == "I don't know"
+    assert stream.answer.abstained
+    assert asyncio.run(voting(min_groups=2).aanswer("q", passages, choices=OPTIONS)).abstained
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [{"min_groups": 2}, {"min_radius": 1}, {"copies": "one_vote"}, {"weights": {"a": 2}}],
+    ids=lambda r: next(iter(r)),
+)
+def test_certificates_are_about_one_vote_per_group(rules: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=f"certify the defence without {next(iter(rules))}"):
+        voting(**rules).certify("q", ["yes"], "yes", choices=OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ({"copies": "two"}, "copies='two': use 'report' or 'one_vote'"),
+        ({"below": "shrug"}, "below='shrug': use 'abstain' or 'raise'"),
+        ({"copies": "one_vote", "weights": {"a": 2}}, "weights and copies='one_vote' exclude each other"),
+        ({"min_groups": -1}, "min_groups=-1"),
+        ({"min_groups": 1.5}, "min_groups=1.5"),
+        ({"min_radius": True}, "min_radius=True"),
+    ],
+)
+def test_invalid_rules_are_named(rules: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        VoteRules(**rules)
+    with pytest.raises(ValueError, match=message):
+        KeywordAggregation(CallableModel(lambda prompt: "x"), **rules)
+
+
+def test_which_texts_are_near_copies_is_decided_by_their_hashes_alone() -> None:
+    """Pairs with few shingles in common are passed over; the likeness of the others is what it would be of all."""
+    rng = random.Random(4)
+    near = 0
+    for _ in range(300):
+        texts = ["".join(rng.choices("ab ", k=rng.randrange(90, 180))) for _ in range(4)]
+        texts.append(texts[0][: rng.randrange(60, 180)] + "x" + texts[1][:9])
+        likeness = [_sketch(comparable(text)) for text in texts]
+        expected = [
+            (i, j)
+            for i, j in itertools.combinations(range(len(texts)), 2)
+            if min(len(comparable(texts[i])), len(comparable(texts[j]))) >= 100
+            and _likeness(likeness[i], likeness[j]) >= NEAR
+        ]
+        assert near_copies(texts) == expected
+        near += len(expected)
+    assert near > 20

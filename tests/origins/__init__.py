@@ -1,1 +1,0 @@
-"""Origins: `robustrag_integrations/origins`, and groups by them."""
