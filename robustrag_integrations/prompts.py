@@ -181,7 +181,8 @@ class PromptSet:
 
 
 _AGREED = {
-    "short_answer": "Several sources were asked. These are the keywords on which their answers agree.\nKeywords: {keywords}",
+    "short_answer": "Several sources were asked. These are the keywords on which their answers agree.\n"
+    "Keywords: {keywords}",
     "long_form": "Several sources agree on these phrases.\nPhrases: {keywords}",
 }
 
@@ -247,8 +248,8 @@ def _short_answer() -> PromptSet:
             ("query",),
         ),
         keyword=PromptTemplate(
-            "Several sources were asked the question below. These are the keywords on which their answers agree. Answer "
-            "the question with these keywords, as briefly as possible. Reply with the answer alone.\n\n",
+            "Several sources were asked the question below. These are the keywords on which their answers agree. "
+            "Answer the question with these keywords, as briefly as possible. Reply with the answer alone.\n\n",
             "Keywords: {keywords}\n\nQuestion: {query}\nAnswer:",
             ("keywords", "query"),
         ),

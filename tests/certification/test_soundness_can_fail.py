@@ -12,7 +12,7 @@ import pytest
 from robustrag_integrations.certification import findings
 from robustrag_integrations.defenses.agreement import agreed
 from robustrag_integrations.defenses.consensus import certificate as consensus
-from robustrag_integrations.defenses.consensus.rule import ConsensusRadius
+from robustrag_integrations.defenses.consensus.counting import ConsensusRadius
 from robustrag_integrations.defenses.decoding import attacked_step, token_choice
 from robustrag_integrations.defenses.decoding import plan as decoding_plan
 from robustrag_integrations.defenses.keyword import absolute, kept, lists

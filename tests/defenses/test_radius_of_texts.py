@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 from robustrag_integrations.defenses.agreement import agreed
+from robustrag_integrations.defenses.consensus.counting import ConsensusRadius
 from robustrag_integrations.defenses.consensus.plan import Consensus
-from robustrag_integrations.defenses.consensus.rule import ConsensusRadius
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.defenses.keyword import kept
 from robustrag_integrations.defenses.keyword.counting import tally_keywords

@@ -194,7 +194,7 @@ WRAPPED = [
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("wrap", WRAPPED, ids=["text", "dict", "with_retry", "list"])
 async def test_what_a_parser_behind_the_model_makes_is_what_counts(wrap: Any, style: str) -> None:
-    answer = await report(create_robust_documents_chain(wrap(Blocks(answer=winner)), PROMPT, return_robustness=True, aggregation="keyword", final="always"),
+    answer = await report(create_robust_documents_chain(wrap(Blocks(answer=winner)), PROMPT, return_robustness=True),
                           style, GIVEN)  # fmt: skip
     assert "Karl Gross" in answer.text
     assert "Hans Wolf" not in answer.text
@@ -225,7 +225,7 @@ async def test_a_parser_of_json_reads_what_is_left_without_reasoning(wrap: Any, 
 async def test_a_parser_of_json_streams_one_whole_object(style: str) -> None:
     as_json = Blocks(answer=lambda prompt: f'{{"answer": "{winner(prompt)}"}}') | JsonOutputParser()
     answer = await report(
-        create_robust_documents_chain(as_json, PROMPT, return_robustness=True, aggregation="keyword", final="always"),
+        create_robust_documents_chain(as_json, PROMPT, return_robustness=True),
         style,
         GIVEN,
     )

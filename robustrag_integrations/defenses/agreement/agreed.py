@@ -12,17 +12,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from robustrag_integrations.defenses.agreement.linear_forms import Votes
+from robustrag_integrations.defenses.agreement.linear_forms import Holding, Votes
 from robustrag_integrations.keywords.runs import ReplyKeys, longest
 from robustrag_integrations.keywords.tokens import QUOTES, STOPS
 from robustrag_integrations.normalise import compatible
-
-Holding: TypeAlias = NDArray[np.bool_]  # [most + 1], for each number of replaced votes
 
 
 def deciding_keys(agreed: Collection[str]) -> tuple[str, ...]:

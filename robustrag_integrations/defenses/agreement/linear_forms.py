@@ -7,12 +7,16 @@ groups have several votes, the worst ones of r votes together are a knapsack.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 Row = NDArray[np.int64]  # [groups]
+Holding: TypeAlias = NDArray[np.bool_]  # [most + 1], for each number of replaced votes
+
+_FIRST_TRIED = 16  # replaced votes; then twice as many, as long as all holds
 
 
 class Votes:
@@ -77,3 +81,11 @@ class Votes:
             if weight < worst.shape[-1]:
                 added = worst[..., : worst.shape[-1] - weight] + weight * gains[..., group, None]
                 worst[..., weight:] = np.minimum(worst[..., weight:], added)
+
+
+def largest_radius(holding: Callable[[int], Holding], total: int) -> int:
+    """The largest r up to which all holds, given what holds up to some number of votes; -1 for none."""
+    most = min(_FIRST_TRIED, total)
+    while (holds := holding(most)).all() and most < total:
+        most = min(2 * most, total)
+    return most if holds.all() else int(holds.argmin()) - 1

@@ -19,8 +19,8 @@ from robustrag_integrations.certification.requests import Asking
 from robustrag_integrations.defenses.agreement.agreed import Unbounded, deciding_keys, possible_forms
 from robustrag_integrations.defenses.agreement.reader import ReplyReader
 from robustrag_integrations.defenses.agreement.tally import votes_for
+from robustrag_integrations.defenses.consensus.counting import ConsensusRule
 from robustrag_integrations.defenses.consensus.plan import Consensus
-from robustrag_integrations.defenses.consensus.rule import ConsensusRule
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.keywords.runs import ReplyKeys, is_part
 from robustrag_integrations.plans.asking import Reading

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class ConsensusAggregation(TextDefense):
     """Short answers from one round of calls: what most of the strongest support says, in the groups' own words.
 
-    Whole answers and runs of words of the replies are counted (`rule.py`). The strongest, and those that more than
+    Whole answers and runs of words of the replies are counted (`counting.py`). The strongest, and those that more than
     `share` of its groups say with it, make the answer, each as most groups write it. There is no second call and no
     threshold to guess: a plurality falls when as many lie as agree.
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from robustrag_integrations.answer import Dissent, RobustAnswer
-from robustrag_integrations.defenses.agreement.agreed import Holding, Worded, deciding_keys, text_of
+from robustrag_integrations.defenses.agreement.agreed import Worded, deciding_keys, text_of
 from robustrag_integrations.defenses.agreement.asking import ask_for_keys
-from robustrag_integrations.defenses.agreement.linear_forms import Votes
+from robustrag_integrations.defenses.agreement.linear_forms import Holding, Votes, largest_radius
 from robustrag_integrations.defenses.agreement.reader import ReplyReader
 from robustrag_integrations.defenses.agreement.reports import counts_shown, dissent_warnings, unread_warnings
 from robustrag_integrations.defenses.agreement.statuses import group_reports
 from robustrag_integrations.defenses.agreement.tally import votes_for
-from robustrag_integrations.defenses.consensus.rule import ConsensusRadius, largest_radius
+from robustrag_integrations.defenses.consensus.counting import ConsensusRadius
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.votes import VoteRules

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from robustrag_integrations.defenses.agreement.numbers import exact_number, support_of
 from robustrag_integrations.defenses.agreement.reader import ReplyReader
-from robustrag_integrations.defenses.consensus.rule import ConsensusRule
+from robustrag_integrations.defenses.consensus.counting import ConsensusRule
 from robustrag_integrations.defenses.registry import CONSENSUS
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.keywords import KeywordExtractor

@@ -14,11 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robustrag_integrations.defenses.agreement.agreed import Holding, Worded, deciding_keys, text_of
-from robustrag_integrations.defenses.agreement.linear_forms import Votes
+from robustrag_integrations.defenses.agreement.agreed import Worded, deciding_keys, text_of
+from robustrag_integrations.defenses.agreement.linear_forms import Holding, Votes, largest_radius
 from robustrag_integrations.defenses.agreement.reader import ReplyReader
 from robustrag_integrations.defenses.agreement.tally import KeywordTally
-from robustrag_integrations.defenses.consensus.rule import largest_radius
 from robustrag_integrations.defenses.keyword.counting import KeywordRule, keyword_radius
 from robustrag_integrations.keywords.runs import ReplyKeys, is_part
 from robustrag_integrations.models.base import Response

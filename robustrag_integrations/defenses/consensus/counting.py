@@ -30,12 +30,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from robustrag_integrations.defenses.agreement.agreed import Holding
-from robustrag_integrations.defenses.agreement.linear_forms import Votes
+from robustrag_integrations.defenses.agreement.linear_forms import Holding, Votes
 from robustrag_integrations.defenses.agreement.numbers import among_counts
 from robustrag_integrations.defenses.agreement.tally import votes_for
 
-_FIRST_TRIED = 16  # replaced votes; then twice as many, as long as all holds
 _MOST_CELLS = 100_000  # of an array of many keys beside many
 
 
@@ -168,11 +166,3 @@ def _rows(sayers: Sequence[int], groups: int) -> NDArray[np.int64]:
     for row, bits in zip(rows, sayers, strict=True):
         row[:] = [bits >> group & 1 for group in range(groups)]
     return rows
-
-
-def largest_radius(holding: Callable[[int], Holding], total: int) -> int:
-    """The largest r up to which all holds, given what holds up to some number of votes; -1 for none."""
-    most = min(_FIRST_TRIED, total)
-    while (holds := holding(most)).all() and most < total:
-        most = min(2 * most, total)
-    return most if holds.all() else int(holds.argmin()) - 1
