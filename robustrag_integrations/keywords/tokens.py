@@ -97,8 +97,11 @@ class Language:
 def _language(code: str) -> Language:
     stem = _stemmer(code)
     words = SMALL_ENGLISH if code == "en" else SMALL_ENGLISH & {"-", "–", "—", "•"} | stop_words(code)
-    words -= NEGATIONS | VERDICTS
-    return Language(code, words | {stem(word) for word in words} if stem else words, stem)
+    told = NEGATIONS | VERDICTS
+    if stem:
+        words |= {stem(word) for word in words}
+        told |= {stem(word) for word in told}  # "nicht" is also what is left of "nichts"
+    return Language(code, words - told, stem)
 
 
 def _stemmer(code: str) -> Callable[[str], str] | None:
