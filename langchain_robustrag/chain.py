@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from langchain_core.language_models import LanguageModelLike
@@ -178,6 +179,8 @@ def create_robust_documents_chain(
     named = [name for name, value in options.items() if value is not None]
     method = method_of(default_method(options.get("task"), [*named, *others]) if aggregation is None else aggregation)
     checked = checked_settings(method, options, others)
+    if output_schema is not None:
+        checked = replace(checked, final="always")  # type: ignore[type-var] - keyword aggregation's
     rules = VoteRules(
         group_size, group_by, copies, weights, min_groups, min_radius, below, stop_when_decided, wave_size
     )

@@ -50,7 +50,7 @@ def with_prompts(prompts: PromptSet, updates: dict[str, BasePromptTemplate], tas
     isolated = changes.get("isolated")
     if isolated is not None and "keyword" not in changes and prompts.keyword in _finals(prompts, task):
         changes["keyword"] = agreed_prompt(isolated, task)
-    return replace(prompts, ours=prompts.ours and "keyword" not in changes, **changes)
+    return replace(prompts, ours=prompts.ours and changes.get("keyword", prompts.keyword) == prompts.keyword, **changes)
 
 
 def _finals(prompts: PromptSet, task: Task) -> list[CoreTemplate | None]:

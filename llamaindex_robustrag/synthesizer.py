@@ -225,6 +225,8 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         writer = _llm_of(final_llm) if final_llm is not None else given
         self._writer = plain_llm(writer) if final_llm is not None else None
         self._structure = writer.output_cls if isinstance(writer, StructuredLLM) else output_cls
+        if self._structure is not None and "keyword" in self._method.prompts:
+            self._settings = replace(self._settings, final="always")
         self._user = UserPrompts()
         self._aside: Prompt | None = None
         self._condensed: tuple[ChatMessage, ...] = ()

@@ -108,9 +108,7 @@ def test_without_a_defence_the_poisoned_document_moves_the_agent(
 async def test_the_robust_tool_keeps_the_order_from_the_agent(
     web: ListRetriever, send_money: BaseTool, sent: list[str], asynchronously: bool
 ) -> None:
-    search = create_robust_retriever_tool(
-        web, Reader(), "search", "Searches the web.", aggregation="keyword", final="always"
-    )
+    search = create_robust_retriever_tool(web, Reader(), "search", "Searches the web.")
     state = await run(create_agent(GullibleAgent(), [search, send_money]), asynchronously)
     assert sent == []
     assert state["messages"][-1].content == "Found: Paris"
@@ -182,9 +180,7 @@ def test_a_named_tool_is_treated_as_retrieval() -> None:
 
 def test_the_robust_tool_is_left_alone_by_the_middleware(web: ListRetriever) -> None:
     reader = Reader()
-    search = create_robust_retriever_tool(
-        web, reader, "search", "Searches the web.", aggregation="keyword", final="always"
-    )
+    search = create_robust_retriever_tool(web, reader, "search", "Searches the web.")
     middleware: Any = RobustRetrievalMiddleware(Reader(answer=lambda _: "asked twice"))
     state = create_agent(GullibleAgent(), [search], middleware=[middleware]).invoke(QUESTION_MESSAGES)  # type: ignore[arg-type]
     assert last_tool_message(state).content == "Paris"
@@ -203,9 +199,7 @@ async def test_the_graph_node_answers_from_the_state(web: ListRetriever, asynchr
         robustness: dict[str, Any]
 
     builder = StateGraph(State)
-    builder.add_node(
-        "generate", create_robust_node(Reader(), PROMPT, group_by="source", aggregation="keyword", final="always")
-    )
+    builder.add_node("generate", create_robust_node(Reader(), PROMPT, group_by="source"))
     builder.add_edge(START, "generate")
     builder.add_edge("generate", END)
     graph = builder.compile(checkpointer=InMemorySaver())
@@ -226,9 +220,9 @@ def test_the_node_takes_states_that_are_objects(web: ListRetriever) -> None:
         question: str
         context: list[Document]
 
-    update = create_robust_node(
-        Reader(), answer_key="reply", robustness_key="report", aggregation="keyword", final="always"
-    ).invoke(State(QUESTION, web.documents))
+    update = create_robust_node(Reader(), answer_key="reply", robustness_key="report").invoke(
+        State(QUESTION, web.documents)
+    )
     assert update["reply"] == "Paris"
     assert update["report"]["query"] == QUESTION
 
@@ -244,7 +238,7 @@ def test_the_agents_model_never_sees_a_document(web: ListRetriever) -> None:
     makers: list[Callable[[], Any]] = [
         lambda: create_agent(
             Watched(),
-            [create_robust_retriever_tool(web, Reader(), "search", "Searches.", aggregation="keyword", final="always")],
+            [create_robust_retriever_tool(web, Reader(), "search", "Searches.")],
         ),
         lambda: create_agent(Watched(), [plain_tool(web)], middleware=[RobustRetrievalMiddleware(Reader())]),
     ]
@@ -271,7 +265,7 @@ class Talk(MessagesState):
 
 @pytest.mark.parametrize("asynchronously", [False, True])
 async def test_the_node_writes_a_message_that_is_shown_once(web: ListRetriever, asynchronously: bool) -> None:
-    graph = graph_of(Talk, create_robust_node(Reader(), answer_key="messages", aggregation="keyword", final="always"))
+    graph = graph_of(Talk, create_robust_node(Reader(), answer_key="messages"))
     given: Any = {**QUESTION_MESSAGES, "context": web.documents}
     state = await graph.ainvoke(given) if asynchronously else graph.invoke(given)
     assert [type(m) for m in state["messages"]] == [HumanMessage, AIMessage]
@@ -284,7 +278,7 @@ async def test_the_node_writes_a_message_that_is_shown_once(web: ListRetriever, 
 
 
 def test_an_abstention_of_the_node_is_shown_too() -> None:
-    graph = graph_of(Talk, create_robust_node(Reader(), answer_key="messages", aggregation="keyword", final="always"))
+    graph = graph_of(Talk, create_robust_node(Reader(), answer_key="messages"))
     given: Any = {**QUESTION_MESSAGES, "context": []}
     assert [m.text for m, _ in graph.stream(given, stream_mode="messages")] == ["I don't know"]
 
@@ -302,51 +296,32 @@ def test_a_key_that_the_state_lacks_is_named(web: ListRetriever) -> None:
 
     given: Any = {"input": QUESTION, "context": web.documents}
     with pytest.raises(KeyError, match="no key 'robustness' for the node to write"):
-        graph_of(NoReport, create_robust_node(Reader(), aggregation="keyword", final="always")).invoke(given)
+        graph_of(NoReport, create_robust_node(Reader())).invoke(given)
     with pytest.raises(KeyError, match="no key 'answer' for the node to write"):
-        graph_of(NoAnswer, create_robust_node(Reader(), aggregation="keyword", final="always")).invoke(given)
+        graph_of(NoAnswer, create_robust_node(Reader())).invoke(given)
     with pytest.raises(KeyError, match="documents under 'context'"):
-        graph_of(
-            NoReport, create_robust_node(Reader(), robustness_key=None, aggregation="keyword", final="always")
-        ).invoke({"input": QUESTION})
-    state = graph_of(
-        NoReport, create_robust_node(Reader(), robustness_key=None, aggregation="keyword", final="always")
-    ).invoke(given)
+        graph_of(NoReport, create_robust_node(Reader(), robustness_key=None)).invoke({"input": QUESTION})
+    state = graph_of(NoReport, create_robust_node(Reader(), robustness_key=None)).invoke(given)
     assert state["answer"] == "Paris"
 
 
 def test_everything_can_be_copied_as_deep_as_the_stock_chain(web: ListRetriever) -> None:
     model = FakeListChatModel(responses=["Paris"])
     given = {"input": QUESTION, "context": web.documents}
-    chain = create_robust_documents_chain(model, PROMPT, aggregation="keyword", final="always")
+    chain = create_robust_documents_chain(model, PROMPT)
     assert chain.invoke(given) == "Paris"
     assert copy.deepcopy(chain).invoke(given) == "Paris"
     assert pickle.loads(pickle.dumps(chain)).invoke(given) == "Paris"
-    assert (
-        copy.deepcopy(create_robust_node(model, aggregation="keyword", final="always")).invoke(given)["answer"]
-        == "Paris"
-    )
-    assert (
-        copy.deepcopy(create_robust_retrieval_chain(web, model, aggregation="keyword", final="always")).invoke(
-            {"input": QUESTION}
-        )["answer"]
-        == "Paris"
-    )
-    assert (
-        copy.deepcopy(
-            create_robust_retriever_tool(web, model, "search", "S.", aggregation="keyword", final="always")
-        ).invoke("Who?")
-        == "Paris"
-    )
+    assert copy.deepcopy(create_robust_node(model)).invoke(given)["answer"] == "Paris"
+    assert copy.deepcopy(create_robust_retrieval_chain(web, model)).invoke({"input": QUESTION})["answer"] == "Paris"
+    assert copy.deepcopy(create_robust_retriever_tool(web, model, "search", "S.")).invoke("Who?") == "Paris"
     middleware = copy.deepcopy(RobustRetrievalMiddleware(model))
     agent = create_agent(GullibleAgent(), [plain_tool(web)], middleware=[middleware])
     assert last_tool_message(agent.invoke(QUESTION_MESSAGES)).content == "Paris"  # type: ignore[arg-type]
 
 
 def test_artifacts_show_supporting_documents_alone_where_that_is_wanted(web: ListRetriever) -> None:
-    search = create_robust_retriever_tool(
-        web, Reader(), "search", "Searches.", supporting_only=True, aggregation="keyword", final="always"
-    )
+    search = create_robust_retriever_tool(web, Reader(), "search", "Searches.", supporting_only=True)
     middleware: Any = RobustRetrievalMiddleware(Reader(), supporting_only=True)
     for agent in (
         create_agent(GullibleAgent(), [search]),

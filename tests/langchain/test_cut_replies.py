@@ -34,9 +34,7 @@ async def test_reasoning_in_the_text_neither_counts_nor_shows(style: str, tag: s
     assert [g.status for g in answer.groups] == ["supports"] * 9 + ["differs"]
     llm = Reader(answer=lambda prompt: f"<{tag}>Not A, but B. Hans Wolf.</{tag}> {choice(prompt)}")
     answer = await report(
-        create_robust_documents_chain(
-            llm, return_robustness=True, **{"aggregation": "keyword", "final": "always", **VOTING}
-        ),
+        create_robust_documents_chain(llm, return_robustness=True, **VOTING),
         style,
         GIVEN,
     )

@@ -140,12 +140,5 @@ def test_a_pydantic_parser_that_worked_with_stuff_works_after_the_swap() -> None
     assert stuff(reader, prompt, output_parser=parser).invoke(given) == expected
     assert (stuff(reader, prompt) | parser).invoke(given) == expected
     poisoned = {**given, "context": [*truthful(), planted()]}
-    assert (
-        create_robust_documents_chain(
-            reader, prompt, output_parser=parser, aggregation="keyword", final="always"
-        ).invoke(poisoned)
-        == expected
-    )
-    assert (create_robust_documents_chain(reader, prompt, aggregation="keyword", final="always") | parser).invoke(
-        poisoned
-    ) == expected
+    assert create_robust_documents_chain(reader, prompt, output_parser=parser).invoke(poisoned) == expected
+    assert (create_robust_documents_chain(reader, prompt) | parser).invoke(poisoned) == expected

@@ -173,9 +173,7 @@ async def test_votes_are_read_from_the_answer_and_not_from_the_thinking(style: s
     llm = Blocks(answer=vote, trace="B? Hans Wolf? Answer: B. No.")
     settings: Any = {"aggregation": "voting", "choices": ["Karl Gross", "Hans Wolf"]}
     answer = await report(
-        create_robust_documents_chain(
-            llm, return_robustness=True, **{"aggregation": "keyword", "final": "always", **settings}
-        ),
+        create_robust_documents_chain(llm, return_robustness=True, **settings),
         style,
         GIVEN,
     )

@@ -272,8 +272,6 @@ async def test_a_reader_that_fails_is_a_tool_error_without_a_word_of_the_documen
         Reader(answer=failing),
         "search",
         "S.",
-        aggregation="keyword",
-        final="always",
     )
     middleware: Any = RobustRetrievalMiddleware(Reader(answer=failing))
     agents = [
@@ -313,9 +311,7 @@ async def test_strict_refuses_unknown_tools_and_passes_trusted_ones(asynchronous
 
 
 async def test_strict_passes_what_is_robust_already() -> None:
-    robust = create_robust_retriever_tool(
-        ListRetriever(documents=DOCUMENTS), Reader(), "search", "Searches.", aggregation="keyword", final="always"
-    )
+    robust = create_robust_retriever_tool(ListRetriever(documents=DOCUMENTS), Reader(), "search", "Searches.")
     assert last_tool_message(await state_after(robust, strict=True)).content == ANSWER
 
 
@@ -430,9 +426,7 @@ class Streaming(GullibleAgent):
 
 
 def tools_and_middleware() -> list[tuple[list[Any], list[Any]]]:
-    robust = create_robust_retriever_tool(
-        ListRetriever(documents=DOCUMENTS), Reader(), "search", "Searches.", aggregation="keyword", final="always"
-    )
+    robust = create_robust_retriever_tool(ListRetriever(documents=DOCUMENTS), Reader(), "search", "Searches.")
     return [([robust], []), ([search_tool(DOCUMENTS)], [RobustRetrievalMiddleware(Reader())])]
 
 
@@ -443,7 +437,7 @@ class TestTokens:
         agent = create_agent(Streaming(), tools, middleware=middleware)
         events = [e async for e in agent.astream_events(QUESTION_MESSAGES, version="v2")]  # type: ignore[arg-type]
         tokens = [e["data"]["chunk"].content for e in events if e["event"] == "on_chat_model_stream"]
-        assert "".join(map(str, tokens)) == "Found:ItisParisindeed"
+        assert "".join(map(str, tokens)) == "Found:Paris"
         started = [e["name"] for e in events if e["event"] == "on_chat_model_start"]
         assert started.count("Reader") == 7
         ended = [e for e in events if e["event"] == "on_chat_model_end" and e["name"] == "Reader"]
@@ -455,4 +449,4 @@ class TestTokens:
         agent = create_agent(Streaming(), tools, middleware=middleware)
         shown: list[Any] = [m async for m, _ in agent.astream(QUESTION_MESSAGES, stream_mode="messages")]  # type: ignore[arg-type]
         assert [str(m.content) for m in shown if m.type == "tool"] == [ANSWER]
-        assert "".join(str(m.content) for m in shown if m.type != "tool") == "Found:ItisParisindeed"
+        assert "".join(str(m.content) for m in shown if m.type != "tool") == "Found:Paris"

@@ -456,7 +456,7 @@ def test_the_default_prompt_is_the_projects_own() -> None:
     reader = Reader()
     create_robust_documents_chain(reader, aggregation="keyword", final="always").invoke(given())
     assert reader.prompts[0].endswith(f"\n\nQuestion: {QUESTION}\nAnswer:")
-    assert reader.prompts[5].startswith("Answer the question using the keywords below")
+    assert reader.prompts[5].startswith("Several sources were asked the question below")
     assert "Guide" not in reader.prompts[5]
 
 

@@ -369,4 +369,4 @@ def test_a_streaming_default_holds_in_every_thread(llm: FactReader) -> None:
 )
 def test_a_policy_that_makes_no_sense_is_refused_by_name(llm: FactReader, given: dict[str, Any], said: str) -> None:
     with pytest.raises((TypeError, ValueError), match=said):
-        RobustRAGSynthesizer(llm=llm, **{"aggregation": "keyword", "final": "always", **given})
+        RobustRAGSynthesizer(llm=llm, **given)

@@ -86,7 +86,7 @@ async def test_the_conversation_stands_in_front_of_each_prompt_of_a_context_engi
     llm.seen.clear()
     text, reply = await say(engine, method, QUESTION)
     assert text == "Paris"
-    assert len(llm.seen) == 8
+    assert len(llm.seen) == 7
     assert all("Be brief." in prompt and "Tell me about" in prompt for prompt in llm.seen)
     assert not any(EVIL in prompt and "number 0" in prompt for prompt in llm.seen)
     assert any("earlier answers are part of every prompt" in w for w in reply.metadata["robustrag"]["warnings"])

@@ -45,9 +45,7 @@ async def test_reasoning_in_the_text_neither_counts_nor_shows(style: str, chat_m
     assert (answer["text"], answer["radius"]) == ("Karl Gross", 3)
     assert [g["status"] for g in answer["groups"]] == ["supports"] * 9 + ["differs"]
     llm = ThinkingAloud(chat_model=chat_model, votes=True, trace="Not A, but B. Hans Wolf.")
-    answer = await report(
-        RobustRAGSynthesizer(llm=llm, **{"aggregation": "keyword", "final": "always", **VOTING}), style, TEXTS
-    )
+    answer = await report(RobustRAGSynthesizer(llm=llm, **VOTING), style, TEXTS)
     assert (answer["choice"], answer["radius"]) == (0, 4)
 
 

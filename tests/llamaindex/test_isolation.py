@@ -19,7 +19,7 @@ from tests.llamaindex.fakes import EVIL, QUESTION, FactReader, WordEmbedding, no
 
 
 def isolated(llm: FactReader) -> list[str]:
-    return [p for p in llm.seen if not p.startswith("Answer the question using the keywords")]
+    return [p for p in llm.seen if not p.startswith("Several sources were asked")]
 
 
 def warnings_of(nodes: list[NodeWithScore], **arguments: object) -> list[str]:
@@ -100,8 +100,9 @@ def test_the_nodes_of_one_document_share_one_group_wherever_they_rank(llm: FactR
     assert report["groups"][0]["passage_ids"] == ["node-0", "node-5", "node-6"]
     assert [g["origins"] for g in report["groups"]] == [["evil"], ["a"], ["b"], ["c"], ["d"]]
     assert str(response) == "Paris"
-    [warning] = report["warnings"]
-    assert warning.startswith("5 groups are told apart by document ids alone")
+    ids, dissent = report["warnings"]
+    assert ids.startswith("5 groups are told apart by document ids alone")
+    assert dissent.startswith("1 of 5 answering groups says otherwise: 'Berlin' (evil)")
 
 
 def test_nodes_without_a_source_share_a_group_when_others_have_one() -> None:

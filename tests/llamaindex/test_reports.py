@@ -90,9 +90,9 @@ async def test_other_answers_with_support_are_in_the_report_and_not_in_the_text(
     nodes = nodes_of([*truthful(5), *(f"The capital of France is Lyon. Source number {i} says so." for i in range(3))])
     synthesizer = RobustRAGSynthesizer(FactReader(), aggregation="consensus")
     for response in (synthesizer.synthesize(QUESTION, nodes), await synthesizer.asynthesize(QUESTION, nodes)):
-        [other] = (response.metadata or {})["robustrag"]["alternatives"]
+        [other] = (response.metadata or {})["robustrag"]["dissent"]
         assert (other["text"], other["support"], other["groups"]) == ("Lyon", 3, [5, 6, 7])
-        assert robust_answers(response)[0].alternatives[0].support == 3
+        assert robust_answers(response)[0].dissent[0].support == 3
         assert str(response).casefold() == "paris"
 
 
