@@ -83,10 +83,10 @@ class Kept:
 def worded(final: Response, kept: Kept, reader: ReplyReader) -> str | None:
     """The text of a final reply that says nothing but kept words and words of the question; None for any other one.
 
-    It holds a kept key whole: "5 km" is not what "less than 5 km" says.
+    The kept keys whose words it says it says whole: "5 km" is not what "less than 5 km" says.
     """
     text = (final.text or "").strip()
     said = reader.runs(text)
-    words = {token for each in kept.words for token in reader.runs.tokens(each.form)}
-    holds_one = any(each.key in said.keys or (said.whole and is_part(each.key, said.whole)) for each in kept.words)
-    return text if text and holds_one and not said.rest - words and not reader.abstains(text) else None
+    held = [each for each in kept.words if each.key in said.keys or (said.whole and is_part(each.key, said.whole))]
+    words = {token for each in held for token in reader.runs.tokens(each.form)}
+    return text if text and held and not said.rest - words and not reader.abstains(text) else None
