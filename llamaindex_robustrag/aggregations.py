@@ -46,7 +46,7 @@ def method_and_settings(
     method = method_of(aggregation)
     known = [*(setting.name for setting in method.settings), "task", "prompts"]
     if unknown := sorted(set(given) - set(known)):
-        near = nearest_of(unknown[0], known)
+        near = nearest_of(unknown[0], [*known, *(s.name for other in METHODS.values() for s in other.settings)])
         hint = f"did you mean {near}?" if near else f"{method.name} aggregation takes {', '.join(known)}"
         hint = _OF_STOCK.get(unknown[0], hint)
         raise TypeError(f"unknown arguments {', '.join(unknown)}; {hint}")

@@ -356,7 +356,8 @@ def final_is_ours(prompts: PromptSet) -> bool:
     template = prompts.keyword
     if not prompts.ours or template is None or type(template) is not PromptTemplate:
         return prompts.ours
-    return any(template in (s.keyword, _query_first(s.keyword)) for s in _SETS.values() if s.keyword)
+    shipped = (t for s in _SETS.values() if s.keyword for t in (s.keyword, _query_first(s.keyword)))
+    return any(template.instruction + template.body == t.instruction + t.body for t in shipped)
 
 
 def chosen_prompts(given: PromptSet | None, task: Task) -> PromptSet:

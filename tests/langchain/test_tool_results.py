@@ -439,10 +439,10 @@ class TestTokens:
         tokens = [e["data"]["chunk"].content for e in events if e["event"] == "on_chat_model_stream"]
         assert "".join(map(str, tokens)) == "Found:Paris"
         started = [e["name"] for e in events if e["event"] == "on_chat_model_start"]
-        assert started.count("Reader") == 7
+        assert started.count("Reader") == 6
         ended = [e for e in events if e["event"] == "on_chat_model_end" and e["name"] == "Reader"]
         assert all("nostream" in e["tags"] for e in ended)
-        assert len(ended) == 7
+        assert len(ended) == 6
 
     async def test_streamed_messages_show_the_answer_of_the_tool_once(self, way: int) -> None:
         tools, middleware = tools_and_middleware()[way]

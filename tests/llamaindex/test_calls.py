@@ -300,7 +300,7 @@ def test_bad_arguments_are_named(
     llm: FactReader, arguments: dict[str, Any], error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
-        RobustRAGSynthesizer(llm=llm, **{"aggregation": "keyword", "final": "always", **arguments}).synthesize(
+        RobustRAGSynthesizer(llm=llm, **{"aggregation": "keyword", **arguments}).synthesize(
             QUESTION, nodes_of(truthful())
         )
 
