@@ -38,7 +38,7 @@ for language, (question, said, lie) in ASKED.items():
 
     passages = [Passage(reply, source=f"site-{n}.example") for n, reply in enumerate(replies)]
     answer = KeywordAggregation(CallableModel(my_llm), alpha=0.5).answer(question, passages)
-    outvoted = [group.origins[0] for group in answer.groups if group.status == "outvoted"]
-    print(f"{language:<8} {answer.text}  (radius {answer.radius}, outvoted: {', '.join(outvoted) or 'nobody'})")
+    others = [f"{d.text} ({', '.join(d.origins)})" for d in answer.dissent]
+    print(f"{language:<8} {answer.text}  (radius {answer.radius}, otherwise: {', '.join(others) or 'nobody'})")
     assert lie not in answer.text
     assert not answer.abstained

@@ -18,7 +18,9 @@ from typing import NamedTuple
 import snowballstemmer
 
 from robustrag_integrations.keywords.closed_classes import listed
+from robustrag_integrations.keywords.han import simplified
 from robustrag_integrations.keywords.languages import NEGATIONS, VERDICTS, language_of, stop_words
+from robustrag_integrations.keywords.normalise import without_accents
 from robustrag_integrations.keywords.quantities import Quantity, find_quantities
 from robustrag_integrations.keywords.unspaced import FILLERS, is_filler, korean_stem
 from robustrag_integrations.normalise import MONEY, compatible, few_marks
@@ -168,6 +170,8 @@ def _key(written: str, language: Language) -> str:
     if _CODE.search(word):
         return word
     word = word.casefold()
+    if not word.isascii() and language.code in ("en", "zh"):
+        word = simplified(word) if language.code == "zh" else without_accents(word)
     return (language.stem(word) or word) if language.stem else word
 
 

@@ -119,7 +119,10 @@ class ReplyReader:
         if found is None:
             return None
         counted = _as_counted(found)
-        counted = frozenset(w for w in counted if len(w.split()) >= self.min_words)
+        if short := frozenset(w for w in counted if len(w.split()) < self.min_words):
+            items = [item for item in items_of_lists(text) if len(item.split()) < self.min_words]
+            listed = frozenset().union(*(_as_counted(self.extractor(item) or ()) for item in items))
+            counted = counted - short | counted & listed
         counted = counted - self._asked or counted
         return ReplyKeys(counted, None, frozenset(), {word: find_written(word, text) for word in counted})
 
