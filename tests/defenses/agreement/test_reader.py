@@ -1,73 +1,74 @@
-"""Replies of one question that are read together, and the keywords of the question."""
+"""Replies as keys: each for itself, for one question, by runs of words or by an extractor of the user's."""
 
 from __future__ import annotations
 
 import pytest
 
 from robustrag_integrations import SpacyKeywordExtractor
-from robustrag_integrations.defenses.agreement.reader import KeywordReader
+from robustrag_integrations.defenses.agreement.reader import ReplyReader
 from robustrag_integrations.models.base import Response
 
 QUESTION = "Who built the bridge of Sorra?"
 REPLIES = [Response(text) for text in ("Bo Ek built the bridge.", "I don't know", QUESTION, "Bo Ek, in 1871", "")]
 
 
-def reader() -> KeywordReader:
-    SpacyKeywordExtractor()("Bo Ek")  # what is loaded at first use is there
-    return KeywordReader.of(None, 1, None, "abstain").for_question(QUESTION)
+def reader(extractor: object = None, question: str = QUESTION) -> ReplyReader:
+    return ReplyReader.of(extractor, 1, None, "abstain").for_question(question)  # type: ignore[arg-type]
 
 
-def test_what_is_read_ahead_is_what_is_read_one_by_one() -> None:
-    ahead, alone = reader(), reader()
-    ahead.read_ahead(REPLIES)
-    assert ahead.known.replies
-    assert [ahead.keywords_of(r) for r in REPLIES] == [alone.keywords_of(r) for r in REPLIES]
-    assert ahead.asked == alone.asked == SpacyKeywordExtractor()(QUESTION)
+def test_a_reply_is_read_alike_whatever_was_read_before_it() -> None:
+    one, other = reader(), reader()
+    ahead = [one.read(r) for r in REPLIES]
+    assert ahead == [*reversed([other.read(r) for r in reversed(REPLIES)])]
+    assert [reading.found is None for reading in ahead] == [False, True, False, False, True]
 
 
 def test_a_question_that_abstains_is_no_answer_of_a_group() -> None:
-    asked = KeywordReader.of(None, 1, None, "abstain").for_question("Who? I don't know.")
-    asked.read_ahead([Response("Who? I don't know."), Response("Bo Ek")])
-    assert asked.keywords_of(Response("I don't know.")).found is None
+    assert reader(question="Who? I don't know.").read(Response("I don't know.")).found is None
 
 
 def test_one_question_knows_nothing_of_another_one() -> None:
     first = reader()
-    first.read_ahead(REPLIES)
+    assert "bridg" not in first.read(REPLIES[0]).found.keys  # type: ignore[union-attr]
     second = first.for_question("Who painted it?")
-    assert not second.known.replies
-    assert second.asked == SpacyKeywordExtractor()("Who painted it?")
+    assert "bridg" in second.read(REPLIES[0]).found.keys  # type: ignore[union-attr]
+    assert "bridg" not in first.read(REPLIES[0]).found.keys  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("query", ["Tell me about the bridge.", "Is it Paris or London?", "Who built it?"])
-def test_what_was_read_for_a_question_is_not_kept_after_it(query: str) -> None:
-    SpacyKeywordExtractor()("Bo Ek")
-    settings = KeywordReader.of(None, 1, None, "abstain")
-    one = settings.for_question(query)
-    one.read_ahead([Response("Bo Ek built it."), Response("Nobody built it.")])
-    assert len(one.known.replies) == 2
-    assert not settings.known.replies
-    assert not settings.for_question(query).known.replies
-
-
-def test_replies_are_read_one_by_one_where_reading_them_together_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(self: object, texts: object) -> None:
-        raise RecursionError
-
-    asked, expected = reader(), reader().keywords_of(REPLIES[0])
-    with monkeypatch.context() as patched:
-        patched.setattr(SpacyKeywordExtractor, "of_each", fails)
-        asked.read_ahead(REPLIES)
-    assert asked.keywords_of(REPLIES[0]) == expected
-
-
-def test_an_extractor_of_the_user_is_asked_reply_by_reply() -> None:
+def test_an_extractor_of_the_user_is_asked_reply_by_reply_and_once_for_the_question() -> None:
     heard: list[str] = []
 
     def extract(text: str) -> set[str]:
         heard.append(text)
         return set(text.split())
 
-    asked = KeywordReader.of(extract, 1, None, "abstain").for_question(QUESTION)
-    asked.read_ahead(REPLIES)
-    assert heard == [QUESTION]
+    asked = reader(extract)
+    found = [asked.read(r).found for r in REPLIES[:2] + REPLIES[3:4]]
+    assert sorted(heard) == sorted([QUESTION, REPLIES[0].text, REPLIES[3].text])  # type: ignore[type-var]
+    assert found[0].keys == {"Bo", "Ek", "bridge."}  # type: ignore[union-attr]
+
+
+def test_the_papers_keywords_can_be_chosen() -> None:
+    found = reader(SpacyKeywordExtractor()).read(Response("Bo Ek built the bridge.")).found
+    assert found is not None
+    assert "bo ek" in found.keys
+    assert not {"bridge", "build"} & found.keys  # they are the question's
+
+
+@pytest.mark.parametrize("returned", [5, "words", [1], object()])
+def test_an_extractor_that_returns_no_words_costs_its_group(returned: object) -> None:
+    reading = reader(lambda text: returned).read(Response("Bo Ek"))
+    assert reading.found is None
+    assert reading.response.error
+
+
+def test_keywords_with_null_characters_or_of_nothing_do_not_count() -> None:
+    found = reader(lambda text: {"a\0", " ", "", "b"}).read(Response("x")).found
+    assert found is not None
+    assert found.keys == {"b"}
+
+
+def test_keywords_of_too_few_words_count_where_they_are_items_of_a_list() -> None:
+    read = ReplyReader.of(lambda text: set(text.replace(",", " ").split()), 2, None, "abstain").for_question(QUESTION)
+    assert read.keys_of("Bo, Ek, Ida").keys == {"Bo", "Ek", "Ida"}  # type: ignore[union-attr]
+    assert read.keys_of("Bo Ek built it").keys == frozenset()  # type: ignore[union-attr]
