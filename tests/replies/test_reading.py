@@ -17,6 +17,7 @@ from robustrag_integrations import (
     ModelError,
     Response,
     RobustAnswer,
+    SpacyKeywordExtractor,
     VanillaRAG,
 )
 from robustrag_integrations.prompts import ABSTENTION, Prompt
@@ -79,7 +80,7 @@ def test_reasoning_is_neither_counted_nor_shown(way: str, reply: str) -> None:
 
 
 def test_reasoning_stands_in_the_report_by_its_length_alone() -> None:
-    answer, _ = ask(KeywordAggregation(model(f"{THINKS}Karl Gross")), "answer")
+    answer, _ = ask(KeywordAggregation(model(f"{THINKS}Karl Gross"), final="always"), "answer")
     assert answer.groups[1].reasoning_chars == len(THINKS.strip())
     assert answer.reasoning_chars == 10 * len(THINKS.strip())
     assert "absent" not in str(answer.to_dict())
@@ -122,7 +123,7 @@ def test_what_is_no_whole_answer_abstains_with_its_reason(reply: Response, note:
 def test_no_keyword_is_put_together_from_pieces_of_a_mark() -> None:
     """What was left of a mark that another one tore apart, and markup in between, is taken out of keywords."""
     pieces = "◁/…think▷ Karl Gross, <<b></b>think> Karl Gross, [<i></i>THINK] Karl Gross"
-    answer = KeywordAggregation(model("Karl Gross", pieces)).answer("Who?", PASSAGES)
+    answer = KeywordAggregation(model("Karl Gross", pieces), extractor=SpacyKeywordExtractor()).answer("Who?", PASSAGES)
     assert "karl gross" in answer.groups[0].keywords
     assert not any(c in keyword for keyword in answer.groups[0].keywords for c in "<>◁▷[]")
 
@@ -172,7 +173,7 @@ def test_a_vote_is_complete_where_another_line_follows() -> None:
 
 
 FINALS: list[Callable[[CallableModel, str], Any]] = [
-    lambda m, cut: KeywordAggregation(m, cut_replies=cut),  # type: ignore[arg-type]
+    lambda m, cut: KeywordAggregation(m, cut_replies=cut, final="always"),  # type: ignore[arg-type]
     lambda m, cut: VanillaRAG(m, cut_replies=cut),  # type: ignore[arg-type]
 ]
 
@@ -192,7 +193,9 @@ def test_a_final_answer_that_was_cut_is_no_answer(way: str, defense: Any, finish
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_final_answer_that_was_refused_is_an_abstention(way: str) -> None:
-    answer, shown = ask(KeywordAggregation(model("Karl Gross", final=Response("", refusal="No way."))), way)
+    answer, shown = ask(
+        KeywordAggregation(model("Karl Gross", final=Response("", refusal="No way.")), final="always"), way
+    )
     assert answer.abstained
     assert shown == answer.text
     assert any("refused: No way." in w for w in answer.warnings)
@@ -201,15 +204,15 @@ def test_a_final_answer_that_was_refused_is_an_abstention(way: str) -> None:
 @pytest.mark.parametrize("way", WAYS)
 def test_a_final_answer_of_reasoning_alone_never_shows_it(way: str) -> None:
     with pytest.raises(ModelError, match="its reasoning never ended"):
-        ask(KeywordAggregation(model("Karl Gross", final="<think>zsecret")), way)
-    answer, shown = ask(KeywordAggregation(model("Karl Gross", final="<think>zsecret</think>")), way)
+        ask(KeywordAggregation(model("Karl Gross", final="<think>zsecret"), final="always"), way)
+    answer, shown = ask(KeywordAggregation(model("Karl Gross", final="<think>zsecret</think>"), final="always"), way)
     assert answer.abstained
     assert "zsecret" not in shown
 
 
 def test_a_stream_of_a_model_that_thinks_aloud_waits_where_the_opening_mark_is_missing() -> None:
     asked = model("hm, hm </think>Karl Gross", final="zsecret zsecret </think>Karl Gross")
-    assert list(KeywordAggregation(asked).stream("Who?", PASSAGES)) == ["Karl Gross"]
+    assert list(KeywordAggregation(asked, final="always").stream("Who?", PASSAGES)) == ["Karl Gross"]
 
 
 def test_the_radius_counts_the_groups_for_which_a_stream_waits() -> None:
@@ -221,7 +224,7 @@ def test_the_radius_counts_the_groups_for_which_a_stream_waits() -> None:
             place = next((n for n in range(6) if f"page {n}" in prompt), None)
             return final if place is None else "hm </think>Karl Gross" if place < aloud else "Karl Gross"
 
-        return KeywordAggregation(CallableModel(reply, samples=False))
+        return KeywordAggregation(CallableModel(reply, samples=False), final="always")
 
     pages = [f"page {n}" for n in range(6)]
     answers = [defense(aloud).answer("Who?", pages) for aloud in range(7)]
@@ -262,7 +265,7 @@ def test_streams_answer_where_calls_do_and_show_the_answer_last(pieces: list[Any
     model = Final(
         lambda prompt: "Karl Gross" if "passage" in prompt else Response.of("".join(words), ending), samples=False
     )
-    asked = {way: outcome(KeywordAggregation(model, cut_replies=cut_replies), way) for way in WAYS}
+    asked = {way: outcome(KeywordAggregation(model, cut_replies=cut_replies, final="always"), way) for way in WAYS}
     assert asked["answer"] == asked["aanswer"]
     assert asked["stream"] == asked["astream"]
     text = asked["answer"][0]
@@ -324,7 +327,7 @@ def test_empty_replies_are_told(way: str) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_an_empty_final_answer_is_told(way: str) -> None:
-    answer, _ = ask(KeywordAggregation(model("Minjee Lee", final="")), way)
+    answer, _ = ask(KeywordAggregation(model("Minjee Lee", final=""), final="always"), way)
     assert answer.text == ABSTENTION
     assert "the final call: the reply is empty" in answer.warnings
 
@@ -370,5 +373,5 @@ def test_of_reasoning_alone_more_tokens_are_not_advised() -> None:
 @pytest.mark.parametrize(("finish", "told"), [("stop", 0), ("unknown", 1)])
 def test_a_final_reply_that_ends_without_a_reason_may_be_cut(way: str, finish: Any, told: int) -> None:
     said, final = Response("Minjee Lee", finish="stop"), Response("Minjee Lee", finish=finish)
-    answer, _ = ask(KeywordAggregation(model(said, final=final)), way)
+    answer, _ = ask(KeywordAggregation(model(said, final=final), final="always"), way)
     assert len([warning for warning in answer.warnings if "may have broken off" in warning]) == told

@@ -9,7 +9,7 @@ import pytest
 
 from robustrag_integrations import CallableModel, ConsensusAggregation
 from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.defenses.consensus.certificate import ANY_KEYWORD
+from robustrag_integrations.defenses.consensus.certificate import ANY_KEY
 
 
 def defense(replies: Sequence[str], **settings: Any) -> tuple[ConsensusAggregation, list[str]]:
@@ -36,13 +36,18 @@ PROSE = [
 ]
 
 
+EXACT = {"Karl Gross"}  # the others say more
+
+
 def test_prose_gives_a_short_answer_in_the_groups_own_words() -> None:
     answer = answer_of([*PROSE, "Hans Wolf", "Hans Wolf"])
     assert (answer.text, answer.radius, answer.model_calls) == ("Karl Gross", 2, 10)
-    assert [g.status for g in answer.groups] == ["supports"] * 8 + ["outvoted"] * 2
-    assert len(answer.citations) == 8
+    assert [g.status for g in answer.groups] == ["supports" if reply in EXACT else "mentions" for reply in PROSE] + [
+        "differs"
+    ] * 2
+    assert len(answer.citations) == len(EXACT)
     assert answer.defense == "consensus"
-    assert "contradict" in " ".join(answer.warnings)
+    assert "2 of 10 answering groups say otherwise: 'Hans Wolf'" in " ".join(answer.warnings)
 
 
 def test_streams_and_async_say_the_same() -> None:
@@ -59,13 +64,17 @@ async def test_it_answers_without_blocking_the_loop() -> None:
 
 def test_four_of_ten_that_lie_do_not_enter_the_answer() -> None:
     answer = answer_of([*PROSE[:6], *["Hans Wolf"] * 4])
-    assert (answer.text, answer.radius) == ("Karl Gross", 0)
+    assert (answer.text, answer.radius) == ("Karl Gross", 1)  # of words that as many say the first counts: "gross"
+    assert answer_of([*PROSE[:5], *["Hans Wolf"] * 5]).text == "Karl Gross"
+    assert answer_of([*PROSE[:4], *["Hans Wolf"] * 6]).text == "Hans Wolf"
+    last = answer_of([*PROSE[:6], *["Abe Wolf"] * 4])
+    assert (last.text, last.radius) == ("Karl Gross", 0)
 
 
 def test_one_source_alone_never_makes_an_answer() -> None:
     answer = answer_of(["Hans Wolf"])
     assert (answer.text, answer.abstained, answer.radius) == ("I don't know", True, 0)
-    assert any("min_support=2" in w for w in answer.warnings)
+    assert any("no answer is given by 2 groups (min_support)" in w for w in answer.warnings)
     assert answer_of(["Hans Wolf"], min_support=1).text == "Hans Wolf"
 
 
@@ -103,7 +112,7 @@ def test_certificates_need_no_call_beyond_the_isolated_ones() -> None:
     assert (small.tau, small.certified, small.model_calls) == (1.0, True, 8)
     assert (large.tau, large.unbounded) == (0.0, True)
     assert large.stopped is not None
-    assert ANY_KEYWORD in large.stopped
+    assert ANY_KEY in large.stopped
 
 
 def test_a_huge_hostile_response_costs_its_own_group_alone() -> None:
@@ -163,4 +172,4 @@ def test_a_group_that_says_what_the_answer_denies_does_not_support_it() -> None:
     model = CallableModel(lambda prompt: next(reply for i, reply in enumerate(replies) if f"text {i}." in prompt))
     answer = ConsensusAggregation(model).answer("Is parking allowed?", [f"text {i}." for i in range(10)])
     assert answer.text == "Parking is not allowed"
-    assert [group.status for group in answer.groups] == ["partial"] * 3 + ["supports"] * 7
+    assert [group.status for group in answer.groups] == ["differs"] * 3 + ["supports"] * 7
