@@ -1,7 +1,7 @@
 """Where each group stands towards the answer, read off its own reply and the deciding keys alone.
 
     supports   its whole answer is the answer, or one of the answers that are listed
-    mentions   the agreed words stand in something longer, or it says a part of them
+    mentions   all agreed words stand in something longer, or it says a part of one and nothing else
     differs    it answers something else
 
 Nothing has to understand a denial: "not Tarsk" and "Brezar, formerly known as Tarsk" hold a word beyond "Tarsk", and
@@ -58,9 +58,9 @@ def _report(
 def standing(said: ReplyKeys, answer: Collection[str]) -> tuple[str, tuple[str, ...]]:
     """A reply's status, and the words of the answer that it says, as it writes them."""
     agreed = [key for key in answer if key in said.keys]
-    if agreed:
-        more = said.rest.difference(*(key.split(" ") for key in answer))
-        more |= frozenset() if said.whole is not None else said.keys.difference(answer)
+    more = said.rest.difference(*(key.split(" ") for key in answer))
+    more |= frozenset() if said.whole is not None else said.keys.difference(answer)
+    if agreed and (not more or len(agreed) == len(answer)):
         return ("mentions" if more else "supports"), tuple(said.forms[key] for key in agreed)
     if said.whole is not None and any(is_part(said.whole, key) for key in answer):
         return "mentions", (said.forms[said.whole],)
