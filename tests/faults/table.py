@@ -43,13 +43,13 @@ real one on loopback and has one fault at one place. Every request is tried once
   named. The frameworks' clients follow them, and the reply of the other server counts. An
   `http_client=httpx.Client(follow_redirects=False)` (and its asynchronous twin) puts that right.
 - **Threads.** Nothing is left behind by an answer in these tables once the server has hung up. A synchronous call
-  that ran out of time cannot be stopped from outside. It is given up, and the connection that its thread reads from
-  is shut down, so that downloads end and their memory is freed. This finds the sockets of `httpx`, `requests`,
-  `urllib3` and `http.client`; it finds none in a function that computes, in gRPC, or in HTTP/2, where other calls
-  share the connection. Such a thread ends when its function returns. A model or chain has at most 32 of them, or
-  `max_concurrency` if that is more, besides the calls that are under way; while it has, further calls with a time
-  limit fail at once. Give the client a time limit of its own (`ChatOpenAI(timeout=...)`), too. A LangChain model
-  without asynchronous methods runs in the event loop's own pool of threads, which `asyncio.run` waits for.
+  that ran out of time cannot be stopped from outside. It is given up: its group has failed, and the others answer. Its
+  thread, connection and download stay until the function returns, so give the client limits of its own, too
+  (`ChatOpenAI(timeout=...)`, an `http_client` that bounds what it reads). A model or chain has at most 32 such threads,
+  or `max_concurrency` if that is more, besides the calls that are under way; while it has, further calls with a time
+  limit fail at once. Asynchronous calls, and all of `OpenAIModel`, are cancelled and hang up. A LangChain model without
+  asynchronous methods runs in threads of this package's own, which neither `asyncio.run` nor the end of the program
+  waits for.
 - **Groups that are not needed.** With `stop_when_decided=True` (consensus and voting) a group that hangs is not waited
   for once the others have decided the answer, however long the time limit is
   ([deciding early](costs.md#deciding-early)). `tests/faults/test_deciding_early.py` asks all three clients.

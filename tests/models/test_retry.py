@@ -9,10 +9,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tenacity import AsyncRetrying, Retrying
 
 from robustrag_integrations import CallableModel, ModelError
-from robustrag_integrations.models.busy import Tries, is_busy, retry_after, retry_policy
+from robustrag_integrations.models.caller import ModelCaller, RetriedCall
+from robustrag_integrations.models.limits import CallLimits
+from robustrag_integrations.models.retry import is_busy, pause_before_retry, retry_after
 from robustrag_integrations.prompts import Prompt
 
 FAST: Any = {"retry_wait": 0.001, "retry_max_wait": 0.002, "retry_busy": True}
@@ -51,13 +52,13 @@ class Busy:
     def __init__(self, times: int, **headers: str) -> None:
         self.times, self.headers, self.calls = times, headers, 0
 
-    def ask(self, prompt: str) -> str:
+    def ask(self, prompt: object) -> str:
         self.calls += 1
         if self.calls <= self.times:
             raise Refused(429, **self.headers)
         return "yes"
 
-    async def aask(self, prompt: str) -> str:
+    async def aask(self, prompt: object) -> str:
         return self.ask(prompt)
 
     def pieces(self, prompt: str) -> Iterator[str]:
@@ -121,30 +122,25 @@ def test_a_stream_that_has_begun_is_not_asked_for_again() -> None:
     assert len(calls) == 1
 
 
-async def test_the_first_try_needs_no_policy_and_counts() -> None:
-    asked: list[int] = []
+def test_the_wait_is_doubled_up_to_the_longest_and_has_jitter() -> None:
+    for tries, longest in ((1, 0.5), (2, 1.0), (3, 2.0), (10, 20.0), (10_000, 20.0)):
+        waits = [pause_before_retry(ConnectionError(), tries, 0.5, 20.0) for _ in range(200)]
+        assert all(0 <= (wait or 0.0) <= longest for wait in waits)
+        assert max(wait or 0.0 for wait in waits) > 0.8 * longest
+        assert len(set(waits)) > 100
+    assert pause_before_retry(Refused(429, retry_after="7"), 1, 0.5, 20.0) == 7
+    assert pause_before_retry(Refused(429, retry_after="61"), 1, 0.5, 20.0) is None
 
-    def policy() -> Retrying:
-        return Retrying(**retry_policy(is_busy, 3, wait=0.0))
 
-    def fails(times: int) -> str:
-        asked.append(times)
-        if len(asked) <= times:
-            raise Refused(429)
-        return "said"
-
-    async def afails(times: int) -> str:
-        return fails(times)
-
-    tries = Tries(lambda: pytest.fail("a policy was made"))
-    assert tries.call(lambda: fails(0)) == await tries.acall(lambda: afails(0)) == "said"
-    for times, made in ((1, 2), (2, 3)):
-        asked.clear()
-        tries = Tries(policy)
-        assert tries.call(lambda: fails(times)) == "said"  # noqa: B023
-        assert tries.made == len(asked) == made
-    asked.clear()
-    tries = Tries(lambda: AsyncRetrying(**retry_policy(is_busy, 3, wait=0.0)))
-    with pytest.raises(Refused):
-        await tries.acall(lambda: afails(9))
-    assert tries.made == len(asked) == 3
+async def test_the_tries_of_a_call_are_counted() -> None:
+    caller = ModelCaller(CallLimits(), 3, is_busy, 0.0)
+    for busy, made in ((0, 1), (1, 2), (2, 3), (9, 3)):
+        for style in (caller.call, caller.acall):
+            client, call = Busy(busy), RetriedCall()
+            ask: Any = client.ask if style == caller.call else client.aask
+            try:
+                said: Any = style(ask, call)
+                assert (said if style == caller.call else await said) == "yes"
+            except Refused:
+                assert busy == 9
+            assert call.tries == client.calls == made

@@ -1,4 +1,4 @@
-"""Calls that end as soon as the replies that are in are enough: waves, slow calls, and what is left of them."""
+"""Calls that are made together, and end as soon as the replies that are in are enough: waves, and slow calls."""
 
 from __future__ import annotations
 
@@ -145,30 +145,18 @@ def test_models_that_answer_together_are_asked_in_waves() -> None:
     assert model.generate_until([], "isolated", until(1)) == []
 
 
-def test_a_function_that_answers_at_once_is_called_in_the_asking_thread() -> None:
-    threads: list[threading.Thread] = []
-
-    def model(prompt: str) -> str:
-        threads.append(threading.current_thread())
-        return prompt
-
-    for _ in range(20):  # a thread that is there already may now and then be faster
-        replies = CallableModel(model, max_concurrency=4).generate(PROMPTS, "isolated")
-        assert [reply.text for reply in replies] == [prompt.text for prompt in PROMPTS]
-    assert threads.count(threading.current_thread()) >= 20
-
-
-def test_one_call_is_made_in_the_asking_thread_in_a_context_of_its_own() -> None:
+def test_a_call_has_a_context_of_its_own() -> None:
     left = ContextVar("left", default="nothing")
-    threads: list[threading.Thread] = []
 
     def model(prompt: str) -> str:
-        threads.append(threading.current_thread())
+        before = left.get()
         left.set(prompt)
-        return prompt
+        return before
 
-    [reply] = CallableModel(model).generate(PROMPTS[:1], "final")
-    assert (reply.text, threads, left.get()) == (PROMPTS[0].text, [threading.current_thread()], "nothing")
+    left.set("the caller's")
+    replies = CallableModel(model).generate(PROMPTS, "isolated")
+    assert [reply.text for reply in replies] == ["the caller's"] * len(PROMPTS)
+    assert left.get() == "the caller's"
 
 
 def test_calls_that_wait_are_under_way_together() -> None:
