@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import sqlite3
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -24,7 +25,6 @@ from robustrag_integrations.checks import is_whole_number
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.run.journal import canonical
 from robustrag_integrations.evaluation.run.sessions import SharedSessions
-from robustrag_integrations.forks import lock_held_over_forks
 from robustrag_integrations.json_values import plain, restored
 from robustrag_integrations.models.around import AroundModel
 from robustrag_integrations.models.base import (
@@ -76,7 +76,7 @@ class CallCache:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._path = Path(folder) / _FILE
-        self._lock = lock_held_over_forks()
+        self._lock = threading.RLock()
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             _make_private(self._path)
