@@ -5,46 +5,44 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.display import printable
 from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.json_values import plain
-from robustrag_integrations.serve.service import Service
+from robustrag_integrations.redaction import redacted
+from robustrag_integrations.serve.errors import call_failure
 from robustrag_integrations.usage import Prices, Spending
 
 SCHEMA = "robustrag/serve/1"
 
 
-@dataclass(frozen=True)
-class Reply:
-    """What the objects of one reply have in common.
+class ChatResponse:
+    """The objects of one reply, which share an id and a time.
 
-    Attributes:
+    Args:
         model: the name that was asked for.
-        id: of the completion.
-        created: when, in seconds since 1970.
     """
 
-    model: str
-    id: str = field(default_factory=lambda: f"chatcmpl-{uuid.uuid4().hex}")
-    created: int = field(default_factory=lambda: int(time.time()))
+    def __init__(self, model: str) -> None:
+        self._common = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": model}
 
     def completion(self, answer: RobustAnswer, report: Mapping[str, Any]) -> dict[str, Any]:
         """The whole reply."""
         message = {"role": "assistant", "content": answer.text, "refusal": None}
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
         return {
-            **self._named("chat.completion"),
+            **self._common,
+            "object": "chat.completion",
             "choices": [choice],
             "usage": usage_of(answer.spending),
             "robustrag": report,
         }
 
-    def piece(self, text: str, *, first: bool) -> dict[str, Any]:
+    def piece(self, text: str, *, is_first: bool) -> dict[str, Any]:
         """A piece of a streamed answer."""
-        return self._chunk({"role": "assistant", "content": text} if first else {"content": text}, None)
+        return self._chunk({"role": "assistant", "content": text} if is_first else {"content": text})
 
     def last(self, report: Mapping[str, Any]) -> dict[str, Any]:
         """The end of a streamed answer."""
@@ -52,14 +50,11 @@ class Reply:
 
     def usage(self, spending: Spending) -> dict[str, Any]:
         """The token counts of a streamed answer, for clients that asked for them."""
-        return {**self._named("chat.completion.chunk"), "choices": [], "usage": usage_of(spending)}
+        return {**self._common, "object": "chat.completion.chunk", "choices": [], "usage": usage_of(spending)}
 
-    def _chunk(self, delta: Mapping[str, Any], finish: str | None) -> dict[str, Any]:
+    def _chunk(self, delta: Mapping[str, Any], finish: str | None = None) -> dict[str, Any]:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-        return {**self._named("chat.completion.chunk"), "choices": [choice]}
-
-    def _named(self, kind: str) -> dict[str, Any]:
-        return {"id": self.id, "object": kind, "created": self.created, "model": self.model}
+        return {**self._common, "object": "chat.completion.chunk", "choices": [choice]}
 
 
 def usage_of(spending: Spending) -> dict[str, Any] | None:
@@ -87,26 +82,21 @@ def report_of(
         notes: warnings of the server's own.
         prices: what tokens cost; None leaves the cost out.
     """
+    report = answer.to_dict()
+    for group in report["groups"]:
+        if group["error"]:  # its words may quote the group's passages, and a warning its words
+            short = call_failure(group["error"])
+            quoted = printable(redacted(group["error"]), 200)
+            report["warnings"] = [warning.replace(quoted, short) for warning in report["warnings"]]
+            group["error"] = short
     return {
         "schema": SCHEMA,
         "abstained": answer.abstained,
         "radius": answer.radius,
         "radius_unit": answer.radius_unit,
-        "warnings": [*notes, *answer.warnings],
+        "warnings": [*notes, *report["warnings"]],
         "citations": [plain(citation) for citation in answer.citations],
         "passages": [{"id": p.id, "source": p.source} for p in passages],
-        "answer": answer.to_dict(),
+        "answer": report,
         **({} if prices is None else {"cost": prices.of(answer.spending.total)}),
     }
-
-
-def models_of(service: Service, created: int) -> dict[str, Any]:
-    """What `/v1/models` lists."""
-    return {"object": "list", "data": [model_of(service, name, created) for name in service.models]}
-
-
-def model_of(service: Service, name: str, created: int) -> dict[str, Any]:
-    """One model."""
-    served = service.models[name]
-    about = {"defense": served.defense, "choices": served.choice is not None}
-    return {"id": name, "object": "model", "created": created, "owned_by": "robustrag", "robustrag": about}
