@@ -1,9 +1,12 @@
 """A cache of model calls on disk, so that no prompt is sent twice, neither under another setting nor in the next run.
 
-An entry's key is the hash of everything that decides the text: the model's fingerprint, the role, the prompt and, for
-models that run prompts as one batch, the batch's shape. Entries carry a checksum; a damaged one is made again. Failed
-calls and models that sample are never kept. Decoding sessions are not kept either: their numbers take more space than
-they save time.
+It works per prompt: an entry's key is the hash of the model's fingerprint, the role and the prompt, and of ten prompts
+with one new among them that one is asked alone. For a model that runs prompts as one batch, a reply is thus that of the
+batch in which the prompt was asked first; another batch's last bits may differ, and a text with them where two tokens
+are all but equal. A run is consistent in itself, since every row has the same reply to the same prompt.
+
+Entries carry a checksum; a damaged one is made again. Failed calls and models that sample are never kept. Decoding
+sessions are not kept either: their numbers take more space than they save time.
 """
 
 from __future__ import annotations
@@ -296,25 +299,12 @@ class MeteredModel(AroundModel):
     def _look_up(self, prompts: Sequence[Prompt], role: Role) -> tuple[list[str], list[Mapping[str, Any] | None]]:
         if self._cache is None or not prompts or not self.deterministic or _PAST.get():
             return [""] * len(prompts), [None] * len(prompts)
-        keys = _keys(self._fingerprint, prompts, role, self._batching())
+        keys = _keys(self._fingerprint, prompts, role)
         return keys, self._cache.get(keys)
 
-    def _batching(self) -> str:
-        """Which part of a batch a row depends on: nothing, its shape, or everything.
-
-        In float32 a row's numbers depend on the number of rows and on the width, never on what other rows hold.
-        """
-        if not self._model.shares_batches:
-            return "none"
-        numerics = self._model.numerics if isinstance(self._model, DecodingModel) else {}
-        return "shape" if numerics.get("dtype") == "float32" else "all"
-
     def _missing(self, keys: Sequence[str], known: Sequence[object]) -> list[int]:
-        """Which prompts to ask, of equal ones the first; all where they share a batch, whose shape is inference's."""
-        missing = [i for i, entry in enumerate(known) if entry is None]
-        if self._model.shares_batches:
-            return list(range(len(known))) if missing else []
-        return [i for i in missing if not keys[i] or keys.index(keys[i]) == i]
+        """Which prompts to ask: those that are not known, of equal ones the first."""
+        return [i for i, entry in enumerate(known) if entry is None and (not keys[i] or keys.index(keys[i]) == i)]
 
     def _merged(
         self,
@@ -395,24 +385,7 @@ def _response(entry: Mapping[str, Any]) -> Response:
     )
 
 
-def _keys(fingerprint: str, prompts: Sequence[Prompt], role: Role, batching: str) -> list[str]:
-    """A key per prompt: of the prompt alone, of the prompt and the batch's shape, or of its place in a whole batch."""
-    batch: Any = None
-    whole = batching == "all" or (batching == "shape" and len({_frame(p) for p in prompts}) > 1)
-    if whole:
-        batch = [(p.text, p.context) for p in prompts]
-    elif batching == "shape":
-        batch = len(prompts)
-    about = hashlib.sha256(canonical([fingerprint, role, batch]).encode()).hexdigest()
+def _keys(fingerprint: str, prompts: Sequence[Prompt], role: Role) -> list[str]:
     return [
-        hashlib.sha256(canonical([about, p.text, p.context, place if whole else None]).encode()).hexdigest()
-        for place, p in enumerate(prompts)
+        hashlib.sha256(canonical([fingerprint, role, p.text, p.context]).encode()).hexdigest() for p in prompts
     ]
-
-
-def _frame(prompt: Prompt) -> str:
-    """The prompt without its passages."""
-    if prompt.context is None:
-        return prompt.text
-    start, end = prompt.context
-    return f"{prompt.text[:start]}\0{prompt.text[end:]}"

@@ -99,24 +99,14 @@ def test_a_model_that_samples_is_asked_every_time(cache) -> None:
     assert len(calls) == 2
 
 
-def test_in_float32_a_row_is_known_by_its_prompt_and_the_shape_of_its_batch(cache) -> None:
-    model = BatchModel("float32")
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_of_a_batch_only_new_prompts_are_asked(cache, dtype) -> None:
+    model = BatchModel(dtype)
     asked = metered(model, "f", cache)
-    asked.generate(prompts("a", "b"), "isolated")
-    asked.generate(prompts("b", "a"), "isolated")  # the same rows at other ranks
-    assert model.batches == [2]
-    asked.generate(prompts("a", "c"), "isolated")  # a new row: the whole batch, for its shape
-    asked.generate(prompts("a"), "isolated")  # another shape
-    assert model.batches == [2, 2, 1]
-
-
-def test_in_half_precision_a_row_is_known_by_its_whole_batch(cache) -> None:
-    model = BatchModel("bfloat16")
-    asked = metered(model, "f", cache)
-    asked.generate(prompts("a", "b"), "isolated")
-    asked.generate(prompts("b", "a"), "isolated")
-    asked.generate(prompts("a", "b"), "isolated")
-    assert model.batches == [2, 2]
+    asked.generate(prompts(*"abcdefghij"), "isolated")
+    assert [r.text for r in asked.generate(prompts(*"abcdXefghi"), "isolated")] == [*"ABCDXEFGHI"]
+    asked.generate(prompts("b", "a", "Y", "Y"), "isolated")
+    assert model.batches == [10, 1, 1]
 
 
 @pytest.mark.parametrize("damage", ["value = '{}'", "value = 'not json'", "sum = ''", "value = NULL"])
