@@ -18,8 +18,6 @@ from robustrag_integrations.cli.arguments import (
     some_text,
     whole_number,
 )
-from robustrag_integrations.cli.eval_retrieval import EPILOG as ON_RETRIEVAL
-from robustrag_integrations.cli.eval_retrieval import add_retrieval, set_retrieval
 from robustrag_integrations.cli.exits import UsageError
 from robustrag_integrations.cli.exporting import add_exports
 from robustrag_integrations.cli.running import add_how
@@ -99,7 +97,7 @@ def epilog() -> str:
     listed = [f"  {word}: {' '.join(names)}" for word, names in added.items() if names]
     known = textwrap.fill(" ".join(ATTACKS.known), 84, subsequent_indent="  ", break_on_hyphens=False)
     before = _BEFORE.replace("{attacks}", known)
-    return before + "\n".join([*(["of other packages:"] if listed else []), *listed, ""]) + ON_RETRIEVAL + _AFTER
+    return before + "\n".join([*(["of other packages:"] if listed else []), *listed, ""]) + _AFTER
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -112,7 +110,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     _add_what(parser.add_argument_group("what is evaluated"))
     _add_settings(parser.add_argument_group("settings of the defences; several values make several setups"))
     _add_certificates(parser.add_argument_group("certificates"))
-    add_retrieval(parser.add_argument_group("retrieval: what planting documents into a corpus gives an attacker"))
     add_how(parser.add_argument_group("how it is run"))
     _add_results(parser.add_argument_group("results"))
 
@@ -317,7 +314,6 @@ def given_config(args: argparse.Namespace) -> dict[str, Any]:
     _set_base_url(merged, args)
     _set_certify(merged, args)
     _set_settings(merged, args)
-    set_retrieval(merged, args)
     return merged
 
 

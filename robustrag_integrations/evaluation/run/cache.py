@@ -386,6 +386,4 @@ def _response(entry: Mapping[str, Any]) -> Response:
 
 
 def _keys(fingerprint: str, prompts: Sequence[Prompt], role: Role) -> list[str]:
-    return [
-        hashlib.sha256(canonical([fingerprint, role, p.text, p.context]).encode()).hexdigest() for p in prompts
-    ]
+    return [hashlib.sha256(canonical([fingerprint, role, p.text, p.context]).encode()).hexdigest() for p in prompts]

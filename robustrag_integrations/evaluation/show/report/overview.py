@@ -25,8 +25,7 @@ from robustrag_integrations.rounding import decimals, significant
 from robustrag_integrations.usage import Prices
 
 _CERTIFIED = (
-    "Certified: whatever k′ passages among the retrieved say. What it takes to be retrieved is another question, which "
-    "robustrag eval --retrieve measures."
+    "Certified: whatever k′ passages among the retrieved say. What it takes to be retrieved is another question."
 )
 _IN_HEADLINE = 4  # setups named one by one
 _MODELS_IN_HEADLINE = 3
@@ -87,8 +86,8 @@ class RunOverview:
         return self._outcomes[line.dataset, line.task, line.model, line.top_k, line.setup, line.attack]
 
 
-def heading(run: Run, findings: RunOverview, besides: str = "") -> list[Element]:
-    """The title, the finding (`besides` where there are no rows), and what was run."""
+def heading(run: Run, findings: RunOverview) -> list[Element]:
+    """The title, the finding, and what was run."""
     rows, lines = run.rows, findings.lines
     failed = sum(line.failed for line in lines)
     pairs = [
@@ -107,7 +106,7 @@ def heading(run: Run, findings: RunOverview, besides: str = "") -> list[Element]
         pairs.append(("Failed", f"{_many(failed, 'row')}, in no rate"))
     if left := len(run.bad) + run.torn:
         pairs.append(("Left out", f"{_many(left, 'line')} that cannot be read; see the end of this page"))
-    title = finding(lines) if lines or not besides else besides
+    title = finding(lines)
     if missing:
         title = f"Not finished, {sum(m.rows for m in missing):,} rows are missing. {title}"
     warned = [h("li", one_line(text, 300)) for text in warnings_in_sum(lines)]

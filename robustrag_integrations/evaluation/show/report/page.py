@@ -16,8 +16,6 @@ from robustrag_integrations.drawing.answer import Limits
 from robustrag_integrations.drawing.elements import ATTRIBUTES, DRAWN, TAGS, Element, h, to_data, to_html
 from robustrag_integrations.drawing.text import one_line
 from robustrag_integrations.errors import RobustRAGError
-from robustrag_integrations.evaluation.retrieval.page import retrieval_finding, retrieval_parts
-from robustrag_integrations.evaluation.retrieval.summary import RetrievalLine
 from robustrag_integrations.evaluation.score.paired import compare
 from robustrag_integrations.evaluation.score.planned import missing_rows
 from robustrag_integrations.evaluation.score.presence import answer_presence
@@ -77,22 +75,19 @@ class ReportError(RobustRAGError):
     """The page cannot be written; the message says where and why."""
 
 
-def write_report(
-    run: Run, target: str | Path, *, size: Size | None = None, retrieval: Sequence[RetrievalLine] = ()
-) -> Path:
+def write_report(run: Run, target: str | Path, *, size: Size | None = None) -> Path:
     """Write the page about a run, at once or not at all.
 
     Args:
         run: from `read_run`.
         target: the file; what was there is replaced.
         size: how large it may become.
-        retrieval: what was measured of the retrieval, of `summarise_retrieval`.
 
     Raises:
         ReportError: the file cannot be written.
     """
     path = Path(target)
-    text = report_page(run, size=size, retrieval=retrieval).encode("utf-8")
+    text = report_page(run, size=size).encode("utf-8")
     draft = None
     try:
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
@@ -110,7 +105,7 @@ def write_report(
     return path
 
 
-def report_page(run: Run, *, size: Size | None = None, retrieval: Sequence[RetrievalLine] = ()) -> str:
+def report_page(run: Run, *, size: Size | None = None) -> str:
     """The page about a run, as HTML."""
     size = size or Size()
     rows = run.rows[: size.lines]
@@ -126,17 +121,10 @@ def report_page(run: Run, *, size: Size | None = None, retrieval: Sequence[Retri
             "title": escape(f"{one_line(run.name, 80)}: robust answers"),
             "style": style,
             "script": script,
-            "heading": _joined(heading(run, findings, retrieval_finding(retrieval))),
-            "overview": _joined(
-                [*overview(findings, places), *besides(_tables(run, findings.lines))]
-                if run.rows or not retrieval
-                else []
-            ),
+            "heading": _joined(heading(run, findings)),
+            "overview": _joined([*overview(findings, places), *besides(_tables(run, findings.lines))]),
             "figures": _joined(
-                [
-                    *([h("section", *drawn, cls="figures")] if (drawn := figures(findings, _seed(run.header))) else []),
-                    *retrieval_parts(retrieval),
-                ]
+                [h("section", *drawn, cls="figures")] if (drawn := figures(findings, _seed(run.header))) else []
             ),
             "legend": to_html(legend()),
             "filters": "\n".join(_select(name, label, places) for name, label in zip(_FILTERS, _LABELS, strict=True)),
