@@ -8,10 +8,10 @@ import pytest
 
 from robustrag_integrations import CallableModel
 from robustrag_integrations.defenses.base import Defense
-from robustrag_integrations.defenses.peers.instruction import WARNING, with_warning
-from robustrag_integrations.defenses.peers.mis import draws
-from robustrag_integrations.defenses.peers.rereading import NO_GUARANTEE
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, Method
+from robustrag_integrations.evaluation.baselines.base import NO_GUARANTEE
+from robustrag_integrations.evaluation.baselines.filters import WARNING, with_warning
+from robustrag_integrations.evaluation.baselines.mis import draws
 from robustrag_integrations.prompts import prompts_for
 
 PEERS = [baseline for name, baseline in BASELINES.items() if name != "vanilla"]

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import pytest
 
-from robustrag_integrations.defenses.peers.min_cut import source_side
+from robustrag_integrations.evaluation.baselines.radar import source_side
 
 
 def _cut(capacities: list[list[float]], side: frozenset[int]) -> float:

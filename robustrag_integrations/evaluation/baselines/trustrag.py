@@ -1,14 +1,24 @@
-"""Passages that were written from one template: close in meaning and in wording (TrustRAG's first stage)."""
+"""Drop passages that were written alike, then let what the model knows stand beside the rest (TrustRAG)."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from robustrag_integrations.abstention import is_abstention
+from robustrag_integrations.defenses.base import PlanInput
+from robustrag_integrations.defenses.registry import TRUSTRAG
+from robustrag_integrations.evaluation.baselines.base import Baseline, BaselineSettings, Function, reread
+from robustrag_integrations.grouping.passages import Passage, PassageGroup
 from robustrag_integrations.normalise import plain_words
+from robustrag_integrations.plans.asking import ask_final
+from robustrag_integrations.plans.requests import Plan
+from robustrag_integrations.prompts import NO_INFORMATION, format_choices
 
 ROUGE, COSINE = 0.25, 0.88  # from which on two passages of a cluster are alike
 _DIMENSIONS = 512
@@ -26,6 +36,53 @@ def hashed_words(texts: Sequence[str]) -> list[list[float]]:
         for word in plain_words(text[:_LONGEST]).split():
             row[int.from_bytes(hashlib.blake2b(word.encode(), digest_size=4).digest(), "big") % _DIMENSIONS] += 1
     return [list(map(float, row)) for row in vectors]
+
+
+@dataclass(frozen=True)
+class TrustSettings(BaselineSettings):
+    """Settings of the filter."""
+
+    method = TRUSTRAG
+    functions: ClassVar[Mapping[str, Function]] = {"embed": hashed_words}
+
+    embed: Function
+
+
+class ClusterFilter(Baseline):
+    """TrustRAG.
+
+    The passages' embeddings fall into two clusters. Passages that have a near copy in their own cluster, by cosine and
+    by ROUGE-L, are dropped: attackers write several passages from one template. Then the model answers from memory;
+    unless it abstains, that answer stands beside the passages that are left, in one prompt. A single planted passage
+    has no near copy, so only the second step can help against it. `embed` is a function from a list of texts to one
+    vector each; None counts words (`hashed_words`).
+    """
+
+    settings_type = TrustSettings
+    settings: TrustSettings
+
+    @staticmethod
+    def plan_of(inputs: PlanInput, settings: TrustSettings) -> Plan:
+        """The filter, the answer from memory, one reading of both."""
+        choices = ClusterFilter.options_of(inputs, settings)
+        texts = [group.text for group in inputs.groups]
+        alike = written_alike(texts, settings.embed(texts)) if len(texts) > 1 else frozenset()
+        kept = [i for i in range(len(texts)) if i not in alike]
+        shown = [inputs.groups[i] for i in kept]
+        known, calls = None, 0
+        if shown and settings.prompts.no_retrieval is not None:
+            values = {} if choices is None else {"choices": format_choices([*choices, NO_INFORMATION])}
+            prompt = settings.prompts.no_retrieval.render(query=inputs.query, **values)
+            known = (yield from ask_final(prompt, settings.cut_replies, shown=False)).text
+            calls = 1
+            if known and not is_abstention(known):
+                shown.append(PassageGroup(len(inputs.groups), (Passage(known, id="what the model knows"),)))
+        evidence = {"written_alike": sorted(alike), "from_memory": known}
+        return (
+            yield from reread(
+                inputs, settings, choices, kept, defense="trustrag", groups=shown, calls=calls, evidence=evidence
+            )
+        )
 
 
 def unit_vectors(embedded: object, count: int) -> Vectors:

@@ -6,14 +6,11 @@ one, these rules compare words. They know no paraphrase: "5 km" and "five kilome
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from robustrag_integrations.defenses.peers.functions import probability
+from robustrag_integrations.evaluation.baselines.base import Function, probability
 from robustrag_integrations.keywords.closed_classes import FUNCTION_WORDS
 from robustrag_integrations.normalise import plain_words
-
-Judge = Callable[[str, str, str], Any]
 
 CONTRADICTION = 0.5  # a probability from which on two answers contradict each other
 _LONGEST = 2000  # characters of an answer that are compared
@@ -40,7 +37,7 @@ def told(question: str, answer: str) -> frozenset[str]:
     return frozenset(plain_words(answer[:_LONGEST]).split()) - asked - FUNCTION_WORDS
 
 
-def judged(name: str, judge: Judge, question: str, answers: Sequence[str]) -> list[list[float]]:
+def judged(name: str, judge: Function, question: str, answers: Sequence[str]) -> list[list[float]]:
     """n x n: what the judge gives for every ordered pair of answers; 0 on the diagonal. Equal pairs are judged once.
 
     Raises:
@@ -56,7 +53,7 @@ def judged(name: str, judge: Judge, question: str, answers: Sequence[str]) -> li
     ]
 
 
-def conflicts(judge: Judge, question: str, answers: Sequence[str]) -> list[list[bool]]:
+def conflicts(judge: Function, question: str, answers: Sequence[str]) -> list[list[bool]]:
     """n x n, symmetric: which answers contradict each other, read either way. Equal answers never do."""
     found = judged("contradicts", judge, question, answers)
     return [

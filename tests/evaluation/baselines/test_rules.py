@@ -7,11 +7,17 @@ import math
 import numpy as np
 import pytest
 
-from robustrag_integrations.defenses.peers.alike import hashed_words, rouge_l, two_means, unit_vectors, written_alike
-from robustrag_integrations.defenses.peers.contradiction import conflicts, differ, share_said
-from robustrag_integrations.defenses.peers.functions import function_of, probability
-from robustrag_integrations.defenses.peers.phrases import speaks_to_the_reader
-from robustrag_integrations.defenses.peers.radar import capacities, leading, trusted
+from robustrag_integrations.evaluation.baselines.base import function_of, probability
+from robustrag_integrations.evaluation.baselines.contradiction import conflicts, differ, share_said
+from robustrag_integrations.evaluation.baselines.filters import speaks_to_the_reader
+from robustrag_integrations.evaluation.baselines.radar import capacities, leading, trusted
+from robustrag_integrations.evaluation.baselines.trustrag import (
+    hashed_words,
+    rouge_l,
+    two_means,
+    unit_vectors,
+    written_alike,
+)
 
 QUESTION = "Who runs the mill?"
 

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import pytest
 
-from robustrag_integrations.defenses.peers.independent_set import LARGEST, largest_independent_set
+from robustrag_integrations.evaluation.baselines.mis import LARGEST, largest_independent_set
 
 
 def _by_enumeration(conflicts: list[list[bool]]) -> tuple[int, ...]:
