@@ -12,6 +12,7 @@ from robustrag_integrations.attacks.families import ATTACKS
 from robustrag_integrations.attacks.payloads import PREFIX
 from robustrag_integrations.cli.arguments import (
     add_metric,
+    add_model_settings,
     add_prices,
     existing,
     passages_asked,
@@ -20,6 +21,7 @@ from robustrag_integrations.cli.arguments import (
 )
 from robustrag_integrations.cli.exits import UsageError
 from robustrag_integrations.cli.exporting import add_exports
+from robustrag_integrations.cli.models import with_settings
 from robustrag_integrations.cli.running import add_how
 from robustrag_integrations.cli.settings import read_settings
 from robustrag_integrations.cli.thresholds import threshold_help, thresholds, value_of
@@ -146,6 +148,7 @@ def _add_what(group: Any) -> None:
         help=", ".join(forms()) + " of a transformers model (default bundled)",
     )
     group.add_argument("--base-url", metavar="URL", help=f"the server of {forms_that_take('base_url')}, of a judge too")
+    add_model_settings(group)
     group.add_argument(
         "--defense",
         nargs="+",
@@ -312,6 +315,7 @@ def given_config(args: argparse.Namespace) -> dict[str, Any]:
         merged["attacks"] = [*_listed(others), *(f"{PREFIX}{path}" for path in args.payloads)]
     _set_saved(merged, args)
     _set_base_url(merged, args)
+    merged["models"] = with_settings(_listed(merged["models"]), args)
     _set_certify(merged, args)
     _set_settings(merged, args)
     return merged

@@ -15,13 +15,14 @@ from robustrag_integrations.cli.arguments import (
     add_command,
     add_metric,
     add_model,
+    add_model_settings,
     passages_asked,
     some_text,
     whole_number,
 )
 from robustrag_integrations.cli.exits import EXIT_ANSWERED, EXIT_FAILURE, UsageError
 from robustrag_integrations.cli.exporting import check_results
-from robustrag_integrations.cli.models import named_model
+from robustrag_integrations.cli.models import named_model, with_settings
 from robustrag_integrations.cli.output import complain, show, show_json, terminal_width
 from robustrag_integrations.cli.running import add_how, default_cache, engine_of, watched
 from robustrag_integrations.cli.thresholds import value_of
@@ -100,6 +101,7 @@ def add(commands: Any) -> None:
         help=f"one or more of {', '.join(METHODS)}; default: those for the task that any model can run",
     )
     add_model(parser)
+    add_model_settings(parser)
     add_metric(parser)
     _add_swept(parser.add_argument_group("what is tried; several values each"))
     _add_choice(parser.add_argument_group("how it is chosen"))
@@ -265,7 +267,9 @@ def mapping_of(args: argparse.Namespace, group_by: list[str]) -> dict[str, Any]:
         "data": args.data,
         "tasks": [args.task or "qa"],
         "limit": args.limit,
-        "models": [{"name": args.model, **served, **({"max_context_tokens": 256} if local else {})}],
+        "models": with_settings(
+            [{"name": args.model, **served, **({"max_context_tokens": 256} if local else {})}], args
+        ),
         "defenses": defenses,
         "attacks": [],
         "top_k": args.top_k or [10],

@@ -340,3 +340,17 @@ def test_a_report_of_a_folder_is_refused(
     monkeypatch.chdir(tmp_path)
     assert main(["report", folder]) == 1
     assert f"cannot read '{folder}': Is a directory" in capsys.readouterr().err
+
+
+def test_a_models_settings_are_flags_of_each_model_that_takes_them(run) -> None:
+    flags = ("--dtype", "bfloat16", "--max-new-tokens", "7", "--max-context-tokens", "99")
+    _, out, _ = run("--show-config", "--model", "bundled", "python:math:sqrt", *flags, given=False)
+    config = pytest.importorskip("yaml").safe_load(out)
+    more = {"dtype": "bfloat16", "max_new_tokens": 7, "max_context_tokens": 99}
+    assert config["models"] == [{"name": "bundled", **more}, {"name": "python:math:sqrt"}]
+    code, _, err = run("--dtype", "bfloat16")
+    assert code == 2
+    assert "--dtype goes with --model bundled or PATH" in err
+    code, _, err = run("--dtype", "float31")
+    assert code == 2
+    assert "float31" in err

@@ -22,7 +22,7 @@ import stat
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_args
 
@@ -62,11 +62,16 @@ class CacheError(RobustRAGError):
 
 @dataclass
 class Meter:
-    """How many responses of one answer came from the cache. Their tokens count like those of others, as they were when
-    the model was asked, so that a resumed run reports the same.
+    """Which responses of one answer came from the cache, and their tokens, as they were when the model was asked. The
+    answer's own tokens count these like others, so that a resumed run reports the same.
     """
 
-    cached: int = 0
+    usages: list[Usage] = field(default_factory=list)
+
+    @property
+    def cached(self) -> int:
+        """How many responses came from the cache."""
+        return len(self.usages)
 
 
 METER: ContextVar[Meter | None] = ContextVar("robustrag_meter", default=None)
@@ -322,7 +327,7 @@ class MeteredModel(AroundModel):
             for i in range(len(prompts))
         ]
         if meter := METER.get():
-            meter.cached += len(prompts) - len(made)
+            meter.usages += [response.usage for i, response in enumerate(responses) if i not in made]
         return responses
 
 
@@ -349,7 +354,7 @@ class MeteredLocalModel(MeteredModel, DecodingModel):
             return self._decoder.open_session(prompts, no_retrieval, max_new_tokens)
         session, known = self._sessions.open(prompts, no_retrieval, max_new_tokens)
         if known and (meter := METER.get()):
-            meter.cached += len(prompts)
+            meter.usages += [Usage()] * len(prompts)
         return session
 
     def share_sessions(self) -> None:

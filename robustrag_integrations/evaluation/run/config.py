@@ -22,7 +22,7 @@ from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.data.questions import layout_names
 from robustrag_integrations.evaluation.score.rows import AttackSpec
 from robustrag_integrations.grouping.votes import HASTE, VoteRules
-from robustrag_integrations.models.named import NamedModel
+from robustrag_integrations.models.named import DTYPES, NamedModel
 from robustrag_integrations.models.repeat_probe import read_summary
 from robustrag_integrations.prompts import Task, check_exemplars
 from robustrag_integrations.sections import Section, shown
@@ -289,13 +289,14 @@ def _data(item: Section, top: Section, limit: int | None) -> DataSpec:
 
 
 def _model(item: Section) -> NamedModel:
-    item.known(("name", "base_url", "max_context_tokens", "max_new_tokens"))
+    item.known(("name", "base_url", "max_context_tokens", "max_new_tokens", "dtype"))
     try:
         return NamedModel(
             item.text("name"),
             item.optional("base_url", lambda: item.text("base_url")),
             item.optional("max_context_tokens", lambda: item.number("max_context_tokens", 1, 10_000_000)),
             item.optional("max_new_tokens", lambda: item.number("max_new_tokens", 1, 1_000_000)),
+            item.optional("dtype", lambda: item.name("dtype", DTYPES)),
         )
     except ConfigError:
         raise

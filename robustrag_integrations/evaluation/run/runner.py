@@ -35,8 +35,8 @@ class RunStopped(RobustRAGError):
 class Engine(Protocol):
     """Makes rows."""
 
-    def run(self, jobs: Sequence[Job], on_row: Callable[[Row], None]) -> None:
-        """Make a row for each job and hand it over, in any order."""
+    def run(self, jobs: Sequence[Job], on_row: Callable[[Row], None], on_job: Callable[[Job], None]) -> None:
+        """Make a row for each job and hand it over, in any order; say which job is begun, where that is known."""
         ...
 
 
@@ -45,6 +45,10 @@ class Watcher(Protocol):
 
     def start(self, total: int, known: int, notes: Sequence[str]) -> None:
         """The run has so many rows, of which some are known already."""
+        ...
+
+    def job(self, job: Job) -> None:
+        """A row is begun."""
         ...
 
     def row(self, row: Row) -> None:
@@ -116,7 +120,7 @@ def run_plan(
             journal.append(header)  # of two headers the last one counts: a report then knows what is missing
         made = _Made(journal, known, watcher)
         if todo:
-            engine.run(todo, made.add)
+            engine.run(todo, made.add, (lambda job: None) if watcher is None else watcher.job)
         rows = _in_order(plan, known)
         if journal is not None:
             wanted = [header, *rows, *_foreign(plan, known)]

@@ -246,7 +246,12 @@ ANSWERED = {
         "completion_tokens": _MAYBE_NUMBER,
         "reasoning_tokens": _MAYBE_NUMBER,
     },
-    "timing": {"seconds": Within(0, LARGEST)},
+    "timing": {
+        "seconds": Within(0, LARGEST),
+        "cached_calls": _MAYBE_NUMBER,
+        "cached_tokens": Maybe(_USAGE),
+        "first": Maybe(bool),
+    },
 }
 
 

@@ -122,8 +122,8 @@ def test_the_radius_is_drawn_as_the_share_of_answers_that_reach_it() -> None:
 
 
 def test_clean_accuracy_stands_against_attack_success_with_a_panel_per_attack_and_rank() -> None:
-    lines = [_line(setup, accuracy=_rate(value)) for setup, value in (("vanilla", 0.9), ("mis", 0.8))]
-    for setup, value in (("vanilla", 0.7), ("mis", 0.1)):
+    lines = [_line(setup, accuracy=_rate(value)) for setup, value in (("vanilla", 0.9), ("mis", 0.8), ("radar", 0.8))]
+    for setup, value in (("vanilla", 0.7), ("mis", 0.1), ("radar", 0.2)):
         lines += [
             _line(setup, AttackSpec("pia", rank=r, corruption_size=1), asr=_rate(value)) for r in ("first", "last")
         ]
@@ -132,9 +132,10 @@ def test_clean_accuracy_stands_against_attack_success_with_a_panel_per_attack_an
     assert _curves(_figures(lines)["accuracy-against-asr"]) == {
         (f"pia at rank {rank}", setup): [(100 * asr, accuracy)]
         for rank in ("first", "last")
-        for setup, asr, accuracy in (("vanilla", 0.7, 0.9), ("mis", 0.1, 0.8))
+        for setup, asr, accuracy in (("vanilla", 0.7, 0.9), ("mis", 0.1, 0.8), ("radar", 0.2, 0.8))
     }
-    assert "accuracy-against-asr" not in _figures([_line("vanilla", accuracy=_rate(0.9))])
+    two = [line for line in lines if line.setup != "radar"]
+    assert "accuracy-against-asr" not in _figures(two), "two points are a sentence"
 
 
 def test_runtime_names_the_multiple_of_vanilla() -> None:
@@ -271,10 +272,11 @@ def test_what_is_counted_in_passages_is_drawn_as_points() -> None:
 def test_parts_of_a_cloud_leave_its_points_where_they_were_measured() -> None:
     lines = []
     for data in range(13):
-        lines.append(_line("vanilla", accuracy=_rate(0.9), dataset=f"d{data}"))
         attack = AttackSpec("pia", rank="first", corruption_size=1)
-        lines.append(_line("vanilla", attack, asr=_rate(0.5), dataset=f"d{data}"))
-    assert {figure.name for figure in drawable_figures(lines)} >= {"asr-by-attack", "asr-by-attack-2"}, "vanilla alone"
+        for setup in ("vanilla", "mis", "radar"):
+            lines.append(_line(setup, accuracy=_rate(0.9), dataset=f"d{data}"))
+            lines.append(_line(setup, attack, asr=_rate(0.5), dataset=f"d{data}"))
+    assert {figure.name for figure in drawable_figures(lines)} >= {"asr-by-attack", "asr-by-attack-2"}
     parts = [figure for figure in drawable_figures(lines) if figure.name.startswith("accuracy-against-asr")]
     assert len(parts) == 2
     assert {p.x for part in parts for panel in part.panels for s in panel.series for p in s.points} == {50.0}
