@@ -284,7 +284,7 @@ def _add_results(group: Any) -> None:
         "--csv", metavar="FILE", help="the summary for a spreadsheet; beside it FILE.differences and FILE.answers"
     )
     add_exports(group)
-    group.add_argument("--plots", metavar="DIR", help="the paper's figures, as PNG and SVG")
+    group.add_argument("--plots", metavar="DIR", help="the paper's figures, as SVG")
     group.add_argument("--json", action="store_true", help="print the summary as data instead of a table")
 
 

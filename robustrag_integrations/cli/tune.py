@@ -184,7 +184,7 @@ def _add_results(group: Any) -> None:
     group.add_argument(
         "--plots",
         metavar="DIR",
-        help="the figure of the front, as PNG and SVG (default: SETTINGS-figures)",
+        help="the figure of the front, as SVG (default: SETTINGS-figures)",
     )
     group.add_argument("--json", action="store_true", help="print data instead of a table")
 
@@ -346,15 +346,9 @@ def _draw(args: argparse.Namespace, tuned: Tuned, wish: Wish) -> None:
     folder = Path(args.plots or f"{Path(args.write).with_suffix('')}-figures")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        paths = save_figure(front_figure(tuned, wish), [folder / "front.png", folder / "front.svg"])
-    except ImportError as error:
-        if args.plots:
-            raise
-        complain(f"note: no figure: {error}")
+        complain(f"plot: {save_figure(front_figure(tuned, wish), folder / 'front.svg')}")
     except OSError as error:
         raise RobustRAGError(f"cannot write figures to {str(folder)!r}: {error.strerror}") from error
-    else:
-        complain(*(f"plot: {path}" for path in paths))
 
 
 def _write(args: argparse.Namespace, target: Path, tuned: Tuned, wish: Wish, task: str) -> int:

@@ -1,5 +1,4 @@
-"""The paper's figures as data: which lines make which curve. `drawing.charts` draws them on the report page,
-`drawing.files` to files.
+"""The paper's figures as data: which lines make which curve. `drawing.charts` draws them.
 
 Section V and its appendix: attack success by rank; effect of the corruption size k', of the number of passages k, of
 the group size omega, of the thresholds alpha, beta and eta; and besides the distribution of the radius, and the

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
@@ -14,6 +11,7 @@ from typing import Any
 from robustrag_integrations.checks import is_whole_number
 from robustrag_integrations.drawing.answer import Limits
 from robustrag_integrations.drawing.elements import ATTRIBUTES, DRAWN, TAGS, Element, h, to_data, to_html
+from robustrag_integrations.drawing.files import write_at_once
 from robustrag_integrations.drawing.text import one_line
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.score.paired import compare
@@ -86,23 +84,11 @@ def write_report(run: Run, target: str | Path, *, size: Size | None = None) -> P
     Raises:
         ReportError: the file cannot be written.
     """
-    path = Path(target)
-    text = report_page(run, size=size).encode("utf-8")
-    draft = None
     try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            draft = file.name
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(draft, 0o666 & ~_umask())
-        os.replace(draft, path)
+        write_at_once(target, report_page(run, size=size))
     except OSError as error:
-        if draft is not None:
-            with suppress(OSError):
-                os.unlink(draft)
         raise ReportError(f"cannot write {str(target)!r}: {error.strerror}") from error
-    return path
+    return Path(target)
 
 
 def report_page(run: Run, *, size: Size | None = None) -> str:
@@ -247,10 +233,3 @@ def _footer(run: Run) -> list[Element]:
 
 def _joined(elements: Sequence[Element]) -> str:
     return "\n".join(map(to_html, elements))
-
-
-def _umask() -> int:
-    """The permissions that new files of this process do without; the only way to ask is to set it."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
