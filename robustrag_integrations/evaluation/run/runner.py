@@ -15,13 +15,8 @@ from robustrag_integrations.evaluation.run.engines.local import LocalEngine
 from robustrag_integrations.evaluation.run.journal import Journal, JournalError, canonical
 from robustrag_integrations.evaluation.run.planning import Job, RunPlan, make_plan, row_of_job
 from robustrag_integrations.evaluation.score.planned import planned_rows
-from robustrag_integrations.evaluation.score.rows import (
-    HEADER_SCHEMA,
-    ROW_SCHEMA,
-    header_row,
-    latest_rows,
-    misfit_in_row,
-)
+from robustrag_integrations.evaluation.score.rows import HEADER_SCHEMA, ROW_SCHEMA, header_row, latest_rows
+from robustrag_integrations.evaluation.score.schema import misfit_in_row
 
 MOST_FAILURES = 20  # rows failed one after the other, after which a run stops
 

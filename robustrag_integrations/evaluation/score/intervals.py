@@ -29,10 +29,11 @@ def check_installed() -> None:
     """Raise now what the first interval would raise after a long run.
 
     Raises:
-        ImportError: scipy is missing.
+        ImportError: the extra `eval` is missing.
     """
-    if find_spec("scipy") is None:
-        raise ImportError("evaluations need scipy: pip install 'robustrag-integrations[eval]'")
+    for name in ("pydantic", "scipy"):
+        if find_spec(name) is None:
+            raise ImportError(f"evaluations need {name}: pip install 'robustrag-integrations[eval]'")
 
 
 @dataclass(frozen=True)

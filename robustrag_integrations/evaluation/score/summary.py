@@ -23,17 +23,14 @@ from robustrag_integrations.evaluation.score.intervals import (
     bootstrap_ratio,
 )
 from robustrag_integrations.evaluation.score.rows import (
-    ANSWERED,
-    DETERMINISM,
     HEADER_SCHEMA,
-    ROW,
     ROW_SCHEMA,
     AttackSpec,
     Row,
     attack_of_row,
     latest_rows,
 )
-from robustrag_integrations.evaluation.score.shapes import Maybe, Within, misfit
+from robustrag_integrations.evaluation.score.schema import misfit_in_row
 from robustrag_integrations.evaluation.score.warned import warnings_of
 from robustrag_integrations.usage import UNTOLD, Prices, Usage, told
 from robustrag_integrations.words import repeats_in_words
@@ -215,28 +212,9 @@ def _checked(rows: Iterable[Row]) -> Iterator[Row]:
         if not isinstance(row, Mapping) or row.get("schema") not in (ROW_SCHEMA, HEADER_SCHEMA):
             raise ValueError(f"row {number} is not a {ROW_SCHEMA} row")
         if row["schema"] == ROW_SCHEMA:
-            _check(row, number)
+            if problem := misfit_in_row(row):
+                raise ValueError(f"row {number}: {problem}")
             yield row
-
-
-_OF_ALL = {
-    name: ROW[name]
-    for name in ("key", "dataset", "task", "question_id", "model", "defense", "setup", "top_k", "metric")
-}
-_OF_CERTIFICATES = {"attack": str, "corruption_size": int, "tau": Within(0, 100), "certified": bool}
-_OF_ANSWERS = {
-    "answer": {"radius": int, "determinism": Maybe(DETERMINISM), "warnings": Maybe([str])},
-    "passages": Maybe([{"planted": Maybe(bool)}]),
-    **{name: ANSWERED[name] for name in ("scores", "cost", "timing")},
-    "certificates": Maybe([{**_OF_CERTIFICATES, "warnings": Maybe([str])}]),
-}
-
-
-def _check(row: Row, number: int) -> None:
-    """Raise unless a row holds what lines are made of; its file is not trusted."""
-    shape = {**_OF_ALL, "attack": ROW["attack"], **(_OF_ANSWERS if row.get("error") is None else {})}
-    if problem := misfit(row, shape):
-        raise ValueError(f"row {number}: {problem}")
 
 
 def _setup_key(row: Row) -> tuple[Any, ...]:

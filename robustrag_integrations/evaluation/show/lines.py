@@ -23,7 +23,7 @@ EXPECTED_IN_WORDS = (
     "is right, also if the model samples. It is no certificate of any single answer."
 )
 
-RADIUS_IN_WORDS = "radius: its mean over the right answers / the wrong ones / the abstentions"
+RADIUS_IN_WORDS = "radius: mean over right answers / wrong / abstentions"
 INTERVALS_IN_WORDS = "[low, high]: 95%, bootstrap; exact for 0/n and n/n"
 
 _Found = TypeVar("_Found")

@@ -205,7 +205,7 @@ def test_no_rows_make_no_lines() -> None:
         ({**row(2), "scores": None}, "row 2: scores"),
         (row(2, scores={"correct": "1"}), "scores.correct"),
         (row(2, answer={"radius": None}), "answer.radius"),
-        (row(2, certificates=[{"tau": 1}]), r"certificates\[0\].attack"),
+        (row(2, certificates=[{"tau": 1}]), r"certificates\[0\].certified"),
         (row(2, timing={"seconds": "fast"}), "timing.seconds"),
     ],
 )

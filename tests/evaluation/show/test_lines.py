@@ -46,7 +46,7 @@ def test_the_table_shows_rates_in_percent_with_their_intervals() -> None:
     assert "50.0 [20, 80]" in clean
     assert "100.0 [69, 100]" in attacked
     assert "2.00 / 2.00 / -" in clean
-    assert "radius: its mean over the right answers / the wrong ones / the abstentions" in shown
+    assert "radius: mean over right answers / wrong / abstentions" in shown
 
 
 def test_what_differs_between_lines_becomes_a_column() -> None:
