@@ -245,7 +245,7 @@ def test_help_teaches(run, capsys) -> None:
 def test_a_run_needs_neither_torch_nor_spacy(run, tmp_path) -> None:
     code = (
         "import sys; from robustrag_integrations.cli import main; main(sys.argv[1:]); "
-        "print({'torch', 'spacy', 'transformers', 'ray', 'scipy'} & set(sys.modules))"
+        "print({'torch', 'spacy', 'transformers', 'ray'} & set(sys.modules))"
     )
     data = [*("--data", str(tmp_path / "lands.jsonl"), "--task", "mc", "--limit", "1", "--top-k", "4")]
     what = [*("--model", LIGHT, "--defense", "vanilla", "voting", "--attack", "pia", "--certify", "1")]
