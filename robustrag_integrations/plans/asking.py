@@ -211,7 +211,7 @@ def _one_vote_each(
     """The readings, where a copy of an earlier group's text that says the same abstains (`VoteRules.copies`).
 
     One that says something else counts: otherwise an attacker could silence a group by a copy of its text that the
-    model reads another way. Why the radius holds is in docs/certificates.md.
+    model reads another way. Why the radius holds is in docs/internals/proofs.md.
     """
     if all(group.copy_of is None for group in groups):
         return [r if r.response.unheard is None else replace(r, is_open=True) for r in readings]
