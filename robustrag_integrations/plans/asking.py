@@ -355,7 +355,10 @@ def truncation_warnings(truncated: Sequence[bool]) -> list[str]:
     """Says how many groups were cut to fit."""
     if not any(truncated):
         return []
-    return [f"the passages of {sum(truncated)} of {len(truncated)} groups were cut to fit the model's context"]
+    return [
+        f"the passages of {sum(truncated)} of {len(truncated)} groups were cut to fit the model's context; of a file "
+        "that is too long, keep fewer passages (per_origin=)"
+    ]
 
 
 def _succeeded(responses: Sequence[Response]) -> int:
