@@ -25,6 +25,21 @@ from robustrag_integrations.keywords import KeywordExtractor
 from robustrag_integrations.prompts import PromptSet, Task
 from robustrag_integrations.replies.reading import CutReplies
 
+_OF_STOCK = {
+    **dict.fromkeys(
+        ("return_source_documents", "return_only_outputs"),
+        "the documents are result['context'] of create_robust_retrieval_chain",
+    ),
+    **dict.fromkeys(
+        ("k", "top_k", "search_kwargs"), "it belongs to the retriever: store.as_retriever(search_kwargs={'k': 10})"
+    ),
+    "verbose": "the report says more: return_robustness=True, or result['robustness'].explain()",
+    "chain_type": "every document is asked alone; aggregation= says how answers are combined",
+    **dict.fromkeys(
+        ("chain_type_kwargs", "context_prompt", "combine_docs_chain", "qa_prompt", "text_qa_template"),
+        "the prompt is the argument prompt, with {context}",
+    ),
+}
 EXTRA_PROMPTS = {"keyword": "keywords", "no_retrieval": None}  # prompts of a `PromptSet`, and what they must name
 
 
@@ -99,6 +114,7 @@ def checked_settings(method: Method, settings: Mapping[str, Any], others: Collec
     if unknown := sorted(set(given) - taken):
         near = nearest_of(unknown[0], sorted(taken.union(RobustOptions.__annotations__)))
         hint = f"did you mean {near}?" if near else f"methods take {', '.join(sorted(taken))}"
+        hint = _OF_STOCK.get(unknown[0], hint)
         raise TypeError(f"unknown arguments {', '.join(unknown)}; {hint}")
     prompts = [f"{name}_prompt" for name in EXTRA_PROMPTS if name in method.prompts]
     final = ["final_llm", "output_schema"] if "keyword" in method.prompts else []

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import concurrent.futures
 import sys
-import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, BaseCallbackHandler, CallbackManagerForChainRun
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, RunnablePassthrough
@@ -24,7 +23,6 @@ from langchain_robustrag.cache_marks import marked, wants_marks
 from langchain_robustrag.configured import parameters_sent, without_parameters
 from langchain_robustrag.in_loop import in_loop
 from langchain_robustrag.language_models import has_listeners, is_synchronous, repeats_of_runnable, retries_itself
-from langchain_robustrag.limits import CallLimit
 from langchain_robustrag.open_runs import OpenRuns
 from langchain_robustrag.prompts import FilledPrompt
 from langchain_robustrag.quiet import quieted
@@ -32,29 +30,18 @@ from langchain_robustrag.replies import Seen, Streamed, response_of
 from langchain_robustrag.reports import has_handlers
 from langchain_robustrag.structured import Structured
 from langchain_robustrag.unheard import Unheard, is_plain
+from robustrag_integrations.closing import closed_after
 from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.models.busy import (
-    Tries,
-    astream_again,
-    gave_up,
-    is_busy,
-    retry_policy,
-    stream_again,
-)
-from robustrag_integrations.models.call_threads import CallThreads
+from robustrag_integrations.models.caller import ModelCaller, RetriedCall
 from robustrag_integrations.models.capabilities import PROBE, Capabilities, Probe, Refused, described
-from robustrag_integrations.models.gathering import Turn, agather, gather
-from robustrag_integrations.models.time_limits import astream_within, await_within
+from robustrag_integrations.models.limits import CallLimits
 from robustrag_integrations.plans.requests import Ask, Reply, Request
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.redaction import in_one_line, presentable, secrets_of
 from robustrag_integrations.replies.refusals import without_secrets
 from robustrag_integrations.replies.reply import Piece
-
-if TYPE_CHECKING:
-    from tenacity import AsyncRetrying, Retrying
 
 NOSTREAM = "nostream"  # what LangGraph looks for
 ISOLATED = "robustrag:isolated"
@@ -69,31 +56,28 @@ class ModelCalls:
 
     Attributes:
         llm: the model.
-        limit: the cap on calls under way.
-        timeout: seconds for one try, None for no limit.
+        limits: how many calls may be under way, and how long each may take.
         capabilities: what it was found to refuse.
         attempts: tries in all where the server says that it is busy. A model that tries again by itself is left to it.
         structured: the schema of its answers; None for text.
         marks_from: from how many shared characters on an API that wants marks is told what to cache; 0 for never.
+        caller: makes the calls.
         synchronous: whether its asynchronous calls are not implemented.
     """
 
     llm: Runnable[Any, Any]
-    limit: CallLimit
-    timeout: float | None = None
+    limits: CallLimits
     capabilities: Capabilities = field(default_factory=Capabilities)
     attempts: int = 3
     structured: Structured | None = None
     marks_from: int = 0
+    caller: ModelCaller = field(init=False)
     synchronous: bool = field(init=False)
 
     def __post_init__(self) -> None:
+        caller = ModelCaller(self.limits, 1 if retries_itself(self.llm) else self.attempts)
+        object.__setattr__(self, "caller", caller)
         object.__setattr__(self, "synchronous", is_synchronous(self.llm))
-
-    @property
-    def policy(self) -> dict[str, Any]:
-        """When a call that has failed is made again."""
-        return retry_policy(is_busy, 1 if retries_itself(self.llm) else self.attempts)
 
     def asking(self, prompt: Prompt, refused: Refused, *, heard: bool = True) -> tuple[Runnable[Any, Any], Any]:
         """What to invoke, and with which input: prompt, model. It streams, if it is `heard`: handlers learn of it."""
@@ -150,11 +134,16 @@ class CallPerformer:
         if request.role == "final":
             if self.final_calls is not None:
                 return self._writer(request)
-            with self.calls.limit.slot(self.config.get("max_concurrency")):
-                return [self._invoke(request.prompts[0], self._final(shown=request.shown))]
-        if request.prime:  # it holds no slot, since it may be given up while it hangs
-            return [self._invoke(request.prompts[0], self._aside("prime"))]
-        return self._ask_groups(request)
+            return [self._invoke(request.prompts[0], self._final(shown=request.shown))]
+        prompts = request.prompts
+        return self.calls.caller.ask_all(
+            lambda i, refused: self._ask(prompts[i], self._group(i, request.prime), refused),
+            len(prompts),
+            self._failed,
+            request.until,
+            probe=self._probe,
+            cap=self.config.get("max_concurrency"),
+        )
 
     async def aperform(self, request: Request) -> Reply:
         """Perform one request without blocking the event loop; cancelling it cancels the calls."""
@@ -163,20 +152,25 @@ class CallPerformer:
         if request.role == "final":
             if self.final_calls is not None:
                 return await self._writer.aperform(request)
-            async with self.calls.limit.aslot(self.config.get("max_concurrency")):
-                return [await self._ainvoke(request.prompts[0], self._final(shown=request.shown))]
-        if request.prime:
-            return [await self._ainvoke(request.prompts[0], self._aside("prime"))]
-        return await self._aask_groups(request)
+            return [await self._ainvoke(request.prompts[0], self._final(shown=request.shown))]
+        prompts = request.prompts
+        return await self.calls.caller.aask_all(
+            lambda i, refused: self._aask(prompts[i], self._group(i, request.prime), refused),
+            len(prompts),
+            self._failed,
+            request.until,
+            probe=self._aprobe,
+            cap=self.config.get("max_concurrency"),
+        )
 
     def stream_final(self, prompt: Prompt) -> Iterator[Piece]:
-        """The final answer in pieces, then how it ended. It holds no slot, since its reader may be slow."""
+        """The final answer in pieces, then how it ended."""
         if self.final_calls is not None:
             yield from self._writer.stream_final(prompt)
             return
         try:
-            yield from self.calls.capabilities.stream(
-                lambda refused: stream_again(lambda: self._pieces(prompt, refused), self._retrying()), self._probe
+            yield from self.calls.caller.stream(
+                lambda refused: self._pieces(prompt, refused), self._probe, cap=self.config.get("max_concurrency")
             )
             return
         except INTERRUPTS:
@@ -193,9 +187,8 @@ class CallPerformer:
                     yield piece
             return
         try:
-            made = self.calls.capabilities.astream(
-                lambda refused: astream_again(lambda: self._apieces(prompt, refused), self._async_retrying()),
-                self._aprobe,
+            made = self.calls.caller.astream(
+                lambda refused: self._apieces(prompt, refused), self._aprobe, cap=self.config.get("max_concurrency")
             )
             async with aclosing(made) as pieces:
                 async for piece in pieces:
@@ -226,20 +219,20 @@ class CallPerformer:
         streamed = Streamed(Seen())
         asking, value = self.calls.asking(prompt, refused)
         config = announced(self._final()(streamed.seen), prompt)
-        for chunk in self._threads.stream(self.calls.timeout, asking.stream(value, config)):
+        for chunk in asking.stream(value, config):
             yield from streamed.pieces_of(chunk)
         yield from map(self._safe, streamed.end())
 
     async def _apieces(self, prompt: Prompt, refused: Refused) -> AsyncGenerator[Piece, None]:
         streamed = Streamed(Seen())
         asking, value = self.calls.asking(prompt, refused)
-        config, timeout = announced(self._final()(self._watching(streamed.seen)), prompt), self.calls.timeout
+        config = announced(self._final()(self._watching(streamed.seen)), prompt)
         made = (
-            self._threads.astream(timeout, asking.stream(value, config))
+            self.calls.limits.iterate_in_thread(asking.stream(value, config))
             if self.calls.synchronous
-            else astream_within(timeout, asking.astream(value, config))
+            else asking.astream(value, config)
         )
-        async with aclosing(made) as chunks:
+        async with closed_after(made) as chunks:
             async for chunk in chunks:
                 for piece in streamed.pieces_of(chunk):
                     yield piece
@@ -249,84 +242,39 @@ class CallPerformer:
     def _safe(self, piece: Piece) -> Piece:
         return piece if isinstance(piece, str) else without_secrets(piece, self.calls.llm)
 
-    @property
-    def _threads(self) -> CallThreads:
-        return self.calls.limit.threads
-
-    def _ask_groups(self, request: Ask) -> list[Response]:
-        """Ask all groups at once. Not with `batch`: that returns interrupts as if they were answers."""
-        prompts = request.prompts
-        workers = self.calls.limit.lowered(self.config.get("max_concurrency"))
-        return gather(lambda i, turn: self._ask_group(i, prompts[i], turn), len(prompts), workers, request.until)
-
-    def _ask_group(self, index: int, prompt: Prompt, turn: Turn) -> Response:
-        with self.calls.limit.slot(self.config.get("max_concurrency")):
-            turn.begin()
-            tries = Tries(lambda: self._retrying(turn.stopped))
-            try:
-                return self._invoke(prompt, self._group(index), tries, turn.given_up)
-            except Exception as error:
-                return self._failed(error, tries)
-
-    async def _aask_groups(self, request: Ask) -> list[Response]:
-        prompts = request.prompts
-        return await agather(lambda i, turn: self._aask_group(i, prompts[i], turn), len(prompts), request.until)
-
-    async def _aask_group(self, index: int, prompt: Prompt, turn: Turn) -> Response:
-        async with self.calls.limit.aslot(self.config.get("max_concurrency")):
-            turn.begin()
-            tries = Tries(self._async_retrying)
-            try:
-                return await self._ainvoke(prompt, self._group(index), tries)
-            except Exception as error:
-                return self._failed(error, tries)
-
-    def _invoke(
-        self,
-        prompt: Prompt,
-        child: ChildRun,
-        tries: Tries | None = None,
-        given_up: concurrent.futures.Future[None] | None = None,
-    ) -> Response:
-        tries = tries or Tries(self._retrying)
-
-        def ask(refused: Refused) -> Response:
-            return tries.call(lambda: self._ask(prompt, child, refused, given_up))
-
+    def _invoke(self, prompt: Prompt, child: ChildRun) -> Response:
+        """Make a call that stands alone."""
         try:
-            return self.calls.capabilities.call(ask, self._probe)
+            return self.calls.caller.call(
+                lambda refused: self._ask(prompt, child, refused),
+                RetriedCall(self._probe),
+                cap=self.config.get("max_concurrency"),
+            )
         except INTERRUPTS:
             raise
         except BaseException as error:
             failed = self._shown(error)
         raise failed
 
-    def _ask(
-        self,
-        prompt: Prompt,
-        child: ChildRun,
-        refused: Refused,
-        given_up: concurrent.futures.Future[None] | None = None,
-    ) -> Response:
+    async def _ainvoke(self, prompt: Prompt, child: ChildRun) -> Response:
+        """`_invoke` without blocking the event loop."""
+        try:
+            return await self.calls.caller.acall(
+                lambda refused: self._aask(prompt, child, refused),
+                RetriedCall(self._aprobe),
+                cap=self.config.get("max_concurrency"),
+            )
+        except INTERRUPTS:
+            raise
+        except BaseException as error:
+            failed = self._shown(error)
+        raise failed
+
+    def _ask(self, prompt: Prompt, child: ChildRun, refused: Refused) -> Response:
         seen = Seen()
         asking, value = self.calls.asking(prompt, refused, heard=self._heard)
-        config = announced(child(seen), prompt)
-        said = self._threads.call(self.calls.timeout, asking.invoke, value, config, given_up=given_up)
+        said = asking.invoke(value, announced(child(seen), prompt))
         return without_secrets(response_of(said, seen.ending), self.calls.llm)
-
-    async def _ainvoke(self, prompt: Prompt, child: ChildRun, tries: Tries | None = None) -> Response:
-        tries = tries or Tries(self._async_retrying)
-
-        def ask(refused: Refused) -> Awaitable[Response]:
-            return tries.acall(lambda: self._aask(prompt, child, refused))
-
-        try:
-            return await self.calls.capabilities.acall(ask, self._aprobe)
-        except INTERRUPTS:
-            raise
-        except BaseException as error:
-            failed = self._shown(error)
-        raise failed
 
     async def _aask(self, prompt: Prompt, child: ChildRun, refused: Refused) -> Response:
         runs = OpenRuns()
@@ -336,9 +284,9 @@ class CallPerformer:
 
     async def _ainvoked(self, asking: Runnable[Any, Any], value: Any, config: RunnableConfig, runs: OpenRuns) -> Any:
         if self.calls.synchronous:  # a call that is given up closes its runs when it ends
-            return await self._threads.acall(self.calls.timeout, asking.invoke, value, config)
+            return await self.calls.limits.arun(asking.invoke, value, config)
         try:
-            return await await_within(self.calls.timeout, asking.ainvoke(value, config))
+            return await asking.ainvoke(value, config)
         except BaseException as error:
             await runs.close(error, config)
             raise
@@ -348,10 +296,9 @@ class CallPerformer:
         """How to find out what the model refuses."""
 
         def ask(refused: Refused) -> Any:
-            llm = without_parameters(self.calls.llm, refused)
-            return self._threads.call(self.calls.timeout, llm.invoke, PROBE, self._aside()(Seen()))
+            return without_parameters(self.calls.llm, refused).invoke(PROBE, self._aside("probe")(Seen()))
 
-        return Probe(self.calls.sent, ask)
+        return Probe(self.calls.sent, ask, self.calls.capabilities)
 
     @property
     def _aprobe(self) -> Probe[Any]:
@@ -359,22 +306,9 @@ class CallPerformer:
 
         async def ask(refused: Refused) -> Any:
             llm, runs = without_parameters(self.calls.llm, refused), OpenRuns()
-            return await self._ainvoked(llm, PROBE, self._aside()(self._watching(runs)), runs)
+            return await self._ainvoked(llm, PROBE, self._aside("probe")(self._watching(runs)), runs)
 
-        return Probe(self.calls.sent, ask)
-
-    def _retrying(self, stopped: threading.Event | None = None) -> Retrying:
-        """Tries again while the server says that it is busy, and does not wait on once `stopped` is set."""
-        from tenacity import Retrying, sleep_using_event, stop_any, stop_when_event_set
-
-        stopped, policy = stopped or threading.Event(), self.calls.policy
-        stop = stop_any(policy.pop("stop"), stop_when_event_set(stopped))
-        return Retrying(sleep=sleep_using_event(stopped), stop=stop, **policy)
-
-    def _async_retrying(self) -> AsyncRetrying:
-        from tenacity import AsyncRetrying
-
-        return AsyncRetrying(**self.calls.policy)
+        return Probe(self.calls.sent, ask, self.calls.capabilities)
 
     def _shown(self, error: BaseException) -> Exception:
         """The exception, or what may be shown of it where it holds one of the model's keys."""
@@ -382,21 +316,24 @@ class CallPerformer:
             return error
         return presentable(error, secrets_of(self.calls.llm))
 
-    def _failed(self, error: Exception, tries: Tries) -> Response:
-        """A failed group is an abstention, unless the exception steers the graph or the task around it."""
+    def _failed(self, error: BaseException) -> str:
+        """A failed group's error in words; one that steers the graph or the task around it is raised."""
         if steers(error):
             raise error
-        self.failure = self.failure or error
-        return Response(None, error=gave_up(error, in_one_line(error), tries.made))
+        shown = self._shown(error)
+        self.failure = self.failure or shown
+        return in_one_line(shown)
 
     def _watching(self, handler: BaseCallbackHandler) -> BaseCallbackHandler:
         """A handler as calls in an event loop have it."""
         return handler if self.calls.synchronous else in_loop(handler)
 
-    def _group(self, index: int) -> ChildRun:
+    def _group(self, index: int, prime: bool) -> ChildRun:
+        if prime:
+            return self._aside("prime")
         return partial(self._child, f"group:{index}", (NOSTREAM, ISOLATED), {"robustrag_group": index})
 
-    def _aside(self, name: str = "probe") -> ChildRun:
+    def _aside(self, name: str) -> ChildRun:
         return partial(self._child, name, (NOSTREAM, ISOLATED), {})
 
     def _final(self, *, shown: bool = True) -> ChildRun:

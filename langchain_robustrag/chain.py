@@ -31,7 +31,7 @@ from robustrag_integrations.defenses.voting.options import check_choices
 from robustrag_integrations.grouping.passages import GroupBy
 from robustrag_integrations.grouping.votes import Below, Copies, VoteRules, Weights
 from robustrag_integrations.models.base import DecodingModel
-from robustrag_integrations.models.time_limits import checked_timeout
+from robustrag_integrations.models.limits import checked_timeout
 from robustrag_integrations.plans.priming import prime_from
 
 

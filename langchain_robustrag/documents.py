@@ -68,7 +68,12 @@ def checked_documents(documents: Any) -> list[Document]:
         TypeError: it is something else; the message says what.
     """
     if isinstance(documents, (str, bytes, Document)) or not hasattr(documents, "__iter__"):
-        raise TypeError(f"documents must be a list of Document, got {type(documents).__name__}; text is never split")
+        fix = (
+            'drop format_docs: {"context": retriever, ...} gives the documents themselves; text is never split'
+            if isinstance(documents, str)
+            else "give what the retriever gave"
+        )
+        raise TypeError(f"documents must be a list of Document, got {type(documents).__name__}; {fix}")
     items = list(documents)
     for place, item in enumerate(items):
         if not isinstance(item, Document):

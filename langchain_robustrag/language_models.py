@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import Runnable
+from langchain_core.runnables import Runnable, RunnableAssign, RunnableParallel, RunnableSequence
 from langchain_core.runnables.base import RunnableBindingBase, coerce_to_runnable
 from langchain_core.runnables.retry import RunnableRetry
 from pydantic import BaseModel
@@ -44,8 +44,23 @@ def as_runnable(llm: Any, name: str = "llm") -> Runnable[Any, Any]:
             f"{name} must be a language model, a Runnable or a function, got {llm!r:.60}; give a chat model, such as "
             "init_chat_model('...')"
         )
+    if (chain := _chain_in(llm)) is not None:
+        raise TypeError(
+            f"{name} must be the language model, got a chain over documents ({chain}); give what that chain was made "
+            "from: create_robust_retrieval_chain(retriever, llm, prompt), or LangChain's "
+            "create_retrieval_chain(retriever, create_robust_documents_chain(llm, prompt))"
+        )
     runnable: Runnable[Any, Any] = rebuilt(rebuilt(coerce_to_runnable(llm), _answer_only), before_parsers)
     return runnable
+
+
+def _chain_in(llm: Any) -> str | None:
+    """The class of a chain that takes a dict of documents and a question, where a model belongs; None for a model."""
+    while isinstance(llm, (RunnableBindingBase, RunnableSequence)) and "answering" not in type(llm).model_fields:
+        llm = llm.first if isinstance(llm, RunnableSequence) else llm.bound
+    fields = type(llm).model_fields if isinstance(llm, BaseModel) else {}
+    ours = "answering" in fields or "document_variable_name" in fields
+    return type(llm).__name__ if ours or isinstance(llm, (RunnableAssign, RunnableParallel)) else None
 
 
 def wrapped_models(runnable: Any, bound: Mapping[str, Any] | None = None) -> Iterator[tuple[Any, dict[str, Any]]]:

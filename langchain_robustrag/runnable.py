@@ -31,7 +31,6 @@ from langchain_robustrag.condensed import shown_conversation, unseen_conversatio
 from langchain_robustrag.configured import configured, drawable, model_name
 from langchain_robustrag.documents import Isolation, few_documents, unisolated_documents
 from langchain_robustrag.language_models import has_pipeline
-from langchain_robustrag.limits import CallLimit
 from langchain_robustrag.prompts import FilledTemplate, FormattedTemplate, as_langchain, check_inputs
 from langchain_robustrag.questions import Question, find_question
 from langchain_robustrag.reports import (
@@ -53,6 +52,7 @@ from robustrag_integrations.errors import QuorumError
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.models.base import DecodingModel, repeats_of
 from robustrag_integrations.models.capabilities import Capabilities, described_together
+from robustrag_integrations.models.limits import CallLimits
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
 from robustrag_integrations.plans.performers import DecodingPerformer, warmed
 from robustrag_integrations.plans.requests import Plan
@@ -108,11 +108,11 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
     output_parser: Runnable[Any, Any] = Field(default_factory=StrOutputParser)
     document_variable_name: str = "context"
     max_concurrency: int = Field(default=10, frozen=True)
-    timeout: float | None = None
+    timeout: float | None = Field(default=None, frozen=True)
     attempts: int = 3
     return_robustness: bool = False
 
-    _limit: CallLimit = PrivateAttr()
+    _limits: CallLimits = PrivateAttr()
     _models: dict[str, Capabilities] = PrivateAttr(default_factory=dict)
     _logged: bool = PrivateAttr(default=False)
 
@@ -130,7 +130,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
             )
         models = [llm for llm in (self.llm, self.final_llm) if llm is not None]
         one_by_one = any(map(has_pipeline, models))  # transformers' tokenizers are not thread-safe
-        self._limit = CallLimit(1 if one_by_one else self.max_concurrency)
+        self._limits = CallLimits(1 if one_by_one else self.max_concurrency, self.timeout)
 
     def warm_up(self, passages: int = 10) -> None:
         """Load the keyword tagger, patterns and tables that the first answer would load.
@@ -357,7 +357,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         if len(self._models) > _MOST_MODELS:
             self._models.clear()
         known = self._models.setdefault(model_name(llm), Capabilities())
-        return ModelCalls(llm, self._limit, self.timeout, known, self.attempts, marks_from=self.prime)
+        return ModelCalls(llm, self._limits, known, self.attempts, marks_from=self.prime)
 
     def _log_unheard(self, answer: RobustAnswer, config: RunnableConfig) -> None:
         """Say once in the log that an answer has warnings which nobody gets; a log holds no text of theirs."""

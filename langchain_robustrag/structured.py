@@ -45,6 +45,9 @@ class Abstained(BaseModel):
     def __bool__(self) -> bool:
         return False
 
+    def __str__(self) -> str:
+        return self.text
+
 
 @dataclass(frozen=True)
 class Structured:

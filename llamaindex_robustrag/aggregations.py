@@ -15,12 +15,17 @@ _OF_STOCK = {
         "every document is asked alone, in one way; leave it out",
     ),
     **dict.fromkeys(
-        ("refine_template", "summary_template", "simple_template", "context_template", "context_refine_template"),
+        (
+            *("refine_template", "summary_template", "simple_template"),
+            *("context_template", "context_refine_template", "context_prompt", "context_refine_prompt"),
+        ),
         "the one prompt is text_qa_template",
     ),
     **dict.fromkeys(
-        ("similarity_top_k", "top_k"), "it belongs to the retriever: index.as_retriever(similarity_top_k=10)"
+        ("similarity_top_k", "top_k", "k"), "it belongs to the retriever: index.as_retriever(similarity_top_k=10)"
     ),
+    "verbose": "the report says more: response.metadata['robustrag'], or robust_answer(response).explain()",
+    "return_source_documents": "response.source_nodes has them",
 }
 
 

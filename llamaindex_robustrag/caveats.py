@@ -8,13 +8,18 @@ from typing import Any
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.constants import DEFAULT_SIMILARITY_TOP_K
 from llama_index.core.llms import LLM
+from llama_index.core.schema import MetadataMode
 
+from llamaindex_robustrag.grouping import NODE
 from llamaindex_robustrag.local import TextModelLLM
 from robustrag_integrations.conversations import condensed_warnings, shown_warnings
 from robustrag_integrations.determinism import Repeats
+from robustrag_integrations.display import printable
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.quotas import few_sources_warning
 from robustrag_integrations.models.base import repeats_of
+
+_LONG_METADATA = 2_000  # characters of one node's, from which it is told
 
 
 def llm_repeats(llm: LLM, call_kwargs: Mapping[str, Any], refused: Collection[str] = ()) -> Repeats:
@@ -87,7 +92,19 @@ def few_nodes_caveats(groups: Sequence[PassageGroup]) -> tuple[str, ...]:
     """What to say where a retriever found as few nodes as LlamaIndex's do by default, or one source alone."""
     how = "as_retriever(similarity_top_k=10)"
     found = few_sources_warning(groups, DEFAULT_SIMILARITY_TOP_K, how)
-    return (found,) if found else ()
+    return tuple(filter(None, (found, _long_metadata(groups))))
+
+
+def _long_metadata(groups: Sequence[PassageGroup]) -> str | None:
+    """What to say where the model reads more of a node's metadata than of its text, which is cut first."""
+    nodes = [found.node for g in groups for p in g.passages if (found := p.metadata.get(NODE)) is not None]
+    longest = max((len(n.get_metadata_str(MetadataMode.LLM)), n.node_id) for n in nodes) if nodes else (0, "")
+    if longest[0] < _LONG_METADATA:
+        return None
+    return (
+        f"the metadata of node {printable(longest[1], 60)!r} takes {longest[0]} characters of its prompt, and its text "
+        "is cut where that is too long; leave entries out with node.excluded_llm_metadata_keys"
+    )
 
 
 def _temperature(llm: LLM, call_kwargs: Mapping[str, Any]) -> float | None:

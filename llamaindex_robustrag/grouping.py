@@ -20,7 +20,7 @@ from robustrag_integrations.grouping.passages import (
 
 GroupNodesBy = str | Callable[[NodeWithScore], Hashable]
 
-_NODE = "_robustrag_node"
+NODE = "_robustrag_node"
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def group_nodes(nodes: Sequence[NodeWithScore], group_by: GroupNodesBy) -> Group
 
 def node_places(nodes: Sequence[NodeWithScore], group_by: GroupNodesBy) -> tuple[int, ...]:
     """Per node the number of its group."""
-    place = {id(p.metadata[_NODE]): g.index for g in group_nodes(nodes, group_by).groups for p in g.passages}
+    place = {id(p.metadata[NODE]): g.index for g in group_nodes(nodes, group_by).groups for p in g.passages}
     return tuple(place[id(node)] for node in nodes)
 
 
@@ -108,9 +108,9 @@ def source_of(node: BaseNode) -> str | None:
 def _passage(found: NodeWithScore) -> Passage:
     node = found.node
     text = node.get_content(MetadataMode.LLM) or ""
-    metadata = {**node.metadata, _NODE: found}
+    metadata = {**node.metadata, NODE: found}
     return Passage(text, id=node.node_id, source=metadata.get("source"), metadata=metadata, document_id=source_of(node))
 
 
 def _by_node(key: Callable[[NodeWithScore], Hashable]) -> GroupBy:
-    return lambda passage: key(passage.metadata[_NODE])
+    return lambda passage: key(passage.metadata[NODE])

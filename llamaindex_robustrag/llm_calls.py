@@ -67,8 +67,12 @@ class PlainCalls:
         self._kwargs = dict(kwargs)
         self._chats = llm.metadata.is_chat_model
         self._capabilities = capabilities or Capabilities()
-        self.probe: Probe[Any] = Probe(self.sent, lambda refused: self._asked(PROBE, refused, alone=True))
-        self.aprobe: Probe[Any] = Probe(self.sent, lambda refused: self._aasked(PROBE, refused, alone=True))
+        self.probe: Probe[Any] = Probe(
+            self.sent, lambda refused: self._asked(PROBE, refused, alone=True), self._capabilities
+        )
+        self.aprobe: Probe[Any] = Probe(
+            self.sent, lambda refused: self._aasked(PROBE, refused, alone=True), self._capabilities
+        )
 
     @property
     def refused(self) -> Refused:
@@ -102,35 +106,34 @@ class PlainCalls:
         """Whether asynchronous streaming would block the event loop."""
         return blocks_the_loop(self._llm, "astream_chat" if self._chats else "astream_complete")
 
-    def ask(self, prompt: str) -> Response:
+    def ask(self, prompt: str, refused: Refused) -> Response:
         """The reply to a prompt."""
-        return self._parsed(self._capabilities.call(lambda refused: self._asked(prompt, refused), self.probe))
+        return self._parsed(self._asked(prompt, refused))
 
-    async def aask(self, prompt: str) -> Response:
+    async def aask(self, prompt: str, refused: Refused) -> Response:
         """The reply to a prompt."""
-        return self._parsed(await self._capabilities.acall(lambda refused: self._aasked(prompt, refused), self.aprobe))
+        return self._parsed(await self._aasked(prompt, refused))
 
-    def stream(self, prompt: str) -> Iterator[Piece]:
+    def stream(self, prompt: str, refused: Refused) -> Iterator[Piece]:
         """The reply in pieces, then how it ended; in one piece where there is an `output_parser`."""
         if self._llm.output_parser is not None:
-            response = self.ask(prompt)
+            response = self.ask(prompt, refused)
             yield from (response.text or "", response)
             return
         streamed = Streamed()
-        for part in self._capabilities.stream(lambda refused: self._parts(prompt, refused), self.probe):
+        for part in self._parts(prompt, refused):
             yield streamed.piece_of(part)
         yield streamed.ending
 
-    async def astream(self, prompt: str) -> AsyncIterator[Piece]:
+    async def astream(self, prompt: str, refused: Refused) -> AsyncIterator[Piece]:
         """`stream`; not for LLMs that would block the event loop."""
         if self._llm.output_parser is not None:
-            response = await self.aask(prompt)
+            response = await self.aask(prompt, refused)
             yield response.text or ""
             yield response
             return
         streamed = Streamed()
-        parts = self._capabilities.astream(lambda refused: self._aparts(prompt, refused), self.aprobe)
-        async with aclosing(parts):
+        async with aclosing(self._aparts(prompt, refused)) as parts:
             async for part in parts:
                 yield streamed.piece_of(part)
         yield streamed.ending
@@ -237,33 +240,25 @@ class StructuredCalls:
         self._output_cls = output_cls
         self._kwargs = dict(kwargs)
         self._prefix = tuple(prefix)
-        self._capabilities = capabilities
-        self._plain = PlainCalls(llm, (), kwargs, capabilities)
+        plain = PlainCalls(llm, (), kwargs, capabilities)
+        self.probe, self.aprobe = plain.probe, plain.aprobe
 
     @property
     def blocks(self) -> bool:
         """Whether the asynchronous call would block the event loop."""
         return blocks_the_loop(self._llm, "achat" if self._llm.metadata.is_chat_model else "acomplete")
 
-    def ask(self, prompt: str) -> str:
+    def ask(self, prompt: str, refused: Refused) -> str:
         """The object as JSON."""
+        llm, kwargs = without_parameters(self._llm, self._kwargs, refused)
+        with asked(prompt):
+            return _json(llm.structured_predict(self._output_cls, self._template(prompt), llm_kwargs=kwargs))
 
-        def ask(refused: Refused) -> object:
-            llm, kwargs = without_parameters(self._llm, self._kwargs, refused)
-            with asked(prompt):
-                return llm.structured_predict(self._output_cls, self._template(prompt), llm_kwargs=kwargs)
-
-        return _json(self._capabilities.call(ask, self._plain.probe))
-
-    async def aask(self, prompt: str) -> str:
+    async def aask(self, prompt: str, refused: Refused) -> str:
         """The object as JSON."""
-
-        async def ask(refused: Refused) -> object:
-            llm, kwargs = without_parameters(self._llm, self._kwargs, refused)
-            with asked(prompt):
-                return await llm.astructured_predict(self._output_cls, self._template(prompt), llm_kwargs=kwargs)
-
-        return _json(await self._capabilities.acall(ask, self._plain.aprobe))
+        llm, kwargs = without_parameters(self._llm, self._kwargs, refused)
+        with asked(prompt):
+            return _json(await llm.astructured_predict(self._output_cls, self._template(prompt), llm_kwargs=kwargs))
 
     def _template(self, prompt: str) -> ChatPromptTemplate:
         said = as_messages(prompt, self._prefix)

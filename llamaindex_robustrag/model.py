@@ -20,11 +20,11 @@ from llamaindex_robustrag.parameters import retries_itself
 from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.models.base import Response, Role, TextModel, Until
-from robustrag_integrations.models.busy import checked_errors
-from robustrag_integrations.models.call_threads import CallThreads
-from robustrag_integrations.models.callable import TRANSIENT, CallableModel
+from robustrag_integrations.models.callable import TRANSIENT, CalledModel
+from robustrag_integrations.models.caller import ModelCaller
 from robustrag_integrations.models.capabilities import Capabilities, described_together
-from robustrag_integrations.models.time_limits import checked_timeout
+from robustrag_integrations.models.limits import CallLimits, checked_timeout
+from robustrag_integrations.models.retry import checked_errors, is_busy
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
 
@@ -52,14 +52,14 @@ class CallPolicy:
         check_at_least(1, num_workers=self.num_workers, attempts=self.attempts)
         object.__setattr__(self, "timeout", checked_timeout(self.timeout))
         object.__setattr__(self, "retry_on", checked_errors(self.retry_on))
-        object.__setattr__(self, "threads", CallThreads(self.num_workers))
+        object.__setattr__(self, "limits", CallLimits(self.num_workers, self.timeout))
         object.__setattr__(self, "known", {})
 
     def __reduce__(self) -> Any:
-        """A copy, or one in another process, has threads of its own and finds out anew what its LLM takes."""
+        """A copy, or one in another process, counts its own calls and finds out anew what its LLM takes."""
         return CallPolicy, (self.num_workers, self.timeout, self.attempts, self.retry_on, dict(self.llm_kwargs))
 
-    threads: CallThreads = field(init=False, repr=False, compare=False)
+    limits: CallLimits = field(init=False, repr=False, compare=False)
     known: dict[int, Capabilities] = field(init=False, repr=False, compare=False)
 
     def capabilities_of(self, llm: LLM) -> Capabilities:
@@ -70,20 +70,23 @@ class CallPolicy:
         """The calls of a plain LLM."""
         return PlainCalls(llm, prefix, self.llm_kwargs, self.capabilities_of(llm))
 
-    def callable_model(self, calls: PlainCalls | StructuredCalls, llm: LLM) -> CallableModel:
+    def called_model(self, calls: PlainCalls | StructuredCalls, llm: LLM) -> CalledModel:
         """The calls with the core's threads, tasks, retries and time-outs around them."""
-        return CallableModel(
+        retries = retries_itself(llm)
+        return CalledModel(
+            ModelCaller(
+                self.limits,
+                self.attempts,
+                lambda error: isinstance(error, self.retry_on) or (not retries and is_busy(error)),
+            ),
+            llm.metadata.model_name,
             calls.ask,
             None if calls.blocks else calls.aask,
-            max_concurrency=self.num_workers,
-            timeout=self.timeout,
-            attempts=self.attempts,
-            retry_on=self.retry_on,
-            retry_busy=not retries_itself(llm),
-            name=llm.metadata.model_name,
-            stream_fn=calls.stream if isinstance(calls, PlainCalls) else None,
-            async_stream_fn=calls.astream if isinstance(calls, PlainCalls) and not calls.blocks_streaming else None,
-            threads=self.threads,
+            stream=calls.stream if isinstance(calls, PlainCalls) else None,
+            astream=calls.astream if isinstance(calls, PlainCalls) and not calls.blocks_streaming else None,
+            probe=calls.probe,
+            aprobe=calls.aprobe,
+            clients=(llm,),
         )
 
 
@@ -110,15 +113,15 @@ class LlamaIndexModel(TextModel):
         final_llm: LLM | None = None,
     ) -> None:
         calls = policy.plain(llm, prefix)
-        self._isolated = self._final = policy.callable_model(calls, llm)
+        self._isolated = self._final = policy.called_model(calls, llm)
         writer, written = final_llm or llm, calls
         if output_cls is not None:
             structured = StructuredCalls(writer, output_cls, prefix, policy.llm_kwargs, policy.capabilities_of(writer))
-            self._final = policy.callable_model(structured, writer)
+            self._final = policy.called_model(structured, writer)
             written = policy.plain(writer, ())
         elif final_llm is not None:
             written = policy.plain(writer, prefix)
-            self._final = policy.callable_model(written, writer)
+            self._final = policy.called_model(written, writer)
         self._calls = (calls,) if writer is llm else (calls, written)
         self._llms = (llm,) if writer is llm else (llm, writer)
         self._fitter = Fitter(helper, llm, calls.frame())
@@ -147,7 +150,7 @@ class LlamaIndexModel(TextModel):
         return ", final answer by ".join(names)
 
     def warm_up(self) -> None:
-        """Warm the core's models inside of LLMs, and load what tries calls again; other LLMs are not called.
+        """Warm the core's models inside of LLMs; other LLMs are not called.
 
         Raises:
             ModelError: a model in this process failed, or a server cannot be reached.
@@ -155,7 +158,6 @@ class LlamaIndexModel(TextModel):
         for llm in self._llms:
             if isinstance(llm, TextModelLLM):
                 llm.warm_up()
-        self._isolated.warm_up()
 
     def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
         """Answer all prompts, `num_workers` at a time, in threads that keep spans and contexts."""
@@ -188,7 +190,7 @@ class LlamaIndexModel(TextModel):
     def _fitted(self, prompts: Sequence[Prompt]) -> list[tuple[Prompt, bool]]:
         return [self._fitter.fit(p) for p in prompts]
 
-    def _for(self, role: Role) -> CallableModel:
+    def _for(self, role: Role) -> CalledModel:
         return self._final if role == "final" else self._isolated
 
 

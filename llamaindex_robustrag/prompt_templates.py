@@ -50,7 +50,9 @@ def with_prompts(prompts: PromptSet, updates: dict[str, BasePromptTemplate], tas
     isolated = changes.get("isolated")
     if isolated is not None and "keyword" not in changes and prompts.keyword in _finals(prompts, task):
         changes["keyword"] = agreed_prompt(isolated, task)
-    return replace(prompts, ours=prompts.ours and _same(changes.get("keyword", prompts.keyword), prompts.keyword), **changes)
+    return replace(
+        prompts, ours=prompts.ours and _same(changes.get("keyword", prompts.keyword), prompts.keyword), **changes
+    )
 
 
 def _same(one: CoreTemplate | None, other: CoreTemplate | None) -> bool:

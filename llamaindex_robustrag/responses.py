@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Generator
-from typing import Literal
+from typing import Any, Literal
 
+from llama_index.core.base.response.schema import PydanticResponse
 from llama_index.core.bridge.pydantic import BaseModel, ValidationError
 
 from llamaindex_robustrag.reports import failures_sent
@@ -29,6 +30,20 @@ class Abstained(BaseModel):
 
     def __bool__(self) -> bool:
         return False
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class StructuredResponse(PydanticResponse):
+    """A response whose answer is an object, or `Abstained`: then its text is the abstention's, and never "None"."""
+
+    def __str__(self) -> str:
+        return str(self.response) if isinstance(self.response, Abstained) else super().__str__()
+
+    def __reduce__(self) -> Any:
+        """LlamaIndex's own class looks up attributes of a copy that has none yet, without end."""
+        return StructuredResponse, (self.response, self.source_nodes, self.metadata)
 
 
 def started(stream: AnswerStream, done: OnAnswer) -> Generator[str, None, None]:

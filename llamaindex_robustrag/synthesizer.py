@@ -50,7 +50,7 @@ from llamaindex_robustrag.reports import (
     answer_sent,
     failures_sent,
 )
-from llamaindex_robustrag.responses import aat_once, astarted, at_once, started, structured
+from llamaindex_robustrag.responses import StructuredResponse, aat_once, astarted, at_once, started, structured
 from llamaindex_robustrag.streaming_flag import StreamingFlag
 from llamaindex_robustrag.supporting import supporting_nodes
 from llamaindex_robustrag.user_prompts import USER_KEYS, UserPrompts, UserTemplate, check_template
@@ -572,7 +572,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             sources = supporting_nodes(answer, sources)
         metadata = self._metadata(sources, report)
         if (found := structured(answer, self._structure)) is not None:
-            return PydanticResponse(found, sources, metadata)
+            return StructuredResponse(found, sources, metadata)
         return Response(self._shown(answer), sources, metadata)
 
     def _text_of(self, answer: RobustAnswer) -> BaseModel | str:

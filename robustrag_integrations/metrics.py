@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import re
+import threading
 import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
@@ -21,7 +22,6 @@ from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.entry_points import Table
 from robustrag_integrations.errors import INTERRUPTS, ModelError, RobustRAGError
-from robustrag_integrations.forks import lock_held_over_forks
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.normalise import compatible, opposed_words
 from robustrag_integrations.plugins import load_object
@@ -157,7 +157,7 @@ class LLMJudge:
         self.query = query
         self._model, self._prompt, self._attempts = model, prompt, attempts
         self._cache: dict[tuple[str, str, tuple[str, ...]], float | None] = {}
-        self._lock = lock_held_over_forks()
+        self._lock = threading.RLock()
 
     @property
     def __name__(self) -> str:

@@ -13,6 +13,7 @@ from robustrag_integrations.cli.exits import EXIT_USAGE
 from robustrag_integrations.cli.models import check_name
 from robustrag_integrations.display import printable
 from robustrag_integrations.grouping.votes import MOST_VOTES
+from robustrag_integrations.models.named import DTYPES
 from robustrag_integrations.models.providers import described, forms_that_take
 
 _NUMBER = re.compile(r"-\d|-\.\d")
@@ -158,6 +159,28 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         metavar="URL",
         help=f"the server for {forms_that_take('base_url')}, such as http://localhost:8000/v1; OPENAI_API_KEY is "
         "sent to it if set",
+    )
+
+
+def add_model_settings(group: Any) -> None:
+    """Add the options on how a model is run; `models.with_settings` gives them to models."""
+    group.add_argument(
+        "--dtype",
+        choices=DTYPES,
+        metavar="DTYPE",
+        help=f"what a model in this process computes in: {', '.join(DTYPES)} (default: float32 on a CPU, else auto)",
+    )
+    group.add_argument(
+        "--max-new-tokens",
+        type=whole_number(1, 1_000_000),
+        metavar="N",
+        help=f"the longest reply of {forms_that_take('max_new_tokens')}",
+    )
+    group.add_argument(
+        "--max-context-tokens",
+        type=whole_number(1, 10_000_000),
+        metavar="N",
+        help=f"how much of a group {forms_that_take('max_context_tokens')} reads; longer passages are cut",
     )
 
 

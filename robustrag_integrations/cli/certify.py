@@ -11,12 +11,13 @@ from robustrag_integrations.cli.arguments import (
     add_command,
     add_metric,
     add_model,
+    add_model_settings,
     passages_asked,
     some_text,
     whole_number,
 )
 from robustrag_integrations.cli.exits import UsageError
-from robustrag_integrations.cli.models import named_model
+from robustrag_integrations.cli.models import named_model, with_settings
 from robustrag_integrations.cli.output import complain, show, show_json
 from robustrag_integrations.cli.running import add_how, exit_code, run_evaluation
 from robustrag_integrations.cli.settings import add_settings
@@ -111,6 +112,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--json", action="store_true", help="print the summary as data instead of a table")
     add_settings(parser)
     add_model(parser)
+    add_model_settings(parser)
     add_thresholds(parser)
     _add_limits(parser)
     add_how(parser.add_argument_group("how it is run"))
@@ -163,7 +165,7 @@ def config_of(args: argparse.Namespace) -> dict[str, Any]:
     return {
         "data": [{"source": args.data, "task": "mc" if only_choices else "qa"}],
         "limit": args.limit,
-        "models": [{"name": args.model, **served, **short}],
+        "models": with_settings([{"name": args.model, **served, **short}], args),
         "defenses": [
             {
                 "name": args.defense,

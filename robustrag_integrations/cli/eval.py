@@ -10,7 +10,6 @@ from typing import Any
 
 from robustrag_integrations.cli.arguments import add_command
 from robustrag_integrations.cli.eval_options import add_options, epilog, given_config
-from robustrag_integrations.cli.eval_retrieval import run_retrieval
 from robustrag_integrations.cli.exits import EXIT_ANSWERED, UsageError
 from robustrag_integrations.cli.exporting import check_results, write_exports, write_result
 from robustrag_integrations.cli.output import complain, show, show_json, terminal_width
@@ -48,8 +47,6 @@ def run(args: argparse.Namespace) -> int:
     check_results({"--csv": args.csv, "--latex": args.latex, "--markdown": args.markdown}, args.plots)
     output = args.output or f"{_stem(args)}.jsonl"
     cached = args.preset is None or PRESETS[args.preset].cached
-    if mapping["retrieve"]:
-        return run_retrieval(args, mapping, output, cached=cached)
     done = run_evaluation(args, mapping, output, cached=cached)
     _report(args, mapping, done.rows)
     complain(f"{len(done.rows)} rows are in {output}, {done.made} of them new")

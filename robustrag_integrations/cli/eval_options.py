@@ -12,16 +12,16 @@ from robustrag_integrations.attacks.families import ATTACKS
 from robustrag_integrations.attacks.payloads import PREFIX
 from robustrag_integrations.cli.arguments import (
     add_metric,
+    add_model_settings,
     add_prices,
     existing,
     passages_asked,
     some_text,
     whole_number,
 )
-from robustrag_integrations.cli.eval_retrieval import EPILOG as ON_RETRIEVAL
-from robustrag_integrations.cli.eval_retrieval import add_retrieval, set_retrieval
 from robustrag_integrations.cli.exits import UsageError
 from robustrag_integrations.cli.exporting import add_exports
+from robustrag_integrations.cli.models import with_settings
 from robustrag_integrations.cli.running import add_how
 from robustrag_integrations.cli.settings import read_settings
 from robustrag_integrations.cli.thresholds import threshold_help, thresholds, value_of
@@ -99,7 +99,7 @@ def epilog() -> str:
     listed = [f"  {word}: {' '.join(names)}" for word, names in added.items() if names]
     known = textwrap.fill(" ".join(ATTACKS.known), 84, subsequent_indent="  ", break_on_hyphens=False)
     before = _BEFORE.replace("{attacks}", known)
-    return before + "\n".join([*(["of other packages:"] if listed else []), *listed, ""]) + ON_RETRIEVAL + _AFTER
+    return before + "\n".join([*(["of other packages:"] if listed else []), *listed, ""]) + _AFTER
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -112,7 +112,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     _add_what(parser.add_argument_group("what is evaluated"))
     _add_settings(parser.add_argument_group("settings of the defences; several values make several setups"))
     _add_certificates(parser.add_argument_group("certificates"))
-    add_retrieval(parser.add_argument_group("retrieval: what planting documents into a corpus gives an attacker"))
     add_how(parser.add_argument_group("how it is run"))
     _add_results(parser.add_argument_group("results"))
 
@@ -149,6 +148,7 @@ def _add_what(group: Any) -> None:
         help=", ".join(forms()) + " of a transformers model (default bundled)",
     )
     group.add_argument("--base-url", metavar="URL", help=f"the server of {forms_that_take('base_url')}, of a judge too")
+    add_model_settings(group)
     group.add_argument(
         "--defense",
         nargs="+",
@@ -284,7 +284,7 @@ def _add_results(group: Any) -> None:
         "--csv", metavar="FILE", help="the summary for a spreadsheet; beside it FILE.differences and FILE.answers"
     )
     add_exports(group)
-    group.add_argument("--plots", metavar="DIR", help="the paper's figures, as PNG and SVG")
+    group.add_argument("--plots", metavar="DIR", help="the paper's figures, as SVG")
     group.add_argument("--json", action="store_true", help="print the summary as data instead of a table")
 
 
@@ -315,9 +315,9 @@ def given_config(args: argparse.Namespace) -> dict[str, Any]:
         merged["attacks"] = [*_listed(others), *(f"{PREFIX}{path}" for path in args.payloads)]
     _set_saved(merged, args)
     _set_base_url(merged, args)
+    merged["models"] = with_settings(_listed(merged["models"]), args)
     _set_certify(merged, args)
     _set_settings(merged, args)
-    set_retrieval(merged, args)
     return merged
 
 

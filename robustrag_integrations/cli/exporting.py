@@ -30,7 +30,6 @@ def check_results(files: Mapping[str, str | None], plots: str | None = None) -> 
 
     Raises:
         UsageError: a file or the folder cannot be written.
-        ImportError: figures are asked for, and matplotlib is missing.
     """
     for flag, path in files.items():
         if path not in (None, "-"):
@@ -40,9 +39,6 @@ def check_results(files: Mapping[str, str | None], plots: str | None = None) -> 
             if not os.access(target if target.exists() else target.parent, os.W_OK):
                 raise UsageError(f"cannot write {flag} {path!r}: Permission denied")
     if plots is not None:
-        from robustrag_integrations.drawing.files import check_drawing
-
-        check_drawing()
         try:
             Path(plots).mkdir(parents=True, exist_ok=True)
         except OSError as error:

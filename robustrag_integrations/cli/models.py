@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from robustrag_integrations.cli.exits import UsageError
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.models.named import NamedModel, check_name
-from robustrag_integrations.models.providers import takes
+from robustrag_integrations.models.providers import forms_that_take, takes
 
-__all__ = ["check_name", "load_model", "named_model", "note_probe"]
+__all__ = ["check_name", "load_model", "named_model", "note_probe", "with_settings"]
+
+_SETTINGS = ("dtype", "max_new_tokens", "max_context_tokens")
+
+
+def with_settings(models: Sequence[Any], args: argparse.Namespace) -> list[Any]:
+    """The models of a configuration with what these options say of each that takes it.
+
+    Raises:
+        UsageError: none of them takes it.
+    """
+    given = {name: value for name in _SETTINGS if (value := getattr(args, name)) is not None}
+    entries = [{"name": model} if isinstance(model, str) else model for model in models]
+    for name in given:
+        if not any(isinstance(e, Mapping) and takes(str(e.get("name")), name) for e in entries):
+            raise UsageError(f"--{name.replace('_', '-')} goes with --model {forms_that_take(name)}")
+    return [
+        {**e, **{name: value for name, value in given.items() if takes(str(e.get("name")), name)}}
+        if given and isinstance(e, Mapping)
+        else model
+        for e, model in zip(entries, models, strict=True)
+    ]
 
 
 def load_model(

@@ -73,11 +73,11 @@ def run(args: argparse.Namespace) -> int:
         from robustrag_integrations.playground.example import example
         from robustrag_integrations.playground.models import Models
         from robustrag_integrations.serve.app import LOOPBACK_HOSTS
-        from robustrag_integrations.serve.listening import address_of, bound, is_loopback
-        from robustrag_integrations.serve.listening import run as listen
+        from robustrag_integrations.serve.server import address_of, bound, is_loopback
+        from robustrag_integrations.serve.server import run as listen
     except ImportError as error:
         raise ImportError(
-            "the playground needs fastapi and uvicorn: pip install 'robustrag-integrations[playground]'"
+            "the playground needs starlette, pydantic and uvicorn: pip install 'robustrag-integrations[playground]'"
         ) from error
     try:
         listening = bound(args.host, args.port)

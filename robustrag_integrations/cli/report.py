@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from robustrag_integrations.cli.arguments import add_command, existing, whole_number
 from robustrag_integrations.cli.exits import EXIT_ANSWERED, UsageError
 from robustrag_integrations.cli.exporting import add_exports, write_exports
 from robustrag_integrations.cli.output import Progress, complain, show
 from robustrag_integrations.display import printable
-
-if TYPE_CHECKING:
-    from robustrag_integrations.evaluation.retrieval.summary import RetrievalLine
-    from robustrag_integrations.evaluation.score.run_file import Run
 
 _DESCRIPTION = """\
 Show a run of `robustrag eval` as one page: tables, figures, and for each question what
@@ -26,9 +21,6 @@ _EPILOG = """\
 The page takes what it shows from the run's file alone. Passages and answers are shown as
 text, whatever is in them; hidden characters are named. Rows that cannot be read are left
 out, and the page says so.
-
-What `robustrag eval --retrieve` measured (RUN.retrieval.jsonl) is on the page of its run; it
-may be shown alone as well.
 
 examples:
   robustrag report run.jsonl                    writes run.html
@@ -63,17 +55,19 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the page, and say where it is and what is not on it."""
     from robustrag_integrations.drawing.answer import Limits
-    from robustrag_integrations.evaluation.show.report import Size, run_tables, write_report
+    from robustrag_integrations.evaluation.score.intervals import check_installed
+    from robustrag_integrations.evaluation.show.report import Size, read_run, run_tables, write_report
 
+    check_installed()
     target = _target(args.data, args.output)
     progress = Progress()
     progress.step(f"reading {args.data}")
-    found, lines = _read(args.data)
+    found = read_run(args.data)
     progress.step(f"drawing {len(found.rows):,} rows")
     size = Size(args.max_megabytes, limits=Limits(passage=args.passage_characters))
     if args.latex or args.markdown:
         write_exports(args, run_tables(found))
-    written = write_report(found, target, size=size, retrieval=lines)
+    written = write_report(found, target, size=size)
     if found.torn:
         complain(f"{args.data}: the last line is torn and was left out")
     if found.bad:
@@ -81,19 +75,6 @@ def run(args: argparse.Namespace) -> int:
         complain(f"{args.data}: {len(found.bad):,} bad line{plural} left out; line {first.number}: {first.reason}")
     show(printable(f"{written}: {len(found.rows):,} rows, {written.stat().st_size / 1e6:.1f} MB"))
     return EXIT_ANSWERED
-
-
-def _read(path: str) -> tuple[Run, Sequence[RetrievalLine]]:
-    """A run, with what was measured of its retrieval where that stands beside it; or such a measurement alone."""
-    from robustrag_integrations.evaluation.retrieval.rows import is_retrieval_file, read_retrieval, retrieval_file
-    from robustrag_integrations.evaluation.retrieval.summary import summarise_retrieval
-    from robustrag_integrations.evaluation.score.run_file import Run
-    from robustrag_integrations.evaluation.show.report import read_run
-
-    if is_retrieval_file(path):
-        return Run(Path(path).name), summarise_retrieval(read_retrieval(path))
-    run, beside = read_run(path), retrieval_file(path)
-    return run, summarise_retrieval(read_retrieval(beside), run.rows) if is_retrieval_file(beside) else ()
 
 
 def _target(source: str, output: str | None) -> Path:

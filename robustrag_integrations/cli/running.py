@@ -15,6 +15,7 @@ from robustrag_integrations.cli.output import complain
 from robustrag_integrations.display import printable
 
 if TYPE_CHECKING:
+    from robustrag_integrations.evaluation.run.planning import Job
     from robustrag_integrations.evaluation.run.runner import Finished
 
 
@@ -31,6 +32,9 @@ def add_how(group: Any) -> None:
         "--cache", metavar="DIR", help="folder of the cache of model calls (default ~/.cache/robustrag/calls)"
     )
     group.add_argument("--no-cache", action="store_true", help="keep no model calls")
+    group.add_argument(
+        "--threads", type=whole_number(1, 1024), metavar="N", help="of the processor, for a model in this process"
+    )
     group.add_argument("--engine", choices=("local", "ray"), default="local", help="this process, or a Ray cluster")
     group.add_argument(
         "--workers", type=whole_number(1, 10_000), metavar="N", help="ray: number of workers (default: CPUs)"
@@ -71,13 +75,16 @@ def watched(output: str | None) -> Iterator[Bar]:
 
     Raises:
         UsageError: something that was typed, or a file, cannot be used.
+        ImportError: the extra `eval` is missing.
         Interrupted: Ctrl-C.
     """
     from robustrag_integrations.evaluation.data.datasets import DatasetError
     from robustrag_integrations.evaluation.run.cache import CacheError
     from robustrag_integrations.evaluation.run.config import ConfigError
     from robustrag_integrations.evaluation.run.journal import JournalError
+    from robustrag_integrations.evaluation.score.intervals import check_installed
 
+    check_installed()
     watcher = Bar(output)
     try:
         yield watcher
@@ -109,12 +116,18 @@ def engine_of(args: argparse.Namespace, cached: bool, *, share_sessions: bool = 
     """
     cache = None if args.no_cache else args.cache or (default_cache() if cached else None)
     if args.engine == "ray":
+        if args.threads is not None:
+            raise UsageError("--threads goes with --engine local; Ray gives each worker one processor")
         from robustrag_integrations.evaluation.run.engines.ray import RayEngine
 
         return RayEngine(cache=cache, workers=args.workers, address=args.ray_address)
     for flag, value in (("--workers", args.workers), ("--ray-address", args.ray_address)):
         if value is not None:
             raise UsageError(f"{flag} goes with --engine ray")
+    if args.threads is not None:
+        import torch
+
+        torch.set_num_threads(args.threads)
     from robustrag_integrations.evaluation.run.engines.local import LocalEngine
 
     return LocalEngine(cache=cache, concurrency=args.concurrency, share_sessions=share_sessions)
@@ -151,6 +164,12 @@ class Bar:
         self._bar = tqdm(
             total=total, initial=known, unit="row", file=sys.stderr, mininterval=patience, dynamic_ncols=True
         )
+
+    def job(self, job: Job) -> None:
+        """A row is begun: the bar says of which setup, under which attack, on which model."""
+        if self._bar is not None:
+            about = [job.setup.label, *([] if job.attack.name == "none" else [job.attack.name]), job.setup.model.name]
+            self._bar.set_description_str(printable(", ".join(about), 60), refresh=False)
 
     def row(self, row: Mapping[str, Any]) -> None:
         """A row is made."""

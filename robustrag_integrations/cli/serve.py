@@ -114,6 +114,13 @@ def _add_address(parser: argparse.ArgumentParser) -> None:
         help="web pages that may call it from a browser, such as http://localhost:3000 (default: none)",
     )
     group.add_argument(
+        "--keep-alive",
+        default=5,
+        type=whole_number(1, 3600),
+        metavar="N",
+        help="seconds for which an idle connection is kept (default 5); behind a proxy, more than it keeps its own",
+    )
+    group.add_argument(
         "--allow-documents",
         action="store_true",
         help="requests may bring documents of their own (robustrag.documents), as red-team tools do",
@@ -159,9 +166,11 @@ def run(args: argparse.Namespace) -> int:
     key = _key()
     try:
         from robustrag_integrations.serve.app import LOOPBACK_HOSTS
-        from robustrag_integrations.serve.listening import bound, is_loopback
+        from robustrag_integrations.serve.server import bound, is_loopback
     except ImportError as error:
-        raise ImportError("serving needs fastapi and uvicorn: pip install 'robustrag-integrations[serve]'") from error
+        raise ImportError(
+            "serving needs starlette, pydantic and uvicorn: pip install 'robustrag-integrations[serve]'"
+        ) from error
     try:
         listening = bound(args.host, args.port)
     except (OSError, UnicodeError) as error:
@@ -200,7 +209,7 @@ class _Server:
     @property
     def said(self) -> str:
         """Where it listens, and what is served."""
-        from robustrag_integrations.serve.listening import address_of
+        from robustrag_integrations.serve.server import address_of
 
         processes = f"; {self.args.workers} processes" if self.args.workers > 1 else ""
         return f"listening on {address_of(self.listening)} (models: {', '.join(_names(self.args))}{processes})"
@@ -208,7 +217,7 @@ class _Server:
     def serve(self, serving: Callable[[], Any]) -> None:
         """Load everything, say so, and serve until told to stop."""
         from robustrag_integrations.serve.app import create_app
-        from robustrag_integrations.serve.listening import run as listen
+        from robustrag_integrations.serve.server import run as listen
 
         service = _service(self.args)
         _warm_up(service)
@@ -216,7 +225,7 @@ class _Server:
         logging.basicConfig(format="%(asctime)s %(name)s: %(message)s")
         logging.getLogger("robustrag_integrations").setLevel(logging.INFO)
         serving()
-        listen(app, self.listening)
+        listen(app, self.listening, self.args.keep_alive)
 
     def __call__(self, ready: Ready) -> None:
         """`serve` in a process of its own."""

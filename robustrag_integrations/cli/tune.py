@@ -15,13 +15,14 @@ from robustrag_integrations.cli.arguments import (
     add_command,
     add_metric,
     add_model,
+    add_model_settings,
     passages_asked,
     some_text,
     whole_number,
 )
 from robustrag_integrations.cli.exits import EXIT_ANSWERED, EXIT_FAILURE, UsageError
 from robustrag_integrations.cli.exporting import check_results
-from robustrag_integrations.cli.models import named_model
+from robustrag_integrations.cli.models import named_model, with_settings
 from robustrag_integrations.cli.output import complain, show, show_json, terminal_width
 from robustrag_integrations.cli.running import add_how, default_cache, engine_of, watched
 from robustrag_integrations.cli.thresholds import value_of
@@ -100,6 +101,7 @@ def add(commands: Any) -> None:
         help=f"one or more of {', '.join(METHODS)}; default: those for the task that any model can run",
     )
     add_model(parser)
+    add_model_settings(parser)
     add_metric(parser)
     _add_swept(parser.add_argument_group("what is tried; several values each"))
     _add_choice(parser.add_argument_group("how it is chosen"))
@@ -182,7 +184,7 @@ def _add_results(group: Any) -> None:
     group.add_argument(
         "--plots",
         metavar="DIR",
-        help="the figure of the front, as PNG and SVG (default: SETTINGS-figures)",
+        help="the figure of the front, as SVG (default: SETTINGS-figures)",
     )
     group.add_argument("--json", action="store_true", help="print data instead of a table")
 
@@ -265,7 +267,9 @@ def mapping_of(args: argparse.Namespace, group_by: list[str]) -> dict[str, Any]:
         "data": args.data,
         "tasks": [args.task or "qa"],
         "limit": args.limit,
-        "models": [{"name": args.model, **served, **({"max_context_tokens": 256} if local else {})}],
+        "models": with_settings(
+            [{"name": args.model, **served, **({"max_context_tokens": 256} if local else {})}], args
+        ),
         "defenses": defenses,
         "attacks": [],
         "top_k": args.top_k or [10],
@@ -342,15 +346,9 @@ def _draw(args: argparse.Namespace, tuned: Tuned, wish: Wish) -> None:
     folder = Path(args.plots or f"{Path(args.write).with_suffix('')}-figures")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        paths = save_figure(front_figure(tuned, wish), [folder / "front.png", folder / "front.svg"])
-    except ImportError as error:
-        if args.plots:
-            raise
-        complain(f"note: no figure: {error}")
+        complain(f"plot: {save_figure(front_figure(tuned, wish), folder / 'front.svg')}")
     except OSError as error:
         raise RobustRAGError(f"cannot write figures to {str(folder)!r}: {error.strerror}") from error
-    else:
-        complain(*(f"plot: {path}" for path in paths))
 
 
 def _write(args: argparse.Namespace, target: Path, tuned: Tuned, wish: Wish, task: str) -> int:

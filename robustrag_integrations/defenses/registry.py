@@ -358,7 +358,7 @@ VANILLA = Method(
     settings=(_CUT_REPLIES,),
 )
 
-_PEERS = "robustrag_integrations.defenses.peers"
+_BASELINES = "robustrag_integrations.evaluation.baselines"
 _ANY_TASK: tuple[Task, ...] = ("short_answer", "multiple_choice", "long_form")
 _CONTRADICTS = Setting(
     "contradicts", None, object, "whether two answers contradict each other; None compares words", is_function=True
@@ -369,7 +369,7 @@ MIS = Method(
     summary="baseline (ReliabilityRAG): read the largest set of passages whose answers do not contradict each other",
     tasks=("short_answer", "multiple_choice"),
     needs="text",
-    defense=f"{_PEERS}.mis:IndependentSet",
+    defense=f"{_BASELINES}.mis:IndependentSet",
     settings=(_CONTRADICTS, _CUT_REPLIES),
 )
 MIS_SAMPLING = Method(
@@ -377,7 +377,7 @@ MIS_SAMPLING = Method(
     summary="baseline (ReliabilityRAG, for many passages): the same over small random draws of passages",
     tasks=("short_answer", "multiple_choice"),
     needs="text",
-    defense=f"{_PEERS}.mis:SampledIndependentSet",
+    defense=f"{_BASELINES}.mis:SampledIndependentSet",
     settings=(
         _CONTRADICTS,
         Setting("samples", 20, int, "how many draws are asked"),
@@ -392,7 +392,7 @@ RADAR = Method(
     summary="baseline (RADAR): read the passages that a smallest cut leaves on the side of those that agree",
     tasks=("short_answer", "multiple_choice"),
     needs="text",
-    defense=f"{_PEERS}.radar:MinCut",
+    defense=f"{_BASELINES}.radar:MinCut",
     settings=(
         _CONTRADICTS,
         Setting("entails", None, object, "whether an answer implies another; None compares words", is_function=True),
@@ -404,7 +404,7 @@ TRUSTRAG = Method(
     summary="baseline (TrustRAG): drop passages that were written alike, add what the model knows",
     tasks=_ANY_TASK,
     needs="text",
-    defense=f"{_PEERS}.trustrag:ClusterFilter",
+    defense=f"{_BASELINES}.trustrag:ClusterFilter",
     settings=(
         Setting("embed", None, object, "from texts to vectors; None counts words", is_function=True),
         _CUT_REPLIES,
@@ -415,7 +415,7 @@ INSTRUCTION = Method(
     summary="baseline: one prompt with all passages that says to ignore instructions in them",
     tasks=_ANY_TASK,
     needs="text",
-    defense=f"{_PEERS}.instruction:InstructionPrompt",
+    defense=f"{_BASELINES}.filters:InstructionPrompt",
     settings=(_CUT_REPLIES,),
 )
 DETECTOR = Method(
@@ -423,7 +423,7 @@ DETECTOR = Method(
     summary="baseline: drop the passages in which a detector finds an injection",
     tasks=_ANY_TASK,
     needs="text",
-    defense=f"{_PEERS}.detector:InjectionDetector",
+    defense=f"{_BASELINES}.filters:InjectionDetector",
     settings=(
         Setting(
             "detector", None, object, "whether a passage holds an injection; None looks for phrases", is_function=True

@@ -2,5 +2,5 @@
 
 `elements` makes markup that no content can break out of, `text` shows hostile characters. `answer` and `certificate`
 are the parts of evidence and `charts` the figures of an evaluation, as SVG; `notebook` gives the parts inline styles.
-`files` draws the same data to PNG, PDF and SVG files.
+`files` puts figures into SVG files.
 """

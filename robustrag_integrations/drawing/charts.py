@@ -1,4 +1,4 @@
-"""Figures of curves and bars: what they hold, and how they are drawn on a page (`files` draws them to files)."""
+"""Figures of curves and bars: what they hold, and how they are drawn, on a page and (by `files`) in a file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from robustrag_integrations.drawing.text import one_line
 from robustrag_integrations.drawing.ticks import round_ticks, ticks_at
 from robustrag_integrations.rounding import decimals, significant
 
-_WIDTH, _HEIGHT = 360, 220
+WIDTH, HEIGHT = 360, 220  # of a panel's drawing
 _LEFT, _RIGHT, _TOP, _BOTTOM = 40, 12, 10, 40
 _SHAPES = 4
 _SHADES = 3
@@ -123,10 +123,10 @@ class _Scale:
     top: float
 
     def x(self, value: float) -> float:
-        return _LEFT + (value - self.low) / (self.high - self.low) * (_WIDTH - _LEFT - _RIGHT)
+        return _LEFT + (value - self.low) / (self.high - self.low) * (WIDTH - _LEFT - _RIGHT)
 
     def y(self, value: float) -> float:
-        return _HEIGHT - _BOTTOM - min(value / self.top, 1) * (_HEIGHT - _TOP - _BOTTOM)
+        return HEIGHT - _BOTTOM - min(value / self.top, 1) * (HEIGHT - _TOP - _BOTTOM)
 
 
 def chart(figure: Figure, known: Mapping[str, Style] | None = None) -> Element:
@@ -137,15 +137,14 @@ def chart(figure: Figure, known: Mapping[str, Style] | None = None) -> Element:
         known: the styles of known labels, so that a setup looks the same in every figure.
     """
     labels = labels_of(figure)
-    more = f" {figure.note}" if figure.note else ""
     styles = figure_styles(figure, known)
-    keys = [h("li", _key(styles[label]), " ", one_line(label, 60)) for label in labels]
+    keys = [h("li", key(styles[label]), " ", one_line(label, 60)) for label in labels]
     return h(
         "figure",
         h(
             "figcaption",
             h("b", figure.title),
-            f". {figure.y_label[:1].upper()}{figure.y_label[1:]} by {figure.x_label}.{more}",
+            f". {axes_in_words(figure)}",
             h("span", one_line(figure.about, 300), cls="about") if figure.about else None,
         ),
         h("ul", *keys, cls="keys"),
@@ -154,14 +153,24 @@ def chart(figure: Figure, known: Mapping[str, Style] | None = None) -> Element:
     )
 
 
-def _panel(panel: Panel, figure: Figure, styles: Mapping[str, Style]) -> Element:
+def axes_in_words(figure: Figure) -> str:
+    """What is drawn over what, and what else a reader should know."""
+    said = f"{figure.y_label[:1].upper()}{figure.y_label[1:]} by {figure.x_label}."
+    return f"{said} {figure.note}" if figure.note else said
+
+
+def panel_drawing(panel: Panel, figure: Figure, styles: Mapping[str, Style]) -> Element:
+    """The drawing of one panel, without its title."""
     scale = _scale(figure)
     draw = _bars if figure.kind == "bar" else _curve
     marks = [h("g", *draw(series, styles, figure, scale), cls=_look(styles[series.label])) for series in panel.series]
     name = f"{figure.title}{', ' + one_line(panel.title, _TITLE) if panel.title else ''}"
-    drawing = h(
-        "svg", *_axes(figure, scale), *marks, role="img", aria_label=name, viewBox=f"0 0 {_WIDTH} {_HEIGHT}", cls="plot"
-    )
+    size = f"0 0 {WIDTH} {HEIGHT}"
+    return h("svg", *_axes(figure, scale), *marks, role="img", aria_label=name, viewBox=size, cls="plot")
+
+
+def _panel(panel: Panel, figure: Figure, styles: Mapping[str, Style]) -> Element:
+    drawing = panel_drawing(panel, figure, styles)
     return h(
         "div", h("p", one_line(panel.title, _TITLE), cls="panel-title") if panel.title else None, drawing, cls="panel"
     )
@@ -183,16 +192,16 @@ def named_places(figure: Figure) -> bool:
 def _axes(figure: Figure, scale: _Scale) -> Iterator[Element]:
     for tick in y_ticks(figure):
         y = scale.y(tick)
-        yield h("line", x1=_LEFT, x2=_WIDTH - _RIGHT, y1=y, y2=y, cls="base" if tick == 0 else "grid")
+        yield h("line", x1=_LEFT, x2=WIDTH - _RIGHT, y1=y, y2=y, cls="base" if tick == 0 else "grid")
         value = f"{tick * 100:g}%" if figure.percent else f"{tick:g}"
         yield h("text", value, x=_LEFT - 6, y=y + 3.5, text_anchor="end", cls="tick")
     ticks = x_ticks(figure)
-    room = max(int((_WIDTH - _LEFT - _RIGHT) / len(ticks) / 5.6), 3)
+    room = max(int((WIDTH - _LEFT - _RIGHT) / len(ticks) / 5.6), 3)
     for i, (x, name) in enumerate(ticks):
         # Names that would run into each other stand on two levels.
         low = 12 if len(ticks) > 3 and named_places(figure) and i % 2 else 0
         shown = one_line(name, room * 2 if len(ticks) > 3 else room)
-        yield h("text", h("title", one_line(name, 80)), shown, x=scale.x(x), y=_HEIGHT - _BOTTOM + 14 + low,
+        yield h("text", h("title", one_line(name, 80)), shown, x=scale.x(x), y=HEIGHT - _BOTTOM + 14 + low,
                 text_anchor="middle", cls="tick")  # fmt: skip
 
 
@@ -248,7 +257,8 @@ def _mark(style: Style, x: float, y: float, title: Element | None = None) -> Ele
     return h("polyline", title, points=corners, cls="point")
 
 
-def _key(style: Style) -> Element:
+def key(style: Style) -> Element:
+    """A mark for a legend."""
     return h("svg", _mark(style, 6, 6), cls=_look(style), viewBox="0 0 12 12", width=12, height=12, aria_hidden="true")
 
 

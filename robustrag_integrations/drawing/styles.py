@@ -16,7 +16,6 @@ _OWN = (
     *("vanilla", "keyword", "decoding", "voting", "consensus", "no-rag"),
     *("mis", "mis-sampling", "radar", "trustrag", "instruction", "detector"),
 )
-_RULES = ("passage", "origin", "site")  # what has one vote, where the retrieval is measured
 
 
 @dataclass(frozen=True)
@@ -34,9 +33,8 @@ class Style:
 
 def colour_of(name: str) -> int:
     """The number of the colour of a defence, the same in every run; that of an unknown name follows from it."""
-    for known in (_OWN, _RULES):
-        if name in known:
-            return known.index(name)
+    if name in _OWN:
+        return _OWN.index(name)
     return zlib.crc32(name.encode("utf-8", "replace")) % len(COLOURS)
 
 

@@ -12,28 +12,10 @@ from robustrag_integrations.grouping.origins import Origin, origin_named
 # What the loaders, readers and stores of LangChain and LlamaIndex write: the file, then the address, then ids. A reader
 # of PDF files may make a document of each page, with the page's number as `source`: so the file's path stands first.
 _NAMES = (
-    "file_path",
-    "source",
-    "url",
-    "link",
-    "source_url",
-    "uri",
-    "source_uri",
-    "href",
-    "permalink",
-    "web_url",
-    "html_url",
-    "page_url",
-    "document_url",
-    "document_uri",
-    "path",
-    "source_path",
-    "metadata_storage_path",
-    "file_name",
-    "source_file",
-    "doc_name",
-    "document_name",
-)
+    "file_path", "source", "url", "link", "source_url", "uri", "source_uri", "href", "permalink", "web_url", "html_url",
+    "page_url", "document_url", "document_uri", "path", "source_path", "metadata_storage_path", "file_name",
+    "source_file", "doc_name", "document_name",
+)  # fmt: skip
 _IDS = ("file_id", "document_id", "ref_doc_id", "doc_id")
 FIELDS = (*_NAMES, *_IDS)
 _FILES = frozenset({"file_path", "path", "source_path", "file_name", "source_file", "doc_name", "document_name"})

@@ -54,14 +54,10 @@ class Gathered(Generic[T]):
 
     Attributes:
         items: in the order in which they were retrieved.
-        sources: how many different origins they have.
-        fetched: how many passages the last round of retrieval gave.
         shortage: why there are fewer sources than were wanted; None if there are enough.
     """
 
     items: tuple[T, ...]
-    sources: int
-    fetched: int
     shortage: Shortage | None = None
 
 
@@ -116,7 +112,7 @@ def gather(
                 k = min(k * _GROWTH, quota.max_passages)
                 continue
             shortage = _shortage(quota, count, len(items), ended)
-        return Gathered(tuple(items[rank] for rank in chosen), count, len(items), shortage)
+        return Gathered(tuple(items[rank] for rank in chosen), shortage)
 
 
 def gathered(gathering: Gathering[T], fetch: Callable[[int], Sequence[T]]) -> Gathered[T]:

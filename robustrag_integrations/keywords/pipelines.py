@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.errors import RobustRAGError
-from robustrag_integrations.forks import lock_held_over_forks
 from robustrag_integrations.keywords.rules import RULES_VERSION
 from robustrag_integrations.keywords.tagging import CACHE, Tagger, lock_of
 from robustrag_integrations.keywords.words import TaggedWord
@@ -34,7 +34,7 @@ class PipelineNotFoundError(RobustRAGError, OSError):
 class LazyShippedTagger:
     """The pipeline that ships with the package; loaded on first use and shared by the whole process."""
 
-    _loading = lock_held_over_forks()
+    _loading = threading.RLock()
     _loaded: ShippedTagger | None = None
 
     def tag(self, lines: Sequence[str]) -> list[list[TaggedWord]]:

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from robustrag_integrations.forks import UncutByForks
 from robustrag_integrations.keywords.murmur import four_keys, string_id
 from robustrag_integrations.keywords.spacy_words import norm, shape
 from robustrag_integrations.keywords.thinc_files import unpacked
@@ -152,7 +151,6 @@ class TagNetwork:
         self._no_word = np.zeros(10 * self._width, np.float32)
         self._no_word[4 * self._width : 7 * self._width] = first.bias
         self._kept = {_NO_WORD: self._no_word}
-        self._uncut = UncutByForks()
 
     def scores(self, lines: Sequence[Sequence[Token]]) -> list[Scores]:
         """Return the scores of each line.
@@ -162,14 +160,13 @@ class TagNetwork:
         found: list[Scores] = []
         together: list[Sequence[Token]] = []
         rows = 0
-        with self._uncut:
-            for line in lines:
-                if rows and rows + len(line) > _ROWS_TOGETHER:
-                    found += self._scores(together)
-                    together, rows = [], 0
-                together.append(line)
-                rows += len(line)
-            return found + self._scores(together) if together else found
+        for line in lines:
+            if rows and rows + len(line) > _ROWS_TOGETHER:
+                found += self._scores(together)
+                together, rows = [], 0
+            together.append(line)
+            rows += len(line)
+        return found + self._scores(together) if together else found
 
     def _scores(self, lines: Sequence[Sequence[Token]]) -> list[Scores]:
         """The scores of lines whose rows lie below one another, with three empty rows between two lines.

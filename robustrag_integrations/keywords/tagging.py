@@ -6,12 +6,12 @@ responses were tagged before it, from however many threads.
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from robustrag_integrations.forks import lock_held_over_forks
 from robustrag_integrations.keywords.string_ids import SafeLine, without_crafted_words, without_long_words
 from robustrag_integrations.keywords.words import TaggedWord
 
@@ -26,7 +26,7 @@ _FIRST_SYMBOL = "IS_ALPHA"  # spaCy's id 1
 _CONFUSED = (AssertionError, IndexError, KeyError, SystemError)  # what spaCy raises over ids that it confuses
 
 _locks: weakref.WeakKeyDictionary[Language, AbstractContextManager[bool]] = weakref.WeakKeyDictionary()
-_finding_a_lock = lock_held_over_forks()
+_finding_a_lock = threading.RLock()
 
 
 class ConfusedTagsError(ValueError):
@@ -107,5 +107,5 @@ def lock_of(language: Language) -> AbstractContextManager[bool]:
     """The one lock of a pipeline, to be held while anything is read with it."""
     with _finding_a_lock:
         if language not in _locks:
-            _locks[language] = lock_held_over_forks()
+            _locks[language] = threading.RLock()
         return _locks[language]

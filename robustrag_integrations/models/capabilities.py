@@ -10,20 +10,92 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import aclosing
-from dataclasses import dataclass
-from typing import Any, Generic, TypeAlias, TypeVar
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from robustrag_integrations.forks import renew_in_children
 from robustrag_integrations.models.per_loop import PerLoop
 from robustrag_integrations.models.refused import LIMITS, PARAMETERS, REFUSING, SYSTEM, refused_parameter, status_of
 
-Result = TypeVar("Result")
 Asked = TypeVar("Asked", covariant=True)
 Refused: TypeAlias = frozenset[str]
+Sent: TypeAlias = Callable[[Refused], Collection[str]]
 
 PROBE = "Reply with the word OK."
+
+
+class Known(NamedTuple):
+    """What was known when a call was made: the parameters that the model refuses, and how many probes found them."""
+
+    refused: Refused
+    probes: int
+
+
+class Capabilities:
+    """What one model was found to refuse; shared by all its calls, in threads and event loops."""
+
+    def __init__(self) -> None:
+        self.known = Known(frozenset(), 0)
+        self._answered: frozenset[Refused] = frozenset()  # without these, a probe found nothing more
+        self._turn = threading.Lock()
+        self._turns = PerLoop(asyncio.Lock)
+
+    @property
+    def refused(self) -> Refused:
+        """The parameters that the model does not take."""
+        return self.known.refused
+
+    def __reduce__(self) -> tuple[type[Capabilities], tuple[()]]:
+        """A copy, or one in another process, finds out anew."""
+        return Capabilities, ()
+
+    def learned(self, error: Exception, known: Known, sent: Sent, ask: Callable[[Refused], object]) -> bool:
+        """Whether more is known to be refused now than when a call was made that failed, be it found out just here."""
+        if refused_parameter(error, sent(known.refused)) is None:
+            return False
+        with self._turn:
+            now, again = known.refused, self._is_open(known)
+            while again:
+                failed: Exception | None = None
+                try:
+                    ask(now)
+                except Exception as refusal:
+                    failed = refusal
+                now, again = self._noted(now, failed, sent)
+        return self.refused != known.refused
+
+    async def alearned(
+        self, error: Exception, known: Known, sent: Sent, ask: Callable[[Refused], Awaitable[object]]
+    ) -> bool:
+        """`learned` in an event loop."""
+        if refused_parameter(error, sent(known.refused)) is None:
+            return False
+        async with self._turns.here():
+            now, again = known.refused, self._is_open(known)
+            while again:
+                failed: Exception | None = None
+                try:
+                    await ask(now)
+                except Exception as refusal:
+                    failed = refusal
+                now, again = self._noted(now, failed, sent)
+        return self.refused != known.refused
+
+    def _is_open(self, known: Known) -> bool:
+        """Whether a probe without these could tell anything new; of the calls that fail at once, one makes it."""
+        return self.known == known and known.refused not in self._answered
+
+    def _noted(self, now: Refused, failed: Exception | None, sent: Sent) -> tuple[Refused, bool]:
+        """What to leave out after a probe ended like this, and whether to probe again."""
+        name = None if failed is None else refused_parameter(failed, sent(now))
+        self.known = Known(self.refused if name is None else self.refused | {name}, self.known.probes + 1)
+        if name is not None:
+            return now | {name}, True
+        if (
+            failed is None or status_of(failed) in REFUSING
+        ):  # refused for a reason of another kind, which will not change
+            self._answered |= {now}
+        return now, False
 
 
 @dataclass(frozen=True)
@@ -33,141 +105,12 @@ class Probe(Generic[Asked]):
     Attributes:
         sent: the parameters (of `PARAMETERS`) that go out while these are left out.
         ask: sends `PROBE` without the parameters that are refused, and raises what the model's client raises.
+        capabilities: what the model was found to refuse.
     """
 
-    sent: Callable[[Refused], Collection[str]]
+    sent: Sent
     ask: Callable[[Refused], Asked]
-
-
-class Capabilities:
-    """What one model was found to refuse; shared by all its calls, in threads and event loops."""
-
-    def __init__(self) -> None:
-        self._refused: Refused = frozenset()
-        self._answered: frozenset[Refused] = frozenset()  # without these, a probe found nothing more
-        self._probes = 0
-        self._renew()
-        renew_in_children(self, Capabilities._renew)
-
-    @property
-    def refused(self) -> Refused:
-        """The parameters that the model does not take."""
-        return self._refused
-
-    def __reduce__(self) -> tuple[type[Capabilities], tuple[()]]:
-        """A copy, or one in another process, finds out anew."""
-        return Capabilities, ()
-
-    def call(self, ask: Callable[[Refused], Result], probe: Probe[object]) -> Result:
-        """A call, made again where it was refused for a parameter that can be left out.
-
-        Args:
-            ask: makes the call without the parameters that are refused.
-            probe: the same model with a fixed prompt.
-        """
-        while True:
-            known, probes = self._refused, self._probes
-            try:
-                return ask(known)
-            except Exception as error:
-                failed = error
-            if not self._learned(failed, known, probes, probe):
-                raise failed
-
-    async def acall(self, ask: Callable[[Refused], Awaitable[Result]], probe: Probe[Awaitable[object]]) -> Result:
-        """`call` in an event loop."""
-        while True:
-            known, probes = self._refused, self._probes
-            try:
-                return await ask(known)
-            except Exception as error:
-                failed = error
-            if not await self._alearned(failed, known, probes, probe):
-                raise failed
-
-    def stream(self, ask: Callable[[Refused], Iterator[Result]], probe: Probe[object]) -> Iterator[Result]:
-        """`call` for a stream; once a piece is out, nothing is asked again."""
-        while True:
-            known, probes, begun = self._refused, self._probes, False
-            try:
-                for piece in ask(known):
-                    begun = True
-                    yield piece
-                return
-            except Exception as error:
-                failed = error
-            if begun or not self._learned(failed, known, probes, probe):
-                raise failed
-
-    async def astream(
-        self, ask: Callable[[Refused], AsyncGenerator[Result, None]], probe: Probe[Awaitable[object]]
-    ) -> AsyncGenerator[Result, None]:
-        """`stream` in an event loop."""
-        while True:
-            known, probes, begun = self._refused, self._probes, False
-            try:
-                async with aclosing(ask(known)) as pieces:
-                    async for piece in pieces:
-                        begun = True
-                        yield piece
-                return
-            except Exception as error:
-                failed = error
-            if begun or not await self._alearned(failed, known, probes, probe):
-                raise failed
-
-    def _learned(self, error: Exception, known: Refused, probes: int, probe: Probe[object]) -> bool:
-        """Whether more is known to be refused now than when the call was made, be it found out just here."""
-        if refused_parameter(error, probe.sent(known)) is None:
-            return False
-        with self._turn:
-            now, again = known, self._is_open(known, probes)
-            while again:
-                failed: Exception | None = None
-                try:
-                    probe.ask(now)
-                except Exception as refusal:
-                    failed = refusal
-                now, again = self._noted(now, failed, probe)
-        return self._refused != known
-
-    async def _alearned(self, error: Exception, known: Refused, probes: int, probe: Probe[Awaitable[object]]) -> bool:
-        """`_learned` in an event loop."""
-        if refused_parameter(error, probe.sent(known)) is None:
-            return False
-        async with self._turns.here():
-            now, again = known, self._is_open(known, probes)
-            while again:
-                failed: Exception | None = None
-                try:
-                    await probe.ask(now)
-                except Exception as refusal:
-                    failed = refusal
-                now, again = self._noted(now, failed, probe)
-        return self._refused != known
-
-    def _is_open(self, known: Refused, probes: int) -> bool:
-        """Whether a probe without these could tell anything new; of the calls that fail at once, one makes it."""
-        return self._refused == known and self._probes == probes and known not in self._answered
-
-    def _noted(self, now: Refused, failed: Exception | None, probe: Probe[Any]) -> tuple[Refused, bool]:
-        """What to leave out after a probe ended like this, and whether to probe again."""
-        self._probes += 1
-        if failed is None:
-            self._answered |= {now}
-            return now, False
-        name = refused_parameter(failed, probe.sent(now))
-        if name is None:
-            if status_of(failed) in REFUSING:  # for a reason of another kind, which will not change
-                self._answered |= {now}
-            return now, False
-        self._refused |= {name}
-        return now | {name}, True
-
-    def _renew(self) -> None:
-        """Free what the parent process's threads held when it forked."""
-        self._turn = threading.Lock()
-        self._turns = PerLoop(asyncio.Lock)
+    capabilities: Capabilities = field(default_factory=Capabilities)
 
 
 def sent_parameters(fields: Mapping[str, Any]) -> tuple[str, ...]:

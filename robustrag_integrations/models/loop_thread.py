@@ -6,31 +6,24 @@ import asyncio
 import os
 import threading
 import weakref
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Coroutine, Iterator
 from concurrent.futures import CancelledError
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any, TypeVar
 
 from robustrag_integrations.errors import ModelError
-from robustrag_integrations.forks import lock_held_over_forks
-from robustrag_integrations.models.time_limits import END, next_piece
 
 Result = TypeVar("Result")
 Item = TypeVar("Item")
 
-
-_CLOSED = "the model was closed while it was asked; close it when all calls have returned"
+_END: Any = object()
 
 
 class ModelClosedError(ModelError):
     """A call was under way when the model was closed."""
 
-
-def _is_running_here(loop: asyncio.AbstractEventLoop) -> bool:
-    try:
-        return asyncio.get_running_loop() is loop
-    except RuntimeError:
-        return False
+    def __init__(self) -> None:
+        super().__init__("the model was closed while it was asked; close it when all calls have returned")
 
 
 class LoopThread:
@@ -39,60 +32,58 @@ class LoopThread:
     The thread is a daemon; it ends with `close`, or when nobody holds this object any more.
     """
 
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._lock = lock_held_over_forks()
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: weakref.finalize[Any, Any] | None = None
-        self._process = os.getpid()
+        self._process = 0
 
     @property
     def running(self) -> bool:
         """Whether there is a loop; a child process made by `fork` has none of its parent's threads."""
         return self._loop is not None and self._process == os.getpid()
 
-    @property
-    def runs_here(self) -> bool:
-        """Whether this thread is the loop's own, which cannot wait for itself."""
-        return self._loop is not None and _is_running_here(self._loop)
-
     def run(self, coroutine: Coroutine[Any, Any, Result], loop: asyncio.AbstractEventLoop | None = None) -> Result:
         """Run a coroutine to its end; an interrupt while waiting cancels it.
 
         Args:
-            coroutine: what is run.
+            coroutine: what is run. Where this thread is the loop's own, which cannot wait for itself, another one runs.
             loop: the one in which it has begun; None for whichever runs.
 
         Raises:
             ModelClosedError: `close` was called meanwhile, or since that loop was started.
         """
+        if self._loop is not None and _runs_here(self._loop):
+            with closing(LoopThread()) as another:
+                return another.run(coroutine)
         with self._lock:  # what is begun now is there when the thread ends, and is cancelled then
             if loop is not None and not (self._loop is loop and self.running):
                 coroutine.close()
-                raise ModelClosedError(_CLOSED)
+                raise ModelClosedError
             future = asyncio.run_coroutine_threadsafe(coroutine, self._started())
         try:
             return future.result()
         except CancelledError:
-            raise ModelClosedError(_CLOSED) from None
+            raise ModelClosedError from None
         except BaseException:
             future.cancel()
             raise
 
-    def iterate(self, pieces: AsyncIterator[Item]) -> Iterator[Item]:
+    def iterate(self, pieces: AsyncGenerator[Item, None]) -> Iterator[Item]:
         """Give what an asynchronous generator gives; closing the iterator closes the generator.
 
         Raises:
             ModelClosedError: as for `run`.
         """
-        loop = self._started()
+        with self._lock:
+            loop = self._started()
         try:
-            while (piece := self.run(next_piece(pieces), loop)) is not END:
+            while (piece := self.run(_next(pieces), loop)) is not _END:
                 yield piece
         finally:
-            # Where the collector of garbage closes this iterator, that may be in the loop's own thread, which cannot
-            # wait for itself; the generator is collected as well then, and its loop closes it.
-            if not (loop.is_closed() or _is_running_here(loop)):
+            # Where the collector of garbage closes this iterator, that may be in the loop's own thread; the generator
+            # is collected as well then, and its loop closes it.
+            if not (loop.is_closed() or _runs_here(loop)):
                 with suppress(ModelClosedError):  # which closes the generators of its loop
                     self.run(_close(pieces), loop)
 
@@ -104,16 +95,22 @@ class LoopThread:
             stop()
 
     def _started(self) -> asyncio.AbstractEventLoop:
-        with self._lock:
-            if self._loop is None or not self.running:
-                if self._stop is not None:
-                    self._stop.detach()
-                loop = asyncio.new_event_loop()
-                thread = threading.Thread(target=_serve, args=(loop,), name=self._name, daemon=True)
-                thread.start()
-                self._loop, self._process = loop, os.getpid()
-                self._stop = weakref.finalize(self, _end, loop, thread)
-            return self._loop
+        if self._loop is None or not self.running:
+            if self._stop is not None:
+                self._stop.detach()
+            loop = asyncio.new_event_loop()
+            thread = threading.Thread(target=_serve, args=(loop,), name="robustrag-loop", daemon=True)
+            thread.start()
+            self._loop, self._process = loop, os.getpid()
+            self._stop = weakref.finalize(self, _end, loop, thread)
+        return self._loop
+
+
+def _runs_here(loop: asyncio.AbstractEventLoop) -> bool:
+    try:
+        return asyncio.get_running_loop() is loop
+    except RuntimeError:
+        return False
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
@@ -137,5 +134,9 @@ def _end(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
             thread.join()
 
 
-async def _close(pieces: Any) -> None:
+async def _next(pieces: AsyncGenerator[Item, None]) -> Item:
+    return await anext(pieces, _END)
+
+
+async def _close(pieces: AsyncGenerator[Any, None]) -> None:
     await pieces.aclose()

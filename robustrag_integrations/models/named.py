@@ -9,6 +9,8 @@ from typing import Any
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.models.providers import SETTINGS, Provider, forms, forms_that_take, provider_of
 
+DTYPES = ("float32", "bfloat16", "float16", "float64", "auto")
+
 
 @dataclass(frozen=True)
 class NamedModel:
@@ -22,6 +24,7 @@ class NamedModel:
         base_url: the server of a served model.
         max_context_tokens: how many tokens of passages a group may have; local models only, None for their default.
         max_new_tokens: the longest text; local and served models only, None for their default.
+        dtype: what a local model computes in, one of `DTYPES`; None for its default.
         max_concurrency: how many calls may be under way; not for local models, None for the default of the others.
 
     Raises:
@@ -32,6 +35,7 @@ class NamedModel:
     base_url: str | None = None
     max_context_tokens: int | None = None
     max_new_tokens: int | None = None
+    dtype: str | None = None
     max_concurrency: int | None = None
 
     def __post_init__(self) -> None:
@@ -69,7 +73,9 @@ class NamedModel:
         Raises:
             ModelError: its files cannot be read.
         """
-        digest = hashlib.sha256(repr((self.base_url, self.max_context_tokens, self.max_new_tokens)).encode())
+        digest = hashlib.sha256(
+            repr((self.base_url, self.max_context_tokens, self.max_new_tokens, self.dtype)).encode()
+        )
         for part in self._provider.parts(self._provider.rest(self.name), self._settings):
             digest.update(part)
         return digest.hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Things of which each event loop needs its own, such as semaphores and locks."""
+"""Things of which each event loop needs its own: connections, and semaphores and locks that somebody has waited for."""
 
 from __future__ import annotations
 
@@ -11,14 +11,7 @@ Made = TypeVar("Made")
 
 
 class PerLoop(Generic[Made]):
-    """Makes one thing for each event loop that asks for it.
-
-    A semaphore or a lock that somebody had to wait for holds its loop, so that it would never be freed: what was made
-    for loops that are closed is let go when another loop asks.
-
-    Args:
-        make: makes it.
-    """
+    """Makes one thing for each event loop that asks for it; most hold their loop, and are let go once it is closed."""
 
     def __init__(self, make: Callable[[], Made]) -> None:
         self._make = make
@@ -27,10 +20,14 @@ class PerLoop(Generic[Made]):
     def here(self) -> Made:
         """What belongs to the running event loop."""
         loop = asyncio.get_running_loop()
-        found = self._made.get(loop)
-        if found is None:
+        made = self._made.get(loop)
+        if made is None:
             for other in [known() for known in self._made.keyrefs()]:
                 if other is not None and other.is_closed():
                     self._made.pop(other, None)
-            found = self._made.setdefault(loop, self._make())
-        return found
+            made = self._made.setdefault(loop, self._make())
+        return made
+
+    def pop(self) -> Made | None:
+        """What belongs to the running event loop, which has nothing from then on."""
+        return self._made.pop(asyncio.get_running_loop(), None)

@@ -19,7 +19,7 @@ from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.plugins import load_object, see_working_folder
 
-SETTINGS = ("base_url", "max_context_tokens", "max_new_tokens", "max_concurrency")
+SETTINGS = ("base_url", "max_context_tokens", "max_new_tokens", "dtype", "max_concurrency")
 
 _WHOLE_FILE = 1 << 28  # bytes; of larger files the fingerprint takes size, time and both ends
 
@@ -275,7 +275,7 @@ def _not_an_object(name: str) -> str | None:
 
 
 _OF_SERVERS = frozenset({"base_url", "max_new_tokens", "max_concurrency"})
-_OF_TRANSFORMERS = frozenset({"max_context_tokens", "max_new_tokens"})
+_OF_TRANSFORMERS = frozenset({"max_context_tokens", "max_new_tokens", "dtype"})
 
 PROVIDERS: tuple[Provider, ...] = (
     Provider(

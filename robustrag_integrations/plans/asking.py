@@ -211,7 +211,7 @@ def _one_vote_each(
     """The readings, where a copy of an earlier group's text that says the same abstains (`VoteRules.copies`).
 
     One that says something else counts: otherwise an attacker could silence a group by a copy of its text that the
-    model reads another way. Why the radius holds is in docs/certificates.md.
+    model reads another way. Why the radius holds is in docs/internals/proofs.md.
     """
     if all(group.copy_of is None for group in groups):
         return [r if r.response.unheard is None else replace(r, is_open=True) for r in readings]
@@ -355,7 +355,10 @@ def truncation_warnings(truncated: Sequence[bool]) -> list[str]:
     """Says how many groups were cut to fit."""
     if not any(truncated):
         return []
-    return [f"the passages of {sum(truncated)} of {len(truncated)} groups were cut to fit the model's context"]
+    return [
+        f"the passages of {sum(truncated)} of {len(truncated)} groups were cut to fit the model's context; of a file "
+        "that is too long, keep fewer passages (per_origin=)"
+    ]
 
 
 def _succeeded(responses: Sequence[Response]) -> int:

@@ -17,7 +17,6 @@ from robustrag_integrations.closing import closed_after
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.normalise import few_marks
 from robustrag_integrations.plans.performers import Performer
-from robustrag_integrations.plans.priming import abounded, bounded
 from robustrag_integrations.plans.requests import Ask, Brief, Emit, Plan, Reply, Request, responses_of
 from robustrag_integrations.plans.streams import atrimmed, trimmed
 from robustrag_integrations.plans.watch import Watch
@@ -38,7 +37,7 @@ def run(
     with Watch(operation) as watch:
         step = _step(plan, None, watch)
         while not isinstance(step, _Done):
-            step = _step(plan, watch.ask(step, bounded(perform)), watch)
+            step = _step(plan, watch.ask(step, perform), watch)
         return watch.done(step.result)
 
 
@@ -53,7 +52,7 @@ async def arun(
         steps = _AsyncSteps(plan, watch)
         step = await steps.take(None)
         while not isinstance(step, _Done):
-            step = await steps.take(await watch.aask(step, abounded(perform)))
+            step = await steps.take(await watch.aask(step, perform))
         return watch.done(step.result)
 
 
@@ -134,7 +133,7 @@ def stream(plan: Plan, performer: Performer) -> Generator[str | RobustAnswer, No
                     raise
                 reply = [answer.response(ending, truncated=_cut(step, performer))]
             else:
-                reply = watch.ask(step, bounded(performer.__call__))
+                reply = watch.ask(step, performer.__call__)
             step = _step(plan, reply, watch)
         result = watch.done(step.result)
     yield result
@@ -165,7 +164,7 @@ async def astream(plan: Plan, performer: Performer) -> AsyncGenerator[str | Robu
                 cut = await asyncio.to_thread(_cut, step, performer)
                 reply = [answer.response(ending, truncated=cut)]
             else:
-                reply = await watch.aask(step, abounded(performer.aperform))
+                reply = await watch.aask(step, performer.aperform)
             step = await steps.take(reply)
         result = watch.done(step.result)
     yield result

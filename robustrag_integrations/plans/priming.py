@@ -3,21 +3,16 @@
 Servers keep what a prompt begins with, and read it at a lower price for the prompts that follow; but a part is there
 only once a first reply to it has begun. Groups that are asked all at once would each pay for all of it. So the question
 is asked once without any passage, and its reply is dropped. No passage is in that call, none waits for another, and
-the groups are asked the same afterwards whether it succeeds, fails or hangs.
+the groups are asked the same afterwards whether it succeeds, fails or takes so long that it is given up.
 """
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import Awaitable, Callable, Sequence
-from contextvars import copy_context
-from typing import Any, TypeVar, cast
+from collections.abc import Sequence
 
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.checks import is_whole_number
-from robustrag_integrations.errors import INTERRUPTS
-from robustrag_integrations.models.base import Response, Until
+from robustrag_integrations.models.base import Until
 from robustrag_integrations.plans.requests import Ask, Plan, Reply
 from robustrag_integrations.prompts import Prompt
 
@@ -26,9 +21,6 @@ PAYS_FROM = (
 )
 PATIENCE = 10.0  # seconds; a reply to a prompt without passages is short
 _FEWEST = 3  # groups
-
-RequestT = TypeVar("RequestT")
-ReplyT = TypeVar("ReplyT")
 
 
 def prime_from(prime: bool | int) -> int:
@@ -67,57 +59,3 @@ def primed(plan: Plan, least: int) -> Plan:
 def _pays(prompts: Sequence[Prompt], least: int) -> bool:
     """Decided by the part that all groups share, which no passage is in."""
     return len(prompts) >= _FEWEST and prompts[0].shared >= least
-
-
-def bounded(perform: Callable[[RequestT], ReplyT]) -> Callable[[RequestT], ReplyT]:
-    """The same, but a priming call that fails or takes too long is given up.
-
-    One that cannot be stopped goes on in a thread, unheard.
-    """
-
-    def performed(request: RequestT) -> ReplyT:
-        if not _primes(request):
-            return perform(request)
-        found: list[Any] = []
-
-        def ask() -> None:
-            try:
-                found.append(perform(request))
-            except INTERRUPTS:
-                return
-            except BaseException:  # noqa: S110 - the groups' own calls say what is wrong
-                pass
-
-        thread = threading.Thread(target=copy_context().run, args=(ask,), name="robustrag-prime", daemon=True)
-        thread.start()
-        thread.join(PATIENCE)
-        return cast(ReplyT, found[0] if found else _given_up())
-
-    return performed
-
-
-def abounded(perform: Callable[[RequestT], Awaitable[ReplyT]]) -> Callable[[RequestT], Awaitable[ReplyT]]:
-    """`bounded` in an event loop; the call that is given up is cancelled."""
-
-    async def performed(request: RequestT) -> ReplyT:
-        if not _primes(request):
-            return await perform(request)
-        asked = asyncio.ensure_future(perform(request))
-        try:
-            await asyncio.wait([asked], timeout=PATIENCE)
-        finally:
-            if not asked.done():
-                asked.cancel()
-        if not asked.done() or asked.cancelled() or asked.exception() is not None:
-            return cast(ReplyT, _given_up())
-        return asked.result()
-
-    return performed
-
-
-def _primes(request: object) -> bool:
-    return isinstance(request, Ask) and request.prime
-
-
-def _given_up() -> list[Response]:
-    return [Response(None, error="the priming call was given up")]

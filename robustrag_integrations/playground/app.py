@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from importlib import resources
 from typing import Any
 
-from fastapi import FastAPI, Request
-from fastapi.responses import JSONResponse, Response
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from robustrag_integrations.playground.buttons import Buttons
@@ -15,13 +16,11 @@ from robustrag_integrations.playground.controls import controls_of
 from robustrag_integrations.playground.models import Models
 from robustrag_integrations.playground.parts import evidence_styles
 from robustrag_integrations.playground.state import State, StateError
-from robustrag_integrations.serve.bodies import Receive
-from robustrag_integrations.serve.doors import App, Doors
-from robustrag_integrations.serve.exchange import exchange
-from robustrag_integrations.serve.gate import Gate
+from robustrag_integrations.serve.admission import Admission
+from robustrag_integrations.serve.app import guarded
+from robustrag_integrations.serve.errors import RequestError
+from robustrag_integrations.serve.exchange import Endpoint, Reply, Work
 from robustrag_integrations.serve.limits import Limits
-from robustrag_integrations.serve.refusals import RefusedError
-from robustrag_integrations.serve.sending import Send, Sender
 
 LIMITS = Limits(body_bytes=3_000_000, concurrent=1, waiting=16, seconds=600)
 
@@ -43,7 +42,7 @@ _HEADERS = {
 Events = Callable[[Mapping[str, Any]], AsyncIterator[dict[str, Any]]]
 
 
-def create_app(models: Models, start: State, *, hosts: frozenset[str] | None, limits: Limits = LIMITS) -> App:
+def create_app(models: Models, start: State, *, hosts: frozenset[str] | None, limits: Limits = LIMITS) -> Starlette:
     """The ASGI application.
 
     Args:
@@ -52,27 +51,9 @@ def create_app(models: Models, start: State, *, hosts: frozenset[str] | None, li
         hosts: the names by which browsers may call it (the Host header, without the port); None for any.
         limits: bounds of its requests.
     """
-    app = FastAPI(title="robustrag playground", openapi_url=None, redirect_slashes=False)
     files = {name: _file(name) for name in _KINDS}
-    controls, styles = controls_of(models, start), evidence_styles()
-
-    @app.get("/")
-    async def page() -> Response:
-        return _sent("page.html", files["page.html"])
-
-    @app.get("/script.js")
-    async def script() -> Response:
-        return _sent("script.js", files["script.js"])
-
-    @app.get("/style.css")
-    async def style() -> Response:
-        return _sent("style.css", styles + files["style.css"])
-
-    @app.get("/controls")
-    async def choices(request: Request) -> JSONResponse:
-        return JSONResponse(controls, headers=_HEADERS)
-
-    buttons, gate = Buttons(models), Gate(limits)
+    files["style.css"] = evidence_styles() + files["style.css"]
+    controls, buttons, admission = controls_of(models, start), Buttons(models), Admission(limits)
     asked: dict[str, Events] = {
         "/open": buttons.open,
         "/answer": buttons.answer,
@@ -80,35 +61,34 @@ def create_app(models: Models, start: State, *, hosts: frozenset[str] | None, li
         "/takes": buttons.takes,
         "/certificate": buttons.certificate,
     }
-    app.router.routes += [Route(path, _Button(do, gate, limits), methods=["POST"]) for path, do in asked.items()]
-    return Doors(app, hosts=hosts)
+
+    async def file(request: Request) -> Response:
+        name = request.url.path[1:] or "page.html"
+        return Response(files[name], media_type=_KINDS[name], headers=_HEADERS)
+
+    async def choices(request: Request) -> JSONResponse:
+        return JSONResponse(controls, headers=_HEADERS)
+
+    routes = [Route(path, file) for path in ("/", "/script.js", "/style.css")]
+    routes.append(Route("/controls", choices))
+    routes += [Route(path, Endpoint(_work(do, admission), admission), methods=["POST"]) for path, do in asked.items()]
+    return guarded(routes, admission, hosts=hosts)
 
 
-class _Button:
-    """An ASGI application for one address: what a button does, as events while it is done."""
+def _work(do: Events, admission: Admission) -> Work:
+    """What a button does, as events while it is done."""
 
-    def __init__(self, do: Events, gate: Gate, limits: Limits) -> None:
-        self._do = do
-        self._gate = gate
-        self._limits = limits
-
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        """Do it until it is done or the page has lost interest."""
-        await exchange(scope, receive, send, gate=self._gate, limits=self._limits, work=self._work)
-
-    async def _work(self, body: dict[str, Any], sender: Sender) -> None:
-        async with self._gate.turn:
+    async def work(body: dict[str, Any], reply: Reply) -> None:
+        async with admission.turn():
             try:
-                async for event in self._do(body):
-                    await sender.event(event)
+                async for event in do(body):
+                    await reply.event(event)
             except StateError as error:
-                raise RefusedError(400, str(error)) from error
-            await sender.end(complete=True)
+                raise RequestError(400, str(error)) from error
+            await reply.end(complete=True)
+
+    return work
 
 
 def _file(name: str) -> str:
     return (resources.files(__package__) / name).read_text(encoding="utf-8")
-
-
-def _sent(name: str, text: str) -> Response:
-    return Response(text, media_type=_KINDS[name], headers=_HEADERS)

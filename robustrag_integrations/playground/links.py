@@ -8,8 +8,8 @@ import zlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 
 from robustrag_integrations.playground.state import State, StateError, state_of
-from robustrag_integrations.serve.bodies import parsed
-from robustrag_integrations.serve.refusals import RefusedError
+from robustrag_integrations.serve.admission import json_object
+from robustrag_integrations.serve.errors import RequestError
 
 LONGEST_LINK = 16_000  # characters; what mail and chat programs carry
 _MOST_BYTES = 2_000_000  # of what a link may unfold to
@@ -38,8 +38,8 @@ def state_of_link(fragment: object) -> State:
         written = unpacking.decompress(packed, _MOST_BYTES)
         if not unpacking.eof:
             raise ValueError("it is cut, or unfolds to too much")
-        return state_of(parsed(written))
+        return state_of(json_object(written))
     except StateError:
         raise
-    except (ValueError, zlib.error, RefusedError) as error:
+    except (ValueError, zlib.error, RequestError) as error:
         raise StateError(f"this link is damaged: {error}") from error

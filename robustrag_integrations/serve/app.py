@@ -1,25 +1,29 @@
-"""The application: its addresses, behind its doors."""
+"""The application and its addresses."""
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from fastapi import FastAPI, Request
-from fastapi.responses import JSONResponse
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
 from starlette.routing import Route
 
 from robustrag_integrations.display import printable
-from robustrag_integrations.serve.chat import ChatCompletions
-from robustrag_integrations.serve.doors import App, Doors
+from robustrag_integrations.serve.access import HEALTH, AccessMiddleware
+from robustrag_integrations.serve.admission import Admission
+from robustrag_integrations.serve.chat_request import chat_request
+from robustrag_integrations.serve.chat_response import ChatResponse, report_of
+from robustrag_integrations.serve.errors import RequestError
+from robustrag_integrations.serve.exchange import Endpoint, JSONReply, Reply, error_reply
 from robustrag_integrations.serve.origins import checked_origins
-from robustrag_integrations.serve.refusals import RefusedError
-from robustrag_integrations.serve.replies import model_of, models_of
 from robustrag_integrations.serve.service import Service
 
-_ADDRESSES = "POST /v1/chat/completions, GET /v1/models and GET /healthz"
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
@@ -29,7 +33,7 @@ def create_app(
     key: str | None = None,
     hosts: Iterable[str] | None = LOOPBACK_HOSTS,
     origins: Iterable[str] = (),
-) -> App:
+) -> Starlette:
     """The ASGI application.
 
     Args:
@@ -41,40 +45,86 @@ def create_app(
     Raises:
         ValueError: an origin is neither "*" nor of the form http://host:port.
     """
-    # No pages about itself, as they load scripts from elsewhere; no redirects, as the client names where they lead.
-    app = FastAPI(title="robustrag", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
-    created = int(time.time())
+    created, admission = int(time.time()), Admission(service.limits)
 
-    @app.get("/healthz")
-    async def healthz() -> dict[str, str]:
-        return {"status": "ok"}
+    def described(name: str) -> dict[str, Any]:
+        served = service.served(name)
+        about = {"defense": served.defense, "choices": served.choice is not None}
+        return {"id": name, "object": "model", "created": created, "owned_by": "robustrag", "robustrag": about}
 
-    @app.get("/v1/models")
-    async def models() -> JSONResponse:
-        return JSONResponse(models_of(service, created))
+    async def healthz(request: Request) -> JSONReply:
+        return JSONReply({"status": "ok"})
 
-    @app.get("/v1/models/{name}")
-    async def model(name: str) -> JSONResponse:
-        service.served(name)
-        return JSONResponse(model_of(service, name, created))
+    async def models(request: Request) -> JSONReply:
+        return JSONReply({"object": "list", "data": list(map(described, service.models))})
 
-    @app.exception_handler(RefusedError)
-    async def refused(request: Request, error: RefusedError) -> JSONResponse:
-        return JSONResponse(error.body, error.status, headers=error.headers)
+    async def model(request: Request) -> JSONReply:
+        return JSONReply(described(request.path_params["name"]))
 
-    @app.exception_handler(HTTPException)
-    async def missing(request: Request, error: HTTPException) -> JSONResponse:
+    async def chat(body: dict[str, Any], reply: Reply) -> None:
+        request = chat_request(body, service.limits, documents_allowed=service.documents_allowed)
+        defense, response = service.defense_for(request), ChatResponse(request.model)
+        async with admission.turn():
+            passages = await asyncio.to_thread(service.passages_for, request)
+            if not request.streamed:
+                answer = await defense.aanswer(request.question, passages, choices=request.choices)
+            else:
+                async with defense.astream(request.question, passages, choices=request.choices) as pieces:
+                    async for text in pieces:
+                        await reply.event(response.piece(text, is_first=not reply.started))
+                answer = pieces.answer
+        report = report_of(answer, passages, service.notes_for(request), service.prices)
+        if not request.streamed:
+            await reply.respond(JSONReply(response.completion(answer, report)))
+            return
+        await reply.event(response.last(report))
+        if request.with_usage:
+            await reply.event(response.usage(answer.spending))
+        await reply.end(complete=True)
+
+    routes = [
+        Route(HEALTH, healthz),
+        Route("/v1/models", models),
+        Route("/v1/models/{name}", model),
+        Route("/v1/chat/completions", Endpoint(chat, admission), methods=["POST"]),
+    ]
+    return guarded(routes, admission, key=key, hosts=hosts, origins=origins)
+
+
+def guarded(
+    routes: Sequence[Route],
+    admission: Admission,
+    *,
+    key: str | None = None,
+    hosts: Iterable[str] | None,
+    origins: Iterable[str] = (),
+) -> Starlette:
+    """An application whose every request is checked first; its server tells `state.admission` that it stops."""
+    middleware = [Middleware(AccessMiddleware, key=key, hosts=hosts)]
+    if pages := checked_origins(origins):
+        # Outside of the checks: a browser asks for leave without a key.
+        headers = ["authorization", "content-type"]
+        middleware.insert(
+            0, Middleware(CORSMiddleware, allow_origins=pages, allow_methods=["GET", "POST"], allow_headers=headers)
+        )
+
+    async def refused(request: Request, error: Exception) -> JSONReply:
+        if isinstance(error, RequestError):
+            return error_reply(error)
+        assert isinstance(error, HTTPException)  # noqa: S101 - the other one that is handled
         allowed = f"; use {error.headers['Allow']}" if error.headers and "Allow" in error.headers else ""
         wrong = f"{error.detail}{allowed}"
         if error.status_code == 404:
-            wrong = f"nothing is served at {printable(request.url.path, 100)}; there are {_ADDRESSES}"
-        return JSONResponse(RefusedError(error.status_code, wrong).body, error.status_code, headers=error.headers)
+            there = ", ".join(f"{_methods(route)} {route.path}" for route in routes)
+            wrong = f"nothing is served at {printable(request.url.path, 100)}; there are {there}"
+        return JSONReply(RequestError(error.status_code, wrong).body, error.status_code, error.headers)
 
-    app.router.routes.append(Route("/v1/chat/completions", ChatCompletions(service), methods=["POST"]))
-    inside: App = Doors(app, key=key, hosts=None if hosts is None else frozenset(h.lower() for h in hosts))
-    if pages := checked_origins(origins):
-        # Outside of the doors: a browser asks for leave without a key.
-        return CORSMiddleware(
-            inside, allow_origins=pages, allow_methods=["GET", "POST"], allow_headers=["authorization", "content-type"]
-        )
-    return inside
+    handlers: dict[Any, Any] = {RequestError: refused, HTTPException: refused}
+    app = Starlette(routes=routes, middleware=middleware, exception_handlers=handlers)
+    app.router.redirect_slashes = False  # the client names where a redirect leads
+    app.state.admission = admission
+    return app
+
+
+def _methods(route: Route) -> str:
+    return "POST" if "POST" in (route.methods or ()) else "GET"

@@ -20,8 +20,9 @@ class Limits:
         choices: the most options of a multiple-choice question.
         concurrent: answers that are made at a time.
         waiting: requests that wait for their turn; further ones are refused with 429.
-        seconds: from a request's arrival to the end of its answer, waiting included.
+        seconds: from a request's end to the end of its answer, waiting included.
         body_seconds: how long a client may take to send a request.
+        unfinished_bytes: of all requests that are not complete; beyond, the oldest of them is refused.
 
     Raises:
         ValueError: a number is too small.
@@ -37,6 +38,7 @@ class Limits:
     waiting: int = 64
     seconds: int = 120
     body_seconds: int = 20
+    unfinished_bytes: int = 64_000_000
 
     def __post_init__(self) -> None:
         check_at_least(0, waiting=self.waiting)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from robustrag_integrations.corpus.retrieval import BM25Index
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import VANILLA
 from robustrag_integrations.display import printable
 from robustrag_integrations.grouping.passages import ORIGIN, Passage
-from robustrag_integrations.serve.asked import Asked
+from robustrag_integrations.serve.errors import RequestError
 from robustrag_integrations.serve.limits import Limits
-from robustrag_integrations.serve.refusals import RefusedError
 from robustrag_integrations.usage import Prices
+
+if TYPE_CHECKING:
+    from robustrag_integrations.serve.chat_request import ChatRequest
 
 
 @dataclass(frozen=True)
@@ -79,33 +82,33 @@ class Service:
         """What answers to a model's name.
 
         Raises:
-            RefusedError: there is no such model.
+            RequestError: there is no such model.
         """
         if name not in self.models:
             names = ", ".join(self.models)
             wrong = f"there is no model {printable(name, 100)!r} here; ask for {names}"
-            raise RefusedError(404, wrong, code="model_not_found", param="model")
+            raise RequestError(404, wrong, code="model_not_found", param="model")
         return self.models[name]
 
-    def defense_for(self, asked: Asked) -> Defense:
+    def defense_for(self, request: ChatRequest) -> Defense:
         """The defence that a request asks for.
 
         Raises:
-            RefusedError: there is no such model, or it does not answer such a question.
+            RequestError: there is no such model, or it does not answer such a question.
         """
-        served = self.served(asked.model)
-        found = served.short if asked.choices is None else served.choice
-        if found is not None:
-            return found
+        served = self.served(request.model)
+        defense = served.short if request.choices is None else served.choice
+        if defense is not None:
+            return defense
         wrong = "takes no robustrag.choices" if served.choice is None else "votes on options: give robustrag.choices"
-        raise RefusedError(400, f"{asked.model} {wrong}", param="robustrag.choices")
+        raise RequestError(400, f"{request.model} {wrong}", param="robustrag.choices")
 
-    def passages_for(self, asked: Asked) -> list[Passage]:
+    def passages_for(self, request: ChatRequest) -> list[Passage]:
         """What is read to answer a request, best first."""
-        found = self.library.search(asked.question) if asked.retrieve else []
-        return [*found[: asked.rank - 1], *asked.documents, *found[asked.rank - 1 :]]
+        passages = self.library.search(request.question) if request.retrieve else []
+        return [*passages[: request.rank - 1], *request.documents, *passages[request.rank - 1 :]]
 
-    def notes_for(self, asked: Asked) -> tuple[str, ...]:
+    def notes_for(self, request: ChatRequest) -> tuple[str, ...]:
         """What weakens the answer that the defence cannot know."""
-        undefended = self.models[asked.model].defense == VANILLA.name
-        return (*asked.notes, *(["no defence: any passage may decide this answer"] if undefended else []))
+        undefended = self.models[request.model].defense == VANILLA.name
+        return (*request.notes, *(["no defence: any passage may decide this answer"] if undefended else []))

@@ -1,4 +1,8 @@
-"""Several processes behind one address: each is a whole server of its own, and all accept from one socket."""
+"""Several processes behind one address: each is a whole server of its own, and all accept from one socket.
+
+uvicorn's own supervisor (0.54) loads an application inside its event loop, ends all processes when one that takes
+another's place cannot start, waits for one that hangs, and leaves its processes behind when it is killed.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,9 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from multiprocessing import get_context, resource_tracker
+from multiprocessing import get_context
 from multiprocessing.connection import Connection, Pipe, wait
+from multiprocessing.process import BaseProcess
 from time import monotonic, sleep
 from typing import Any
 
@@ -71,46 +76,39 @@ def run_workers(work: Work, count: int, *, serving: Callable[[], Any], replaced:
         SystemExit: by SIGTERM.
     """
     places = [_Place(work) for _ in range(count)]
-    with _told_to_stop() as told:
+    with _stop_signals() as signals:
         try:
-            _keep_serving(places, told, serving, replaced)
+            begun = False
+            while not signals.poll():
+                for place in places:
+                    if (why := place.look()) is None:
+                        continue
+                    if not begun:
+                        raise WorkerError(*why)
+                    if all(p.failed >= _TRIES for p in places):
+                        raise WorkerError("failure", f"no process can start any more: {why[1]}")
+                    replaced(why[1], place.pause)
+                if not begun and all(place.since for place in places):
+                    begun = True
+                    serving()
+                due = min((place.due for place in places if place.process is None), default=None)
+                lines = [place.line for place in places if place.line is not None]
+                wait([signals, *lines], None if due is None else max(0.0, due - monotonic()))
+            if signals.recv() == signal.SIGINT:
+                raise KeyboardInterrupt
+            raise SystemExit(128 + signal.SIGTERM)
         finally:
-            _stop(places, told)
+            _stop([place.process for place in places if place.process is not None], signals)
 
 
-def _keep_serving(
-    places: list[_Place], told: Connection, serving: Callable[[], Any], replaced: Callable[[str, float], Any]
-) -> None:
-    begun = False
-    while not told.poll():
-        for place in places:
-            if (why := place.look()) is None:
-                continue
-            if not begun:
-                raise WorkerError(*why)
-            if all(p.is_hopeless for p in places):
-                raise WorkerError("failure", f"no process can start any more: {why[1]}")
-            replaced(why[1], place.pause)
-        if not begun and all(place.serves for place in places):
-            begun = True
-            serving()
-        due = min((place.due for place in places if place.worker is None), default=None)
-        lines = [place.worker.line for place in places if place.worker is not None]
-        wait([told, *lines], None if due is None else max(0.0, due - monotonic()))
-    if told.recv() == signal.SIGINT:
-        raise KeyboardInterrupt
-    raise SystemExit(128 + signal.SIGTERM)
-
-
-def _stop(places: list[_Place], told: Connection) -> None:
+def _stop(processes: list[BaseProcess], signals: Connection) -> None:
     """Have all processes finish what is under way; an interrupt does not wait for that."""
-    processes = [place.worker.process for place in places if place.worker is not None]
     for process in processes:
         process.terminate()
     end = monotonic() + _LAST_SECONDS
     while (left := [p for p in processes if p.is_alive()]) and (seconds := end - monotonic()) > 0:
-        wait([told, *(process.sentinel for process in left)], seconds)
-        if told.poll() and told.recv() == signal.SIGINT:
+        wait([signals, *(process.sentinel for process in left)], seconds)
+        if signals.poll() and signals.recv() == signal.SIGINT:
             break
     for process in processes:
         process.kill()
@@ -124,97 +122,77 @@ class _Place:
         work: what they do.
 
     Attributes:
-        worker: the process; None for now.
+        process: the one that is there now.
+        line: there is something to read when it serves, and when it has ended.
+        since: when it began to serve, by the monotonic clock.
+        failed: how many in a row could not start.
         pause: how many seconds there is none, after the last one.
-        due: when the next one starts, by the monotonic clock.
+        due: when the next one starts.
     """
 
     def __init__(self, work: Work) -> None:
-        self._work, self._soon, self._failed = work, 0, 0
-        self.worker: _Worker | None = None
+        self._work, self._soon = work, 0
+        self.process: BaseProcess | None = None
+        self.line: Connection | None = None
+        self.since: float | None = None
+        self.failed = 0
         self.pause = self.due = 0.0
-
-    @property
-    def serves(self) -> bool:
-        """Whether there is a process, and it serves."""
-        return self.worker is not None and self.worker.since is not None
-
-    @property
-    def is_hopeless(self) -> bool:
-        """Whether processes could not start again and again."""
-        return self._failed >= _TRIES and not self.serves
 
     def look(self) -> Why | None:
         """Start a process if it is time to. Says why there is none any more if it has ended, or could not start."""
-        if self.worker is not None:
-            if (why := self.worker.look()) is None:
+        if self.line is not None:
+            if not self.line.poll():
                 return None
-            served = self.worker.since
+            why = self._news()
+            if why is None:
+                self.since, self.failed = monotonic(), 0
+                return None
         elif monotonic() < self.due:
             return None
         else:
             try:
-                self.worker = _Worker(self._work)
+                self._start()
                 return None
             except OSError as error:
-                served, why = None, ("failure", f"a process could not be started: {error}")
-        self._failed = self._failed + 1 if served is None else 0
-        self._soon = self._soon + 1 if served is None or monotonic() - served < _SOON else 0
+                why = "failure", f"a process could not be started: {error}"
+        self.failed += self.since is None
+        self._soon = self._soon + 1 if self.since is None or monotonic() - self.since < _SOON else 0
         self.pause = _PAUSES[min(self._soon, len(_PAUSES) - 1)]
-        self.worker, self.due = None, monotonic() + self.pause
+        self.process = self.line = self.since = None
+        self.due = monotonic() + self.pause
         return why
 
-
-class _Worker:
-    """A process that was started.
-
-    Args:
-        work: what it does.
-
-    Attributes:
-        process: as multiprocessing has it.
-        line: there is something to read when it serves, and when it has ended.
-        since: when it began to serve, by the monotonic clock.
-
-    Raises:
-        OSError: it cannot be started.
-    """
-
-    def __init__(self, work: Work) -> None:
+    def _start(self) -> None:
         context = get_context("spawn")  # a fork would copy locks, threads and connections
         self.line, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(work, theirs), name="robustrag-serve", daemon=True)
-        self.since: float | None = None
-        with theirs, _interrupts_held():
-            self.process.start()
-
-    def look(self) -> Why | None:
-        """Notice that it serves. Says why it has ended, if so."""
-        if not self.line.poll():
-            return None
+        self.process = context.Process(target=_serve, args=(self._work, theirs), name="robustrag-serve", daemon=True)
+        handler = signal.signal(signal.SIGINT, signal.SIG_IGN)  # inherited: it would end with a traceback
         try:
-            said: Why | None = self.line.recv()
-        except (EOFError, OSError):
-            before = "" if self.since else " before it served"
-            return "failure", f"a process ended with code {self._exit_code()}{before}"
-        if said is None:
-            self.since = monotonic()
-        else:
-            self._exit_code()
-        return said
+            with theirs:
+                self.process.start()
+        finally:
+            signal.signal(signal.SIGINT, handler)
 
-    def _exit_code(self) -> int | None:
-        """Of a process that is about to end, if it was not for its threads."""
-        self.process.join(_ENDING)
+    def _news(self) -> Why | None:
+        """What the process says, or that it has ended; None when it serves."""
+        assert self.line is not None  # noqa: S101
+        assert self.process is not None  # noqa: S101
+        try:
+            why: Why | None = self.line.recv()
+        except (EOFError, OSError):
+            why = ("failure", "")
+        if why is None:
+            return None
+        self.process.join(_ENDING)  # it is about to end, if it was not for its threads
         self.process.kill()
         self.process.join()
-        return self.process.exitcode
+        before = "" if self.since else " before it served"
+        return why if why[1] else ("failure", f"a process ended with code {self.process.exitcode}{before}")
 
 
 def _serve(work: Work, line: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the first one tells the others
     signal.signal(signal.SIGTERM, _end)  # uvicorn sends it again when it has finished
-    _let_interrupts_through()
     work(Ready(line))
 
 
@@ -224,31 +202,14 @@ def _end(*_: object) -> None:
 
 
 @contextmanager
-def _told_to_stop() -> Iterator[Connection]:
+def _stop_signals() -> Iterator[Connection]:
     """Gives what SIGINT and SIGTERM are written to; also where a shell has its background ignore SIGINT."""
     read, write = Pipe(duplex=False)
-    signals = signal.SIGINT, signal.SIGTERM
+    numbers = signal.SIGINT, signal.SIGTERM
     with read, write:
-        before = [signal.signal(told, lambda told, _: write.send(told)) for told in signals]
+        before = [signal.signal(number, lambda number, _: write.send(number)) for number in numbers]
         try:
             yield read
         finally:
-            for told, handler in zip(signals, before, strict=True):
-                signal.signal(told, handler)
-
-
-@contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """A process that is started meanwhile takes none until it lets them through: it would end with a traceback."""
-    if os.name == "posix":
-        resource_tracker.ensure_running()  # which lets them through when it starts
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        _let_interrupts_through()
-
-
-def _let_interrupts_through() -> None:
-    if os.name == "posix":
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+            for number, handler in zip(numbers, before, strict=True):
+                signal.signal(number, handler)

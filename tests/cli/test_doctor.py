@@ -145,5 +145,5 @@ def test_the_list_finds_the_tests_behind_fixtures_and_folders() -> None:
     assert ("langchain_core", "tests/langchain/") in found
     assert ("MLX", "tests/models/server/test_real_servers.py") in found
     assert ("CHROMIUM", "tests/evaluation/show/report/test_browser.py") in found
-    assert ("fastapi", "tests/cli/test_serve.py") in found
+    assert ("starlette", "tests/cli/test_serve.py") in found
     assert ("POSIX", "tests/evaluation/run/test_journal.py::test_results_that_were_made_private_stay_private") in found

@@ -35,7 +35,7 @@ def answer(prompt):
 
 @pytest.fixture
 def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for library in ("fastapi", "uvicorn", "bm25s"):
+    for library in ("starlette", "uvicorn", "bm25s"):
         pytest.importorskip(library, reason="the extra serve is not installed")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -50,10 +50,10 @@ def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What would have been served."""
-    from robustrag_integrations.serve import listening
+    from robustrag_integrations.serve import server
 
     found: list[Any] = []
-    monkeypatch.setattr(listening, "run", lambda app, socket: found.append(app))
+    monkeypatch.setattr(server, "run", lambda app, socket, keep_alive: found.append(app))
     return found
 
 
@@ -113,7 +113,7 @@ def test_wrong_options_end_before_anything_is_served(notes: Path, served: list[A
 def test_a_taken_port_is_said_before_the_model_is_loaded(
     notes: Path, served: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from robustrag_integrations.serve.listening import bound
+    from robustrag_integrations.serve.server import bound
 
     with bound("127.0.0.1", 0) as taken:
         port = str(taken.getsockname()[1])

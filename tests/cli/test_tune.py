@@ -142,7 +142,7 @@ def test_the_table_marks_the_front_and_the_figure_is_drawn(
     lines = result.out.splitlines()
     assert sum(line.startswith(">") for line in lines) == 2  # the line, and what it means
     assert lines[0].split()[:4] == ["settings", "accuracy", "ecacc", "1"]
-    assert {path.name for path in (tmp_path / "pictures").iterdir()} == {"front.png", "front.svg"}
+    assert {path.name for path in (tmp_path / "pictures").iterdir()} == {"front.svg"}
     assert "the best of 4 on its own questions" in result.out
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_args
 
@@ -35,13 +36,21 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> Method:
 # --- what the table says
 
 
-@pytest.mark.parametrize("method", [*METHODS.values(), *BASELINES.values()], ids=lambda m: m.name)
+@pytest.mark.parametrize("method", [*METHODS.values(), BASELINES["vanilla"]], ids=lambda m: m.name)
 def test_an_entry_names_the_class_and_exactly_the_settings_that_it_takes(method: Method) -> None:
     given = set(inspect.signature(method.load()).parameters) - {"model", "task", "prompts", "rules"}
     given -= {"accept_sampling", "prime", "final_model", "settings"}
     assert given == {setting.name for setting in method.settings}
     taken = set(inspect.signature(method.load().settings_type.of).parameters) - {"task", "prompts"}
     assert taken == {setting.name for setting in method.settings}
+
+
+@pytest.mark.parametrize("method", BASELINES.values(), ids=lambda m: m.name)
+def test_an_entry_of_a_baseline_names_exactly_the_settings_that_it_has(method: Method) -> None:
+    had = {field.name for field in fields(method.load().settings_type)} - {"task", "prompts"}
+    assert had == {setting.name for setting in method.settings}
+    with pytest.raises((TypeError, ValueError), match="nonsense"):
+        method.build(CallableModel(lambda prompt: ""), nonsense=1)
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=lambda m: m.name)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from robustrag_integrations.serve.asked import asked_of
+from robustrag_integrations.serve.chat_request import chat_request
 from robustrag_integrations.serve.limits import Limits
 from tests.helpers.endpoint import QUESTION, TEXTS, service, serving
 
@@ -79,7 +79,7 @@ def bodies(name: str) -> list[Any]:
 def test_promptfoo_asks_what_the_endpoint_answers(name: str) -> None:
     assert bodies(name)
     for body in bodies(name):
-        asked = asked_of(body, Limits(), documents_allowed=True)
+        asked = chat_request(body, Limits(), documents_allowed=True)
         assert asked.model in ("vanilla", "robustrag-keyword")
         assert [d.text for d in asked.documents] == ["{{document}}"]
         assert (asked.rank, asked.retrieve) == (1, True)

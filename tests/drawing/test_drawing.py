@@ -20,8 +20,7 @@ from robustrag_integrations.drawing.notebook import INLINE, answer_html, certifi
 from robustrag_integrations.drawing.steps import steps_table
 from robustrag_integrations.drawing.text import one_line, visible
 from robustrag_integrations.drawing.tree import tree_drawing
-from robustrag_integrations.evaluation.score.rows import _EVIDENCE
-from robustrag_integrations.evaluation.score.shapes import misfit
+from robustrag_integrations.evaluation.score.schema import EVIDENCE, misfit
 from robustrag_integrations.evaluation.show.report.embedding import own_file
 from robustrag_integrations.evaluation.show.report.listing import details, list_line
 from tests.evaluation.hostile import TEXTS
@@ -273,7 +272,7 @@ _STEPS = st.fixed_dictionaries(
 @given(_NODES, _STEPS)
 def test_whatever_fits_the_shape_of_a_row_is_drawn(nodes: list[Any], known: dict[str, Any]) -> None:
     evidence = {"tree": nodes, **known}
-    assert misfit(evidence, _EVIDENCE) is None
+    assert misfit(evidence, EVIDENCE) is None
     answer = _answer(evidence=evidence, settings={"eta": None})
     found = {"tau": 0.0, "certified": False, "corruption_size": 1, "attack": "injection", "references": [], "cases": 1}
     found |= {"metric": "m", "model_calls": 1, "stopped": None, "estimate": None, "warnings": [], "responses": []}

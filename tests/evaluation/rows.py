@@ -28,7 +28,19 @@ def row(number: int, **change: Any) -> dict[str, Any]:
         "setup": "keyword",
         "attack": {"name": "none"},
         "passages": [],
-        "answer": {"text": "Anna", "radius": 2},
+        "answer": {
+            "text": "Anna",
+            "radius": 2,
+            "abstained": False,
+            "query": "Who?",
+            "defense": "keyword",
+            "warnings": [],
+            "settings": {},
+            "evidence": {},
+            "margin_unit": "groups",
+            "model_calls": 11,
+            "groups": [],
+        },
         "scores": {"correct": 1.0, "hijacked": False, "both": False, "abstained": False, "judge": None},
         "certificates": [],
         "cost": {"model_calls": 11, "prompt_tokens": 100, "completion_tokens": 10},
@@ -48,7 +60,11 @@ def failed(number: int, message: str = "timed out", **change: Any) -> dict[str, 
 
 def certificate(tau: float, size: int = 1, attack: str = "injection", **change: Any) -> dict[str, Any]:
     """A decided certificate."""
-    return {"attack": attack, "corruption_size": size, "tau": tau, "certified": True, "estimate": None, **change}
+    about = {"query": "Who?", "references": ["Anna"], "metric": "contains", "defense": "keyword"}
+    made: dict[str, Any] = {"responses": [], "complete": True, "stopped": None, "warnings": [], "evidence": {}}
+    made |= {"cases": 1, "model_calls": 0}
+    score = {"attack": attack, "corruption_size": size, "tau": tau, "certified": True, "estimate": None}
+    return {**about, **made, **score, **change}
 
 
 def rows_in(path: str | Path) -> list[dict[str, Any]]:

@@ -41,6 +41,8 @@ def test_a_group_that_never_comes_to_an_end_is_not_waited_for(kind: str, style: 
         began = time.monotonic()
         report = told(client, style)
         assert time.monotonic() - began < LIMIT
+        while len(server.requests) < report["model_calls"] and time.monotonic() - began < LIMIT:
+            time.sleep(0.01)  # a client that is closed while calls of its connect keeps their connections
     assert report["text"] == "Anna Lind"
     states = [group["status"] for group in report["groups"]]
     assert states[0] == "not_asked"

@@ -16,7 +16,7 @@ from robustrag_integrations.defenses.keyword.absolute import AbsoluteThreshold
 from robustrag_integrations.defenses.keyword.counting import keyword_radius, tally_keywords
 from robustrag_integrations.defenses.voting.counting import tally_votes, vote_radius
 from robustrag_integrations.errors import TooFewVotesError
-from robustrag_integrations.grouping.copies import NEAR, _likeness, _sketch, comparable, near_copies
+from robustrag_integrations.grouping.copies import NEAR, comparable, near_copies
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import Quorum
@@ -392,20 +392,31 @@ def test_invalid_rules_are_named(rules: dict[str, Any], message: str) -> None:
         KeywordAggregation(CallableModel(lambda prompt: "x"), **rules)
 
 
-def test_which_texts_are_near_copies_is_decided_by_their_hashes_alone() -> None:
-    """Pairs with few shingles in common are passed over; the likeness of the others is what it would be of all."""
+def test_texts_of_ordinary_length_are_near_copies_by_their_exact_share_of_shingles() -> None:
     rng = random.Random(4)
     near = 0
-    for _ in range(300):
-        texts = ["".join(rng.choices("ab ", k=rng.randrange(90, 180))) for _ in range(4)]
-        texts.append(texts[0][: rng.randrange(60, 180)] + "x" + texts[1][:9])
-        likeness = [_sketch(comparable(text)) for text in texts]
-        expected = [
-            (i, j)
-            for i, j in itertools.combinations(range(len(texts)), 2)
-            if min(len(comparable(texts[i])), len(comparable(texts[j]))) >= 100
-            and _likeness(likeness[i], likeness[j]) >= NEAR
-        ]
-        assert near_copies(texts) == expected
-        near += len(expected)
+    for letters in ("ab ", "аб\U0001f600 "):
+        for _ in range(150):
+            texts = ["".join(rng.choices(letters, k=rng.randrange(90, 180))) for _ in range(4)]
+            texts.append(texts[0][: rng.randrange(60, 180)] + "x" + texts[1][:9])
+            plain = [comparable(text) for text in texts]
+            shingles = [{text[i : i + 8] for i in range(len(text) - 7)} for text in plain]
+            expected = [
+                (i, j)
+                for i, j in itertools.combinations(range(len(texts)), 2)
+                if min(len(plain[i]), len(plain[j])) >= 100
+                and len(shingles[i] & shingles[j]) / len(shingles[i] | shingles[j]) >= NEAR
+            ]
+            assert near_copies(texts) == expected
+            near += len(expected)
     assert near > 20
+
+
+def test_of_long_texts_the_share_is_estimated() -> None:
+    rng = random.Random(5)
+    words = ["".join(rng.choices("abcdefghij", k=7)) for _ in range(2500)]
+    text = " ".join(words)
+    for changed, is_near in ((100, True), (1200, False)):  # some 92 % and 35 % in common
+        places = set(rng.sample(range(2500), changed))
+        other = " ".join("changed" if place in places else word for place, word in enumerate(words))
+        assert bool(near_copies([text, other])) == is_near

@@ -16,7 +16,6 @@ from robustrag_integrations import CallableModel, KeywordAggregation, MajorityVo
 from robustrag_integrations.corpus.retrieval import BM25Index
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.serve.limits import Limits
-from robustrag_integrations.serve.listening import bound, configured
 from robustrag_integrations.serve.service import Library, Served, Service
 from robustrag_integrations.usage import Prices
 
@@ -43,7 +42,7 @@ def service(model: TextModel | Callable[[str], str], *, limits: Limits | None = 
 @contextmanager
 def serving(served: Service, **doors: Any) -> Iterator[str]:
     """The address of the endpoint, without `/v1`."""
-    for library in ("fastapi", "uvicorn"):
+    for library in ("starlette", "uvicorn"):
         pytest.importorskip(library, reason="the extra serve is not installed")
     from robustrag_integrations.serve.app import create_app
 
@@ -54,6 +53,8 @@ def serving(served: Service, **doors: Any) -> Iterator[str]:
 @contextmanager
 def running(app: Any) -> Iterator[str]:
     """The address of an application on loopback."""
+    from robustrag_integrations.serve.server import bound, configured
+
     with bound("127.0.0.1", 0) as listening:
         server = configured(app, last_seconds=1)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)

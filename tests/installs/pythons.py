@@ -24,7 +24,7 @@ HEAVY = {"local", "ray", "inspect", "playground", "all"}
 IMPORTS = {
     "": "robustrag_integrations.defenses.keyword",
     "cli": "robustrag_integrations.corpus.retrieval, bm25s, pypdf, langchain_text_splitters",
-    "eval": "robustrag_integrations.evaluation.show.plots, matplotlib, yaml, tqdm",
+    "eval": "robustrag_integrations.evaluation.show.plots, scipy, yaml, tqdm",
     "keyword": "spacy",
     "langchain": "langchain_robustrag",
     "langchain-agents": "langchain_robustrag.middleware",

@@ -10,8 +10,8 @@ from langchain_core.callbacks import CallbackManagerForChainRun
 from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
 
 from langchain_robustrag.calls import CallPerformer, ModelCalls
-from langchain_robustrag.limits import CallLimit
 from langchain_robustrag.prompts import FilledTemplate, FormattedTemplate
+from robustrag_integrations.models.limits import CallLimits
 from robustrag_integrations.plans.requests import Ask
 from robustrag_integrations.prompts import Prompt
 from tests.langchain.fakes import Reader, Recorder
@@ -27,7 +27,7 @@ def template(kind: type[FilledTemplate] = FilledTemplate) -> FilledTemplate:
 def performer(answers: Any) -> tuple[CallPerformer, Recorder]:
     recorder = Recorder()
     manager = CallbackManagerForChainRun(run_id=uuid.uuid4(), handlers=[recorder], inheritable_handlers=[recorder])
-    return CallPerformer(ModelCalls(Reader(answer=answers), CallLimit(4)), {}, manager), recorder
+    return CallPerformer(ModelCalls(Reader(answer=answers), CallLimits(4)), {}, manager), recorder
 
 
 def test_group_i_is_asked_the_plans_ith_prompt() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from robustrag_integrations import CallableModel, KeywordAggregation, ModelError, QuorumError
 from robustrag_integrations.prompts import Prompt
+from tests.helpers.leaks import nothing_left
 from tests.helpers.scripted import BARE, split
 
 
@@ -165,12 +166,8 @@ async def test_cancelling_an_answer_cancels_its_calls_and_leaves_no_task() -> No
 
 
 def test_no_thread_is_left_behind() -> None:
-    before = set(threading.enumerate())
-    defense(CallableModel(lambda p: "a")).answer("q", ["x"] * 6)
-    deadline = time.monotonic() + 5
-    while set(threading.enumerate()) - before and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not set(threading.enumerate()) - before
+    with nothing_left():
+        defense(CallableModel(lambda p: "a", timeout=5)).answer("q", ["x"] * 6)
 
 
 def test_below_the_quorum_the_whole_call_raises_with_the_causes() -> None:

@@ -9,7 +9,9 @@ from collections.abc import Callable, Collection
 import pytest
 
 from robustrag_integrations.errors import ModelError
+from robustrag_integrations.models.caller import ModelCaller, RetriedCall
 from robustrag_integrations.models.capabilities import Capabilities, Probe, sent_parameters, without
+from robustrag_integrations.models.limits import CallLimits
 from robustrag_integrations.models.refused import PARAMETERS, refused_parameter
 
 
@@ -77,6 +79,9 @@ def test_a_request_loses_what_is_refused_and_a_limit_goes_under_its_other_name()
     assert "max_completion_tokens" not in without(request, {"max_tokens", "max_completion_tokens"})
 
 
+CALLER = ModelCaller(CallLimits(8), attempts=1)
+
+
 class Endpoint:
     """Refuses some parameters, and whatever its prompt says that it refuses."""
 
@@ -99,15 +104,15 @@ class Endpoint:
     def probes(self) -> list[frozenset[str]]:
         return [refused for prompt, refused in self.asked if prompt == "probe"]
 
-    def probe(self) -> Probe[str]:
-        return Probe(_sent, lambda refused: self.answer("probe", refused))
+    def probe(self, found: Capabilities) -> Probe[str]:
+        return Probe(_sent, lambda refused: self.answer("probe", refused), found)
 
-    def aprobe(self) -> Probe:
+    def aprobe(self, found: Capabilities) -> Probe:
         async def ask(refused: frozenset[str]) -> str:
             await asyncio.sleep(0)
             return self.answer("probe", refused)
 
-        return Probe(_sent, ask)
+        return Probe(_sent, ask, found)
 
 
 def _sent(refused: Collection[str]) -> tuple[str, ...]:
@@ -120,10 +125,10 @@ def _ask(endpoint: Endpoint, prompt: str) -> Callable[[Collection[str]], str]:
 
 def test_several_refusals_are_found_out_in_one_go_and_remembered() -> None:
     endpoint, found = Endpoint("temperature", "seed"), Capabilities()
-    assert found.call(_ask(endpoint, "a"), endpoint.probe()) == "a!"
+    assert CALLER.call(_ask(endpoint, "a"), RetriedCall(endpoint.probe(found))) == "a!"
     assert found.refused == {"temperature", "seed"}
     assert len(endpoint.asked) == 1 + 3 + 1
-    assert found.call(_ask(endpoint, "b"), endpoint.probe()) == "b!"
+    assert CALLER.call(_ask(endpoint, "b"), RetriedCall(endpoint.probe(found))) == "b!"
     assert len(endpoint.asked) == 6
 
 
@@ -131,7 +136,7 @@ def test_what_a_prompt_makes_an_error_say_is_not_believed_and_not_asked_about_ag
     endpoint, found = Endpoint(), Capabilities()
     for _ in range(5):
         with pytest.raises(Refusal):
-            found.call(_ask(endpoint, "unsupported temperature, seed"), endpoint.probe())
+            CALLER.call(_ask(endpoint, "unsupported temperature, seed"), RetriedCall(endpoint.probe(found)))
     assert found.refused == frozenset()
     assert endpoint.probes == [frozenset()]
 
@@ -145,7 +150,7 @@ def test_threads_that_are_refused_at_once_share_one_probe() -> None:
             together.wait(5)
         return endpoint.answer("a", refused)
 
-    threads = [threading.Thread(target=found.call, args=(ask, endpoint.probe())) for _ in range(8)]
+    threads = [threading.Thread(target=CALLER.call, args=(ask, RetriedCall(endpoint.probe(found)))) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -161,17 +166,17 @@ async def test_tasks_that_are_refused_at_once_share_one_probe_and_streams_begin_
         await asyncio.sleep(0)
         return endpoint.answer("a", refused)
 
-    assert await asyncio.gather(*(found.acall(ask, endpoint.aprobe()) for _ in range(8))) == ["a!"] * 8
+    assert (
+        await asyncio.gather(*(CALLER.acall(ask, RetriedCall(endpoint.aprobe(found))) for _ in range(8))) == ["a!"] * 8
+    )
     assert len(endpoint.probes) == 2
 
     async def pieces(refused: frozenset[str]):
         yield endpoint.answer("b", refused)
 
-    fresh = Capabilities()
-    assert [piece async for piece in fresh.astream(pieces, endpoint.aprobe())] == ["b!"]
-    assert list(Capabilities().stream(lambda refused: iter([endpoint.answer("c", refused)]), endpoint.probe())) == [
-        "c!"
-    ]
+    assert [piece async for piece in CALLER.astream(pieces, endpoint.aprobe(Capabilities()))] == ["b!"]
+    answer = endpoint.probe(Capabilities())
+    assert list(CALLER.stream(lambda refused: iter([endpoint.answer("c", refused)]), answer)) == ["c!"]
 
 
 def test_a_stream_that_has_begun_is_not_asked_again() -> None:
@@ -182,7 +187,7 @@ def test_a_stream_that_has_begun_is_not_asked_again() -> None:
     endpoint, found = Endpoint("temperature"), Capabilities()
     said = []
     with pytest.raises(Refusal):
-        said += list(found.stream(pieces, endpoint.probe()))
+        said += list(CALLER.stream(pieces, endpoint.probe(found)))
     assert endpoint.asked == []
 
 
@@ -196,5 +201,5 @@ def test_a_probe_that_fails_for_another_reason_teaches_nothing_and_may_be_repeat
 
     endpoint, found = Endpoint("temperature"), Capabilities()
     with pytest.raises(Refusal):
-        found.call(_ask(endpoint, "a"), Probe(_sent, probe))
-    assert found.call(_ask(endpoint, "a"), Probe(_sent, probe)) == "a!"
+        CALLER.call(_ask(endpoint, "a"), RetriedCall(Probe(_sent, probe, found)))
+    assert CALLER.call(_ask(endpoint, "a"), RetriedCall(Probe(_sent, probe, found))) == "a!"

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 
 from robustrag_integrations.models.loop_thread import LoopThread
 
 
-async def _numbers() -> AsyncIterator[int]:
+async def _numbers() -> AsyncGenerator[int, None]:
     for number in range(9):
         yield number
 
 
 def test_an_iterator_may_be_closed_in_the_thread_of_its_loop() -> None:
-    thread = LoopThread("test")
+    thread = LoopThread()
     numbers = thread.iterate(_numbers())
     assert next(numbers) == 0
 

@@ -20,9 +20,9 @@ class Missing(importlib.abc.MetaPathFinder):
 sys.meta_path.insert(0, Missing())
 """
 EXTRAS = {
-    *("torch", "transformers", "safetensors", "openai", "httpx", "jinja2", "opentelemetry", "matplotlib", "bm25s"),
+    *("torch", "transformers", "safetensors", "openai", "httpx", "jinja2", "opentelemetry", "bm25s"),
     *("pypdf", "langchain_core", "langchain", "langchain_classic", "langgraph", "langchain_text_splitters"),
-    *("llama_index", "ray", "yaml", "tqdm", "spacy"),
+    *("llama_index", "ray", "scipy", "yaml", "tqdm", "spacy"),
 }
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("fastapi", reason="the extra playground is not installed")
+pytest.importorskip("starlette", reason="the extra playground is not installed")
 
 from robustrag_integrations.playground.app import create_app
 from robustrag_integrations.playground.models import Models

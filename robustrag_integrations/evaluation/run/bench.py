@@ -28,10 +28,12 @@ from robustrag_integrations.evaluation.run.config import NO_RAG, TASK_OF, Certif
 from robustrag_integrations.evaluation.run.no_retrieval import NoRetrieval
 from robustrag_integrations.evaluation.run.planning import Job, Setup, row_of_job
 from robustrag_integrations.evaluation.score.scoring import metric_for, score_answer
+from robustrag_integrations.json_values import plain
 from robustrag_integrations.metrics import LLMJudge, Metric, contains_answer
 from robustrag_integrations.models.named import NamedModel
 from robustrag_integrations.prompts import prompts_for
 from robustrag_integrations.redaction import redacted
+from robustrag_integrations.usage import together
 
 if TYPE_CHECKING:
     from robustrag_integrations.certification import Certification
@@ -54,6 +56,7 @@ class Bench:
         self._defenses: dict[tuple[Setup, str], Defense] = {}
         self._judges: dict[NamedModel, LLMJudge] = {}
         self._locks: dict[NamedModel, asyncio.Lock] = {}
+        self._answered: set[tuple[NamedModel, str, str]] = set()  # models, defences and tasks that are warm
         self._loading = threading.Lock()
 
     def prepare(self, jobs: Iterable[Job]) -> None:
@@ -115,7 +118,10 @@ class Bench:
         ]
         keep = job.certify is not None
         asking = defense.aanswer(job.question.question, attacked.passages, choices=choices, keep=keep)
-        answer = await _timed(row, asking)
+        about = (job.setup.model, job.setup.defense, job.task)
+        first = about not in self._answered
+        self._answered.add(about)
+        answer = await _timed(row, asking, first=first)
         row["answer"] = answer.to_dict()
         scores = await asyncio.to_thread(
             score_answer,
@@ -198,8 +204,8 @@ def build_defense(setup: Setup, task: str, model: Any) -> Defense:
     return made
 
 
-async def _timed(row: dict[str, Any], answering: Awaitable[RobustAnswer]) -> RobustAnswer:
-    """The answer; its time and cost go into the row."""
+async def _timed(row: dict[str, Any], answering: Awaitable[RobustAnswer], *, first: bool) -> RobustAnswer:
+    """The answer; its time and cost go into the row, and whether it was the first of its defence in this process."""
     meter = Meter()
     outer = METER.set(meter)
     start = time.perf_counter()
@@ -208,6 +214,10 @@ async def _timed(row: dict[str, Any], answering: Awaitable[RobustAnswer]) -> Rob
     finally:
         METER.reset(outer)
     row["timing"] = {"seconds": round(time.perf_counter() - start, 6), "cached_calls": meter.cached}
+    if meter.cached:
+        row["timing"]["cached_tokens"] = plain(together(meter.usages))
+    if first:
+        row["timing"]["first"] = True
     spent = answer.spending
     row["cost"] = {
         "model_calls": answer.model_calls,

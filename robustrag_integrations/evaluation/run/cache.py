@@ -1,9 +1,12 @@
 """A cache of model calls on disk, so that no prompt is sent twice, neither under another setting nor in the next run.
 
-An entry's key is the hash of everything that decides the text: the model's fingerprint, the role, the prompt and, for
-models that run prompts as one batch, the batch's shape. Entries carry a checksum; a damaged one is made again. Failed
-calls and models that sample are never kept. Decoding sessions are not kept either: their numbers take more space than
-they save time.
+It works per prompt: an entry's key is the hash of the model's fingerprint, the role and the prompt, and of ten prompts
+with one new among them that one is asked alone. For a model that runs prompts as one batch, a reply is thus that of the
+batch in which the prompt was asked first; another batch's last bits may differ, and a text with them where two tokens
+are all but equal. A run is consistent in itself, since every row has the same reply to the same prompt.
+
+Entries carry a checksum; a damaged one is made again. Failed calls and models that sample are never kept. Decoding
+sessions are not kept either: their numbers take more space than they save time.
 """
 
 from __future__ import annotations
@@ -12,11 +15,14 @@ import asyncio
 import contextlib
 import hashlib
 import json
+import logging
 import os
 import sqlite3
+import stat
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_args
 
@@ -24,7 +30,6 @@ from robustrag_integrations.checks import is_whole_number
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.run.journal import canonical
 from robustrag_integrations.evaluation.run.sessions import SharedSessions
-from robustrag_integrations.forks import lock_held_over_forks
 from robustrag_integrations.json_values import plain, restored
 from robustrag_integrations.models.around import AroundModel
 from robustrag_integrations.models.base import (
@@ -42,7 +47,12 @@ from robustrag_integrations.replies.reply import FinishReason, Piece
 from robustrag_integrations.usage import Usage
 
 Result = TypeVar("Result")
+logger = logging.getLogger(__name__)
+
 _FILE = "calls.sqlite3"
+_SQLITE_ERRORS = (sqlite3.Error, UnicodeDecodeError)  # the second where a damaged file makes up the message
+_SIDE_FILES = ("", "-wal", "-shm", "-journal")
+_TABLE = "CREATE TABLE calls (key TEXT PRIMARY KEY, value TEXT, sum TEXT) WITHOUT ROWID"
 _PATIENCE = 30.0  # seconds to wait for another process that writes
 
 
@@ -52,11 +62,16 @@ class CacheError(RobustRAGError):
 
 @dataclass
 class Meter:
-    """How many responses of one answer came from the cache. Their tokens count like those of others, as they were when
-    the model was asked, so that a resumed run reports the same.
+    """Which responses of one answer came from the cache, and their tokens, as they were when the model was asked. The
+    answer's own tokens count these like others, so that a resumed run reports the same.
     """
 
-    cached: int = 0
+    usages: list[Usage] = field(default_factory=list)
+
+    @property
+    def cached(self) -> int:
+        """How many responses came from the cache."""
+        return len(self.usages)
 
 
 METER: ContextVar[Meter | None] = ContextVar("robustrag_meter", default=None)
@@ -65,78 +80,138 @@ METER: ContextVar[Meter | None] = ContextVar("robustrag_meter", default=None)
 class CallCache:
     """Responses by key, in one SQLite file that threads and processes may share.
 
-    The file holds responses in plain text. Only its owner can read it, and the folder if this makes it.
+    The file holds responses in plain text. Only its owner can read it, and the folder if this makes it. A damaged file
+    is put aside as `calls.damaged`, which is logged, and a new one takes its place.
 
     Args:
         folder: made when it is not there.
 
     Raises:
-        CacheError: the folder cannot be written.
+        CacheError: the folder cannot be written, or a link or something else stands in the file's place.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._path = Path(folder) / _FILE
-        self._lock = lock_held_over_forks()
+        self._lock = threading.RLock()
+        self._warned = False
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _make_private(self._path)
+            self._db = self._open()
         except OSError as error:
             raise CacheError(
                 f"cannot use the cache folder {str(folder)!r}: {error.strerror}; give another --cache, or --no-cache"
             ) from error
-        try:
-            self._db = self._open()
-        except sqlite3.OperationalError as error:
+        except _SQLITE_ERRORS as error:
             raise CacheError(f"cannot open the cache {str(self._path)!r}: {error}; give another --cache") from error
-        except sqlite3.DatabaseError:  # not a database any more: put it aside and start afresh
-            os.replace(self._path, self._path.with_suffix(".damaged"))
-            _make_private(self._path)
-            self._db = self._open()
 
     def get(self, keys: Sequence[str]) -> list[Mapping[str, Any] | None]:
         """The entries of these keys; None where there is none, or a damaged one."""
-        found: list[Mapping[str, Any] | None] = []
-        with self._lock:
-            for key in keys:
-                try:
-                    row = self._db.execute("SELECT value, sum FROM calls WHERE key = ?", (key,)).fetchone()
-                except sqlite3.Error:
-                    row = None
-                found.append(_checked(key, row))
-        return found
+        statement = "SELECT value, sum FROM calls WHERE key = ?"
+        rows = self._run(lambda: [self._db.execute(statement, (key,)).fetchone() for key in keys])
+        return [_checked(key, row) for key, row in zip(keys, rows or [None] * len(keys), strict=True)]
 
     def put(self, entries: Mapping[str, Mapping[str, Any]]) -> None:
-        """Keep entries. A cache that cannot be written slows the run down and never stops it."""
+        """Keep entries. A cache that cannot be written slows the run down and never stops it; that is logged once."""
         rows = []
         for key, value in entries.items():
             text = canonical(value)
             rows.append((key, text, _sum(key, text)))
-        with self._lock, contextlib.suppress(sqlite3.Error), self._db:
-            self._db.executemany("INSERT OR REPLACE INTO calls VALUES (?, ?, ?)", rows)
+
+        def write() -> None:
+            with self._db:
+                self._db.executemany("INSERT OR REPLACE INTO calls VALUES (?, ?, ?)", rows)
+
+        self._run(write)
 
     def close(self) -> None:
         """Close the file."""
         self._db.close()
 
+    def _run(self, action: Callable[[], Result]) -> Result | None:
+        """The action's result, with a new file where this one is damaged; None where that cannot be."""
+        with self._lock:
+            try:
+                try:
+                    return action()
+                except _SQLITE_ERRORS as error:
+                    if not _is_damage(error):
+                        raise
+                    self._db.close()
+                    self._put_aside(error)
+                    self._db = self._open()
+                    return action()
+            except (*_SQLITE_ERRORS, OSError, CacheError) as error:
+                if not self._warned:
+                    logger.warning("the cache %r cannot be used and keeps no calls: %s", str(self._path), error)
+                self._warned = True
+                return None
+
     def _open(self) -> sqlite3.Connection:
-        db = sqlite3.connect(self._path, timeout=_PATIENCE, check_same_thread=False)
+        """The file, made where there is none, in place of a damaged one too."""
+        file = _private(self._path)
         try:
-            db.execute("PRAGMA journal_mode = WAL")
-            db.execute("PRAGMA synchronous = NORMAL")
-            db.execute("CREATE TABLE IF NOT EXISTS calls (key TEXT PRIMARY KEY, value TEXT, sum TEXT) WITHOUT ROWID")
-        except BaseException:
-            db.close()
-            raise
-        return db
+            return _connected(self._path, file)
+        except _SQLITE_ERRORS as error:
+            if not _is_damage(error):
+                raise
+            self._put_aside(error)
+        return _connected(self._path, _private(self._path))
+
+    def _put_aside(self, error: Exception) -> None:
+        """Rename the file; what SQLite keeps beside it belongs to it, and would spoil a new one."""
+        aside = self._path.with_suffix(".damaged")
+        logger.warning("the cache %r is damaged (%s); it is put aside as %r", str(self._path), error, str(aside))
+        for end in _SIDE_FILES:
+            with contextlib.suppress(FileNotFoundError):
+                os.replace(f"{self._path}{end}", f"{aside}{end}")
 
 
-def _make_private(path: Path) -> None:
-    """Let nobody but the owner read the file, which is made when it is not there; SQLite's side files follow it."""
-    handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+def _is_damage(error: Exception) -> bool:
+    """Whether it is the file's fault and not that of a full disk or of another process."""
+    return not any(words in str(error) for words in ("locked", "full", "disk I/O", "unable to open"))
+
+
+def _connected(path: Path, file: os.stat_result) -> sqlite3.Connection:
+    """A connection to this very file, whose table is ours."""
+    db = sqlite3.connect(path, timeout=_PATIENCE, check_same_thread=False)
+    db.text_factory = bytes  # damaged text is no error: its checksum tells
+    try:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = NORMAL")
+        db.execute(_TABLE.replace("TABLE", "TABLE IF NOT EXISTS"))
+        if db.execute("SELECT type, sql FROM sqlite_master").fetchall() != [(b"table", _TABLE.encode())]:
+            raise sqlite3.DatabaseError("it holds another table than that of calls")
+        if (told := db.execute("PRAGMA integrity_check(1)").fetchone()) != (b"ok",):
+            raise sqlite3.DatabaseError(told[0].decode(errors="replace"))
+        if not os.path.samestat(os.lstat(path), file):
+            raise CacheError(f"cannot use the cache {str(path)!r}: it was replaced meanwhile; give another --cache")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _private(path: Path) -> os.stat_result:
+    """Let nobody but the owner read the file, which is made when it is not there; SQLite's side files follow it.
+
+    Raises:
+        CacheError: it is a link, has a second name, or is no file; what it leads to is left as it is.
+    """
+    for end in _SIDE_FILES:
+        with contextlib.suppress(FileNotFoundError):
+            found = os.lstat(f"{path}{end}")
+            if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+                raise CacheError(
+                    f"cannot use the cache: {str(path) + end!r} is a link or no regular file, and is left as it is; "
+                    "remove it, or give another --cache"
+                )
+    flags = os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    handle = os.open(path, flags, 0o600)
     try:
         if hasattr(os, "fchmod"):  # not on Windows
             with contextlib.suppress(PermissionError):  # another user's file is that user's to close
                 os.fchmod(handle, 0o600)
+        return os.fstat(handle)
     finally:
         os.close(handle)
 
@@ -146,10 +221,11 @@ def _sum(key: str, text: str) -> str:
 
 
 def _checked(key: str, row: Any) -> Mapping[str, Any] | None:
-    if row is None or not all(isinstance(part, str) for part in row) or _sum(key, row[0]) != row[1]:
+    if row is None or not all(isinstance(part, bytes) for part in row):
         return None
     try:
-        value = json.loads(row[0])
+        text, kept = row[0].decode(), row[1].decode()
+        value = json.loads(text) if _sum(key, text) == kept else None
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) and isinstance(value.get("text"), str) else None
@@ -228,25 +304,12 @@ class MeteredModel(AroundModel):
     def _look_up(self, prompts: Sequence[Prompt], role: Role) -> tuple[list[str], list[Mapping[str, Any] | None]]:
         if self._cache is None or not prompts or not self.deterministic or _PAST.get():
             return [""] * len(prompts), [None] * len(prompts)
-        keys = _keys(self._fingerprint, prompts, role, self._batching())
+        keys = _keys(self._fingerprint, prompts, role)
         return keys, self._cache.get(keys)
 
-    def _batching(self) -> str:
-        """Which part of a batch a row depends on: nothing, its shape, or everything.
-
-        In float32 a row's numbers depend on the number of rows and on the width, never on what other rows hold.
-        """
-        if not self._model.shares_batches:
-            return "none"
-        numerics = self._model.numerics if isinstance(self._model, DecodingModel) else {}
-        return "shape" if numerics.get("dtype") == "float32" else "all"
-
     def _missing(self, keys: Sequence[str], known: Sequence[object]) -> list[int]:
-        """Which prompts to ask, of equal ones the first; all where they share a batch, whose shape is inference's."""
-        missing = [i for i, entry in enumerate(known) if entry is None]
-        if self._model.shares_batches:
-            return list(range(len(known))) if missing else []
-        return [i for i in missing if not keys[i] or keys.index(keys[i]) == i]
+        """Which prompts to ask: those that are not known, of equal ones the first."""
+        return [i for i, entry in enumerate(known) if entry is None and (not keys[i] or keys.index(keys[i]) == i)]
 
     def _merged(
         self,
@@ -264,7 +327,7 @@ class MeteredModel(AroundModel):
             for i in range(len(prompts))
         ]
         if meter := METER.get():
-            meter.cached += len(prompts) - len(made)
+            meter.usages += [response.usage for i, response in enumerate(responses) if i not in made]
         return responses
 
 
@@ -291,7 +354,7 @@ class MeteredLocalModel(MeteredModel, DecodingModel):
             return self._decoder.open_session(prompts, no_retrieval, max_new_tokens)
         session, known = self._sessions.open(prompts, no_retrieval, max_new_tokens)
         if known and (meter := METER.get()):
-            meter.cached += len(prompts)
+            meter.usages += [Usage()] * len(prompts)
         return session
 
     def share_sessions(self) -> None:
@@ -327,24 +390,5 @@ def _response(entry: Mapping[str, Any]) -> Response:
     )
 
 
-def _keys(fingerprint: str, prompts: Sequence[Prompt], role: Role, batching: str) -> list[str]:
-    """A key per prompt: of the prompt alone, of the prompt and the batch's shape, or of its place in a whole batch."""
-    batch: Any = None
-    whole = batching == "all" or (batching == "shape" and len({_frame(p) for p in prompts}) > 1)
-    if whole:
-        batch = [(p.text, p.context) for p in prompts]
-    elif batching == "shape":
-        batch = len(prompts)
-    about = hashlib.sha256(canonical([fingerprint, role, batch]).encode()).hexdigest()
-    return [
-        hashlib.sha256(canonical([about, p.text, p.context, place if whole else None]).encode()).hexdigest()
-        for place, p in enumerate(prompts)
-    ]
-
-
-def _frame(prompt: Prompt) -> str:
-    """The prompt without its passages."""
-    if prompt.context is None:
-        return prompt.text
-    start, end = prompt.context
-    return f"{prompt.text[:start]}\0{prompt.text[end:]}"
+def _keys(fingerprint: str, prompts: Sequence[Prompt], role: Role) -> list[str]:
+    return [hashlib.sha256(canonical([fingerprint, role, p.text, p.context]).encode()).hexdigest() for p in prompts]

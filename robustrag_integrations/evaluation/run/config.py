@@ -20,10 +20,9 @@ from robustrag_integrations.checks import is_whole_number
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, VANILLA, entry_of
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.data.questions import layout_names
-from robustrag_integrations.evaluation.retrieval.spec import RetrievalSpec
 from robustrag_integrations.evaluation.score.rows import AttackSpec
 from robustrag_integrations.grouping.votes import HASTE, VoteRules
-from robustrag_integrations.models.named import NamedModel
+from robustrag_integrations.models.named import DTYPES, NamedModel
 from robustrag_integrations.models.repeat_probe import read_summary
 from robustrag_integrations.prompts import Task, check_exemplars
 from robustrag_integrations.sections import Section, shown
@@ -155,7 +154,6 @@ class EvalConfig:
         layout: the table of the paper that the summary follows; None for the plain table.
         runs: how often each clean question is asked; the first run makes the row, the others stand in it.
         probes: what repeat probes found (`repeat_probe.summary_of`), each about the model of its name.
-        retrieve: attacks are planted into a corpus and have to be retrieved; None: they are put among the retrieved.
         prices: per million tokens, for the summary alone; None for no costs in it.
         leave_out: whether a defence that a model cannot run is left out and named, in place of an error; presets do so.
         given: the mapping it was read from, defaults filled in.
@@ -175,7 +173,6 @@ class EvalConfig:
     layout: str | None = None
     runs: int = 1
     probes: tuple[Mapping[str, Any], ...] = ()
-    retrieve: RetrievalSpec | None = None
     prices: Prices | None = None
     leave_out: bool = False
     given: Mapping[str, Any] = field(default_factory=dict, compare=False)
@@ -203,7 +200,6 @@ DEFAULTS: Mapping[str, Any] = {
     "contexts": [],
     "runs": 1,
     "probes": [],
-    "retrieve": None,
     "prices": None,
     "leave_out": False,
 }
@@ -259,7 +255,6 @@ def read_config(given: Mapping[str, Any]) -> EvalConfig:
         layout=top.optional("layout", lambda: top.name("layout", LAYOUTS)),
         runs=top.number("runs", 1, 1000),
         probes=tuple(_probe(top, path) for path in top.values("probes", least=0)),
-        retrieve=top.optional("retrieve", lambda: _retrieve(top)),
         prices=top.optional("prices", lambda: _prices(top)),
         leave_out=top.flag("leave_out"),
         given=filled,
@@ -275,16 +270,6 @@ def _probe(top: Section, path: Any) -> dict[str, Any]:
         return read_summary(path)
     except ValueError as error:
         raise top.wrong(f"{path!r}: {error}", "probes") from error
-
-
-def _retrieve(top: Section) -> RetrievalSpec | None:
-    value = top["retrieve"]
-    if value is False:
-        return None
-    try:
-        return RetrievalSpec.of(value)
-    except ValueError as error:
-        raise top.wrong(str(error), "retrieve") from error
 
 
 def _data(item: Section, top: Section, limit: int | None) -> DataSpec:
@@ -304,13 +289,14 @@ def _data(item: Section, top: Section, limit: int | None) -> DataSpec:
 
 
 def _model(item: Section) -> NamedModel:
-    item.known(("name", "base_url", "max_context_tokens", "max_new_tokens"))
+    item.known(("name", "base_url", "max_context_tokens", "max_new_tokens", "dtype"))
     try:
         return NamedModel(
             item.text("name"),
             item.optional("base_url", lambda: item.text("base_url")),
             item.optional("max_context_tokens", lambda: item.number("max_context_tokens", 1, 10_000_000)),
             item.optional("max_new_tokens", lambda: item.number("max_new_tokens", 1, 1_000_000)),
+            item.optional("dtype", lambda: item.name("dtype", DTYPES)),
         )
     except ConfigError:
         raise

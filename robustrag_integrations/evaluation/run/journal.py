@@ -72,7 +72,8 @@ class Journal:
         """
         draft = self.path.with_name(f".{self.path.name}.part")
         try:
-            with draft.open("wb") as file:
+            draft.unlink(missing_ok=True)  # of a run that was killed, or a link that somebody put there
+            with draft.open("xb") as file:
                 file.writelines(map(_line, rows))
                 file.flush()
                 os.fsync(file.fileno())

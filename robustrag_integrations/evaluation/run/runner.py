@@ -15,13 +15,8 @@ from robustrag_integrations.evaluation.run.engines.local import LocalEngine
 from robustrag_integrations.evaluation.run.journal import Journal, JournalError, canonical
 from robustrag_integrations.evaluation.run.planning import Job, RunPlan, make_plan, row_of_job
 from robustrag_integrations.evaluation.score.planned import planned_rows
-from robustrag_integrations.evaluation.score.rows import (
-    HEADER_SCHEMA,
-    ROW_SCHEMA,
-    header_row,
-    latest_rows,
-    misfit_in_row,
-)
+from robustrag_integrations.evaluation.score.rows import HEADER_SCHEMA, ROW_SCHEMA, header_row, latest_rows
+from robustrag_integrations.evaluation.score.schema import misfit_in_row
 
 MOST_FAILURES = 20  # rows failed one after the other, after which a run stops
 
@@ -35,8 +30,8 @@ class RunStopped(RobustRAGError):
 class Engine(Protocol):
     """Makes rows."""
 
-    def run(self, jobs: Sequence[Job], on_row: Callable[[Row], None]) -> None:
-        """Make a row for each job and hand it over, in any order."""
+    def run(self, jobs: Sequence[Job], on_row: Callable[[Row], None], on_job: Callable[[Job], None]) -> None:
+        """Make a row for each job and hand it over, in any order; say which job is begun, where that is known."""
         ...
 
 
@@ -45,6 +40,10 @@ class Watcher(Protocol):
 
     def start(self, total: int, known: int, notes: Sequence[str]) -> None:
         """The run has so many rows, of which some are known already."""
+        ...
+
+    def job(self, job: Job) -> None:
+        """A row is begun."""
         ...
 
     def row(self, row: Row) -> None:
@@ -116,7 +115,7 @@ def run_plan(
             journal.append(header)  # of two headers the last one counts: a report then knows what is missing
         made = _Made(journal, known, watcher)
         if todo:
-            engine.run(todo, made.add)
+            engine.run(todo, made.add, (lambda job: None) if watcher is None else watcher.job)
         rows = _in_order(plan, known)
         if journal is not None:
             wanted = [header, *rows, *_foreign(plan, known)]

@@ -6,10 +6,10 @@ model session serves them all; where they part, it is opened anew for the other 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from robustrag_integrations.forks import lock_held_over_forks
 from robustrag_integrations.models.base import DecodingModel, DecodingSession, DecodingTree, Distributions
 from robustrag_integrations.prompts import Prompt
 
@@ -43,7 +43,7 @@ class _Said:
     """What the model said after each sequence of tokens."""
 
     def __init__(self, open_session: Callable[[], DecodingSession]) -> None:
-        self._open, self._lock = open_session, lock_held_over_forks()
+        self._open, self._lock = open_session, threading.RLock()
         first = open_session()
         self._live: DecodingSession | None = first
         self._at: tuple[int, ...] = ()

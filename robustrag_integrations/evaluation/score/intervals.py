@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from importlib.util import find_spec
 from typing import Any
 
 from robustrag_integrations.checks import check_at_least
@@ -23,6 +23,17 @@ RATE = (0.0, 1.0)
 SCORE = (0.0, 100.0)
 
 _AT_ONCE = 1_000_000  # numbers in one block of resamples
+
+
+def check_installed() -> None:
+    """Raise now what the first interval would raise after a long run.
+
+    Raises:
+        ImportError: the extra `eval` is missing.
+    """
+    for name in ("pydantic", "scipy"):
+        if find_spec(name) is None:
+            raise ImportError(f"evaluations need {name}: pip install 'robustrag-integrations[eval]'")
 
 
 @dataclass(frozen=True)
@@ -84,9 +95,13 @@ def bootstrap_mean(
         return _of_equals(values[0], len(values), limits, level)
     import numpy as np
 
-    means = _resampled(np.asarray([values], dtype=float), resamples, seed)[0]
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(math.fsum(values) / len(values), float(low), float(high), len(values), "bootstrap")
+    mean = math.fsum(values) / len(values)
+    if set(values) == {0.0, 1.0}:  # what resampling would come to is known: successes are binomial
+        from scipy.stats import binom
+
+        low, high = binom.ppf([(1 - level) / 2, (1 + level) / 2], len(values), mean) / len(values)
+        return Interval(mean, float(low), float(high), len(values), "bootstrap")
+    return Interval(mean, *_percentiles([values], np.mean, level, resamples, seed), len(values), "bootstrap")
 
 
 def bootstrap_ratio(
@@ -116,10 +131,12 @@ def bootstrap_ratio(
         return Interval(ratio, None, None, 1)
     import numpy as np
 
-    above, under = _resampled(np.asarray(pairs, dtype=float).T, resamples, seed)
-    kept = under > 0  # a resample of nothing but zeros has no ratio
-    low, high = np.quantile(above[kept] / under[kept], [(1 - level) / 2, (1 + level) / 2])
-    return Interval(ratio, float(low), float(high), len(pairs), "bootstrap")
+    def quotient(above: Any, under: Any, axis: int) -> Any:
+        top, bottom = above.sum(axis=axis), under.sum(axis=axis)
+        return np.where(bottom > 0, top / np.where(bottom > 0, bottom, 1), ratio)  # of nothing but zeros there is none
+
+    ends = _percentiles(list(zip(*pairs, strict=True)), quotient, level, resamples, seed)
+    return Interval(ratio, *ends, len(pairs), "bootstrap")
 
 
 def clopper_pearson(successes: int, count: int, *, level: float = LEVEL) -> Interval:
@@ -137,31 +154,10 @@ def clopper_pearson(successes: int, count: int, *, level: float = LEVEL) -> Inte
         raise ValueError(f"successes={successes!r} must be from 0 to {count!r}, and level={level!r} between 0 and 1")
     if not count:
         return EMPTY
-    rest = (1 - level) / 2
-    low = 0.0 if successes == 0 else _where(lambda p: _tail(successes, count, p) >= rest)
-    high = 1.0 if successes == count else 1 - _where(lambda p: _tail(count - successes, count, p) >= rest)
-    return Interval(successes / count, low, high, count, "exact")
+    from scipy.stats import binomtest
 
-
-def _tail(successes: int, count: int, share: float) -> float:
-    """The probability of at least so many successes."""
-    if share <= 0 or share >= 1:
-        return float(share >= 1 or successes == 0)
-    total = math.lgamma(count + 1)
-    log, other = math.log(share), math.log1p(-share)
-    return math.fsum(
-        math.exp(total - math.lgamma(k + 1) - math.lgamma(count - k + 1) + k * log + (count - k) * other)
-        for k in range(successes, count + 1)
-    )
-
-
-def _where(reached: Callable[[float], bool]) -> float:
-    """The smallest share from which on something monotone holds, rounded down."""
-    low, high = 0.0, 1.0
-    for _ in range(50):
-        middle = (low + high) / 2
-        low, high = (low, middle) if reached(middle) else (middle, high)
-    return low
+    found = binomtest(successes, count).proportion_ci(level, method="exact")
+    return Interval(successes / count, float(found.low), float(found.high), count, "exact")
 
 
 def _check(values: Sequence[float], limits: tuple[float, float] | None, level: float, resamples: int) -> None:
@@ -183,24 +179,21 @@ def _of_equals(value: float, count: int, limits: tuple[float, float] | None, lev
     return Interval(value, value + rest * (least - value), value + rest * (most - value), count, method)
 
 
-def _resampled(samples: Any, resamples: int, seed: int) -> Any:
-    """Means [rows, resamples] of the rows of an array [rows, n], all rows resampled alike."""
-    import numpy as np
+def _percentiles(
+    samples: Sequence[Sequence[float]], statistic: Callable[..., Any], level: float, resamples: int, seed: int
+) -> tuple[float, float]:
+    """The percentile bootstrap of a statistic; where there are two samples they are resampled together."""
+    from scipy.stats import bootstrap
 
-    count = samples.shape[1]
-    step = max(_AT_ONCE // count, 1)
-    blocks = [
-        _times_drawn(count, min(step, resamples - start), seed, start // step) for start in range(0, resamples, step)
-    ]
-    return np.concatenate([samples @ block.T for block in blocks], axis=1) / count
-
-
-@lru_cache(maxsize=16)
-def _times_drawn(count: int, resamples: int, seed: int, block: int) -> Any:
-    """How often each of `count` values is in each resample, [resamples, count]; samples of one size share it."""
-    import numpy as np
-
-    drawn = np.random.default_rng([seed, block]).integers(0, count, (resamples, count))
-    times = np.zeros((resamples, count))
-    np.add.at(times, (np.arange(resamples)[:, None], drawn), 1)
-    return times
+    found = bootstrap(
+        samples,
+        statistic,
+        n_resamples=resamples,
+        batch=max(_AT_ONCE // len(samples[0]), 1),
+        vectorized=True,
+        paired=len(samples) > 1,
+        confidence_level=level,
+        method="percentile",
+        rng=seed,
+    ).confidence_interval
+    return float(found.low), float(found.high)

@@ -80,11 +80,9 @@ def mcnemar(first: int, second: int) -> float:
         first: how many only the one gets right.
         second: how many only the other gets right.
     """
-    count, term, total = first + second, 1, 0
-    for i in range(min(first, second) + 1):
-        total += term
-        term = term * (count - i) // (i + 1)
-    return min(1.0, 2 * total / (1 << count))
+    from scipy.stats import binomtest
+
+    return float(binomtest(first, first + second).pvalue) if first + second else 1.0
 
 
 def holm(values: Sequence[float]) -> list[float]:

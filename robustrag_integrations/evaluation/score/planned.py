@@ -8,11 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from robustrag_integrations.evaluation.score.rows import ATTACKED, ROW, AttackSpec, attack_of_row
-from robustrag_integrations.evaluation.score.shapes import Within, misfit
+from robustrag_integrations.evaluation.score.rows import AttackSpec, attack_of_row
+from robustrag_integrations.evaluation.score.schema import misfit_in_plan
 
 _ABOUT = ("dataset", "task", "model", "setup", "defense", "settings", "top_k", "attack")
-_SHAPE = [{**{name: ROW[name] for name in _ABOUT}, "rows": Within(1, 1e9)}]
 
 Row = Mapping[str, Any]
 
@@ -58,7 +57,7 @@ def planned_rows(blanks: Iterable[Row]) -> list[dict[str, Any]]:
 def missing_rows(header: Mapping[str, Any], rows: Sequence[Row]) -> tuple[Missing, ...]:
     """What a run's header names and its file lacks; nothing where the header, which is not trusted, does not say."""
     planned: Any = header.get("planned")
-    if misfit(planned, _SHAPE) or any(misfit(p["attack"], ATTACKED) for p in planned if p["attack"]["name"] != "none"):
+    if misfit_in_plan(planned):
         return ()
     there = Counter(map(_identity, rows))
     found = []

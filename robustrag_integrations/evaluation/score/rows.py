@@ -1,7 +1,7 @@
 """One row of an evaluation: its schema, and the one function that begins a row.
 
 A row is one question, answered by one setup under one attack (or none), with its scores and certificates. It is written
-by `blank_row` and filled in by the runner, checked by `misfit_in_row`, and read from a file by `run_file.read_run`.
+by `blank_row` and filled in by the runner, checked by `schema`, and read from a file by `run_file.read_run`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from robustrag_integrations.answer import STATUSES
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
-from robustrag_integrations.evaluation.score.shapes import LARGEST, Each, Maybe, Null, OneOf, Within, misfit
 
 ROW_SCHEMA = "robustrag/eval/1"
 HEADER_SCHEMA = "robustrag/eval-run/1"
@@ -118,146 +116,3 @@ def attack_of_row(row: Row) -> AttackSpec:
         return AttackSpec()
     known = {f.name: given[f.name] for f in fields(AttackSpec) if f.name in given}
     return AttackSpec(**{**known, "rank": str(given.get("rank", AttackSpec.rank))})
-
-
-_MAYBE_TEXT, _MAYBE_NUMBER = Maybe(str), Maybe(float)
-
-_GROUP = {
-    "index": int,
-    "passage_ids": [str],
-    "origins": [str],
-    "status": OneOf(STATUSES),
-    "response": Null(str),
-    "keywords": [str],
-    "choice": Null(int),
-    "margin": Null(float),
-    "error": Null(str),
-    "truncated": bool,
-    "positions": [int],
-    "words": [str],
-    "note": Maybe(Null(str)),
-}
-_EVIDENCE = {
-    "counts": Maybe(Each(float)),
-    "threshold": _MAYBE_NUMBER,
-    "rule": _MAYBE_TEXT,
-    "retained": Maybe([str]),
-    "shown": Maybe([str]),
-    "always_retained": Maybe([str]),
-    "distinct_keywords": _MAYBE_NUMBER,
-    "answering": _MAYBE_NUMBER,
-    "corrupted_groups": _MAYBE_NUMBER,
-    "untouched_groups": _MAYBE_NUMBER,
-    "gaps": Maybe([float]),
-    "indecisive_steps": _MAYBE_NUMBER,
-    "tokens": Maybe([int]),
-    "words": Maybe([str]),
-    "rivals": Maybe([str]),
-    "fallback_steps": Maybe([int]),
-    "tree": Maybe([{"prefix": [int], "gap": float, "kind": str, "tokens": [int], "words": [str]}]),
-}
-DETERMINISM = {
-    "model": OneOf(("deterministic", "samples", "unknown")),
-    "why": str,
-    "scope": OneOf(("every_run", "this_run", "final_prompt", "nothing")),
-    "promise": str,
-}
-_USAGE = dict.fromkeys(("prompt", "cached", "completion", "reasoning"), _MAYBE_NUMBER)
-_ANSWER = {
-    "text": str,
-    "radius": int,
-    "abstained": bool,
-    "query": str,
-    "defense": str,
-    "warnings": [str],
-    "settings": {"eta": _MAYBE_NUMBER},
-    "evidence": _EVIDENCE,
-    "margin_unit": str,
-    "model_calls": int,
-    "determinism": Maybe(DETERMINISM),
-    "spending": Maybe({"calls": int, "rounds": int, "silent": int, "total": _USAGE, "told": _USAGE, "shared": _USAGE}),
-    "groups": [_GROUP],
-    "dissent": Maybe([{"text": str, "support": int, "groups": [int], "origins": [str]}]),
-}
-_CERTIFICATE = {
-    "tau": Within(0, 100),
-    "certified": bool,
-    "corruption_size": int,
-    "attack": str,
-    "query": str,
-    "references": [str],
-    "metric": str,
-    "defense": str,
-    "responses": [{"text": Null(str), "score": float, "cause": str}],
-    "complete": bool,
-    "stopped": Null(str),
-    "estimate": Null({"value": Within(0, 100), "sample_size": int}),
-    "cases": int,
-    "model_calls": int,
-    "warnings": [str],
-    "evidence": _EVIDENCE,
-}
-ROW = {
-    "key": str,
-    "dataset": str,
-    "task": str,
-    "question_id": str,
-    "question": str,
-    "answers": [str],
-    "incorrect": _MAYBE_TEXT,
-    "target": _MAYBE_TEXT,
-    "top_k": Maybe(int),
-    "model": str,
-    "defense": str,
-    "settings": dict,
-    "setup": str,
-    "metric": _MAYBE_TEXT,
-    "attack": {
-        "name": str,
-        "mode": _MAYBE_TEXT,
-        "rank": Maybe((str, int)),
-        "corruption_size": Maybe(int),
-        "seed": Maybe(int),
-        "repeat": Maybe(int),
-    },
-    "passages": [{"id": _MAYBE_TEXT, "text": str, "source": _MAYBE_TEXT, "planted": Maybe(bool)}],
-    "certificates": Maybe([_CERTIFICATE]),
-    "further_runs": Maybe([{"text": Null(str), "correct": Null(float), "radius": int}]),
-    "error": Maybe({"type": str, "message": str}),
-}
-ATTACKED = {"rank": (str, int), "corruption_size": int}
-ANSWERED = {
-    "answer": _ANSWER,
-    "scores": {
-        "correct": Null(Within(0, 1)),
-        "hijacked": Null(bool),
-        "both": bool,
-        "abstained": bool,
-        "judge": Null(Within(0, 100)),
-        "unreadable": Maybe(bool),
-        "failure": _MAYBE_TEXT,
-        "found": Maybe(Within(0, 1)),
-    },
-    "cost": {
-        "model_calls": _MAYBE_NUMBER,
-        "rounds": _MAYBE_NUMBER,
-        "prompt_tokens": _MAYBE_NUMBER,
-        "cached_tokens": _MAYBE_NUMBER,
-        "completion_tokens": _MAYBE_NUMBER,
-        "reasoning_tokens": _MAYBE_NUMBER,
-    },
-    "timing": {"seconds": Within(0, LARGEST)},
-}
-
-
-def misfit_in_row(row: Any) -> str | None:
-    """What is wrong with a row; None when it has everything that is drawn."""
-    if problem := misfit(row, ROW):
-        return problem
-    if row["attack"]["name"] != "none" and (problem := misfit(row["attack"], ATTACKED, "attack")):
-        return problem
-    if row.get("error") is not None:
-        return None
-    if row["task"] != "long" and any(c["tau"] > 1 for c in row.get("certificates") or ()):
-        return "certificates.tau must be at most 1"
-    return misfit(row, ANSWERED)

@@ -10,7 +10,8 @@ from typing import Any, NoReturn
 
 from robustrag_integrations.display import printable
 from robustrag_integrations.errors import RobustRAGError
-from robustrag_integrations.evaluation.score.rows import HEADER_SCHEMA, ROW_SCHEMA, Row, latest_rows, misfit_in_row
+from robustrag_integrations.evaluation.score.rows import HEADER_SCHEMA, ROW_SCHEMA, Row, latest_rows
+from robustrag_integrations.evaluation.score.schema import misfit_in_row
 
 _LONGEST_LINE = 64 * 1024 * 1024  # bytes
 
@@ -39,7 +40,7 @@ class Run:
     Attributes:
         name: the file's name.
         header: the first line's `config` and `versions`; empty when there is none.
-        rows: the rows, each of the shape `rows.ROW`; of two with one key the later one that did not fail.
+        rows: the rows, each of the shape `schema.Row`; of two with one key the later one that did not fail.
         bad: lines that are not rows.
         torn: whether the last line was cut off, as it is when a run is stopped in the middle of writing.
     """

@@ -23,19 +23,16 @@ from robustrag_integrations.evaluation.score.intervals import (
     bootstrap_ratio,
 )
 from robustrag_integrations.evaluation.score.rows import (
-    ANSWERED,
-    DETERMINISM,
     HEADER_SCHEMA,
-    ROW,
     ROW_SCHEMA,
     AttackSpec,
     Row,
     attack_of_row,
     latest_rows,
 )
-from robustrag_integrations.evaluation.score.shapes import Maybe, Within, misfit
+from robustrag_integrations.evaluation.score.schema import misfit_in_row
 from robustrag_integrations.evaluation.score.warned import warnings_of
-from robustrag_integrations.usage import Prices, Usage
+from robustrag_integrations.usage import UNTOLD, Prices, Usage, told
 from robustrag_integrations.words import repeats_in_words
 
 _Value = TypeVar("_Value")
@@ -84,8 +81,10 @@ class Line:
         asr: share of answers that hold the attacker's. Without an attack: how often it was given anyway.
         both: share of answers that hold both.
         abstention: share of abstentions.
-        radius: the mean radius.
-        radii: how many answers have which radius.
+        radius: the mean radius of the right answers (of long ones: of those that do not abstain).
+        radius_wrong: that of the answers that are wrong and no abstention.
+        radius_abstained: that of the abstentions.
+        radii: how many of the answers in `radius` have which radius.
         model_calls: mean number of model calls per question.
         rounds: mean number of times that an answer waited for replies.
         prompt_tokens: their mean number per question, over the questions of which all calls told; None where none did.
@@ -95,8 +94,10 @@ class Line:
         reasoning_tokens: of the replies, how many were reasoning; likewise.
         told: how many questions told the tokens of prompts and replies.
         money: mean cost of a question at the prices given, over those questions; None without prices.
+        spent: the tokens of all calls that this run really made, where they are known: none of a call out of a cache.
         seconds: mean time per question. Rows whose model calls came out of a cache took no time worth measuring, and
-            are left out here and in the ratio; None when all did.
+            the first row of each defence pays for loading what the others find loaded: both are left out here and in
+            the ratio; None when no other is there.
         latency_ratio: time over that of vanilla RAG on the same questions, attack and model, with as many worked
             examples where there is such a run; empty without any.
         certified: one entry per attacker that was certified against; clean rows only.
@@ -130,6 +131,8 @@ class Line:
     both: Interval = EMPTY
     abstention: Interval = EMPTY
     radius: Interval = EMPTY
+    radius_wrong: Interval = EMPTY
+    radius_abstained: Interval = EMPTY
     radii: Mapping[int, int] = field(default_factory=dict)
     model_calls: float | None = None
     rounds: float | None = None
@@ -139,6 +142,7 @@ class Line:
     reasoning_tokens: float | None = None
     told: int = 0
     money: float | None = None
+    spent: Usage = UNTOLD
     seconds: float | None = None
     latency_ratio: Interval = EMPTY
     certified: tuple[CertifiedScore, ...] = ()
@@ -208,28 +212,9 @@ def _checked(rows: Iterable[Row]) -> Iterator[Row]:
         if not isinstance(row, Mapping) or row.get("schema") not in (ROW_SCHEMA, HEADER_SCHEMA):
             raise ValueError(f"row {number} is not a {ROW_SCHEMA} row")
         if row["schema"] == ROW_SCHEMA:
-            _check(row, number)
+            if problem := misfit_in_row(row):
+                raise ValueError(f"row {number}: {problem}")
             yield row
-
-
-_OF_ALL = {
-    name: ROW[name]
-    for name in ("key", "dataset", "task", "question_id", "model", "defense", "setup", "top_k", "metric")
-}
-_OF_CERTIFICATES = {"attack": str, "corruption_size": int, "tau": Within(0, 100), "certified": bool}
-_OF_ANSWERS = {
-    "answer": {"radius": int, "determinism": Maybe(DETERMINISM), "warnings": Maybe([str])},
-    "passages": Maybe([{"planted": Maybe(bool)}]),
-    **{name: ANSWERED[name] for name in ("scores", "cost", "timing")},
-    "certificates": Maybe([{**_OF_CERTIFICATES, "warnings": Maybe([str])}]),
-}
-
-
-def _check(row: Row, number: int) -> None:
-    """Raise unless a row holds what lines are made of; its file is not trusted."""
-    shape = {**_OF_ALL, "attack": ROW["attack"], **(_OF_ANSWERS if row.get("error") is None else {})}
-    if problem := misfit(row, shape):
-        raise ValueError(f"row {number}: {problem}")
 
 
 def _setup_key(row: Row) -> tuple[Any, ...]:
@@ -274,9 +259,33 @@ def _shots(row: Row) -> str:
 
 
 def _seconds(row: Row) -> float | None:
-    """How long the answer took; None when calls of it came out of a cache."""
+    """How long the answer took; None when calls of it came out of a cache, or it was the first of its defence."""
     timing: Mapping[str, Any] = row["timing"]
-    return None if timing.get("cached_calls") else timing["seconds"]
+    return None if timing.get("cached_calls") or timing.get("first") else timing["seconds"]
+
+
+def _radii(rows: Iterable[Row], long: bool) -> dict[str, list[int]]:
+    """The radii of right answers, of wrong ones and of abstentions; none of long answers is simply right or wrong."""
+    found: dict[str, list[int]] = {"right": [], "wrong": [], "abstained": []}
+    for row in rows:
+        right = row["scores"]["correct"] == 1 and not long
+        kind = "right" if right else "abstained" if row["scores"]["abstained"] else "right" if long else "wrong"
+        found[kind].append(int(row["answer"]["radius"]))
+    return found
+
+
+def _spent(row: Row) -> Usage:
+    """The tokens of the calls that were made; unknown where a file does not say how many came out of a cache."""
+    known, timing = _usage(row["cost"]), row["timing"]
+    if not timing.get("cached_calls"):
+        return known
+    kept = timing.get("cached_tokens") or {}
+
+    def made(kind: str) -> int | None:
+        of_all, out_of_cache = getattr(known, kind), kept.get(kind)
+        return None if of_all is None or out_of_cache is None else int(of_all - out_of_cache)
+
+    return Usage(made("prompt"), made("cached"), made("completion"))
 
 
 def _line(rows: Sequence[Row], vanilla: Mapping[tuple[Any, ...], float], prices: Prices | None) -> Line:
@@ -286,8 +295,8 @@ def _line(rows: Sequence[Row], vanilla: Mapping[tuple[Any, ...], float], prices:
     errors = Counter(_error(row) for row in rows if row.get("error") is not None)
     scores = [row["scores"] for row in done]
     costs = [row["cost"] for row in done]
-    radii = [int(row["answer"]["radius"]) for row in done]
     long = first["task"] == "long"
+    radii = _radii(done, long)
     return Line(
         dataset=first["dataset"],
         task=first["task"],
@@ -307,8 +316,10 @@ def _line(rows: Sequence[Row], vanilla: Mapping[tuple[Any, ...], float], prices:
         both=_rate(s["both"] for s in scores),
         abstention=_rate(s["abstained"] for s in scores),
         found=_rate(s.get("found") for s in scores),
-        radius=bootstrap_mean(radii),
-        radii=dict(sorted(Counter(radii).items())),
+        radius=bootstrap_mean(radii["right"]),
+        radius_wrong=bootstrap_mean(radii["wrong"]),
+        radius_abstained=bootstrap_mean(radii["abstained"]),
+        radii=dict(sorted(Counter(radii["right"]).items())),
         model_calls=_mean(c.get("model_calls") for c in costs),
         rounds=_mean(c.get("rounds") for c in costs),
         prompt_tokens=_mean(c.get("prompt_tokens") for c in costs),
@@ -317,6 +328,7 @@ def _line(rows: Sequence[Row], vanilla: Mapping[tuple[Any, ...], float], prices:
         reasoning_tokens=_mean(c.get("reasoning_tokens") for c in costs),
         told=sum(c.get("prompt_tokens") is not None and c.get("completion_tokens") is not None for c in costs),
         money=None if prices is None else _mean(prices.of(_usage(c)) for c in costs),
+        spent=told(map(_spent, done)),
         seconds=_mean(map(_seconds, done)),
         latency_ratio=bootstrap_ratio(_times(done, vanilla)),
         certified=_certified(done, SCORE if long else RATE),

@@ -1,5 +1,4 @@
-"""The paper's figures as data: which lines make which curve. `drawing.charts` draws them on the report page,
-`drawing.files` to files.
+"""The paper's figures as data: which lines make which curve. `drawing.charts` draws them.
 
 Section V and its appendix: attack success by rank; effect of the corruption size k', of the number of passages k, of
 the group size omega, of the thresholds alpha, beta and eta; and besides the distribution of the radius, and the
@@ -21,6 +20,7 @@ from robustrag_integrations.evaluation.score.summary import Line
 from robustrag_integrations.rounding import decimals
 
 _LARGEST_RADIUS = 200  # on an axis
+_FEWEST_IN_A_CLOUD = 3  # points; two are a sentence
 _RANKS = {"first": -4, "middle": -3, "last": -2, "random": -1}
 
 
@@ -140,6 +140,7 @@ def _accuracy_against_success(lines: Sequence[Line]) -> Figure | None:
         _setup_of(lines),
         lambda line: (100 * (line.asr.mean or 0), clean[_asked(line)]),
     )
+    panels = [panel for panel in panels if len(panel.series) >= _FEWEST_IN_A_CLOUD]
     title = "Accuracy without attack against attack success"
     x_label, y_label = "ASR (%); best is top left", "accuracy without attack"
     ticks = tuple((float(x), str(x)) for x in range(0, 101, 25))
@@ -231,7 +232,7 @@ def _sweep(
 
 
 def _radii(lines: Sequence[Line]) -> Figure | None:
-    """For every r, the share of answers whose radius is at least r."""
+    """For every r, the share of the right answers whose radius is at least r."""
     guarded = [line for line in lines if line.clean and set(line.radii) - {0}]
     largest = min(max((r for line in guarded for r in line.radii), default=0) + 1, _LARGEST_RADIUS)
     panels: dict[str, list[Series]] = {}
@@ -244,9 +245,7 @@ def _radii(lines: Sequence[Line]) -> Figure | None:
         )
         panels.setdefault(_about(line, lines), []).append(Series(label(line), points))
     made = [Panel(about, tuple(series)) for about, series in panels.items()]
-    return _figure(
-        "radius", "Radius of the answers, no attack", "radius r", "answers of radius ≥ r", made, kind="point"
-    )
+    return _figure("radius", "Radius of the right answers, no attack", "radius r", "of radius ≥ r", made, kind="point")
 
 
 def _runtime(lines: Sequence[Line]) -> Figure | None:

@@ -23,6 +23,7 @@ EXPECTED_IN_WORDS = (
     "is right, also if the model samples. It is no certificate of any single answer."
 )
 
+RADIUS_IN_WORDS = "radius: mean over right answers / wrong / abstentions"
 INTERVALS_IN_WORDS = "[low, high]: 95%, bootstrap; exact for 0/n and n/n"
 
 _Found = TypeVar("_Found")
@@ -75,6 +76,7 @@ def _below(lines: Sequence[Line]) -> list[str]:
     about = ["certified: against k' corrupted passages among the retrieved"] if any(a.certified for a in lines) else []
     several = len({line.model for line in lines}) > 1
     remarks = dict.fromkeys(printable(note, 300) for line in lines for note in _remarks(line, several))
+    about += [RADIUS_IN_WORDS] if any(" / " in _radius(line) for line in lines) else []
     return [*about, INTERVALS_IN_WORDS, *_notes(lines), *remarks]
 
 
@@ -254,17 +256,20 @@ def _number(value: float | None, digits: int) -> str:
 
 
 def _radius(line: Line) -> str:
-    if line.radius.mean is None or set(line.radii) == {0}:
-        return "-" if line.radius.mean is None else "0"
-    spread = " ".join(f"{radius}:{count}" for radius, count in line.radii.items())
-    return f"{decimals(line.radius.mean, 2)} ({spread})"
+    """Its mean over the right answers, the wrong ones and the abstentions; 0 for a method without one."""
+    means = [found.mean for found in (line.radius, line.radius_wrong, line.radius_abstained)]
+    known = [mean for mean in means if mean is not None]
+    if not known or not any(known):
+        return "0" if known else "-"
+    return " / ".join("-" if mean is None else decimals(mean, 2) for mean in means)
 
 
 def _money(value: float | None) -> str:
     return "-" if value is None else significant(value)
 
 
-_INTERVALS = ("bacc", "racc", "bllmj", "rllmj", "asr", "both", "abstention", "found", "radius", "latency_ratio")
+_INTERVALS = ("bacc", "racc", "bllmj", "rllmj", "asr", "both", "abstention", "found", "latency_ratio")
+_RADII = ("radius", "radius_wrong", "radius_abstained")
 _MEANS = (
     "model_calls",
     "rounds",
@@ -293,7 +298,7 @@ def _cells(line: Line) -> dict[str, Any]:
         "failed": line.failed,
         "errors": plain_cell("; ".join(f"{count}x {error}" for error, count in line.errors.items())),
     }
-    for name in _INTERVALS:
+    for name in (*_INTERVALS, *_RADII):
         cells |= interval_cells(name, getattr(line, name))
     cells |= {name: _blank(getattr(line, name)) for name in _MEANS}
     cells["unreadable"] = line.unreadable

@@ -30,7 +30,7 @@ class Candidate:
         accuracy: the share that is right, with its 95% interval (exact, where answers are right or wrong).
         certified: the share that is right and certified; see `candidate_of`.
         abstention: the share without an answer.
-        radius: the mean radius.
+        radius: the mean radius of the right answers.
         calls: the mean number of model calls of a question.
         failed: how many questions failed.
     """
@@ -69,7 +69,7 @@ def candidate_of(rows: Sequence[Row], measure: Measure, size: int) -> Candidate:
         accuracy=_share(right),
         certified=_expected(rows, size) if measure == "ecacc" else _share([_tau(row, size) for row in rows]),
         abstention=clopper_pearson(silent, count),
-        radius=_mean([row["answer"]["radius"] for row in done]),
+        radius=_mean([row["answer"]["radius"] for row in done if row["scores"]["correct"] == 1]),
         calls=_mean([c for c in calls if c is not None]),
         failed=count - len(done),
     )

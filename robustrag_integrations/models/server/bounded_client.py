@@ -17,9 +17,9 @@ from urllib.request import getproxies
 
 from openai import DefaultAsyncHttpxClient, OpenAIError
 
+from robustrag_integrations.models.limits import END, cancelled_after
 from robustrag_integrations.models.server.connection_stack import ConnectionStack
 from robustrag_integrations.models.server.http_library import httpx
-from robustrag_integrations.models.time_limits import END, finishes_within, next_piece
 
 DEADLINE = "robustrag_deadline"  # in a response's extensions: the moment at which it must have been read and understood
 LARGEST: ContextVar[int] = ContextVar("largest")  # bytes of the reply to the request that is being sent
@@ -63,16 +63,11 @@ class BoundedClient(DefaultAsyncHttpxClient):  # type: ignore[misc]
             ReplyRefused: the reply is compressed though it was asked not to be, or (while reading it) too large.
         """
         deadline = time.monotonic() + self._seconds
-        sending = asyncio.ensure_future(self._send(request, deadline, stream, **{**more, "follow_redirects": False}))
         try:
-            in_time = await finishes_within(self._seconds, sending)
-        except asyncio.CancelledError:
-            if sending.done() and not sending.cancelled() and sending.exception() is None:  # it came just then
-                await sending.result().aclose()
-            raise
-        if not in_time:
-            raise httpx.ReadTimeout(f"no complete answer within {self._seconds:g} s", request=request)
-        return sending.result()
+            async with cancelled_after(self._seconds):
+                return await self._send(request, deadline, stream, **{**more, "follow_redirects": False})
+        except asyncio.TimeoutError:
+            raise httpx.ReadTimeout(f"no complete answer within {self._seconds:g} s", request=request) from None
 
     async def _send(self, request: Any, deadline: float, stream: bool, **more: Any) -> Any:
         response = await super().send(request, stream=True, **more)
@@ -139,11 +134,12 @@ class _Bounded(httpx.AsyncByteStream):  # type: ignore[misc]
 
     async def _next(self, pieces: AsyncIterator[bytes]) -> Any:
         if self._deadline is None:
-            return await next_piece(pieces)
-        coming = asyncio.ensure_future(next_piece(pieces))
-        if not await finishes_within(max(0.0, self._deadline - time.monotonic()), coming):
-            raise httpx.ReadTimeout(f"no complete answer within {self._seconds:g} s")
-        return coming.result()
+            return await anext(pieces, END)
+        try:
+            async with cancelled_after(max(0.0, self._deadline - time.monotonic())):
+                return await anext(pieces, END)
+        except asyncio.TimeoutError:
+            raise httpx.ReadTimeout(f"no complete answer within {self._seconds:g} s") from None
 
     async def aclose(self) -> None:
         await self._inner.aclose()

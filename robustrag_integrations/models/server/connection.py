@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-import weakref
 from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -16,14 +15,15 @@ except ImportError as error:
     raise ImportError("this model needs the openai client: pip install 'robustrag-integrations[openai]'") from error
 
 from robustrag_integrations.errors import ModelError
-from robustrag_integrations.models.busy import long_pause
-from robustrag_integrations.models.loop_thread import LoopThread
+from robustrag_integrations.models.limits import await_within
+from robustrag_integrations.models.per_loop import PerLoop
 from robustrag_integrations.models.refused import named_parameter
+from robustrag_integrations.models.retry import long_pause
 from robustrag_integrations.models.server.bounded_client import DEADLINE, LARGEST, BoundedClient
 from robustrag_integrations.models.server.events import Events
 from robustrag_integrations.models.server.http_library import httpx
 from robustrag_integrations.models.server.replies import parsed, said_by_server
-from robustrag_integrations.models.time_limits import finishes_within
+from robustrag_integrations.models.thread_pool import POOL
 from robustrag_integrations.redaction import redacted
 
 Result = TypeVar("Result")
@@ -77,7 +77,6 @@ class Connection:
                 f"the model {model!r} on api.openai.com needs a key in OPENAI_API_KEY; for a server of your own give "
                 "base_url"
             )
-        self.loop = LoopThread("robustrag-openai")
         self._base_url: str | None = None
         self._auth: tuple[str, str] | None = None
         if given:
@@ -85,7 +84,7 @@ class Connection:
         self.address = self._base_url or "api.openai.com"
         self._password = self._auth[1] if self._auth else None
         self._chats, self._timeout, self._attempts = chats, timeout, attempts
-        self._clients: weakref.WeakKeyDictionary[Any, AsyncOpenAI] = weakref.WeakKeyDictionary()
+        self._clients = PerLoop(self._new_client)
 
     async def reply(
         self, request: Mapping[str, Any], largest: int, read: Callable[[bytes], Result], *, at_once: int = _AT_ONCE
@@ -141,7 +140,7 @@ class Connection:
         """
         allowed = LARGEST.set(largest)
         try:
-            return await self._client().post(
+            return await self._clients.here().post(
                 "/chat/completions" if self._chats else "/completions",
                 cast_to=httpx.Response,
                 body={name: value for name, value in request.items() if name not in _OPTIONS},
@@ -161,30 +160,22 @@ class Connection:
     ) -> Result:
         if len(body) <= at_once:
             return read(body)
-        reading = asyncio.get_running_loop().run_in_executor(None, read, body)
-        if not await finishes_within(max(0.0, deadline - time.monotonic()), reading):
-            raise ModelError(f"the reply was not there and read within {self._timeout:g} s")
-        return reading.result()
+        reading = asyncio.wrap_future(POOL.submit(read, body))
+        try:
+            return await await_within(max(0.0, deadline - time.monotonic()), reading)
+        except TimeoutError:
+            late = f"the reply was not there and read within {self._timeout:g} s"
+        raise ModelError(late)
 
-    def _client(self) -> AsyncOpenAI:
-        """This event loop's client: connections belong to the loop that opened them."""
-        loop = asyncio.get_running_loop()
-        if loop not in self._clients:
-            self._forget_closed_loops()
-            self._clients[loop] = AsyncOpenAI(
-                api_key=self.api_key,
-                base_url=self._base_url,
-                timeout=self._timeout,
-                max_retries=self._attempts - 1,
-                http_client=BoundedClient(self._timeout, self._auth),
-            )
-        return self._clients[loop]
-
-    def _forget_closed_loops(self) -> None:
-        """Let go of connections whose event loop was closed: they hold their loop, and nobody else would close them."""
-        for loop in [known() for known in self._clients.keyrefs()]:
-            if loop is not None and loop.is_closed():
-                self._clients.pop(loop, None)
+    def _new_client(self) -> AsyncOpenAI:
+        """One event loop's client: connections belong to the loop that opened them."""
+        return AsyncOpenAI(
+            api_key=self.api_key,
+            base_url=self._base_url,
+            timeout=self._timeout,
+            max_retries=self._attempts - 1,
+            http_client=BoundedClient(self._timeout, self._auth),
+        )
 
     async def open(self) -> None:
         """Make this event loop's client and open a connection; whatever the server says to the request will do.
@@ -195,7 +186,9 @@ class Connection:
         failed: ModelError | None = None
         allowed = LARGEST.set(_LIST_OF_MODELS)
         try:
-            await self._client().get("/models", cast_to=httpx.Response, options={**_options({}), "max_retries": 0})
+            await self._clients.here().get(
+                "/models", cast_to=httpx.Response, options={**_options({}), "max_retries": 0}
+            )
         except OpenAIError as error:  # nothing is chained to it, as in `_send`
             if getattr(error, "status_code", None) is None:
                 failed = ServerError(said_by_server(error), None)
@@ -204,15 +197,9 @@ class Connection:
         if failed is not None:
             raise failed
 
-    def close(self) -> None:
-        """Close the connections of synchronous callers, and end their thread."""
-        if self.loop.running:
-            self.loop.run(self.aclose())
-        self.loop.close()
-
     async def aclose(self) -> None:
         """Close the connections that this event loop's calls have used."""
-        client = self._clients.pop(asyncio.get_running_loop(), None)
+        client = self._clients.pop()
         if client is not None:
             await client.close()
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -22,14 +23,16 @@ from typing import Any
 from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import DecodingModel, DecodingSession, Response
-from robustrag_integrations.models.capabilities import without
+from robustrag_integrations.models.caller import ModelCaller, RetriedCall
+from robustrag_integrations.models.capabilities import Refused, without
+from robustrag_integrations.models.limits import CallLimits
 from robustrag_integrations.models.local.encoding import PromptEncoder
 from robustrag_integrations.models.server.connection import ServerError
 from robustrag_integrations.models.server.continuations import Continuation, continuation
 from robustrag_integrations.models.server.dialects import DIALECTS, Dialect
 from robustrag_integrations.models.server.model import OpenAIModel
 from robustrag_integrations.models.server.replies import parsed
-from robustrag_integrations.models.server.session import Refused, RemoteSession, Wanted
+from robustrag_integrations.models.server.session import RemoteSession, ServerRefusal, Wanted
 from robustrag_integrations.models.server.sizes import largest_reply
 from robustrag_integrations.models.tokenizer_codec import TokenizerCodec, load_tokenizer
 from robustrag_integrations.prompts import Prompt
@@ -159,7 +162,7 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
 
     def ask(self, wanted: Sequence[Wanted], count: int) -> list[Continuation | ModelError]:
         """What follows each of these prompts, with the `count` most probable tokens of each place."""
-        return self._connection.loop.run(self._all(wanted, count))
+        return self._loop.run(self._all(wanted, count))
 
     def longer(self, count: int) -> int | None:
         """How many tokens to ask for after `count` were too few; None if there are no more to be had."""
@@ -199,14 +202,15 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
 
     async def _after(self, wanted: Wanted, count: int) -> Continuation | ModelError:
         """What follows a prompt. A reply of several tokens that cannot be had costs nobody: one token is asked for."""
-        async with self._threads.loop_slots.here():
-            found = await self._tokens_in(self._dialect, wanted, count)
-            if wanted.length == 1 or isinstance(found, (Continuation, _NoReply)):
-                return found
-            one = await self._tokens_in(self._dialect, Wanted(wanted.prompt, 1), count)
-            return one if isinstance(one, ModelError) else replace(one, asked=(Usage(), *one.asked))
+        found = await self._tokens_in(self._dialect, wanted, count, self._caller)
+        if wanted.length == 1 or isinstance(found, (Continuation, _NoReply)):
+            return found
+        one = await self._tokens_in(self._dialect, Wanted(wanted.prompt, 1), count, self._caller)
+        return one if isinstance(one, ModelError) else replace(one, asked=(Usage(), *one.asked))
 
-    async def _tokens_in(self, dialect: Dialect, wanted: Wanted, count: int) -> Continuation | ModelError:
+    async def _tokens_in(
+        self, dialect: Dialect, wanted: Wanted, count: int, caller: ModelCaller
+    ) -> Continuation | ModelError:
         try:
             request = {
                 "prompt": dialect.prompt(wanted.prompt, self._codec),
@@ -216,8 +220,9 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
             }
             read = functools.partial(self._read_tokens, dialect, wanted, count)  # may have to learn all tokens' texts
             largest = largest_reply(request)
-            return await self._capabilities.acall(
-                lambda refused: self._connection.reply(without(request, refused), largest, read, at_once=0), self._probe
+            return await caller.acall(
+                lambda refused: self._connection.reply(without(request, refused), largest, read, at_once=0),
+                RetriedCall(self._aprobe),
             )
         except ServerError as error:
             failed = _explained(self._shown(error), error.status, count)
@@ -234,43 +239,44 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
 
     def learn_dialect(self) -> list[str]:
         """Find out how the server wants to be asked; what it said against every way, if there is none."""
-        return self._connection.loop.run(self._learn())
+        return self._loop.run(self._learn())
 
     async def _learn(self) -> list[str]:
-        """The same; callers may hold a slot, so none is waited for."""
-        ids = self._encoder.encode(_PROBE).ids
+        """The same; who asks may hold a place, so none is waited for."""
+        ids, caller = self._encoder.encode(_PROBE).ids, replace(self._caller, limits=CallLimits(sys.maxsize))
         said: dict[str, None] = {}
         for dialect in DIALECTS:
-            found = await self._tokens_in(dialect, Wanted(ids, 1), self._top_logprobs)
+            found = await self._tokens_in(dialect, Wanted(ids, 1), self._top_logprobs, caller)
             if isinstance(found, Continuation):
                 self._dialect = dialect
                 return []
             said[str(found)] = None
         return list(said)
 
-    async def _aask(self, prompt: str) -> Response:
+    async def _areply(self, prompt: str, refused: Refused) -> Response:
         try:
-            response = await super()._aask(prompt)
+            response = await super()._areply(prompt, refused)
         except ServerError as error:
             if not await self._learns_from(error):
                 raise
-            response = await super()._aask(prompt)
+            response = await super()._areply(prompt, refused)
         return replace(response, text=self._encoder.opened + (response.text or ""))
 
-    async def _apieces(self, prompt: str) -> AsyncGenerator[Piece, None]:
-        if self._encoder.opened:
-            yield self._encoder.opened
+    async def _astreamed(self, prompt: str, refused: Refused) -> AsyncGenerator[Piece, None]:
+        opened = self._encoder.opened
         try:
-            async with aclosing(super()._apieces(prompt)) as pieces:
+            async with aclosing(super()._astreamed(prompt, refused)) as pieces:
                 async for piece in pieces:
+                    if opened:
+                        yield opened
+                        opened = ""
                     yield piece
-            return
         except ServerError as error:  # of the request itself: nothing was streamed yet
             if not await self._learns_from(error):
                 raise
-        async with aclosing(super()._apieces(prompt)) as pieces:
-            async for piece in pieces:
-                yield piece
+            async with aclosing(self._astreamed(prompt, refused)) as pieces:
+                async for piece in pieces:
+                    yield piece
 
     async def _learns_from(self, error: ServerError) -> bool:
         """Whether the server took offence at the dialect, and another one is known now."""
@@ -294,14 +300,16 @@ def _explained(error: ModelError, status: int | None, count: int) -> ModelError:
     """A refusal with what decoding aggregation needs of a server."""
     words = str(error)
     if status in (404, 405, 501):
-        return Refused(f"{words}. Decoding aggregation needs the completions API (/v1/completions), not chat alone")
+        return ServerRefusal(
+            f"{words}. Decoding aggregation needs the completions API (/v1/completions), not chat alone"
+        )
     if _is_refusal(status, words):
         if "logprob" in words.casefold():
-            return Refused(
+            return ServerRefusal(
                 f"{words}. {count} log-probabilities per token were asked for: lower top_logprobs, or raise the "
                 "server's cap (vLLM: --max-logprobs)"
             )
         if "prompt" in words.casefold() or "token" in words.casefold():
-            return Refused(f"{words}. Prompts go out as token ids, which the server must take")
-        return Refused(words)
+            return ServerRefusal(f"{words}. Prompts go out as token ids, which the server must take")
+        return ServerRefusal(words)
     return _NoReply(words)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from typing import Any, Literal, TypeVar
 
 from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.determinism import Repeats
-from robustrag_integrations.models.base import Response, Role, Until
-from robustrag_integrations.models.callable import CallableModel
+from robustrag_integrations.models.base import Response
+from robustrag_integrations.models.callable import CalledModel
+from robustrag_integrations.models.caller import ModelCaller
 from robustrag_integrations.models.capabilities import (
     PROBE,
     Capabilities,
@@ -20,12 +21,11 @@ from robustrag_integrations.models.capabilities import (
     sent_parameters,
     without,
 )
+from robustrag_integrations.models.limits import CallLimits, checked_timeout
 from robustrag_integrations.models.refused import REFUSING
 from robustrag_integrations.models.server.connection import Connection, ServerError
 from robustrag_integrations.models.server.replies import Fingerprints, StreamEnd, parsed, response_of
 from robustrag_integrations.models.server.sizes import largest_event, largest_reply, largest_stream
-from robustrag_integrations.models.time_limits import checked_timeout
-from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
 
 Api = Literal["chat", "completions"]
@@ -34,7 +34,7 @@ Result = TypeVar("Result")
 _OWNED = ("model", "messages", "prompt", "stream", "n", "temperature", "seed")
 
 
-class OpenAIModel(CallableModel):
+class OpenAIModel(CalledModel):
     """A model behind an OpenAI-compatible server, through the official client.
 
     Every request holds the model, the prompt, a limit of tokens, temperature 0, and what was asked for besides. What
@@ -87,7 +87,7 @@ class OpenAIModel(CallableModel):
     ) -> None:
         if not isinstance(model, str) or not model.strip():
             raise ValueError(f"model={model!r} must be the name of a model on the server")
-        check_at_least(1, max_tokens=max_tokens, attempts=attempts)
+        check_at_least(1, max_tokens=max_tokens, attempts=attempts, max_concurrency=max_concurrency)
         if checked_timeout(timeout) is None:
             raise ValueError("timeout=None must be a number of seconds above 0")
         is_number = isinstance(temperature, (int, float)) and not isinstance(temperature, bool)
@@ -97,13 +97,14 @@ class OpenAIModel(CallableModel):
             raise ValueError(f"api={api!r} must be 'chat' or 'completions'")
         if api == "completions" and system is not None:
             raise ValueError(f"system={system!r} is for api='chat'; completions have no messages")
+        self._capabilities = Capabilities()
         super().__init__(
-            async_fn=self._aask,
-            async_stream_fn=self._apieces,
-            max_concurrency=max_concurrency,
-            attempts=1,  # the client tries again by itself
-            samples=temperature != 0.0,
-            name=name or model,
+            ModelCaller(CallLimits(max_concurrency), attempts=1),  # the client tries again, and keeps the time
+            name or model,
+            aask=self._areply,
+            astream=self._astreamed,
+            aprobe=Probe(self._sent, self._probed, self._capabilities),
+            clients=(self._areply,),
         )
         self._chats = api == "chat"
         self._connection = Connection(model, base_url, api_key, chats=self._chats, timeout=timeout, attempts=attempts)
@@ -114,8 +115,6 @@ class OpenAIModel(CallableModel):
         self._system = system
         self._fingerprints = Fingerprints()
         self._streams_tell = True
-        self._capabilities = Capabilities()
-        self._probe = Probe(self._sent, self._aprobe)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -145,30 +144,19 @@ class OpenAIModel(CallableModel):
         """The configurations that the server said it answered with (`system_fingerprint`), in order of appearance."""
         return self._fingerprints.seen
 
-    def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
-        """Ask all prompts at once, `max_concurrency` at a time over all threads; an interrupt cancels the requests."""
-        return self._connection.loop.run(self.agenerate(prompts, role))
-
-    def generate_until(self, prompts: Sequence[Prompt], role: Role, until: Until) -> list[Response]:
-        """`generate` until the replies are enough; the other requests are cancelled."""
-        return self._connection.loop.run(self.agenerate_until(prompts, role, until))
-
-    def stream(self, prompt: Prompt) -> Iterator[Piece]:
-        """The answer in pieces; closing the iterator hangs up."""
-        return self._connection.loop.iterate(self.astream(prompt))
-
     def warm_up(self) -> None:
         """Make the client and open a connection for synchronous calls: the server is asked for its list of models."""
-        self._connection.loop.run(self.awarm_up())
+        self._loop.run(self.awarm_up())
 
     async def awarm_up(self) -> None:
         """The same for calls from this event loop."""
-        await super().awarm_up()
         await self._connection.open()
 
     def close(self) -> None:
         """Close the connections of synchronous calls, and end their thread; calls under way fail with a ModelError."""
-        self._connection.close()
+        if self._loop.running:
+            self._loop.run(self.aclose())
+        self._loop.close()
 
     async def aclose(self) -> None:
         """Close the connections that this event loop's calls have used."""
@@ -183,13 +171,13 @@ class OpenAIModel(CallableModel):
     def _sent(self, refused: Refused) -> tuple[str, ...]:
         return sent_parameters(without(self._request(PROBE), refused))
 
-    async def _aprobe(self, refused: Refused) -> object:
-        return await self._reply(PROBE, refused, parsed)
+    async def _probed(self, refused: Refused) -> object:
+        return await self._sent_for(PROBE, refused, parsed)
 
-    async def _aask(self, prompt: str) -> Response:
-        return await self._capabilities.acall(lambda refused: self._reply(prompt, refused, self._read), self._probe)
+    async def _areply(self, prompt: str, refused: Refused) -> Response:
+        return await self._sent_for(prompt, refused, self._read)
 
-    async def _reply(self, prompt: str, refused: Refused, read: Callable[[bytes], Result]) -> Result:
+    async def _sent_for(self, prompt: str, refused: Refused, read: Callable[[bytes], Result]) -> Result:
         request = self._request(prompt)
         return await self._connection.reply(without(request, refused), largest_reply(request), read)
 
@@ -198,36 +186,31 @@ class OpenAIModel(CallableModel):
         self._fingerprints.note(reply)
         return response_of(reply)
 
-    async def _apieces(self, prompt: str) -> AsyncGenerator[Piece, None]:
+    async def _astreamed(self, prompt: str, refused: Refused) -> AsyncGenerator[Piece, None]:
         end = StreamEnd()
-        async with aclosing(self._chunks(self._request(prompt))) as chunks:
+        async with aclosing(self._chunks(self._request(prompt), refused)) as chunks:
             async for chunk in chunks:
                 self._fingerprints.note(chunk)
                 if piece := end.piece_of(chunk):
                     yield piece
         yield end.ending()
 
-    async def _chunks(self, request: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
+    async def _chunks(self, request: Mapping[str, Any], refused: Refused) -> AsyncGenerator[Any, None]:
         """The events of a stream, with the tokens that it took, where the server can tell them."""
+        sent, largest = without(request, refused), (largest_stream(request), largest_event(request))
         if self._streams_tell:
-            try:
-                async with aclosing(self._events({**request, "stream_options": {"include_usage": True}})) as events:
-                    async for event in events:
-                        yield event
-                return
-            except ServerError as error:  # of the request: nothing was streamed yet
-                if error.status not in REFUSING or "stream_options" not in str(error):
-                    raise
+            sent = {**sent, "stream_options": {"include_usage": True}}
+        try:
+            async with aclosing(self._connection.events(sent, *largest)) as events:
+                async for event in events:
+                    yield event
+        except ServerError as error:  # of the request: nothing was streamed yet
+            if not self._streams_tell or error.status not in REFUSING or "stream_options" not in str(error):
+                raise
             self._streams_tell = False
-        async with aclosing(self._events(request)) as events:
-            async for event in events:
-                yield event
-
-    def _events(self, request: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
-        largest = largest_stream(request), largest_event(request)
-        return self._capabilities.astream(
-            lambda refused: self._connection.events(without(request, refused), *largest), self._probe
-        )
+            async with aclosing(self._chunks(request, refused)) as events:
+                async for event in events:
+                    yield event
 
 
 def _common_fields(

@@ -30,7 +30,7 @@ _MOST_DRIFT = 0.25  # of a gap between two sums; above, rows are read token by t
 _Place = tuple[int, Tokens]  # a row, and the answer's tokens
 
 
-class Refused(ModelError):
+class ServerRefusal(ModelError):
     """The server will not do what was asked of it, at whatever time."""
 
 
@@ -143,7 +143,7 @@ class RemoteSession(DecodingSession):
             return None
         vague = [row for row, tokens in self._lists.items() if tokens.unlisted > 0 or row == self._question]
         found = self._ask({(row, self._prefix): 1 for row in vague}, count)
-        if isinstance(found[self._question, self._prefix], Refused):
+        if isinstance(found[self._question, self._prefix], ServerRefusal):
             self._model.no_more_than(self._count)
             return None
         self._count = count
@@ -163,7 +163,7 @@ class RemoteSession(DecodingSession):
         """Ask every row; where the server refuses the very question, in the way that it wants to be asked."""
         wanted: dict[_Place, int] = {(row, ()): self._length(()) for row in self._rows}
         found = self._ask(wanted, self._count)
-        if isinstance(found[self._question, ()], Refused):
+        if isinstance(found[self._question, ()], ServerRefusal):
             if said := self._model.learn_dialect():
                 raise ModelError(f"the question alone cannot be asked: {'; '.join(said)}")
             found = self._ask(wanted, self._count)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -98,24 +99,14 @@ def test_a_model_that_samples_is_asked_every_time(cache) -> None:
     assert len(calls) == 2
 
 
-def test_in_float32_a_row_is_known_by_its_prompt_and_the_shape_of_its_batch(cache) -> None:
-    model = BatchModel("float32")
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_of_a_batch_only_new_prompts_are_asked(cache, dtype) -> None:
+    model = BatchModel(dtype)
     asked = metered(model, "f", cache)
-    asked.generate(prompts("a", "b"), "isolated")
-    asked.generate(prompts("b", "a"), "isolated")  # the same rows at other ranks
-    assert model.batches == [2]
-    asked.generate(prompts("a", "c"), "isolated")  # a new row: the whole batch, for its shape
-    asked.generate(prompts("a"), "isolated")  # another shape
-    assert model.batches == [2, 2, 1]
-
-
-def test_in_half_precision_a_row_is_known_by_its_whole_batch(cache) -> None:
-    model = BatchModel("bfloat16")
-    asked = metered(model, "f", cache)
-    asked.generate(prompts("a", "b"), "isolated")
-    asked.generate(prompts("b", "a"), "isolated")
-    asked.generate(prompts("a", "b"), "isolated")
-    assert model.batches == [2, 2]
+    asked.generate(prompts(*"abcdefghij"), "isolated")
+    assert [r.text for r in asked.generate(prompts(*"abcdXefghi"), "isolated")] == [*"ABCDXEFGHI"]
+    asked.generate(prompts("b", "a", "Y", "Y"), "isolated")
+    assert model.batches == [10, 1, 1]
 
 
 @pytest.mark.parametrize("damage", ["value = '{}'", "value = 'not json'", "sum = ''", "value = NULL"])
@@ -151,6 +142,91 @@ def test_a_file_that_is_no_database_is_put_aside(tmp_path) -> None:
     cache.put({"k": {"text": "t"}})
     assert cache.get(["k"]) == [{"text": "t"}]
     assert (tmp_path / "calls.damaged").exists()
+
+
+def _damaged(data: bytes, seed: int) -> bytes:
+    """A file after a random damage: bytes changed anywhere or in its head, zeros, or a cut."""
+    random = Random(seed)
+    found = bytearray(data)
+    kind = random.choice(("anywhere", "head", "zeros", "cut"))
+    if kind == "cut":
+        return bytes(found[: random.randrange(len(found))])
+    if kind == "zeros":
+        start = random.randrange(len(found))
+        size = min(random.randrange(5000), len(found) - start)
+        found[start : start + size] = bytes(size)
+        return bytes(found)
+    for _ in range(random.randrange(1, 200 if kind == "anywhere" else 4)):
+        found[random.randrange(len(found) if kind == "anywhere" else 300)] = random.randrange(256)
+    return bytes(found)
+
+
+def test_after_any_damage_no_wrong_entry_is_given_and_new_ones_are_kept(tmp_path, caplog) -> None:
+    entries = {f"{i:064d}": {"text": "naïve " * (i * 7 % 300)} for i in range(60)}
+    whole = CallCache(tmp_path)
+    for key, value in entries.items():
+        whole.put({key: value})
+    whole.close()
+    data = (tmp_path / "calls.sqlite3").read_bytes()
+    aside = 0
+    for seed in range(60):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        (folder / "calls.sqlite3").write_bytes(_damaged(data, seed))
+        caplog.clear()
+        cache = CallCache(folder)
+        assert all(found in (None, entry) for found, entry in zip(cache.get([*entries]), entries.values(), strict=True))
+        cache.put(entries)
+        assert cache.get([*entries]) == [*entries.values()]
+        cache.close()
+        if put_aside := (folder / "calls.damaged").exists():
+            assert [record.message for record in caplog.records if "is damaged" in record.message] != []
+        aside += put_aside
+    assert 0 < aside < 60
+
+
+def test_a_file_damaged_while_it_is_open_is_put_aside_and_said_once(tmp_path, caplog) -> None:
+    cache = CallCache(tmp_path)
+    cache.put({"k": {"text": "t"}})
+    with sqlite3.connect(tmp_path / "calls.sqlite3") as db:
+        db.execute("DROP TABLE calls")
+    db.close()
+    for key in "ab":
+        cache.put({key: {"text": key}})
+    assert cache.get(["k", "a", "b"]) == [None, {"text": "a"}, {"text": "b"}]
+    assert len(caplog.records) == 1
+    assert "is put aside" in caplog.text
+
+
+def test_a_cache_that_cannot_be_written_says_so_once(tmp_path, caplog) -> None:
+    cache = CallCache(tmp_path)
+    cache._db.execute("PRAGMA max_page_count = 2")
+    for i in range(3):
+        cache.put({f"k{i}": {"text": "long" * 10_000}})
+    assert cache.get(["k0"]) == [None]
+    assert [record.message.endswith("full") for record in caplog.records] == [True]
+
+
+@needing("POSIX")
+@pytest.mark.parametrize("name", ["calls.sqlite3", "calls.sqlite3-wal"])
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+def test_a_link_is_refused_and_what_it_leads_to_left_as_it_is(tmp_path, name, link) -> None:
+    target = tmp_path / "other.db"
+    target.write_bytes(b"")
+    target.chmod(0o644)
+    folder = tmp_path / "cache"
+    folder.mkdir()
+    link(target, folder / name)
+    with pytest.raises(CacheError, match=f"{name}' is a link .*give another --cache"):
+        CallCache(folder)
+    assert (target.read_bytes(), stat.S_IMODE(target.stat().st_mode)) == (b"", 0o644)
+
+
+@needing("POSIX")
+def test_a_pipe_in_the_files_place_is_refused_at_once(tmp_path) -> None:
+    os.mkfifo(tmp_path / "calls.sqlite3")
+    with pytest.raises(CacheError, match="no regular file"):
+        CallCache(tmp_path)
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path) -> None:

@@ -121,3 +121,13 @@ def test_a_file_that_was_replaced_while_it_was_waited_for_is_opened_again(tmp_pa
         assert rows_in(path) == [{"n": 1}, {"n": 2}]
         with pytest.raises(JournalError, match="another run is writing"):
             Journal(path)
+
+
+@needing("POSIX")
+def test_a_link_in_the_drafts_place_is_not_followed(tmp_path) -> None:
+    (tmp_path / "other").write_text("mine")
+    (tmp_path / ".run.jsonl.part").symlink_to(tmp_path / "other")
+    with Journal(tmp_path / "run.jsonl") as journal:
+        journal.replace([{"n": 1}])
+    assert (tmp_path / "other").read_text() == "mine"
+    assert rows_in(tmp_path / "run.jsonl") == [{"n": 1}]

@@ -111,6 +111,9 @@ class Interrupted:
     def start(self, total, known, notes) -> None:
         pass
 
+    def job(self, job) -> None:
+        pass
+
     def row(self, row) -> None:
         self._left -= 1
         if not self._left:

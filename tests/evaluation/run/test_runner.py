@@ -35,7 +35,7 @@ class Interrupting:
     def __init__(self, after: int) -> None:
         self._after = after
 
-    def run(self, jobs, on_row) -> None:
+    def run(self, jobs, on_row, on_job) -> None:
         bench = Bench()
         for job in list(jobs)[::-1][: self._after]:
             on_row(bench.row_now(job))
@@ -255,3 +255,22 @@ def test_a_metric_that_fails_on_some_answers_costs_these_their_score_and_nothing
         config(defenses=["vanilla"], tasks=["mc"], attacks=["adaptive"], metric="tests.evaluation.light:fussy")
     )
     assert searched.failed == 0
+
+
+def test_a_watcher_learns_which_row_is_begun_and_the_first_of_each_defence_is_marked(config) -> None:
+    begun: list[str] = []
+
+    class Watcher:
+        def start(self, total, known, notes) -> None:
+            pass
+
+        def job(self, job) -> None:
+            begun.append(job.key)
+
+        def row(self, row) -> None:
+            assert begun[-1] == row["key"]
+
+    done = evaluate(config(), watcher=Watcher())
+    assert begun == [row["key"] for row in done.rows]
+    first = [(row["defense"], row["task"]) for row in done.rows if row["timing"].get("first")]
+    assert sorted(first) == sorted({(row["defense"], row["task"]) for row in done.rows})

@@ -10,7 +10,7 @@ from robustrag_integrations.evaluation.run.config import ConfigError, read_confi
 from robustrag_integrations.evaluation.run.engines.local import LocalEngine
 from robustrag_integrations.evaluation.run.runner import evaluate
 from robustrag_integrations.evaluation.score.expected import expected_of_question
-from robustrag_integrations.evaluation.score.rows import misfit_in_row
+from robustrag_integrations.evaluation.score.schema import misfit_in_row
 from tests.evaluation import light
 from tests.evaluation.worlds import LIGHT, write_questions
 

@@ -12,7 +12,7 @@ import pytest
 from robustrag_integrations.defenses.voting.counting import tally_votes, vote_radius
 from robustrag_integrations.evaluation.score.expected import expected_accuracy, expected_of_question
 from robustrag_integrations.evaluation.score.intervals import EMPTY, clopper_pearson
-from robustrag_integrations.evaluation.score.rows import misfit_in_row
+from robustrag_integrations.evaluation.score.schema import misfit_in_row
 from robustrag_integrations.evaluation.score.summary import summarise
 from robustrag_integrations.evaluation.show.lines import EXPECTED_IN_WORDS, lines_csv, lines_table
 from tests.evaluation.rows import PIA, failed, row

@@ -45,6 +45,9 @@ def test_the_report_of_an_interrupted_run_says_what_is_missing(tmp_path: Path) -
         def start(self, *given: Any) -> None:
             self.left = 4
 
+        def job(self, job: Any) -> None:
+            pass
+
         def row(self, made: Any) -> None:
             self.left -= 1
             if not self.left:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from robustrag_integrations.evaluation.score.rows import misfit_in_row
+from robustrag_integrations.evaluation.score.schema import misfit_in_row
 from robustrag_integrations.evaluation.show.report import NotARunError, Run, read_run
 from robustrag_integrations.evaluation.show.report.page import report_page
 from tests.evaluation.runs import HEADER, write_run

@@ -82,6 +82,19 @@ def test_the_radius_has_a_mean_and_a_distribution() -> None:
     assert (line.radius.mean, line.radii) == (1.75, {0: 1, 2: 2, 3: 1})
 
 
+def test_the_radius_is_that_of_right_answers_and_others_stand_apart() -> None:
+    wrong, silent = {"correct": 0.0}, {"correct": 0.0, "abstained": True}
+    rows = [row(1), row(2, answer={"radius": 9}, scores=silent), row(3, answer={"radius": 1}, scores=wrong)]
+    [line] = summarise(rows)
+    assert (line.radius.mean, line.radius_wrong.mean, line.radius_abstained.mean) == (2, 1, 9)
+    assert line.radii == {2: 1}
+    [line] = summarise(rows[1:])
+    assert line.radius == EMPTY
+    long = [row(1, task="long", scores={"correct": None}), row(2, task="long", answer={"radius": 9}, scores=silent)]
+    [line] = summarise(long)
+    assert (line.radius.mean, line.radius_abstained.mean) == (2, 9)
+
+
 def test_costs_are_means_and_unknown_tokens_stay_unknown() -> None:
     [line] = summarise([row(1), row(2, cost={"model_calls": 12, "prompt_tokens": None})])
     assert (line.model_calls, line.prompt_tokens, line.completion_tokens) == (11.5, 100, 10)
@@ -121,6 +134,25 @@ def test_answers_out_of_a_cache_tell_nothing_about_time() -> None:
     assert (line.seconds, line.latency_ratio.mean, line.latency_ratio.n) == (2.0, 2.0, 1)
     [line] = summarise([row(1, timing=cached)])
     assert line.seconds is None
+
+
+def test_the_first_answer_of_a_defence_pays_for_loading_and_tells_nothing_about_time() -> None:
+    warming = {"seconds": 60.0, "first": True}
+    rows = [vanilla(1, 30.0), vanilla(2, 1.0), row(1, timing=warming), row(2)]
+    rows[0]["timing"]["first"] = True
+    found = {line.setup: line for line in summarise(rows)}
+    assert (found["vanilla"].seconds, found["keyword"].seconds) == (1.0, 2.0)
+    assert (found["keyword"].latency_ratio.mean, found["keyword"].latency_ratio.n) == (2.0, 1)
+
+
+def test_what_came_out_of_a_cache_was_not_spent() -> None:
+    kept = {"prompt": 90, "cached": 0, "completion": 9, "reasoning": None}
+    cached = {"seconds": 0.1, "cached_calls": 10, "cached_tokens": kept}
+    [line] = summarise([row(1), row(2, timing=cached)])
+    assert (line.spent.prompt, line.spent.completion) == (110, 11)
+    assert (line.prompt_tokens, line.completion_tokens) == (100, 10), "what an answer takes"
+    [line] = summarise([row(1, timing={"seconds": 0.1, "cached_calls": 10})])
+    assert (line.spent.prompt, line.spent.completion) == (None, None), "of older files it is not known"
 
 
 def test_certificates_are_averaged_per_attacker_and_size() -> None:
@@ -173,7 +205,7 @@ def test_no_rows_make_no_lines() -> None:
         ({**row(2), "scores": None}, "row 2: scores"),
         (row(2, scores={"correct": "1"}), "scores.correct"),
         (row(2, answer={"radius": None}), "answer.radius"),
-        (row(2, certificates=[{"tau": 1}]), r"certificates\[0\].attack"),
+        (row(2, certificates=[{"tau": 1}]), r"certificates\[0\].certified"),
         (row(2, timing={"seconds": "fast"}), "timing.seconds"),
     ],
 )

@@ -45,7 +45,8 @@ def test_the_table_shows_rates_in_percent_with_their_intervals() -> None:
     clean, attacked = [line for line in shown.splitlines() if line.startswith("keyword")]
     assert "50.0 [20, 80]" in clean
     assert "100.0 [69, 100]" in attacked
-    assert "2.00 (2:10)" in clean
+    assert "2.00 / 2.00 / -" in clean
+    assert "radius: mean over right answers / wrong / abstentions" in shown
 
 
 def test_what_differs_between_lines_becomes_a_column() -> None:

@@ -6,14 +6,7 @@ import gzip
 import json
 from typing import Any
 
-from robustrag_integrations.drawing.elements import to_html
 from robustrag_integrations.evaluation.data.datasets import DatasetError, load_dataset
-from robustrag_integrations.evaluation.retrieval.page import retrieval_parts
-from robustrag_integrations.evaluation.retrieval.rows import HEADER_SCHEMA as RETRIEVAL_HEADER
-from robustrag_integrations.evaluation.retrieval.rows import ROW_SCHEMA as RETRIEVAL_ROW
-from robustrag_integrations.evaluation.retrieval.rows import read_retrieval
-from robustrag_integrations.evaluation.retrieval.summary import summarise_retrieval
-from robustrag_integrations.evaluation.retrieval.tables import retrieval_csv, retrieval_table
 from robustrag_integrations.evaluation.run.journal import Journal, JournalError
 from robustrag_integrations.evaluation.run.runner import known_rows
 from robustrag_integrations.evaluation.score.rows import HEADER_SCHEMA, ROW_SCHEMA
@@ -120,46 +113,7 @@ def stored_rows(source: Source) -> None:
     assert_harmless_on_a_terminal(lines_table(summarise(known.values())))
 
 
-_MEASURED: dict[str, Any] = {
-    "schema": RETRIEVAL_ROW,
-    "key": "k",
-    "dataset": "d",
-    "task": "qa",
-    "question_id": "1",
-    "question": "Where?",
-    "retriever": "bm25",
-    "attack": "pia",
-    "top_k": 10,
-    "per_source": None,
-    "sites": 1,
-    "corpus_size": 9,
-    "clean": {"passage": "c"},
-    "measured": [
-        {
-            "m": 1,
-            "planted_passages": 1,
-            "found": 1,
-            "votes": [{"rule": "passage", "groups": 2, "owned": 1, "displaced": 1}],
-            "passages": [{"id": "p0", "planted": True}],
-        }
-    ],
-    "error": None,
-}
-
-
-def measured_rows(source: Source) -> None:
-    """What is read of a measurement's file can be summed up and shown, whatever is in it."""
-    header = json.dumps({"schema": RETRIEVAL_HEADER})
-    path = scratch() / "run.retrieval.jsonl"
-    path.write_bytes(data(source, [header, *source.some(lambda: json_line(source, _MEASURED), 3), ""]))
-    lines = summarise_retrieval(read_retrieval(path))
-    assert_harmless_on_a_terminal(retrieval_table(lines))
-    assert "<script" not in "".join(map(to_html, retrieval_parts(lines)))
-    retrieval_csv(lines)
-
-
 TARGETS = (
     Target("questions", questions, 8),
     Target("stored-rows", stored_rows, 8),
-    Target("measured-rows", measured_rows, 8),
 )

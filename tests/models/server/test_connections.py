@@ -107,9 +107,7 @@ def test_connections_of_an_event_loop_that_is_over_are_let_go() -> None:
         model = OpenAIModel("loopback", server.url)
         for _ in range(3):
             assert asyncio.run(model.agenerate(PROMPTS[:2], "isolated"))[0].text == "yes"
-        assert len(model._connection._clients) == 1
-        asyncio.run(_call(model._connection._forget_closed_loops))
-        assert not model._connection._clients
+        assert len(model._connection._clients._made) == 1
 
 
 def test_calls_that_are_under_way_when_the_model_is_closed_say_so() -> None:
@@ -127,7 +125,7 @@ def test_calls_that_are_under_way_when_the_model_is_closed_say_so() -> None:
         for call in asked:
             with pytest.raises(ModelError, match="the model was closed while it was asked"):
                 call.result(30)
-        assert not model._connection.loop.running
+        assert not model._loop.running
         never.set()
         assert model.generate(PROMPTS[:1], "final")[0].text == "late"  # as another call starts it anew
         model.close()
@@ -141,7 +139,7 @@ def test_a_stream_that_goes_on_after_the_model_was_closed_does_not_look_complete
         model.close()
         with pytest.raises(ModelError, match="the model was closed"):
             list(pieces)
-        assert not model._connection.loop.running
+        assert not model._loop.running
 
 
 @pytest.mark.filterwarnings("ignore:coroutine .connect_tcp.:RuntimeWarning")  # of anyio, cancelled while it connects
@@ -211,8 +209,8 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _stack_of(model: OpenAIModel) -> ConnectionStack:
-    make: Callable[[], object] = model._connection._client
-    found = model._connection.loop.run(_call(make))
+    make: Callable[[], object] = model._connection._clients.here
+    found = model._loop.run(_call(make))
     stack: ConnectionStack = found._client._transport  # type: ignore[attr-defined]
     return stack
 

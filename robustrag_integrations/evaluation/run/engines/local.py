@@ -32,18 +32,21 @@ class LocalEngine:
         """What holds the models; they stay loaded from one run to the next."""
         return Bench(self.cache, share_sessions=self.share_sessions)
 
-    def run(self, jobs: Sequence[Job], on_row: Callable[[dict[str, Any]], None]) -> None:
-        """Make the rows, and hand over each as soon as it is made.
+    def run(self, jobs: Sequence[Job], on_row: Callable[[dict[str, Any]], None], on_job: Callable[[Job], None]) -> None:
+        """Make the rows, and hand over each as soon as it is made; say which is begun.
 
         An exception (an interrupt, or one that `on_row` raises) cancels what is under way.
         """
         self.bench.prepare(jobs)
-        asyncio.run(self._run(self.bench, iter(jobs), on_row))
+        asyncio.run(self._run(iter(jobs), on_row, on_job))
 
-    async def _run(self, bench: Bench, jobs: Iterator[Job], on_row: Callable[[dict[str, Any]], None]) -> None:
+    async def _run(
+        self, jobs: Iterator[Job], on_row: Callable[[dict[str, Any]], None], on_job: Callable[[Job], None]
+    ) -> None:
         async def work() -> None:
             for job in jobs:
-                on_row(await bench.row(job))
+                on_job(job)
+                on_row(await self.bench.row(job))
 
         workers = [asyncio.create_task(work()) for _ in range(self.concurrency)]
         try:

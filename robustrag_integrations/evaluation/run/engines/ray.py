@@ -42,8 +42,8 @@ class RayEngine:
     workers: int | None = None
     address: str | None = None
 
-    def run(self, jobs: Sequence[Job], on_row: Callable[[dict[str, Any]], None]) -> None:
-        """Make the rows, and hand over each as soon as its shard is done.
+    def run(self, jobs: Sequence[Job], on_row: Callable[[dict[str, Any]], None], on_job: Callable[[Job], None]) -> None:
+        """Make the rows, and hand over each as soon as its shard is done; which are begun is not known here.
 
         Raises:
             ImportError: Ray is not installed.

@@ -22,11 +22,10 @@ from robustrag_integrations.evaluation.show.parts import drawable_figures
 from robustrag_integrations.evaluation.show.report.outcomes import WORDS, outcome, spec_label
 from robustrag_integrations.evaluation.show.tables import Table
 from robustrag_integrations.rounding import decimals, significant
-from robustrag_integrations.usage import Prices
+from robustrag_integrations.usage import Prices, told
 
 _CERTIFIED = (
-    "Certified: whatever k′ passages among the retrieved say. What it takes to be retrieved is another question, which "
-    "robustrag eval --retrieve measures."
+    "Certified: whatever k′ passages among the retrieved say. What it takes to be retrieved is another question."
 )
 _IN_HEADLINE = 4  # setups named one by one
 _MODELS_IN_HEADLINE = 3
@@ -76,7 +75,7 @@ class RunOverview:
     """The lines of a run, with how its rows ended."""
 
     def __init__(self, rows: Sequence[Mapping[str, Any]], prices: Prices | None = None) -> None:
-        self.lines = summarise(rows, prices)
+        self.lines, self.prices = summarise(rows, prices), prices
         self._outcomes: dict[tuple[Any, ...], Counter[str]] = {}
         for row in rows:
             key = (row["dataset"], row["task"], row["model"], row.get("top_k"), row["setup"], attack_of_row(row))
@@ -87,8 +86,8 @@ class RunOverview:
         return self._outcomes[line.dataset, line.task, line.model, line.top_k, line.setup, line.attack]
 
 
-def heading(run: Run, findings: RunOverview, besides: str = "") -> list[Element]:
-    """The title, the finding (`besides` where there are no rows), and what was run."""
+def heading(run: Run, findings: RunOverview) -> list[Element]:
+    """The title, the finding, and what was run."""
     rows, lines = run.rows, findings.lines
     failed = sum(line.failed for line in lines)
     pairs = [
@@ -101,13 +100,13 @@ def heading(run: Run, findings: RunOverview, besides: str = "") -> list[Element]
     missing = missing_rows(run.header, rows)
     if missing:
         pairs.append(("Missing", _what_is_missing(missing)))
-    if spent := _spent(lines):
+    if spent := _spent(lines, findings.prices):
         pairs.append(("Spent", spent))
     if failed:
         pairs.append(("Failed", f"{_many(failed, 'row')}, in no rate"))
     if left := len(run.bad) + run.torn:
         pairs.append(("Left out", f"{_many(left, 'line')} that cannot be read; see the end of this page"))
-    title = finding(lines) if lines or not besides else besides
+    title = finding(lines)
     if missing:
         title = f"Not finished, {sum(m.rows for m in missing):,} rows are missing. {title}"
     warned = [h("li", one_line(text, 300)) for text in warnings_in_sum(lines)]
@@ -130,18 +129,19 @@ def _what_is_missing(missing: Sequence[Missing]) -> str:
     return f"{said}. The run was stopped, or is not done; the same command goes on with it."
 
 
-def _spent(lines: Sequence[Line]) -> str:
-    """Tokens and money of all answers that told them."""
-    told = [line for line in lines if line.told and None not in (line.prompt_tokens, line.completion_tokens)]
-    if not told:
+def _spent(lines: Sequence[Line], prices: Prices | None) -> str:
+    """Tokens and money of the calls that this run made; calls out of the cache took neither."""
+    spent = told(line.spent for line in lines)
+    if spent.prompt is None or spent.completion is None:
         return ""
-    read = sum((a.prompt_tokens or 0) * a.told for a in told)
-    said = sum((a.completion_tokens or 0) * a.told for a in told)
-    parts = [f"{decimals(read)} tokens in, {decimals(said)} out"]
-    if any(a.money is not None for a in told):
-        parts.append(f"{significant(sum((a.money or 0) * a.told for a in told), 4)} in money")
-    answers, knowing = sum(line.n for line in lines), sum(line.told for line in told)
-    return f"{'; '.join(parts)} ({knowing:,} of {answers:,} answers told; certificates are not counted)"
+    parts = [f"{decimals(spent.prompt)} tokens in, {decimals(spent.completion)} out"]
+    if prices is not None and (money := prices.of(spent)) is not None:
+        parts.append(f"{significant(money, 4)} in money")
+    answers, knowing = sum(line.n for line in lines), sum(line.told for line in lines)
+    return (
+        f"{'; '.join(parts)} ({knowing:,} of {answers:,} answers told; calls out of the cache and certificates are not "
+        "counted)"
+    )
 
 
 def overview(findings: RunOverview, places: Places) -> list[Element]:
@@ -272,7 +272,8 @@ def _clean_table(lines: Sequence[Line], findings: RunOverview, places: Places) -
     names += [
         *(["All found"] if several else []),
         "Abstained",
-        "Radius",
+        "Radius if right",
+        "wrong / abst.",
         "Calls",
         *(name for name, _ in tokens),
         "Seconds",
@@ -291,6 +292,7 @@ def _clean_table(lines: Sequence[Line], findings: RunOverview, places: Places) -
             *([_score(line.found)] if several else []),
             _score(line.abstention),
             h("td", _plain(line.radius.mean, 2), cls="number"),
+            h("td", f"{_plain(line.radius_wrong.mean, 2)} / {_plain(line.radius_abstained.mean, 2)}", cls="number"),
             h("td", _plain(line.model_calls, 1), cls="number"),
             *(h("td", value(line), cls="number") for _, value in tokens),
             h("td", "–" if line.seconds is None else significant(line.seconds), cls="number"),

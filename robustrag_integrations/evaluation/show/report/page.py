@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
@@ -14,10 +11,9 @@ from typing import Any
 from robustrag_integrations.checks import is_whole_number
 from robustrag_integrations.drawing.answer import Limits
 from robustrag_integrations.drawing.elements import ATTRIBUTES, DRAWN, TAGS, Element, h, to_data, to_html
+from robustrag_integrations.drawing.files import write_at_once
 from robustrag_integrations.drawing.text import one_line
 from robustrag_integrations.errors import RobustRAGError
-from robustrag_integrations.evaluation.retrieval.page import retrieval_finding, retrieval_parts
-from robustrag_integrations.evaluation.retrieval.summary import RetrievalLine
 from robustrag_integrations.evaluation.score.paired import compare
 from robustrag_integrations.evaluation.score.planned import missing_rows
 from robustrag_integrations.evaluation.score.presence import answer_presence
@@ -77,40 +73,25 @@ class ReportError(RobustRAGError):
     """The page cannot be written; the message says where and why."""
 
 
-def write_report(
-    run: Run, target: str | Path, *, size: Size | None = None, retrieval: Sequence[RetrievalLine] = ()
-) -> Path:
+def write_report(run: Run, target: str | Path, *, size: Size | None = None) -> Path:
     """Write the page about a run, at once or not at all.
 
     Args:
         run: from `read_run`.
         target: the file; what was there is replaced.
         size: how large it may become.
-        retrieval: what was measured of the retrieval, of `summarise_retrieval`.
 
     Raises:
         ReportError: the file cannot be written.
     """
-    path = Path(target)
-    text = report_page(run, size=size, retrieval=retrieval).encode("utf-8")
-    draft = None
     try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            draft = file.name
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(draft, 0o666 & ~_umask())
-        os.replace(draft, path)
+        write_at_once(target, report_page(run, size=size))
     except OSError as error:
-        if draft is not None:
-            with suppress(OSError):
-                os.unlink(draft)
         raise ReportError(f"cannot write {str(target)!r}: {error.strerror}") from error
-    return path
+    return Path(target)
 
 
-def report_page(run: Run, *, size: Size | None = None, retrieval: Sequence[RetrievalLine] = ()) -> str:
+def report_page(run: Run, *, size: Size | None = None) -> str:
     """The page about a run, as HTML."""
     size = size or Size()
     rows = run.rows[: size.lines]
@@ -126,17 +107,10 @@ def report_page(run: Run, *, size: Size | None = None, retrieval: Sequence[Retri
             "title": escape(f"{one_line(run.name, 80)}: robust answers"),
             "style": style,
             "script": script,
-            "heading": _joined(heading(run, findings, retrieval_finding(retrieval))),
-            "overview": _joined(
-                [*overview(findings, places), *besides(_tables(run, findings.lines))]
-                if run.rows or not retrieval
-                else []
-            ),
+            "heading": _joined(heading(run, findings)),
+            "overview": _joined([*overview(findings, places), *besides(_tables(run, findings.lines))]),
             "figures": _joined(
-                [
-                    *([h("section", *drawn, cls="figures")] if (drawn := figures(findings, _seed(run.header))) else []),
-                    *retrieval_parts(retrieval),
-                ]
+                [h("section", *drawn, cls="figures")] if (drawn := figures(findings, _seed(run.header))) else []
             ),
             "legend": to_html(legend()),
             "filters": "\n".join(_select(name, label, places) for name, label in zip(_FILTERS, _LABELS, strict=True)),
@@ -259,10 +233,3 @@ def _footer(run: Run) -> list[Element]:
 
 def _joined(elements: Sequence[Element]) -> str:
     return "\n".join(map(to_html, elements))
-
-
-def _umask() -> int:
-    """The permissions that new files of this process do without; the only way to ask is to set it."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

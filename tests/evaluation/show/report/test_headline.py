@@ -82,8 +82,10 @@ def test_tokens_and_money_in_all_stand_at_the_head_of_the_page() -> None:
     from robustrag_integrations.evaluation.show.report.overview import _spent  # the page itself needs whole rows
     from robustrag_integrations.usage import Prices
 
-    assert _spent(summarise(rows, Prices(10.0, 100.0))) == (
-        "300 tokens in, 30 out; 0.006 in money (3 of 3 answers told; certificates are not counted)"
+    rows[2]["timing"] |= {"cached_calls": 11, "cached_tokens": rows[2]["cost"] | {"prompt": 100, "completion": 10}}
+    assert _spent(summarise(rows), Prices(10.0, 100.0)) == (
+        "200 tokens in, 20 out; 0.004 in money (3 of 3 answers told; calls out of the cache and certificates are not "
+        "counted)"
     )
     silent = [row(i, cost={"prompt_tokens": None, "completion_tokens": None}) for i in range(3)]
-    assert _spent(summarise(silent)) == ""
+    assert _spent(summarise(silent), None) == ""

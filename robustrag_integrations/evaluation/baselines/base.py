@@ -1,0 +1,250 @@
+"""What the baselines share: isolated answers first, and in the end one question over the raw passages that they kept.
+
+That second reading is why none of them has a radius: a passage that was kept may say whatever it likes to the model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, TypeVar
+
+from robustrag_integrations.abstention import is_abstention
+from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.defenses.base import PlanInput, TextDefense, refuse_choices
+from robustrag_integrations.defenses.registry import Method
+from robustrag_integrations.defenses.vanilla import ask_once, in_one_prompt
+from robustrag_integrations.defenses.voting.options import check_choices, parse_option
+from robustrag_integrations.grouping.passages import PassageGroup
+from robustrag_integrations.models.base import Response, TextModel
+from robustrag_integrations.plans.asking import (
+    Quorum,
+    Reading,
+    ask_groups,
+    read_response,
+    report,
+    truncation_warnings,
+)
+from robustrag_integrations.plans.requests import Emit, Plan, Reply, Request
+from robustrag_integrations.plugins import load_object
+from robustrag_integrations.prompts import (
+    ABSTENTION,
+    NO_INFORMATION,
+    PromptSet,
+    PromptTemplate,
+    Task,
+    chosen_prompts,
+    format_choices,
+)
+from robustrag_integrations.replies.reading import CutReplies, check_cut_replies, reply_warnings
+
+Function = Callable[..., Any]
+Own = TypeVar("Own", bound="BaselineSettings")
+
+
+@dataclass(frozen=True)
+class BaselineSettings:
+    """Settings of a baseline; a subclass has a field for each of its own.
+
+    Attributes:
+        method: the baseline's entry of the registry, which has the defaults.
+        functions: by the setting's name, the function that is asked where the user gives none.
+    """
+
+    method: ClassVar[Method]
+    functions: ClassVar[Mapping[str, Function]] = {}
+
+    task: Task
+    prompts: PromptSet
+    cut_replies: CutReplies
+
+    @classmethod
+    def of(cls: type[Own], *, task: Task | None = None, prompts: PromptSet | None = None, **given: Any) -> Own:
+        """From user arguments; a function may be given by its name, `module:function`.
+
+        Raises:
+            ValueError, TypeError: an invalid argument.
+        """
+        cls.method.check_names(given)
+        chosen = cls.method.check_task(task)
+        values = {s.name: cls.method.value(s.name, given.get(s.name)) for s in cls.method.settings}
+        values |= {name: function_of(name, values[name], own) for name, own in cls.functions.items()}
+        check_cut_replies(values["cut_replies"])
+        return cls(task=chosen, prompts=chosen_prompts(prompts, chosen), **values)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The settings, JSON-safe; a function by its name."""
+        own = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "prompts"}
+        return {name: name_of(value) if callable(value) else value for name, value in own.items()}
+
+
+class Baseline(TextDefense):
+    """A defence of another paper, to compare with; one passage has one vote, and the radius is 0.
+
+    Args:
+        model: what is asked.
+        given: `task` (the first of the method's by default), `prompts` (a `PromptSet`; None for the project's),
+            `cut_replies` (`"abstain"` by default, or `"count"`), and the baseline's own settings.
+    """
+
+    settings_type: ClassVar[type[BaselineSettings]]
+
+    def __init__(self, model: TextModel, **given: Any) -> None:
+        super().__init__(model, group_by="passage")
+        self.settings = self.settings_type.of(**given)
+
+    @classmethod
+    def options_of(cls, inputs: PlanInput, settings: BaselineSettings) -> Sequence[str] | None:
+        """The options of the question; None where the task has none.
+
+        Raises:
+            TypeError, ValueError: options that are missing or invalid, or that the task does not have.
+        """
+        if settings.task == "multiple_choice":
+            return check_choices(inputs.choices)
+        refuse_choices(inputs.choices, cls)
+        return None
+
+
+def function_of(name: str, given: Any, default: Callable[..., Any]) -> Callable[..., Any]:
+    """The function itself, the one of a name (`module:function`, `file.py:function`), or the default for None.
+
+    Raises:
+        ValueError: it cannot be imported.
+        TypeError: it is no function.
+    """
+    if given is None:
+        return default
+    if isinstance(given, str):
+        try:
+            found = load_object(given)
+        except ValueError as error:
+            raise ValueError(f"{name}={given!r:.200}: {error}") from error
+    else:
+        found = given
+    if not callable(found):
+        raise TypeError(f"{name} must be a function or module:function, got {type(found).__name__}")
+    function: Callable[..., Any] = found
+    return function
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """A function in an answer's settings."""
+    kind = function if hasattr(function, "__qualname__") else type(function)
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def probability(name: str, value: Any) -> float:
+    """What a function of the user's gave, as a number in [0, 1].
+
+    Raises:
+        ValueError: it is no such number.
+    """
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not 0 <= number <= 1:
+        raise ValueError(f"{name} gave {value!r:.60}; it must give True, False or a probability in [0, 1]")
+    return number
+
+
+NO_GUARANTEE = "this is a baseline without a guarantee: its last step reads raw passages together"
+Asking = Generator[Request, Reply, list[Reading[str]]]
+
+
+def isolated_answers(
+    query: str, groups: Sequence[PassageGroup], settings: BaselineSettings, choices: Sequence[str] | None
+) -> Asking:
+    """What each group answers alone, as text; None for an abstention or a failure.
+
+    Raises:
+        QuorumError: all groups failed.
+    """
+    values = {} if choices is None else {"choices": format_choices([*choices, NO_INFORMATION])}
+    prompts = [settings.prompts.isolated.render(context=g.text, query=query, **values) for g in groups]
+
+    def said(text: str) -> str | None:
+        if choices is None:
+            return None if is_abstention(text) else text.strip() or None
+        chosen = parse_option(text, choices)
+        return None if chosen is None else choices[chosen]
+
+    def read(response: Response) -> Reading[str]:
+        return read_response(response, said, settings.cut_replies, by_line=choices is not None)
+
+    return (yield from ask_groups(groups, prompts, Quorum(0), read))
+
+
+def reread(
+    inputs: PlanInput,
+    settings: BaselineSettings,
+    choices: Sequence[str] | None,
+    kept: Collection[int],
+    *,
+    defense: str,
+    readings: Sequence[Reading[str]] | None = None,
+    template: PromptTemplate | None = None,
+    groups: Sequence[PassageGroup] | None = None,
+    calls: int = 0,
+    warnings: Sequence[str] = (),
+    evidence: Mapping[str, Any] | None = None,
+) -> Plan:
+    """Answer from the raw passages of the groups that were kept, in one prompt; an abstention where there is none.
+
+    Args:
+        inputs: the question and its groups.
+        settings: the baseline's.
+        choices: the options of a multiple-choice question.
+        kept: the places of the groups that are read.
+        defense: the baseline's name.
+        readings: what the groups said alone, where they were asked.
+        template: what is asked; None for the prompt of vanilla RAG.
+        groups: what stands in the prompt; None for the groups that were kept.
+        calls: how often the model was asked before.
+        warnings: what the baseline says besides.
+        evidence: what decided.
+    """
+    together = in_one_prompt([inputs.groups[i] for i in sorted(kept)] if groups is None else groups)
+    text, choice, said = ABSTENTION, None, Response(None)
+    if together.is_empty:
+        yield Emit(text)
+    else:
+        calls += 1
+        values = {"context": together.text, "query": inputs.query}
+        text, choice, said = yield from ask_once(
+            template or settings.prompts.isolated, values, choices, settings.cut_replies
+        )
+    responses = [said, *(reading.response for reading in readings or ())]
+    return RobustAnswer(
+        text=text,
+        radius=0,
+        abstained=is_abstention(text),
+        query=inputs.query,
+        defense=defense,
+        groups=tuple(
+            _report(group, readings[i] if readings else None, i in kept) for i, group in enumerate(inputs.groups)
+        ),
+        choice=choice,
+        warnings=(
+            *inputs.caveats,
+            NO_GUARANTEE,
+            *warnings,
+            *truncation_warnings([said.truncated]),
+            *filter(None, [said.note]),
+            *reply_warnings(responses[1:]),
+        ),
+        settings=settings.as_dict(),
+        evidence={"kept": sorted(kept), **(evidence or {})},
+        model_calls=calls,
+        reasoning_chars=sum(response.reasoning_chars for response in responses),
+    )
+
+
+def _report(group: PassageGroup, reading: Reading[str] | None, was_kept: bool) -> Any:
+    if was_kept:
+        return report(group, reading.response if reading else None, status="supports")
+    if reading is not None and reading.found is None:
+        return report(group, reading.response, copy_of=reading.copy_of)
+    return report(group, reading.response if reading else None, status="left_out")

@@ -1,0 +1,62 @@
+"""Whether two short answers contradict each other, and whether one implies the other.
+
+The papers ask a model of natural-language inference; any such model is a function of (question, first, second). Without
+one, these rules compare words. They know no paraphrase: "5 km" and "five kilometres" contradict each other here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from robustrag_integrations.evaluation.baselines.base import Function, probability
+from robustrag_integrations.keywords.closed_classes import FUNCTION_WORDS
+from robustrag_integrations.normalise import plain_words
+
+CONTRADICTION = 0.5  # a probability from which on two answers contradict each other
+_LONGEST = 2000  # characters of an answer that are compared
+
+
+def differ(question: str, first: str, second: str) -> bool:
+    """The rule for contradiction: each answer has a word that the other lacks.
+
+    Function words and the question's own words count for nothing. An answer without any other word contradicts none.
+    """
+    one, other = told(question, first), told(question, second)
+    return bool(one - other) and bool(other - one)
+
+
+def share_said(question: str, first: str, second: str) -> float:
+    """The rule for entailment: the share of the second answer's words that the first one has."""
+    one, other = told(question, first), told(question, second)
+    return len(one & other) / len(other) if other else 0.0
+
+
+def told(question: str, answer: str) -> frozenset[str]:
+    """The words of an answer that say something of their own."""
+    asked = set(plain_words(question[:_LONGEST]).split())
+    return frozenset(plain_words(answer[:_LONGEST]).split()) - asked - FUNCTION_WORDS
+
+
+def judged(name: str, judge: Function, question: str, answers: Sequence[str]) -> list[list[float]]:
+    """n x n: what the judge gives for every ordered pair of answers; 0 on the diagonal. Equal pairs are judged once.
+
+    Raises:
+        ValueError: it gives no number in [0, 1].
+    """
+    known: dict[tuple[str, str], float] = {}
+    for first in answers:
+        for second in answers:
+            if (first, second) not in known:
+                known[first, second] = probability(name, judge(question, first, second))
+    return [
+        [0.0 if i == j else known[first, second] for j, second in enumerate(answers)] for i, first in enumerate(answers)
+    ]
+
+
+def conflicts(judge: Function, question: str, answers: Sequence[str]) -> list[list[bool]]:
+    """n x n, symmetric: which answers contradict each other, read either way. Equal answers never do."""
+    found = judged("contradicts", judge, question, answers)
+    return [
+        [a != b and max(found[i][j], found[j][i]) >= CONTRADICTION for j, b in enumerate(answers)]
+        for i, a in enumerate(answers)
+    ]

@@ -1,0 +1,164 @@
+"""The largest set of answers that do not contradict each other, then its passages together (ReliabilityRAG)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from robustrag_integrations.checks import check_at_least
+from robustrag_integrations.defenses.base import PlanInput
+from robustrag_integrations.defenses.registry import MIS, MIS_SAMPLING
+from robustrag_integrations.defenses.vanilla import in_one_prompt
+from robustrag_integrations.evaluation.baselines.base import (
+    Baseline,
+    BaselineSettings,
+    Function,
+    isolated_answers,
+    reread,
+)
+from robustrag_integrations.evaluation.baselines.contradiction import conflicts, differ
+from robustrag_integrations.plans.asking import Reading
+from robustrag_integrations.plans.requests import Plan
+
+LARGEST = 20  # of what is searched exactly; the search is exponential in it
+
+
+@dataclass(frozen=True)
+class MISSettings(BaselineSettings):
+    """Settings of the exact form."""
+
+    method = MIS
+    functions: ClassVar[Mapping[str, Function]] = {"contradicts": differ}
+
+    contradicts: Function
+
+
+class IndependentSet(Baseline):
+    """ReliabilityRAG's exact form.
+
+    Every passage is asked alone. Among those that answer, the largest set of which no two contradict each other is
+    kept, of several the one of better ranks; its raw passages are then read together. `contradicts` is a function of
+    (question, first answer, second answer) that gives True, False or a probability, of which 0.5 is enough; None
+    compares words (`contradiction.differ`).
+    """
+
+    settings_type = MISSettings
+    settings: MISSettings
+
+    @staticmethod
+    def plan_of(inputs: PlanInput, settings: MISSettings) -> Plan:
+        """Isolated answers, the largest set, one reading of its passages.
+
+        Raises:
+            ValueError: more passages answer than can be searched exactly.
+        """
+        choices = IndependentSet.options_of(inputs, settings)
+        if (count := len(inputs.groups)) > LARGEST:
+            raise ValueError(
+                f"mis searches at most {LARGEST} passages exactly, got {count}; use mis-sampling, or a top_k of at "
+                f"most {LARGEST}"
+            )
+        readings = yield from isolated_answers(inputs.query, inputs.groups, settings, choices)
+        kept = consistent(settings.contradicts, inputs.query, readings)
+        return (yield from reread(inputs, settings, choices, kept, defense="mis", readings=readings, calls=count))
+
+
+@dataclass(frozen=True)
+class SamplingSettings(MISSettings):
+    """Settings of the sampling form."""
+
+    method = MIS_SAMPLING
+
+    samples: int
+    sample_size: int
+    decay: float
+    seed: int
+
+    def __post_init__(self) -> None:
+        check_at_least(1, samples=self.samples, sample_size=self.sample_size)
+        check_at_least(0, seed=self.seed)
+        if self.samples > LARGEST:
+            raise ValueError(f"samples={self.samples} must be at most {LARGEST}: the set of them is searched exactly")
+        if isinstance(self.decay, bool) or not isinstance(self.decay, (int, float)) or not 0 < self.decay <= 1:
+            raise ValueError(f"decay={self.decay!r} must lie in (0, 1]")
+
+
+class SampledIndependentSet(Baseline):
+    """ReliabilityRAG's sampling form for many passages.
+
+    What is asked alone is not each passage but each of `samples` small draws of passages, where better ranks are drawn
+    more often. The draws are ordered by their ranks. The largest set of draws whose answers do not contradict each
+    other is kept; all its raw passages are read together.
+    """
+
+    settings_type = SamplingSettings
+    settings: SamplingSettings
+
+    @staticmethod
+    def plan_of(inputs: PlanInput, settings: SamplingSettings) -> Plan:
+        """The draws' answers, the largest set of them, one reading of its passages."""
+        choices = SampledIndependentSet.options_of(inputs, settings)
+        drawn = draws(len(inputs.groups), settings)
+        contexts = [in_one_prompt([inputs.groups[place] for place in places], i) for i, places in enumerate(drawn)]
+        readings = yield from isolated_answers(inputs.query, contexts, settings, choices)
+        agreeing = consistent(settings.contradicts, inputs.query, readings)
+        kept = {place for i in agreeing for place in drawn[i]}
+        evidence = {"draws": [list(places) for places in drawn], "kept_draws": agreeing}
+        name, calls = "mis-sampling", len(contexts)
+        return (yield from reread(inputs, settings, choices, kept, defense=name, calls=calls, evidence=evidence))
+
+
+def consistent(contradicts: Function, query: str, readings: Sequence[Reading[str]]) -> list[int]:
+    """The places of the largest set of readings that answer and do not contradict each other."""
+    answering = [i for i, reading in enumerate(readings) if reading.found is not None]
+    found = conflicts(contradicts, query, [readings[i].found or "" for i in answering])
+    return [answering[i] for i in largest_independent_set(found)]
+
+
+def draws(count: int, settings: SamplingSettings) -> list[tuple[int, ...]]:
+    """The places of each draw, in rank order; better draws come first. The seed decides them, not the passages."""
+    chance = random.Random(settings.seed)
+    found = []
+    for _ in range(settings.samples if count else 0):
+        left = list(range(count))
+        chosen: list[int] = []
+        while left and len(chosen) < settings.sample_size:
+            [place] = chance.choices(left, [settings.decay**i for i in left])
+            left.remove(place)
+            chosen.append(place)
+        found.append(tuple(sorted(chosen)))
+    return sorted(found)
+
+
+def largest_independent_set(conflicts: Sequence[Sequence[bool]]) -> tuple[int, ...]:
+    """The largest set of which no two conflict; of several, the first in dictionary order.
+
+    Args:
+        conflicts: n x n, symmetric; the diagonal counts for nothing. n is at most `LARGEST`.
+
+    Raises:
+        ValueError: n is larger.
+    """
+    count = len(conflicts)
+    if count > LARGEST:
+        raise ValueError(f"{count} answers are too many for an exact search (at most {LARGEST})")
+    rivals = [sum(1 << j for j in range(count) if j != i and conflicts[i][j]) for i in range(count)]
+    best: tuple[int, ...] = ()
+
+    def search(chosen: tuple[int, ...], free: int) -> None:
+        nonlocal best
+        if len(chosen) + free.bit_count() <= len(best):
+            return
+        if not free:
+            best = chosen
+            return
+        first = (free & -free).bit_length() - 1
+        rest = free & ~(1 << first)
+        search((*chosen, first), rest & ~rivals[first])
+        if rivals[first] & rest:  # without a rival left, the first one is in every largest set
+            search(chosen, rest)
+
+    search((), (1 << count) - 1)
+    return best

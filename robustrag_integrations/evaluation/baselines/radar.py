@@ -1,0 +1,158 @@
+"""The smallest cut between answers that are trusted and those that are not, then the trusted passages (RADAR)."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustrag_integrations.defenses.base import PlanInput
+from robustrag_integrations.defenses.registry import RADAR
+from robustrag_integrations.evaluation.baselines.base import (
+    Baseline,
+    BaselineSettings,
+    Function,
+    isolated_answers,
+    reread,
+)
+from robustrag_integrations.evaluation.baselines.contradiction import differ, judged, share_said
+from robustrag_integrations.plans.requests import Plan
+
+CONFLICT = 0.8  # a contradiction above this leaves no agreement between two answers
+LEAST, MOST = 0.01, 0.99  # what the capacities from the source and to the sink are scaled to
+_SAME = 1e-9  # eigenvalues that close are one
+_NOTHING = 1e-12  # a capacity that small is used up
+
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class RadarSettings(BaselineSettings):
+    """Settings of the smallest cut."""
+
+    method = RADAR
+    functions: ClassVar[Mapping[str, Function]] = {"contradicts": differ, "entails": share_said}
+
+    contradicts: Function
+    entails: Function
+
+
+class MinCut(Baseline):
+    """RADAR.
+
+    Every passage is asked alone. Those that answer become a graph: agreement ties two passages to each other, agreement
+    with the strongest group and a good rank tie a passage to the source, contradiction with that group ties it to the
+    sink. What a smallest cut leaves on the source's side is read together. `contradicts` and `entails` are functions of
+    (question, first answer, second answer) that give True, False or a probability; None compares words
+    (`contradiction.differ` and `share_said`).
+    """
+
+    settings_type = RadarSettings
+    settings: RadarSettings
+
+    @staticmethod
+    def plan_of(inputs: PlanInput, settings: RadarSettings) -> Plan:
+        """Isolated answers, the cut, one reading of what it keeps."""
+        choices, count = MinCut.options_of(inputs, settings), len(inputs.groups)
+        readings = yield from isolated_answers(inputs.query, inputs.groups, settings, choices)
+        answering = [i for i, reading in enumerate(readings) if reading.found is not None]
+        answers = [readings[i].found or "" for i in answering]
+        against = judged("contradicts", settings.contradicts, inputs.query, answers)
+        agreed = judged("entails", settings.entails, inputs.query, answers)
+        kept = [answering[i] for i in trusted(against, agreed)]
+        return (yield from reread(inputs, settings, choices, kept, defense="radar", readings=readings, calls=count))
+
+
+def trusted(contradicts: Sequence[Sequence[float]], entails: Sequence[Sequence[float]]) -> list[int]:
+    """The answers on the source's side of the cut, by rank.
+
+    Args:
+        contradicts: n x n, the probability that the row's answer contradicts the column's.
+        entails: n x n, the probability that it implies the column's.
+    """
+    count = len(contradicts)
+    if not count:
+        return []
+    graph, source, sink = capacities(contradicts, entails), count, count + 1
+    return sorted(source_side(graph, source, sink) - {source})
+
+
+def capacities(contradicts: Sequence[Sequence[float]], entails: Sequence[Sequence[float]]) -> list[list[float]]:
+    """(n + 2) x (n + 2): the answers, then the source, then the sink."""
+    conflict, agreement = _both_ways(contradicts), _both_ways(entails)
+    agreement[conflict > CONFLICT] = 0
+    np.fill_diagonal(agreement, 0)
+    weight = leading(agreement)
+    count = len(weight)
+    by_rank = np.array([math.exp(-i / count) for i in range(1, count + 1)])
+    graph = np.zeros((count + 2, count + 2))
+    graph[:count, :count] = agreement
+    graph[count, :count] = _scaled(weight * by_rank / max((weight * by_rank).max(), _SAME))
+    graph[:count, count + 1] = _scaled(conflict @ weight / max(weight.sum(), _SAME))
+    return [list(map(float, row)) for row in graph]
+
+
+def leading(agreement: Matrix) -> Matrix:
+    """n: the leading eigenvector, at least 0 everywhere; where several lead, what power iteration from ones ends in."""
+    values, vectors = np.linalg.eigh(agreement + 0.01 * np.eye(len(agreement)))
+    top = vectors[:, values >= values[-1] - _SAME]
+    found: Matrix = np.maximum(top @ (top.T @ np.ones(len(agreement))), 0)
+    return found
+
+
+def _both_ways(found: Sequence[Sequence[float]]) -> Matrix:
+    matrix = np.array(found, dtype=np.float64)
+    made: Matrix = np.sqrt(matrix * matrix.T)
+    return made
+
+
+def _scaled(shares: Matrix) -> Matrix:
+    made: Matrix = LEAST + (MOST - LEAST) * shares
+    return made
+
+
+def source_side(capacities: Sequence[Sequence[float]], source: int, sink: int) -> frozenset[int]:
+    """The nodes on the source's side of a smallest cut, by augmenting shortest paths (Edmonds and Karp).
+
+    Where there are several cuts it is the smallest such side.
+
+    Args:
+        capacities: n x n, from row to column, at least 0.
+        source: the node that stays.
+        sink: the node that is cut off.
+    """
+    left = [list(map(float, row)) for row in capacities]
+    while (path := _shortest_path(left, source, sink)) is not None:
+        flow = min(left[a][b] for a, b in path)
+        for a, b in path:
+            left[a][b] -= flow
+            left[b][a] += flow
+    return frozenset(_reached(left, source))
+
+
+def _shortest_path(left: Sequence[Sequence[float]], source: int, sink: int) -> list[tuple[int, int]] | None:
+    came_from = _reached(left, source)
+    if sink not in came_from:
+        return None
+    path, at = [], sink
+    while at != source:
+        path.append((came_from[at], at))
+        at = came_from[at]
+    return path
+
+
+def _reached(left: Sequence[Sequence[float]], source: int) -> dict[int, int]:
+    """Every node that still can be reached, and from where."""
+    came_from, waiting = {source: source}, deque([source])
+    while waiting:
+        at = waiting.popleft()
+        for there, capacity in enumerate(left[at]):
+            if capacity > _NOTHING and there not in came_from:
+                came_from[there] = at
+                waiting.append(there)
+    return came_from

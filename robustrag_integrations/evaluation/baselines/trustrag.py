@@ -1,0 +1,146 @@
+"""Drop passages that were written alike, then let what the model knows stand beside the rest (TrustRAG)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustrag_integrations.abstention import is_abstention
+from robustrag_integrations.defenses.base import PlanInput
+from robustrag_integrations.defenses.registry import TRUSTRAG
+from robustrag_integrations.evaluation.baselines.base import Baseline, BaselineSettings, Function, reread
+from robustrag_integrations.grouping.passages import Passage, PassageGroup
+from robustrag_integrations.normalise import plain_words
+from robustrag_integrations.plans.asking import ask_final
+from robustrag_integrations.plans.requests import Plan
+from robustrag_integrations.prompts import NO_INFORMATION, format_choices
+
+ROUGE, COSINE = 0.25, 0.88  # from which on two passages of a cluster are alike
+_DIMENSIONS = 512
+_LONGEST = 20_000  # characters of a passage that are embedded
+_WORDS = 200  # of a passage that are compared in order
+_ROUNDS = 50
+
+Vectors = NDArray[np.float64]
+
+
+def hashed_words(texts: Sequence[str]) -> list[list[float]]:
+    """The embedding without a model: word counts, each word at a place that its hash decides."""
+    vectors = np.zeros((len(texts), _DIMENSIONS))
+    for row, text in zip(vectors, texts, strict=True):
+        for word in plain_words(text[:_LONGEST]).split():
+            row[int.from_bytes(hashlib.blake2b(word.encode(), digest_size=4).digest(), "big") % _DIMENSIONS] += 1
+    return [list(map(float, row)) for row in vectors]
+
+
+@dataclass(frozen=True)
+class TrustSettings(BaselineSettings):
+    """Settings of the filter."""
+
+    method = TRUSTRAG
+    functions: ClassVar[Mapping[str, Function]] = {"embed": hashed_words}
+
+    embed: Function
+
+
+class ClusterFilter(Baseline):
+    """TrustRAG.
+
+    The passages' embeddings fall into two clusters. Passages that have a near copy in their own cluster, by cosine and
+    by ROUGE-L, are dropped: attackers write several passages from one template. Then the model answers from memory;
+    unless it abstains, that answer stands beside the passages that are left, in one prompt. A single planted passage
+    has no near copy, so only the second step can help against it. `embed` is a function from a list of texts to one
+    vector each; None counts words (`hashed_words`).
+    """
+
+    settings_type = TrustSettings
+    settings: TrustSettings
+
+    @staticmethod
+    def plan_of(inputs: PlanInput, settings: TrustSettings) -> Plan:
+        """The filter, the answer from memory, one reading of both."""
+        choices = ClusterFilter.options_of(inputs, settings)
+        texts = [group.text for group in inputs.groups]
+        alike = written_alike(texts, settings.embed(texts)) if len(texts) > 1 else frozenset()
+        kept = [i for i in range(len(texts)) if i not in alike]
+        shown = [inputs.groups[i] for i in kept]
+        known, calls = None, 0
+        if shown and settings.prompts.no_retrieval is not None:
+            values = {} if choices is None else {"choices": format_choices([*choices, NO_INFORMATION])}
+            prompt = settings.prompts.no_retrieval.render(query=inputs.query, **values)
+            known = (yield from ask_final(prompt, settings.cut_replies, shown=False)).text
+            calls = 1
+            if known and not is_abstention(known):
+                shown.append(PassageGroup(len(inputs.groups), (Passage(known, id="what the model knows"),)))
+        evidence = {"written_alike": sorted(alike), "from_memory": known}
+        return (
+            yield from reread(
+                inputs, settings, choices, kept, defense="trustrag", groups=shown, calls=calls, evidence=evidence
+            )
+        )
+
+
+def unit_vectors(embedded: object, count: int) -> Vectors:
+    """count x d: what an embedding gave, each vector of length 1 (or 0).
+
+    Raises:
+        ValueError: it is not one vector of finite numbers for each text.
+    """
+    try:
+        vectors = np.asarray(embedded, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"embed must give one vector of numbers per text ({error})") from error
+    if vectors.ndim != 2 or len(vectors) != count or not np.isfinite(vectors).all():
+        raise ValueError(
+            f"embed gave an array of shape {vectors.shape}; it must give {count} vectors of finite numbers"
+        )
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    made: Vectors = vectors / np.where(lengths == 0, 1, lengths)
+    return made
+
+
+def two_means(vectors: Vectors) -> list[int]:
+    """The cluster, 0 or 1, of each vector; it starts from the first vector and the one furthest from it."""
+    centres = vectors[[0, int(np.argmax(((vectors - vectors[0]) ** 2).sum(axis=1)))]]
+    chosen = np.zeros(len(vectors), dtype=int)
+    for _ in range(_ROUNDS):
+        chosen = np.argmin(((vectors[:, None] - centres[None]) ** 2).sum(axis=2), axis=1)
+        moved = np.stack([vectors[chosen == c].mean(axis=0) if (chosen == c).any() else centres[c] for c in (0, 1)])
+        if np.allclose(moved, centres):
+            break
+        centres = moved
+    return [int(c) for c in chosen]
+
+
+def rouge_l(first: str, second: str) -> float:
+    """ROUGE-L: the F1 of the longest common subsequence of words, over the first words of each text."""
+    one, other = plain_words(first[:_LONGEST]).split()[:_WORDS], plain_words(second[:_LONGEST]).split()[:_WORDS]
+    if not one or not other:
+        return 0.0
+    row = [0] * (len(other) + 1)
+    for word in one:
+        before = row
+        row = [0]
+        for j, candidate in enumerate(other):
+            row.append(before[j] + 1 if word == candidate else max(before[j + 1], row[j]))
+    return 2 * row[-1] / (len(one) + len(other))
+
+
+def written_alike(texts: Sequence[str], embedded: object) -> frozenset[int]:
+    """The texts that have a near copy in their own cluster, by cosine and by ROUGE-L."""
+    if len(texts) < 2:
+        return frozenset()
+    vectors = unit_vectors(embedded, len(texts))
+    clusters = two_means(vectors)
+    close = vectors @ vectors.T >= COSINE
+    found: set[int] = set()
+    for i in range(len(texts)):
+        for j in range(i):
+            if clusters[i] == clusters[j] and close[i, j] and rouge_l(texts[i], texts[j]) >= ROUGE:
+                found |= {i, j}
+    return frozenset(found)

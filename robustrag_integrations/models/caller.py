@@ -1,0 +1,378 @@
+"""Calling a model: some calls at a time, each within its time, again where that may help, without what it refuses.
+
+`ModelCaller` is all there is between an answer and a client. `call`, `acall`, `stream` and `astream` make one call:
+
+1. wait for a place (`CallLimits.slot`), and ask within the time limit;
+2. where the model refused a parameter, ask without it at once (`capabilities`);
+3. where another try may help, pause, and ask again (`retry`); else the error is raised.
+
+`ask_all` and `aask_all` make the isolated calls of one answer together. A call that fails is a `Response` with an
+error there, and costs its own group alone; calls that are not needed any more are given up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from concurrent.futures import CancelledError
+from contextlib import aclosing, closing
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+from robustrag_integrations.errors import INTERRUPTS
+from robustrag_integrations.models.base import Response, Until, not_asked
+from robustrag_integrations.models.capabilities import Known, Probe, Refused
+from robustrag_integrations.models.limits import END, CallLimits, Stop
+from robustrag_integrations.models.retry import failure_message, is_busy, pause_before_retry
+from robustrag_integrations.models.thread_pool import POOL
+
+Result = TypeVar("Result")
+Item = TypeVar("Item")
+
+_PATIENCE = 1.0  # seconds for cancelled tasks to end; one that does not is left alone
+_SHORTEST_WAVE, _LONGEST_WAVE = 1.0, 30.0  # seconds after which the next wave goes out, though some are missing
+_NOTHING_KNOWN = Known(frozenset(), 0)
+
+
+class RetriedCall:
+    """One call with its tries.
+
+    Args:
+        probe: how to find out what the model refuses; None where nothing can be left out.
+        stop: of the calls that are made together; None for a call that is waited for in any case.
+
+    Attributes:
+        begun: whether it went out.
+        tries: how many were made.
+        known: what the last try left out.
+    """
+
+    def __init__(self, probe: Probe[Any] | None = None, stop: Stop | None = None) -> None:
+        self.probe, self.stop = probe, stop
+        self.begun, self.tries = False, 0
+        self.known = _NOTHING_KNOWN
+
+    def begin(self) -> Refused:
+        """A try goes out; gives what it must leave out.
+
+        Raises:
+            CancelledError: nobody waits for it any more.
+        """
+        if self.stop is not None and self.stop.told.is_set():
+            raise CancelledError
+        if self.probe is not None:
+            self.known = self.probe.capabilities.known
+        self.begun = True
+        self.tries = self.tries or 1
+        return self.known.refused
+
+
+@dataclass(frozen=True)
+class ModelCaller:
+    """Makes the calls of one client.
+
+    Attributes:
+        limits: how many may be under way, and for how long; shared by all who call the client.
+        attempts: tries in all.
+        worth_retrying: whether another try may help after an error.
+        wait: the longest wait before the second try, in seconds; doubled each time, up to `max_wait`.
+        max_wait: the longest wait before any try. Where the server says how long, that is waited for instead.
+    """
+
+    limits: CallLimits
+    attempts: int = 3
+    worth_retrying: Callable[[BaseException], bool] = is_busy
+    wait: float = 0.5
+    max_wait: float = 20.0
+
+    def call(
+        self, ask: Callable[[Refused], Result], call: RetriedCall | None = None, *, cap: int | None = None
+    ) -> Result:
+        """Make a call.
+
+        Args:
+            ask: asks the model, without the parameters that are refused.
+            call: of several that are made together.
+            cap: a lower one on calls under way.
+        """
+        call = call or RetriedCall()
+        while True:
+            try:
+                with self.limits.slot(cap):
+                    return self.limits.run(ask, call.begin(), stop=call.stop)
+            except Exception as error:
+                failed = error
+            self._go_on(call, failed)
+
+    async def acall(
+        self, ask: Callable[[Refused], Awaitable[Result]], call: RetriedCall | None = None, *, cap: int | None = None
+    ) -> Result:
+        """`call` in an event loop."""
+        call = call or RetriedCall()
+        while True:
+            try:
+                async with self.limits.aslot(cap):
+                    return await self.limits.within(ask(call.begin()))
+            except Exception as error:
+                failed = error
+            await self._ago_on(call, failed)
+
+    def stream(
+        self, ask: Callable[[Refused], Iterator[Item]], probe: Probe[Any] | None = None, *, cap: int | None = None
+    ) -> Iterator[Item]:
+        """`call` for a stream; it holds its place, and is asked for again, only until its first piece is there."""
+        call = RetriedCall(probe)
+        while True:
+            try:
+                with self.limits.slot(cap):
+                    pieces = self.limits.iterate(ask(call.begin()))
+                    first = next(pieces, END)
+                break
+            except Exception as error:
+                failed = error
+            self._go_on(call, failed)
+        with closing(pieces):
+            if first is not END:
+                yield first
+                yield from pieces
+
+    async def astream(
+        self, ask: Callable[[Refused], AsyncIterator[Item]], probe: Probe[Any] | None = None, *, cap: int | None = None
+    ) -> AsyncGenerator[Item, None]:
+        """`stream` in an event loop."""
+        call = RetriedCall(probe)
+        while True:
+            try:
+                async with self.limits.aslot(cap):
+                    pieces = self.limits.aiterate(ask(call.begin()))
+                    first = await anext(pieces, END)
+                break
+            except Exception as error:
+                failed = error
+            await self._ago_on(call, failed)
+        async with aclosing(pieces):
+            if first is not END:
+                yield first
+                async for piece in pieces:
+                    yield piece
+
+    def ask_all(
+        self,
+        ask: Callable[[int, Refused], Response],
+        count: int,
+        shown: Callable[[BaseException], str],
+        until: Until | None = None,
+        *,
+        probe: Probe[Any] | None = None,
+        cap: int | None = None,
+    ) -> list[Response]:
+        """Make calls at the same time.
+
+        Args:
+            ask: makes the call of this number, without the parameters that are refused.
+            count: how many there are.
+            shown: an error in words for a report; raises what is no failure of a call.
+            until: when the replies that are in are enough: the others are given up, or not asked for. None: all are
+                waited for.
+            probe: how to find out what the model refuses.
+            cap: a lower one on calls under way.
+        """
+        stop = Stop(gives_up=until is not None)
+        calls = [RetriedCall(probe, stop) for _ in range(count)]
+        waves, workers = Waves(count, until), self.limits.lowered(cap)
+        replies: list[Response | None] = [None] * count
+        came: queue.SimpleQueue[tuple[int, Response | BaseException]] = queue.SimpleQueue()
+
+        def respond(index: int) -> None:
+            call = calls[index]
+            try:
+                try:
+                    reply = self.call(lambda refused: ask(index, refused), call, cap=cap)
+                except BaseException as error:
+                    reply = _failed(error, shown, call)
+                came.put((index, reply))
+            except BaseException as error:
+                came.put((index, error))
+
+        due: deque[int] = deque()
+        under_way = 0
+        try:
+            while True:
+                due.extend(waves.due(waiting=under_way + len(due) > 0))
+                while due and under_way < workers:
+                    POOL.submit(respond, due.popleft())
+                    under_way += 1
+                if not under_way or waves.over:
+                    break
+                try:
+                    arrived = [came.get(timeout=waves.patience())]
+                except queue.Empty:
+                    continue
+                while not came.empty():
+                    arrived.append(came.get())
+                for index, reply in arrived:
+                    if isinstance(reply, BaseException):
+                        raise reply
+                    replies[index] = reply
+                    waves.heard()
+                under_way -= len(arrived)
+                if until and None in replies and until.enough(_heard(replies, calls)):
+                    break
+            return _heard(replies, calls)
+        finally:
+            stop.tell()
+
+    async def aask_all(
+        self,
+        ask: Callable[[int, Refused], Awaitable[Response]],
+        count: int,
+        shown: Callable[[BaseException], str],
+        until: Until | None = None,
+        *,
+        probe: Probe[Any] | None = None,
+        cap: int | None = None,
+    ) -> list[Response]:
+        """`ask_all` in an event loop; calls that are not waited for are cancelled."""
+        calls = [RetriedCall(probe) for _ in range(count)]
+        waves, replies = Waves(count, until), list[Response | None]([None] * count)
+
+        async def respond(index: int) -> None:
+            call = calls[index]
+            try:
+                replies[index] = await self.acall(lambda refused: ask(index, refused), call, cap=cap)
+            except asyncio.CancelledError:
+                if given_up:
+                    raise
+                # By whoever shares it, such as a cache of requests: that is this call's failure alone.
+                replies[index] = Response(None, error="the call was cancelled, though its reply was waited for")
+            except BaseException as error:
+                replies[index] = _failed(error, shown, call)
+
+        given_up = False
+        waiting: set[asyncio.Task[None]] = set()
+        try:
+            while waves.left or waiting:
+                waiting |= {asyncio.ensure_future(respond(i)) for i in waves.due(waiting=bool(waiting))}
+                ends = asyncio.FIRST_COMPLETED if until else asyncio.FIRST_EXCEPTION  # nobody looks before all are in
+                done, waiting = await asyncio.wait(waiting, timeout=waves.patience(), return_when=ends)
+                for task in done:
+                    if not task.cancelled():
+                        task.result()
+                    waves.heard()
+                if waves.over:
+                    break
+                if until and done and None in replies and await asyncio.to_thread(until.enough, _heard(replies, calls)):
+                    break
+            return _heard(replies, calls)
+        finally:
+            given_up = True
+            await _cancelled(waiting)
+
+    def _go_on(self, call: RetriedCall, error: Exception) -> None:
+        """Return when the call is to be made again, after a pause; raise its error where that would not help."""
+        if (probe := call.probe) is not None:  # a probe holds no place: who made the call may hold one
+            ask = partial(self.limits.run, probe.ask)
+            if probe.capabilities.learned(error, call.known, probe.sent, ask):
+                return
+        pause = self._pause(error, call)
+        if call.stop is None:
+            time.sleep(pause)
+        elif call.stop.told.wait(pause):
+            raise error
+        call.tries += 1
+
+    async def _ago_on(self, call: RetriedCall, error: Exception) -> None:
+        """`_go_on` in an event loop."""
+        if (probe := call.probe) is not None:
+            aprobe: Probe[Awaitable[object]] = probe
+            if await probe.capabilities.alearned(
+                error, call.known, probe.sent, lambda refused: self.limits.within(aprobe.ask(refused))
+            ):
+                return
+        await asyncio.sleep(self._pause(error, call))
+        call.tries += 1
+
+    def _pause(self, error: Exception, call: RetriedCall) -> float:
+        if call.tries < self.attempts and self.worth_retrying(error):
+            pause = pause_before_retry(error, call.tries, self.wait, self.max_wait)
+            if pause is not None:
+                return pause
+        raise error
+
+
+class Waves:
+    """When which calls go out: a wave once the one before is in, or keeps everybody waiting.
+
+    A few slow calls must not hold up the next wave, whatever they are waiting for: it goes out when three times as long
+    has passed as the fastest reply took.
+    """
+
+    def __init__(self, count: int, until: Until | None) -> None:
+        until = until or Until(lambda _: False)
+        self._left = until.waves(count)
+        self._ends = None if until.patience is None else time.monotonic() + until.patience
+        self._count = count
+        self._began = 0.0
+        self._fastest: float | None = None
+
+    @property
+    def left(self) -> bool:
+        """Whether there are calls that have not gone out."""
+        return bool(self._left)
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing is waited for any more."""
+        return self._ends is not None and time.monotonic() >= self._ends
+
+    def heard(self) -> None:
+        """A reply is in."""
+        if self._fastest is None:
+            self._fastest = time.monotonic() - self._began
+
+    def patience(self) -> float | None:
+        """How many seconds to wait for the next reply; None: until it is there."""
+        ends = [] if self._ends is None else [self._ends]
+        if self._left:
+            longest = _LONGEST_WAVE if self._fastest is None else max(_SHORTEST_WAVE, 3 * self._fastest)
+            ends.append(self._began + longest)
+        return max(0.0, min(ends) - time.monotonic()) if ends else None
+
+    def due(self, *, waiting: bool) -> range:
+        """The calls that go out now."""
+        if not self._left or (waiting and self.patience()):
+            return range(0)
+        self._began, self._fastest = time.monotonic(), None
+        return range(self._count)[self._left.pop(0)]
+
+
+def _failed(error: BaseException, shown: Callable[[BaseException], str], call: RetriedCall) -> Response:
+    """The reply of a call that failed; raises what is no failure."""
+    if isinstance(error, INTERRUPTS):
+        raise error
+    return Response(None, error=failure_message(error, shown(error), call.tries))
+
+
+def _heard(replies: list[Response | None], calls: list[RetriedCall]) -> list[Response]:
+    """The replies that are in, and what became of the other calls."""
+    return [
+        not_asked(cancelled=call.begun) if reply is None else reply for reply, call in zip(replies, calls, strict=True)
+    ]
+
+
+async def _cancelled(tasks: set[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.add_done_callback(_seen)
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks, timeout=_PATIENCE)
+
+
+def _seen(task: asyncio.Task[None]) -> None:
+    """What a call that nobody waits for ended in is no news."""
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,286 @@
+"""How many calls of a model may be under way, and how long each may take.
+
+A synchronous function cannot be stopped from outside. So a call that may be given up runs in a thread of its own; who
+asked goes on without it when its time is over, and the thread ends when the function returns. As nothing can end such
+threads earlier, there may be so many and no more: further calls fail at once while there are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import sys
+import threading
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
+from contextvars import copy_context
+from numbers import Real
+from typing import Any, TypeVar
+
+from robustrag_integrations.closing import closed_after
+from robustrag_integrations.models.per_loop import PerLoop
+from robustrag_integrations.models.thread_pool import POOL, Task
+
+if sys.version_info >= (3, 11):
+    cancelled_after = asyncio.timeout
+else:
+    import async_timeout
+
+    cancelled_after = async_timeout.timeout
+
+Result = TypeVar("Result")
+Item = TypeVar("Item")
+Place = TypeVar("Place", threading.Semaphore, asyncio.Semaphore)
+
+MOST_LEFT = 32  # calls that were given up and still run, unless more may be under way at a time
+END: Any = object()  # comes after the last piece
+
+_TIMED_OUT = (TimeoutError, asyncio.TimeoutError, concurrent.futures.TimeoutError)  # one class from Python 3.11 on
+
+
+def checked_timeout(timeout: float | None) -> float | None:
+    """The time limit, if it is a valid one.
+
+    Raises:
+        ValueError: it is not a number above 0.
+    """
+    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, Real) or not timeout > 0):
+        raise ValueError(f"timeout={timeout!r:.60} must be above 0 seconds, or None for no limit")
+    return timeout
+
+
+class Stop:
+    """Tells calls that are made together that nobody waits for them any more.
+
+    Args:
+        gives_up: whether it also reaches calls that are under way, which then run in threads of their own.
+    """
+
+    def __init__(self, *, gives_up: bool) -> None:
+        self.gives_up = gives_up
+        self.told = threading.Event()
+        self._tasks: set[Task[Any]] = set()
+
+    def tell(self) -> None:
+        """Give up what is under way, and what waits to be asked again."""
+        self.told.set()
+        for task in tuple(self._tasks):
+            task.cancel()
+
+    @contextmanager
+    def reaches(self, task: Task[Any]) -> Iterator[None]:
+        """The task is given up when the others are, as long as the block lasts."""
+        self._tasks.add(task)
+        if self.told.is_set():
+            task.cancel()
+        try:
+            yield
+        finally:
+            self._tasks.discard(task)
+
+
+class CallLimits:
+    """The limits of one client's calls, shared by all who call it.
+
+    Args:
+        calls: how many may be under way at a time, over all threads; each event loop has as many. As many that were
+            given up, and at least 32, may still run.
+        timeout: seconds for one try, or for a whole stream; None: no limit.
+    """
+
+    def __init__(self, calls: int = 1, timeout: float | None = None) -> None:
+        self.calls, self.timeout = calls, checked_timeout(timeout)
+        self._in_threads: dict[int, threading.Semaphore] = {}
+        self._in_loops: PerLoop[dict[int, asyncio.Semaphore]] = PerLoop(dict)
+        self._left: set[Task[Any]] = set()
+
+    def __reduce__(self) -> tuple[type[CallLimits], tuple[int, float | None]]:
+        """A copy, or one in another process, counts its own calls."""
+        return CallLimits, (self.calls, self.timeout)
+
+    @property
+    def left(self) -> int:
+        """How many calls were given up and still run."""
+        for task in tuple(self._left):
+            if task.ended:
+                self._left.discard(task)
+        return len(self._left)
+
+    def lowered(self, cap: int | None) -> int:
+        """How many calls may be under way for who has a lower cap."""
+        return self.calls if cap is None else max(1, min(self.calls, cap))
+
+    def slot(self, cap: int | None = None) -> AbstractContextManager[Any]:
+        """One of the places of calls that threads make, and one of those of all who have this lower cap."""
+        lowered = self.lowered(cap)
+        own = _place(self._in_threads, self.calls, threading.Semaphore)
+        return own if lowered == self.calls else _both(_place(self._in_threads, lowered, threading.Semaphore), own)
+
+    def aslot(self, cap: int | None = None) -> AbstractAsyncContextManager[Any]:
+        """`slot` for calls that this event loop makes."""
+        lowered, places = self.lowered(cap), self._in_loops.here()
+        own = _place(places, self.calls, asyncio.Semaphore)
+        return own if lowered == self.calls else _aboth(_place(places, lowered, asyncio.Semaphore), own)
+
+    def run(self, fn: Callable[..., Result], *args: Any, stop: Stop | None = None) -> Result:
+        """Call a function; give it up after the time limit, or at a stop. With neither, it is called in this thread.
+
+        Raises:
+            TimeoutError: the time is over, or too many calls that were given up still run.
+            concurrent.futures.CancelledError: at a stop.
+        """
+        if self.timeout is None and (stop is None or not stop.gives_up):
+            return fn(*args)
+        return self._wait(self._submit(fn, *args), self.timeout, f"no answer within {self.timeout or 0:g} s", stop)
+
+    async def arun(self, fn: Callable[..., Result], *args: Any) -> Result:
+        """Call a function in a thread; it is given up when the caller is cancelled."""
+        task = self._submit(fn, *args)
+        try:
+            return await asyncio.wrap_future(task)
+        finally:
+            self._dismiss(task)
+
+    async def within(self, awaitable: Awaitable[Result]) -> Result:
+        """Await something, and cancel it after the time limit.
+
+        Raises:
+            TimeoutError: the time is over.
+        """
+        return await await_within(self.timeout, awaitable)
+
+    def iterate(self, pieces: Iterator[Item]) -> Generator[Item, None, None]:
+        """What an iterator gives, all of it within the time limit; without one it runs in this thread.
+
+        Raises:
+            TimeoutError: the time is over, or too many calls that were given up still run.
+        """
+        if self.timeout is None:
+            yield from pieces
+            return
+        deadline, puller, context = time.monotonic() + self.timeout, _Puller(pieces), copy_context()
+        late = f"no complete answer within {self.timeout:g} s"
+        try:
+            while True:
+                task = self._submit(context.run, puller.pull)
+                if (piece := self._wait(task, max(0.0, deadline - time.monotonic()), late)) is END:
+                    return
+                yield piece
+        finally:
+            puller.give_up()
+
+    async def iterate_in_thread(self, pieces: Iterator[Item]) -> AsyncGenerator[Item, None]:
+        """What an iterator gives, without blocking the event loop."""
+        puller, context = _Puller(pieces), copy_context()
+        try:
+            while (piece := await self.arun(context.run, puller.pull)) is not END:
+                yield piece
+        finally:
+            puller.give_up()
+
+    async def aiterate(self, pieces: AsyncIterator[Item]) -> AsyncGenerator[Item, None]:
+        """What an asynchronous iterator gives, all of it within the time limit; then it is cancelled.
+
+        Raises:
+            TimeoutError: the time is over.
+        """
+        deadline = None if self.timeout is None else time.monotonic() + self.timeout
+        late = f"no complete answer within {self.timeout or 0:g} s"
+        async with closed_after(pieces):
+            while True:
+                left = None if deadline is None else max(0.0, deadline - time.monotonic())
+                if (piece := await await_within(left, anext(pieces, END), late)) is END:
+                    return
+                yield piece
+
+    def _wait(self, task: Task[Result], seconds: float | None, late: str, stop: Stop | None = None) -> Result:
+        with stop.reaches(task) if stop is not None else nullcontext():
+            try:
+                return task.result(seconds)
+            except _TIMED_OUT:
+                if task.cancel():
+                    raise TimeoutError(late) from None
+                return task.result()  # the function itself has run out of some time, or was done just then
+            finally:
+                self._dismiss(task)
+
+    def _submit(self, fn: Callable[..., Result], *args: Any) -> Task[Result]:
+        most = max(MOST_LEFT, self.calls)
+        if self._left and (left := self.left) >= most:
+            raise TimeoutError(
+                f"{left} calls that ran out of time are still running, and no more than {most} may: give the client of "
+                "the model a time limit of its own"
+            )
+        return POOL.submit(fn, *args)
+
+    def _dismiss(self, task: Task[Any]) -> None:
+        """Nobody waits for a task any more; where it still runs, it is one of those that were given up."""
+        if task.cancel():
+            self._left.add(task)
+
+
+class _Puller:
+    """Takes pieces from an iterator, in one thread after another, and closes it when nobody wants more."""
+
+    def __init__(self, pieces: Iterator[Any]) -> None:
+        self._pieces = pieces
+        self._pulling = threading.Lock()
+        self._given_up = False
+
+    def pull(self) -> Any:
+        """The next piece, or `END`."""
+        with self._pulling:
+            piece = next(self._pieces, END)
+        if self._given_up:
+            self.give_up()
+        return piece
+
+    def give_up(self) -> None:
+        """Close the iterator, now or after the piece that is being made."""
+        self._given_up = True
+        if self._pulling.acquire(blocking=False):  # for good
+            with suppress(Exception):  # nobody reads it any more
+                getattr(self._pieces, "close", lambda: None)()
+
+
+def _place(places: dict[int, Place], count: int, make: Callable[[int], Place]) -> Place:
+    found = places.get(count)
+    return places.setdefault(count, make(count)) if found is None else found
+
+
+@contextmanager
+def _both(first: threading.Semaphore, second: threading.Semaphore) -> Iterator[None]:
+    with first, second:
+        yield
+
+
+@asynccontextmanager
+async def _aboth(first: asyncio.Semaphore, second: asyncio.Semaphore) -> AsyncGenerator[None, None]:
+    async with first, second:
+        yield
+
+
+async def await_within(seconds: float | None, awaitable: Awaitable[Result], late: str | None = None) -> Result:
+    """Await something, and cancel it after so many seconds.
+
+    Raises:
+        TimeoutError: the time is over; `late` says so.
+    """
+    if seconds is None:
+        return await awaitable
+    deadline = time.monotonic() + seconds
+    try:
+        async with cancelled_after(seconds):
+            return await awaitable
+    except asyncio.TimeoutError:
+        if time.monotonic() < deadline:
+            raise  # what was awaited has run out of some time of its own
+    raise TimeoutError(late or f"no answer within {seconds:g} s")

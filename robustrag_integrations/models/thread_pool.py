@@ -1,0 +1,96 @@
+"""A pool of reusable daemon threads.
+
+`concurrent.futures` and anyio wait for their threads when the interpreter ends, so that one call that hangs would keep
+the process alive for ever. These are daemons; there are as many as there are tasks at a time.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextvars import Context, copy_context
+from typing import Any, TypeAlias, TypeVar
+
+Result = TypeVar("Result")
+
+_IDLE = 10.0  # seconds after which a thread without a task ends
+
+
+class Task(Future[Result]):
+    """A function's result. It can be cancelled at any time: nobody gets the result then, though the function goes on.
+
+    Attributes:
+        ended: whether the function has returned.
+    """
+
+    ended = False
+
+    def run(self, fn: Callable[..., Result], *args: Any) -> None:
+        """Call the function, and hold what comes of it."""
+        try:
+            result = fn(*args)
+        except StopIteration as error:  # which no asynchronous future can hold
+            self._settle(self.set_exception, RuntimeError(f"the function raised StopIteration {error}"))
+        except BaseException as error:
+            self._settle(self.set_exception, error)
+        else:
+            self._settle(self.set_result, result)
+
+    def _settle(self, settle: Callable[[Any], None], outcome: Any) -> None:
+        self.ended = True
+        if self.set_running_or_notify_cancel():
+            settle(outcome)
+
+
+_Work: TypeAlias = tuple[Context, Task[Any], Callable[..., Any], tuple[Any, ...]]
+
+
+class ThreadPool:
+    """Daemon threads that wait for the next task when one is over, or end after a while."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Start anew: a child process made by `fork` has none of its parent's threads."""
+        self._waiting: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
+        self._idle = threading.Semaphore(0)  # threads that wait, less what they are about to get
+
+    def submit(self, fn: Callable[..., Result], *args: Any) -> Task[Result]:
+        """Call a function in a thread, in a copy of this context."""
+        task = Task[Result]()
+        work = (copy_context(), task, fn, args)
+        if self._idle.acquire(blocking=False):
+            self._waiting.put(work)
+        else:
+            threading.Thread(target=self._serve, args=(work,), name="robustrag", daemon=True).start()
+        return task
+
+    def close(self) -> None:
+        """End the threads that wait for a task."""
+        while self._idle.acquire(blocking=False):
+            self._waiting.put(None)
+
+    def _serve(self, work: _Work | None) -> None:
+        while work is not None:
+            context, task, fn, args = work
+            context.run(task.run, fn, *args)
+            del context, task, fn, args
+            work = None  # nothing of a call is held while the thread waits
+            self._idle.release()
+            try:
+                work = self._waiting.get(timeout=_IDLE)
+            except queue.Empty:
+                if self._idle.acquire(blocking=False):
+                    return
+                work = self._waiting.get()  # somebody has just counted on this thread
+
+
+POOL = ThreadPool()
+"""Of this process; there is nothing in it that belongs to one model or answer."""
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+    os.register_at_fork(after_in_child=POOL.forget)

@@ -1,0 +1,213 @@
+"""A chat completion request, checked: what is followed, ignored, ignored with a warning, or refused.
+
+The last message alone is the question. Earlier answers come from passages that nobody trusts; put together with the
+question, they could turn it. Parameters that would change the meaning of the answer are refused, unknown ones, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from robustrag_integrations.grouping.passages import Passage
+from robustrag_integrations.serve.errors import RequestError
+from robustrag_integrations.serve.limits import Limits
+
+# About the account, the bill or the cache of a provider; the answer is the same.
+IGNORED = frozenset({
+    "metadata", "parallel_tool_calls", "prompt_cache_key", "prompt_cache_retention", "safety_identifier",
+    "service_tier", "store", "user",
+})  # fmt: skip
+# How the model is asked is the server's business: the radius was counted for that.
+WARNED = frozenset({
+    "frequency_penalty", "max_completion_tokens", "max_tokens", "min_p", "presence_penalty", "reasoning_effort",
+    "repetition_penalty", "seed", "temperature", "top_k", "top_p", "verbosity",
+})  # fmt: skip
+# Refused, but for the values that ask for nothing.
+NEUTRAL: Mapping[str, tuple[Any, ...]] = {
+    "audio": (),
+    "function_call": ("none", "auto"),
+    "functions": ([],),
+    "logit_bias": ({},),
+    "logprobs": (False,),
+    "modalities": (["text"],),
+    "n": (1,),
+    "prediction": (),
+    "response_format": ({"type": "text"},),
+    "stop": ([], ""),
+    "tool_choice": ("none", "auto"),
+    "tools": ([],),
+    "top_logprobs": (0,),
+    "web_search_options": (),
+}
+_INSTRUCTIONS = frozenset({"system", "developer"})
+
+_Text = Annotated[str, StringConstraints(pattern=r"\S")]
+_Name = Annotated[str, StringConstraints(pattern=r"\S", max_length=500)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+
+class _Lenient(BaseModel):
+    model_config = ConfigDict(strict=True, extra="ignore")
+
+
+class _Document(_Strict):
+    text: _Text
+    source: _Name | None = None
+    id: _Name | None = None
+
+
+class _Extension(_Strict):
+    choices: Annotated[list[_Text], Field(min_length=2)] | None = None
+    documents: Annotated[list[_Document], Field(min_length=1)] | None = None
+    rank: Annotated[int, Field(ge=1, le=1000)] | None = None
+    retrieve: bool | None = None
+
+
+class _Message(_Lenient):
+    role: Literal["system", "developer", "user", "assistant"]
+    content: Any = None
+
+
+class _Part(_Lenient):
+    type: Literal["text"]
+    text: str
+
+
+class _Question(_Lenient):
+    content: str | list[_Part]
+
+
+class _StreamOptions(_Lenient):
+    include_usage: bool | None = None
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(strict=True, extra="allow")
+
+    model: str
+    messages: Annotated[list[_Message], Field(min_length=1)]
+    stream: bool | None = None
+    stream_options: _StreamOptions | None = None
+    robustrag: _Extension | None = None
+
+
+@dataclass(frozen=True)
+class ChatRequest:
+    """What a client asks.
+
+    Attributes:
+        model: the name of a defence, as `/v1/models` has it.
+        question: the last message.
+        streamed: whether the answer is sent in pieces.
+        with_usage: whether a stream ends with the token counts.
+        choices: the options of a multiple-choice question.
+        documents: passages that came with the request.
+        retrieve: whether the server's documents are searched too.
+        rank: the place (1-based) of the first of `documents` among those found.
+        notes: what was ignored, in words.
+    """
+
+    model: str
+    question: str
+    streamed: bool
+    with_usage: bool
+    choices: tuple[str, ...] | None
+    documents: tuple[Passage, ...]
+    retrieve: bool
+    rank: int
+    notes: tuple[str, ...]
+
+
+def chat_request(body: Mapping[str, Any], limits: Limits, *, documents_allowed: bool) -> ChatRequest:
+    """A request from its JSON.
+
+    Raises:
+        RequestError: the message names what is wrong.
+    """
+    try:
+        given = _Body.model_validate(body)
+        question = _question_of(given.messages)
+    except ValidationError as error:
+        raise _invalid(error) from None
+    ignored = _ignored_parameters(given.model_extra or {})
+    more = given.robustrag or _Extension()
+    if more.documents is not None and not documents_allowed:
+        wrong = "this server takes no documents with a request (--allow-documents)"
+        raise RequestError(403, wrong, param="robustrag.documents")
+    documents, choices = more.documents or [], more.choices or []
+    for param, what, size, most in (
+        ("messages", "messages", len(given.messages), limits.messages),
+        ("messages", "characters in the question", len(question), limits.question_chars),
+        ("robustrag.documents", "documents", len(documents), limits.documents),
+        ("robustrag.documents", "characters in a document", max((len(d.text) for d in documents), default=0),
+         limits.document_chars),
+        ("robustrag.choices", "choices", len(choices), limits.choices),
+        ("robustrag.choices", "characters in the choices", sum(map(len, choices)), limits.question_chars),
+    ):  # fmt: skip
+        if size > most:
+            raise RequestError(400, f"{size:,} {what}: at most {most:,} are read", param=param)
+    if more.retrieve is False and not documents:
+        raise RequestError(400, "robustrag.retrieve is false and there are no documents", param="robustrag.retrieve")
+    return ChatRequest(
+        model=given.model,
+        question=question,
+        streamed=bool(given.stream),
+        with_usage=bool(given.stream_options and given.stream_options.include_usage),
+        choices=tuple(choices) or None,
+        documents=tuple(_passage(number, document) for number, document in enumerate(documents, start=1)),
+        retrieve=more.retrieve is not False,
+        rank=more.rank or 1,
+        notes=(*_unread([message.role for message in given.messages[:-1]]), *ignored),
+    )
+
+
+def _question_of(messages: list[_Message]) -> str:
+    if messages[-1].role != "user":
+        raise RequestError(400, "the last message must be the user's: it is the question", param="messages")
+    content = _Question(content=messages[-1].content).content
+    question = content if isinstance(content, str) else "\n".join(part.text for part in content)
+    if not question.strip():
+        raise RequestError(400, "the last message is empty; ask something", param="messages")
+    return question
+
+
+def _passage(number: int, document: _Document) -> Passage:
+    """A document of the client's. Without a source it is one of its own: nothing else shares its vote."""
+    own = f"request-document-{number}"
+    return Passage(document.text, id=document.id or own, source=document.source or own)
+
+
+def _ignored_parameters(given: Mapping[str, Any]) -> tuple[str, ...]:
+    names = {name for name, value in given.items() if value is not None} - IGNORED
+    for name in sorted(names - WARNED):
+        if name not in NEUTRAL:
+            raise RequestError(400, f"unknown parameter: {name}", code="unknown_parameter", param=name)
+        if not any(given[name] == value and type(given[name]) is type(value) for value in NEUTRAL[name]):
+            wrong = f"{name} is not supported: answers are aggregated from the documents; leave it out"
+            raise RequestError(400, wrong, code="unsupported_parameter", param=name)
+    ignored = ", ".join(sorted(names & WARNED))
+    return (f"ignored: {ignored}; the server decides how its model is asked",) if ignored else ()
+
+
+def _unread(roles: list[str]) -> list[str]:
+    instructions = sum(role in _INSTRUCTIONS for role in roles)
+    turns = len(roles) - instructions
+    notes = []
+    if instructions:
+        notes.append("ignored: the system or developer message; the server's prompts decide how documents are read")
+    if turns:
+        notes.append(f"ignored: {turns} earlier messages; the last one alone is the question, so name what it is about")
+    return notes
+
+
+def _invalid(error: ValidationError) -> RequestError:
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")
+    return RequestError(400, f"{place}: {first['msg']}", param=place)

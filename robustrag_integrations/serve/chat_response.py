@@ -1,0 +1,102 @@
+"""An answer in the shape of OpenAI's chat completions, its report beside it in `robustrag`."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.display import printable
+from robustrag_integrations.grouping.passages import Passage
+from robustrag_integrations.json_values import plain
+from robustrag_integrations.redaction import redacted
+from robustrag_integrations.serve.errors import call_failure
+from robustrag_integrations.usage import Prices, Spending
+
+SCHEMA = "robustrag/serve/1"
+
+
+class ChatResponse:
+    """The objects of one reply, which share an id and a time.
+
+    Args:
+        model: the name that was asked for.
+    """
+
+    def __init__(self, model: str) -> None:
+        self._common = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": model}
+
+    def completion(self, answer: RobustAnswer, report: Mapping[str, Any]) -> dict[str, Any]:
+        """The whole reply."""
+        message = {"role": "assistant", "content": answer.text, "refusal": None}
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
+        return {
+            **self._common,
+            "object": "chat.completion",
+            "choices": [choice],
+            "usage": usage_of(answer.spending),
+            "robustrag": report,
+        }
+
+    def piece(self, text: str, *, is_first: bool) -> dict[str, Any]:
+        """A piece of a streamed answer."""
+        return self._chunk({"role": "assistant", "content": text} if is_first else {"content": text})
+
+    def last(self, report: Mapping[str, Any]) -> dict[str, Any]:
+        """The end of a streamed answer."""
+        return {**self._chunk({}, "stop"), "robustrag": report}
+
+    def usage(self, spending: Spending) -> dict[str, Any]:
+        """The token counts of a streamed answer, for clients that asked for them."""
+        return {**self._common, "object": "chat.completion.chunk", "choices": [], "usage": usage_of(spending)}
+
+    def _chunk(self, delta: Mapping[str, Any], finish: str | None = None) -> dict[str, Any]:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+        return {**self._common, "object": "chat.completion.chunk", "choices": [choice]}
+
+
+def usage_of(spending: Spending) -> dict[str, Any] | None:
+    """The tokens of all calls of an answer; None where a call did not tell."""
+    total = spending.total
+    if total.prompt is None or total.completion is None:
+        return None
+    return {
+        "prompt_tokens": total.prompt,
+        "completion_tokens": total.completion,
+        "total_tokens": total.prompt + total.completion,
+        **({} if total.cached is None else {"prompt_tokens_details": {"cached_tokens": total.cached}}),
+        **({} if total.reasoning is None else {"completion_tokens_details": {"reasoning_tokens": total.reasoning}}),
+    }
+
+
+def report_of(
+    answer: RobustAnswer, passages: Sequence[Passage], notes: Sequence[str], prices: Prices | None
+) -> dict[str, Any]:
+    """The extension field: what the answer is worth, and who said what. It holds no passage's text.
+
+    Args:
+        answer: the answer.
+        passages: what was read, best first; the positions of groups and citations count in it, from 0.
+        notes: warnings of the server's own.
+        prices: what tokens cost; None leaves the cost out.
+    """
+    report = answer.to_dict()
+    for group in report["groups"]:
+        if group["error"]:  # its words may quote the group's passages, and a warning its words
+            short = call_failure(group["error"])
+            quoted = printable(redacted(group["error"]), 200)
+            report["warnings"] = [warning.replace(quoted, short) for warning in report["warnings"]]
+            group["error"] = short
+    return {
+        "schema": SCHEMA,
+        "abstained": answer.abstained,
+        "radius": answer.radius,
+        "radius_unit": answer.radius_unit,
+        "warnings": [*notes, *report["warnings"]],
+        "citations": [plain(citation) for citation in answer.citations],
+        "passages": [{"id": p.id, "source": p.source} for p in passages],
+        "answer": report,
+        **({} if prices is None else {"cost": prices.of(answer.spending.total)}),
+    }

@@ -1,0 +1,86 @@
+"""What a client is told when there is no answer, in the shape of OpenAI's errors."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any
+
+from robustrag_integrations.display import printable
+from robustrag_integrations.errors import ModelError, QuorumError, RobustRAGError
+from robustrag_integrations.redaction import redacted
+
+# How failed calls are told: the exception's name and, after it, words that may quote the prompt, which holds passages.
+_FAILED_CALL = re.compile(r"(?:the final call failed: )?([A-Za-z_]\w{0,60})(?::(?: Error code: (\d{3})\b)?|$)")
+
+
+class RequestError(Exception):
+    """A request that gets no answer.
+
+    Args:
+        status: the HTTP status.
+        message: what is wrong and what to do; shown to the client, and not logged.
+        kind: OpenAI's type of error.
+        code: OpenAI's code, for programs.
+        param: the parameter that is wrong.
+        retry_after: seconds after which another try makes sense.
+        closes: whether the connection ends with the reply.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        kind: str = "invalid_request_error",
+        code: str | None = None,
+        param: str | None = None,
+        retry_after: int | None = None,
+        closes: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.headers = {} if retry_after is None else {"retry-after": str(retry_after)}
+        if status == 401:
+            self.headers["www-authenticate"] = "Bearer"
+        if closes:
+            self.headers["connection"] = "close"
+        self.body: dict[str, Any] = {
+            "error": {
+                "message": printable(redacted(message), 1000),
+                "type": kind,
+                "param": None if param is None else printable(param, 100),
+                "code": code,
+            }
+        }
+
+
+def request_error(error: Exception) -> RequestError:
+    """What a client is told of a failure."""
+    if isinstance(error, RequestError):
+        return error
+    if isinstance(error, (TimeoutError, asyncio.TimeoutError)):
+        return RequestError(504, "the answer took too long; ask again later", kind="server_error", code="timeout")
+    if isinstance(error, ModelError):
+        message = f"no answer: {failure_message(error)}"
+        return RequestError(502, message, kind="server_error", code="model_failed")
+    if isinstance(error, (ValueError, RobustRAGError)):  # a question too long for the model, bad choices
+        return RequestError(400, str(error))
+    return RequestError(500, "the server failed; its log names the kind of error", kind="server_error")
+
+
+def failure_message(error: ModelError) -> str:
+    """What failed, without the words of the model's server: it may quote passages, which clients do not see."""
+    if isinstance(error, QuorumError):
+        causes = sorted({call_failure(cause) for cause in error.causes.values()})
+        return f"{str(error).partition('. ')[0]}: {', '.join(causes)}"
+    failed = "the final call failed" if str(error).startswith("the final call failed") else "the model failed"
+    return f"{failed}: {call_failure(str(error))}"
+
+
+def call_failure(message: str) -> str:
+    """The kind of error that a failed call names, and its HTTP status if it names one."""
+    match = _FAILED_CALL.match(message)
+    if match is None:
+        return "an error"
+    return f"{match[1]} (HTTP {match[2]})" if match[2] else match[1]
