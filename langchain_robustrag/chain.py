@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.language_models import LanguageModelLike
 from langchain_core.output_parsers import BaseOutputParser, StrOutputParser
@@ -180,7 +180,7 @@ def create_robust_documents_chain(
     method = method_of(default_method(options.get("task"), [*named, *others]) if aggregation is None else aggregation)
     checked = checked_settings(method, options, others)
     if output_schema is not None:
-        checked = replace(checked, final="always")  # type: ignore[type-var] - keyword aggregation's
+        checked = replace(cast(Any, checked), final="always")  # keyword aggregation's
     rules = VoteRules(
         group_size, group_by, copies, weights, min_groups, min_radius, below, stop_when_decided, wave_size
     )
