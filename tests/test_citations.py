@@ -28,10 +28,10 @@ def robust(final: str = "Karl Gross") -> RobustAnswer:
 def test_citations_name_the_supporting_passages_and_their_words() -> None:
     answer = robust()
     assert [(c.number, c.origins, c.positions, c.words) for c in answer.citations] == [
-        (i + 1, (f"s{i}",), (i,), ("karl gross",)) for i in range(4)
+        (i + 1, (f"s{i}",), (i,), ("Karl Gross",)) for i in range(4)
     ]
     assert answer.marked_text == "Karl Gross [1][2][3][4]"
-    assert "[1] s0: karl gross" in answer.explain()
+    assert "[1] s0: Karl Gross" in answer.explain()
 
 
 def test_voting_cites_those_who_voted_for_the_option() -> None:

@@ -69,7 +69,7 @@ def test_only_passages_of_supporting_groups_count() -> None:
         return "Bo Ek" if "Bo Ek" in prompt.rsplit("Text:", 1)[-1] else "Anna Lind"
 
     passages = [*(f"Page {n}: Anna Lind runs the mill." for n in range(5)), "Bo Ek runs it: https://evil.example/x"]
-    answer = KeywordAggregation(CallableModel(read)).answer(QUERY, passages)
+    answer = KeywordAggregation(CallableModel(read), final="always").answer(QUERY, passages)
     assert unsupported_links(answer, passages) == ("https://evil.example/x",)
     assert any("https://evil.example/x" in w for w in answer.warnings)
     assert VanillaRAG(CallableModel(lambda prompt: said)).answer(QUERY, passages).warnings == ()

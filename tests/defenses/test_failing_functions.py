@@ -175,7 +175,9 @@ def test_a_stream_that_panics_is_a_failed_final_call() -> None:
 
     model = CallableModel(lambda prompt: "Paris", stream_fn=pieces)
     with pytest.raises(ModelError, match="_Panic: index out of bounds"):
-        list(KeywordAggregation(model).stream("Where?", PASSAGES))
+        list(KeywordAggregation(model, final="always").stream("Where?", PASSAGES))
+    shown = list(KeywordAggregation(model, extractor=lambda text: {"paris"}).stream("Where?", PASSAGES))
+    assert "".join(map(str, shown)) == "paris"  # the kept words
 
 
 def test_an_extractor_may_let_its_group_abstain() -> None:
@@ -207,7 +209,7 @@ def test_equal_responses_are_read_once_per_question() -> None:
         read.append(text)
         return set(text.split())
 
-    defense = KeywordAggregation(_model(), extractor=extract)
+    defense = ConsensusAggregation(_model(), extractor=extract)
     defense.answer("Where?", ["planted", *PASSAGES])
     assert sorted(read) == ["Paris", "Where?", "evil Rome"]
 

@@ -247,9 +247,9 @@ def test_twenty_six_options_and_no_information_fit() -> None:
         ("The answer is a city.", None),
         ("Anything but Paris", None),
         ("Everything except Lyon", None),
-        ("Nothing but Paris", 0),
-        ("None other than Lyon", 1),
-        ("Lyon rather than Paris", 1),
+        ("Nothing but Paris", None),
+        ("None other than Lyon", None),
+        ("Lyon rather than Paris", None),
         ("Paris did not win", None),
         ("정답은 B가 아닙니다", None),
         ("答案是B吗？", None),
@@ -271,8 +271,8 @@ def test_options_are_read_from_what_models_write(response: str, expected: int | 
         ("Rome is wrong.", ["Rome", "Oslo"], None),
         ("no increase", ["Increase", "Decrease"], None),
         ("Nein, nicht erlaubt.", ["Erlaubt", "Verboten"], None),
-        ("There is no doubt that it is Rome.", ["Rome", "Oslo"], 0),
-        ("It is Oslo, not Rome.", ["Rome", "Oslo"], 1),
+        ("There is no doubt that it is Rome.", ["Rome", "Oslo"], None),
+        ("It is Oslo, not Rome.", ["Rome", "Oslo"], None),
         ("Let me see. The answer: no information found", ["Yes", "No"], None),
         ("Let me see. The answer is no.", ["Yes", "No"], 1),
         ("It is not allowed.", ["Allowed", "Not allowed"], 1),
@@ -438,27 +438,27 @@ def test_an_extractor_that_returns_a_string_is_refused() -> None:
         keyword(extractor=lambda text: text).answer("q", ["a", "b"])
 
 
-def test_reports_say_who_supported_who_was_outvoted_and_by_how_much() -> None:
+def test_reports_say_who_supports_who_differs_and_by_how_much() -> None:
     model = ScriptedModel(lambda text: text, lambda text: "a")
     answer = KeywordAggregation(model, alpha=0.3, beta=3, extractor=split, prompts=BARE).answer(
         "q", ["a", "a", "a", "a", "evil", "I don't know"]
     )
-    assert [g.status for g in answer.groups] == ["supports"] * 4 + ["outvoted", "abstained"]
+    assert [g.status for g in answer.groups] == ["supports"] * 4 + ["differs", "abstained"]
     assert answer.groups[4].margin == 1
     text = answer.explain()
-    assert "outvoted" in text
+    assert "differs" in text
     assert "lost by 1 group" in text
     assert "1 groups" not in text
     assert "Radius:" in text
 
 
-def test_a_group_whose_words_were_kept_and_not_used_is_told_so() -> None:
+def test_a_group_whose_words_were_kept_and_not_used_differs() -> None:
     model = ScriptedModel(lambda text: text, lambda text: "a it is")
     answer = KeywordAggregation(model, extractor=split, prompts=BARE, beta=2).answer(
         "q", ["a", "a", "a", "bo", "bo", "bo"]
     )
-    assert [(g.status, g.margin) for g in answer.groups[2:4]] == [("supports", None), ("left_out", None)]
-    assert "left out" in answer.explain()
+    assert [(g.status, g.margin) for g in answer.groups[2:4]] == [("supports", None), ("differs", 0)]
+    assert [(d.text, d.support) for d in answer.dissent] == [("bo", 3)]
 
 
 def test_decoding_reports_where_a_group_would_have_gone_another_way() -> None:
@@ -468,7 +468,7 @@ def test_decoding_reports_where_a_group_would_have_gone_another_way() -> None:
 
     answer = DecodingAggregation(ScriptedDecodingModel(rows), prompts=BARE).answer("q", ["good"] * 4 + ["evil"])
     assert (answer.text, answer.radius) == ("ab", 1)
-    assert answer.groups[4].status == "outvoted"
+    assert answer.groups[4].status == "differs"
     assert answer.groups[4].response == "ac …"
     assert answer.groups[4].margin == 3.0
 

@@ -59,7 +59,7 @@ def test_one_group_decides_alone_and_two_cannot_outvote_each_other() -> None:
 def test_that_one_group_decides_is_said_once() -> None:
     for texts in (["paris"], ["paris", "rome"]):
         said = keyword(texts).warnings
-        assert sum("decides" in w or "outvoted" in w for w in said) == 1
+        assert sum("decides" in w or "differs" in w for w in said) == 1
     assert any("the threshold is" in w for w in keyword(["paris", "", ""]).warnings)
 
 
@@ -104,7 +104,7 @@ def test_a_copy_abstains_and_says_whose_it_is() -> None:
     assert vote(texts).text == "no"
     answer = vote(texts, copies="one_vote")
     assert answer.text == "yes"
-    assert [g.status for g in answer.groups] == ["outvoted", "supports", "copy", "copy", "supports"]
+    assert [g.status for g in answer.groups] == ["differs", "supports", "copy", "copy", "supports"]
     assert [g.copy_of for g in answer.groups] == [None, None, 0, 0, None]
     assert "copy of group 1" in answer.explain()
     assert answer.settings["copies"] == "one_vote"
@@ -119,7 +119,7 @@ def test_keywords_of_copies_count_once() -> None:
     answer = keyword(["evil", "evil", "evil", "paris a", "paris b", "paris c"], copies="one_vote", beta=2, alpha=0.5)
     assert answer.evidence["counts"]["evil"] == 1
     assert answer.evidence["retained"] == ["paris"]
-    assert [g.status for g in answer.groups[:3]] == ["outvoted", "copy", "copy"]
+    assert [g.status for g in answer.groups[:3]] == ["differs", "copy", "copy"]
 
 
 def test_rows_of_copies_count_once_in_decoding() -> None:
@@ -128,7 +128,7 @@ def test_rows_of_copies_count_once_in_decoding() -> None:
     plain = DecodingAggregation(model, prompts=BARE).answer("q", passages)
     once = DecodingAggregation(model, prompts=BARE, copies="one_vote").answer("q", passages)
     assert plain.text != once.text
-    assert [g.status for g in once.groups] == ["outvoted", "copy", "copy", "supports", "supports"]
+    assert [g.status for g in once.groups] == ["differs", "copy", "copy", "supports", "supports"]
 
 
 def test_a_copy_that_the_model_reads_another_way_silences_nobody() -> None:
@@ -301,7 +301,7 @@ def test_the_radius_of_weighted_keywords_is_exact() -> None:
             )
         ]
         cheapest = min(broken, default=sum(weights) + 1)
-        assert keyword_radius(tally, sets, threshold, weights) == cheapest - 1, (sets, weights, threshold)
+        assert keyword_radius(tally.retained, sets, threshold, weights) == cheapest - 1, (sets, weights, threshold)
 
 
 def test_the_quorum_is_missed_by_the_lightest_groups() -> None:
