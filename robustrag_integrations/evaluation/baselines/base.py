@@ -247,4 +247,6 @@ def _report(group: PassageGroup, reading: Reading[str] | None, was_kept: bool) -
         return report(group, reading.response if reading else None, status="supports")
     if reading is not None and reading.found is None:
         return report(group, reading.response, copy_of=reading.copy_of)
-    return report(group, reading.response if reading else None, status="left_out")
+    if reading is None:
+        return report(group, None, status="not_asked")
+    return report(group, reading.response, status="differs")

@@ -77,7 +77,7 @@ def test_a_lie_that_stands_alone_is_left_out_whatever_its_rank(name: str) -> Non
     for rank in range(len(HONEST) + 1):
         answer = made(name).answer(QUESTION, [*HONEST[:rank], LIE, *HONEST[rank:]])
         assert answer.text == "Lind"
-        assert answer.groups[rank].status == "left_out"
+        assert answer.groups[rank].status in ("differs", "not_asked")
 
 
 @pytest.mark.parametrize("name", ["mis", "radar"])
@@ -137,7 +137,7 @@ def test_the_detector_is_the_users() -> None:
 
     answer = made("detector", detector=scored).answer(QUESTION, [LIE, *HONEST])
     assert answer.text == "Lind"
-    assert [group.status for group in answer.groups] == ["left_out", *["supports"] * 4]
+    assert [group.status for group in answer.groups] == ["not_asked", *["supports"] * 4]
     assert made("detector", detector=lambda text: True).answer(QUESTION, HONEST).abstained
 
 
