@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from robustrag_integrations.answer import Alternative, GroupReport, RobustAnswer
+from robustrag_integrations.answer import GroupReport, RobustAnswer
 from robustrag_integrations.attacks import ATTACKS, plan_attack
 from robustrag_integrations.drawing.answer import answer_parts
 from robustrag_integrations.drawing.elements import to_html
@@ -47,9 +47,8 @@ def test_what_an_attack_writes_is_harmless_where_it_is_shown(name: str) -> None:
         False,
         QUESTION.question,
         "vanilla",
-        (group,),
+        (group, group.changed(status="differs")),  # its words are named as a dissent, too
         warnings=(link_warning([said]),),
-        alternatives=(Alternative(said, 1, (0,)),),
     )
     passages = [
         {"text": p.text, "source": p.source, "planted": f}

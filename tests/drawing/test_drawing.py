@@ -98,7 +98,7 @@ def test_data_and_markup_are_two_forms_of_one_tree() -> None:
 def _answer(**changed: Any) -> dict[str, Any]:
     groups = (
         GroupReport(0, ("p0",), ("a.example",), "supports", "Ada", ("ada",)),
-        GroupReport(1, ("p1",), (), "outvoted", "Ben", ("ben",), margin=2.0, truncated=True),
+        GroupReport(1, ("p1",), (), "differs", "Ben", ("ben",), margin=2.0, truncated=True),
         GroupReport(2, ("p2",), (), "failed", error="timeout"),
     )
     settings = {"alpha": "3/10", "beta": 3}
@@ -116,7 +116,7 @@ def test_a_cell_says_what_the_terminal_says() -> None:
             "1: replacing any one group of the 3 retrieved cannot change this answer",
             "keyword (alpha 3/10, beta 3)",
         ),
-        *("weak", "kept from 2 on", "outvoted", "lost by 2 groups", "passages cut to fit the model", "timeout", "p1"),
+        *("weak", "kept from 2 on", "differs", "lost by 2 groups", "passages cut to fit the model", "timeout", "p1"),
     ):
         assert shown in text, shown
 

@@ -49,7 +49,7 @@ def hostile_row(name: str, text: str) -> dict[str, Any]:
     row["answer"]["evidence"] |= {"gaps": [1.0, 0.5], "answering": 5, "fallback_steps": [1, 10**9]}
     row["answer"]["evidence"] |= {"words": [whole, text], "rivals": [text], "tokens": [-1]}
     for group in row["answer"]["groups"]:
-        group.update(response=text, keywords=[text], origins=[text], error=text, margin=1.0, status="outvoted")
+        group.update(response=text, keywords=[text], origins=[text], error=text, margin=1.0, status="differs")
     row["answer"]["groups"][0]["response"] = row["answer"]["text"] = whole
     for found in row["certificates"]:
         found.update(query=text, references=[text], metric=text, attack=text, stopped=text, warnings=[text])

@@ -39,11 +39,11 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     return call
 
 
-def test_several_right_answers_are_found_among_the_alternatives(run: Callable[..., Any]) -> None:
+def test_several_right_answers_are_found_among_the_dissent(run: Callable[..., Any]) -> None:
     out, rows = run(RAMDOCS, "--defense", "keyword", "consensus", "vanilla", "--attack", "none", "--top-k", "all")
     found = {row["defense"]: row["scores"]["found"] for row in rows}
     assert found == {"keyword": 1.0, "consensus": 1.0, "vanilla": 0.5}
-    [tom] = rows[0]["answer"]["alternatives"]
+    [tom] = rows[0]["answer"]["dissent"]
     assert (tom["text"], tom["support"], tom["groups"]) == ("Tom", 3, [4, 5, 6])
     assert "all found" in out
     cells = list(csv.DictReader(Path("run.csv").read_text().splitlines()))

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from robustrag_integrations import RobustAnswer
-from robustrag_integrations.answer import Alternative
+from robustrag_integrations.answer import GroupReport
 from robustrag_integrations.evaluation.data.datasets import EvalQuestion
 from robustrag_integrations.evaluation.score.scoring import Scores, metric_for, score_answer
 from robustrag_integrations.metrics import LLMJudge, contains_answer, exact_choice, metric_name
@@ -172,12 +172,12 @@ def test_scores_become_json() -> None:
     }
 
 
-def test_several_right_answers_are_looked_for_among_the_alternatives() -> None:
+def test_several_right_answers_are_looked_for_among_what_two_groups_say_otherwise() -> None:
     question = EvalQuestion("q", "Who?", ("Ada Moss", "Tom Reed"), "Jo Lum", wrong=("Jo Lum",), several=True)
 
     def found(text: str, *others: str) -> float | None:
-        listed = tuple(Alternative(other, 2, (1, 2)) for other in others)
-        scores = score_answer(question, replace(answer(text), alternatives=listed), "qa")
+        dissent = [GroupReport(i, ("p",), (), "differs", other) for i, other in enumerate(others + others)]
+        scores = score_answer(question, replace(answer(text), groups=tuple(dissent)), "qa")
         assert scores.to_dict()["found"] == scores.found
         return scores.found
 

@@ -17,7 +17,7 @@ def an_answer(source: Source) -> RobustAnswer:
             index,
             tuple(source.some(lambda: name(source), 3)),
             tuple(source.some(lambda: name(source), 2)),
-            source.pick(("supports", "outvoted", "abstained", "failed")),
+            source.pick(("supports", "differs", "abstained", "failed")),
             text(source) if source.chance(2) else None,
             tuple(source.some(lambda: name(source), 3)),
             margin=source.pick((None, 1.0, float("inf"))),

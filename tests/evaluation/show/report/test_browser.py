@@ -71,7 +71,7 @@ def test_details_show_passages_responses_counts_outvoted_groups_radius_and_tau(b
         visit.page.select_option("select[name=setup]", label="keyword")
         visit.page.select_option("select[name=attack]", label="pia @first k'=1")
         text = visit.unfold().inner_text()
-        for shown in ("planted", "outvoted", "lost by", "kept from", "Radius", "Attacker wants", "supports"):
+        for shown in ("planted", "differs", "lost by", "kept from", "Radius", "Attacker wants", "supports"):
             assert shown in text, shown
         assert visit.page.locator(".is-planted").count() == 1
         visit.page.locator(".is-planted summary").click()
