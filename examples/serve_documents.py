@@ -43,7 +43,7 @@ if __name__ == "__main__":
             lines = iter(server.stderr.readline, "")
             address = next(m[0] for line in lines if (m := re.search(r"http://[\d.]+:\d+/v1", line)))
             ask(address, "vanilla")
-            ask(address, "robustrag-keyword")
+            ask(address, "robustrag-consensus")
         finally:
             server.terminate()
             server.wait(30)

@@ -41,7 +41,7 @@ documents, and its report (radius, sources, warnings) in the field "robustrag".
 
 _EPILOG = f"""\
 models that clients ask for:
-  robustrag-NAME  the defence of --defense, such as robustrag-keyword; others' baselines have no prefix
+  robustrag-NAME  the defence of --defense, such as robustrag-consensus; others' baselines have no prefix
   vanilla         the same documents and model without a defence, to compare with
 
 who may ask:

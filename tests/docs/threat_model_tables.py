@@ -25,7 +25,7 @@ def keyword(agreeing: int, others: int, rule: KeywordRule) -> int:
     tally = tally_keywords(said, rule)
     if "paris" not in tally.retained:
         return 0
-    return keyword_radius(tally, said, rule)
+    return keyword_radius(tally.retained, said, rule)
 
 
 def keyword_by_groups() -> str:
