@@ -77,7 +77,8 @@ def slow(prompt):
     return "Paris"
 slow_one = KeywordAggregation(CallableModel(slow), extractor=extractor)
 answered = []
-thread = threading.Thread(target=lambda: answered.append(slow_one.answer("Where?", [f"It is Paris. {i}" for i in range(4)]).text))
+passages = [f"It is Paris. {i}" for i in range(4)]
+thread = threading.Thread(target=lambda: answered.append(slow_one.answer("Where?", passages).text))
 thread.start()
 begun.wait(60)
 print(in_a_child(work), in_a_child(lambda: in_a_child(work)))

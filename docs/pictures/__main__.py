@@ -1,41 +1,31 @@
-"""Draws the pictures of recorded runs, the same bytes each time; with `--record`, runs and records them first."""
+"""Draws the README's picture of a recorded run, the same bytes each time; with `--record`, records it first."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from docs.pictures.choosing import choosing, decisions
 from docs.pictures.hero import hero
-from docs.pictures.record import record_attack, record_terminal
-from docs.pictures.terminal import terminal
+from docs.pictures.record import record_attack
 
 HERE = Path(__file__).parent
-PICTURES: dict[str, tuple[Callable[[], dict[str, Any]], Callable[[dict[str, Any]], str]]] = {
-    "hero": (record_attack, hero),
-    "demo": (record_terminal, terminal),
-    "choosing": (decisions, choosing),
-}
 
 
-def drawn(name: str) -> str:
-    """A picture of what is recorded in `NAME.json`."""
-    return PICTURES[name][1](json.loads((HERE / f"{name}.json").read_text(encoding="utf-8")))
+def drawn() -> str:
+    """The picture of what is recorded."""
+    return hero(json.loads((HERE / "hero.json").read_text(encoding="utf-8")))
 
 
 def main(arguments: list[str]) -> int:
-    """Draw all pictures."""
+    """Draw it."""
     if arguments not in ([], ["--record"]):
         print("usage: python -m docs.pictures [--record]", file=sys.stderr)
         return 2
-    for name, (record, _) in PICTURES.items():
-        if arguments:
-            text = json.dumps(record(), indent=1, ensure_ascii=False)
-            (HERE / f"{name}.json").write_text(text + "\n", encoding="utf-8")
-        (HERE / f"{name}.svg").write_text(drawn(name), encoding="utf-8")
+    if arguments:
+        text = json.dumps(record_attack(), indent=1, ensure_ascii=False)
+        (HERE / "hero.json").write_text(text + "\n", encoding="utf-8")
+    (HERE / "hero.svg").write_text(drawn(), encoding="utf-8")
     return 0
 
 

@@ -1,23 +1,8 @@
-"""Runs what the pictures show: one attack on the bundled reader, and `robustrag demo` in a terminal."""
+"""Runs what the picture shows: one attack on the bundled reader."""
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pty
-import select
-import struct
-import subprocess
-import sys
-import termios
-import time
 from typing import Any
-
-from robustrag_integrations.display import printable
-
-COLUMNS, ROWS = 104, 34
-COMMAND = ("robustrag", "demo")
-_MOST = 200_000  # characters of a recorded run
 
 
 def record_attack(passages: int = 7) -> dict[str, Any]:
@@ -52,31 +37,3 @@ def record_attack(passages: int = 7) -> dict[str, Any]:
         "answer": robust.text,
         "radius": robust.radius,
     }
-
-
-def record_terminal() -> dict[str, Any]:
-    """What the command prints on a terminal, line by line, each with the second at which it was whole."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
-    environment = {**os.environ, "TERM": "dumb", "COLUMNS": str(COLUMNS), "HF_HUB_OFFLINE": "1"}
-    program = [sys.executable, "-m", "robustrag_integrations", *COMMAND[1:]]
-    start = time.monotonic()
-    running = subprocess.Popen(program, stdout=theirs, stderr=theirs, stdin=subprocess.DEVNULL, env=environment)  # noqa: S603
-    os.close(theirs)
-    lines: list[tuple[float, str]] = []
-    held, read = b"", 0
-    while read < _MOST and select.select([ours], [], [], 300)[0]:
-        try:
-            piece = os.read(ours, 4096)
-        except OSError:  # Linux says so when nobody writes any more
-            break
-        if not piece:
-            break
-        read += len(piece)
-        *whole, held = (held + piece).split(b"\n")
-        now = round(time.monotonic() - start, 2)
-        lines += [(now, printable(line.decode("utf-8", "replace").rstrip("\r"))) for line in whole]
-    os.close(ours)
-    if code := running.wait(60):
-        raise RuntimeError(f"{' '.join(program)} ended with {code}: {lines[-3:]}")
-    return {"command": " ".join(COMMAND), "columns": COLUMNS, "lines": [list(line) for line in lines]}

@@ -34,10 +34,14 @@ class FileReader:
 
     Files that keep it busy for nothing make it less patient, so that a folder full of them costs little more time than
     reading the others.
+
+    Args:
+        most_bytes: of all files together; beyond, only files that the user named are read.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most_bytes: int) -> None:
         self._pdfs = PDFWorker()
+        self._left = most_bytes
         self._lost = 0.0  # seconds
 
     def read(self, file: SourceFile) -> tuple[list[Document], list[Skipped]]:
@@ -48,6 +52,9 @@ class FileReader:
             ImportError: it is a PDF, and pypdf is not installed.
         """
         data = _bytes(file)
+        if len(data) > self._left and not file.named:
+            raise CorpusError(f"{file.label} has grown since it was found, and is too much together with the others")
+        self._left -= len(data)
         name = file.path.lower()
         if name.endswith(".jsonl"):
             return _jsonl(_text(data, file), file)

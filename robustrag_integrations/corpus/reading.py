@@ -47,7 +47,7 @@ def read_documents(paths: Iterable[str], *, on_file: Callable[[int, int], None] 
         files = search.files
         too_large = _beyond(files, LARGEST_READING)
         skipped = [*_unread(given, search), *search.skipped]
-        reader = held.enter_context(FileReader())
+        reader = held.enter_context(FileReader(LARGEST_READING))
         for done, file in enumerate(files):
             if on_file is not None:
                 on_file(done, len(files))

@@ -66,7 +66,7 @@ def test_a_folder_with_twenty_hostile_pdfs_still_answers(
 
 
 def test_patience_with_hostile_pdfs_ends_and_grows_with_honest_size() -> None:
-    reader = readers.FileReader()
+    reader = readers.FileReader(1 << 20)
     assert reader._limits(14_000).seconds < 4
     assert reader._limits(50 << 20).seconds > 500
     reader._lost = 100.0

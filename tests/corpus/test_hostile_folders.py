@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from robustrag_integrations.corpus import CorpusError, files, read_documents
+from robustrag_integrations.corpus import CorpusError, files, read_documents, reading
 from robustrag_integrations.corpus.reading import Reading
 from tests.needs import needing
 
@@ -91,6 +91,18 @@ def test_files_and_folders_that_vanish_cost_themselves(docs: Path) -> None:
     reading = reading_while(docs, lambda: shutil.rmtree(docs / "team"))
     assert texts(reading) == ["fine"]
     assert [skipped.reason.rpartition(": ")[2] for skipped in reading.skipped] == ["No such file or directory"] * 2
+
+
+def test_files_that_grow_after_the_search_are_bounded_together(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "LARGEST_READING", 5000)
+
+    def grow() -> None:
+        for name in ("a.txt", "team/b.txt", "team/deeper/b.txt"):
+            (docs / name).write_text("more " * 500)
+
+    found = reading_while(docs, grow)
+    assert len(texts(found)) == 2
+    assert ["has grown since it was found" in skipped.reason for skipped in found.skipped] == [True]
 
 
 def test_a_churning_folder_gives_nothing_from_outside_and_does_not_hang(docs: Path) -> None:

@@ -71,11 +71,11 @@ def test_links_follow_their_pages() -> None:
     places = staged_places()
     text = (
         "[a](docs/radius.md#x) [b](examples/results) "
-        "![c](docs/pictures/demo.svg) [d](https://x.example) [e\nf](LICENSE)"
+        "![c](docs/pictures/hero.svg) [d](https://x.example) [e\nf](LICENSE)"
     )
     moved = with_links(text, "CONTRIBUTING.md", places)
     assert "[a](radius.md#x)" in moved
-    assert "![c](pictures/demo.svg)" in moved
+    assert "![c](pictures/hero.svg)" in moved
     assert "(https://x.example)" in moved
     assert "e\nf (`LICENSE`)" in moved
 
