@@ -119,6 +119,8 @@ def is_abstention(response: str) -> bool:
 
 
 def _abstains(response: str, phrases: Collection[str]) -> bool:
+    if _CODE_SPAN.match(response):
+        return False
     text = answer_text(response)
     if len(text) > _LOOKED_AT:
         return not text.strip()
@@ -126,7 +128,7 @@ def _abstains(response: str, phrases: Collection[str]) -> bool:
     if "\n" in unwrapped:
         unwrapped = _BROKEN_LINE.sub(" ", unwrapped)
     plain = _plain(unwrapped)
-    if _BLANK.match(plain) or (_NOTHING.match(plain.strip(" '\"([<")) and not _CODE_SPAN.match(text)):
+    if _BLANK.match(plain) or _NOTHING.match(plain.strip(" '\"([<")):
         return True
     if phrases and _bare(text) in phrases:
         return True

@@ -27,8 +27,11 @@ MOST_TOKENS = 2_000
 
 _FENCE = re.compile(r"\A```[\w+-]*[ \t]*\n(.*?)\n?```\Z", re.S)
 _LEAD = re.compile(
-    r"\A(?:so,? |therefore,? )?(?:the |my )?(?:correct |final |best |short |right )?answer ?(?:is(?!n)|:)[: ]*", re.I
+    r"\A[*_]{0,2}(?:so,? |therefore,? )?(?:the |my )?(?:correct |final |best |short |right )?answer ?(?:is(?!n)|:)"
+    r"[*_]{0,2}[: ]*",
+    re.I,
 )
+_INDEXED = re.compile(r"`?[a-z_][\w.]*\[\d+\]`?")  # a place in an array, no citation
 _FULL_STOP = re.compile(r"(?<=\w\w)[.。]\Z")
 _MARKS = ("**", "*", "`", '"', "'", "“”", "‘’", "„“", "«»", "「」", "『』", "《》")
 
@@ -116,7 +119,8 @@ def _form(text: str, run: list[Token]) -> str:
 
 def whole_answer(reply: str) -> str:
     """A reply without its wrapping."""
-    text = without_citations(unboxed(answer_text(reply[:MOST_CHARACTERS]))).strip()
+    text = unboxed(answer_text(reply[:MOST_CHARACTERS])).strip()
+    text = text if _INDEXED.fullmatch(text) else without_citations(text).strip()
     if fenced := _FENCE.match(text):
         text = fenced[1].strip()
     text = _LEAD.sub("", text, count=1)

@@ -22,7 +22,7 @@ from robustrag_integrations.keywords.han import simplified
 from robustrag_integrations.keywords.languages import NEGATIONS, VERDICTS, language_of, stop_words
 from robustrag_integrations.keywords.normalise import without_accents
 from robustrag_integrations.keywords.quantities import Quantity, find_quantities
-from robustrag_integrations.keywords.unspaced import FILLERS, is_filler, korean_stem
+from robustrag_integrations.keywords.unspaced import TOKENS, is_denial, is_filler, korean_stem
 from robustrag_integrations.normalise import MONEY, compatible, few_marks
 
 QUOTES, STOPS = "\"'`“”‘’„«»「」『』《》", ".,;:!?…。，、！？；：।॥،؛؟۔"
@@ -37,7 +37,7 @@ _DECIMAL_POINT = ("en", "zh", "ja", "ko", "th", "he", "ar", "hi")  # elsewhere "
 _HEBREW_CLITIC = re.compile(r"\Aש?[ובלמהכש](?=\w{3})")
 _CHARACTERS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff"  # scripts without spaces
 _WORD = re.compile(
-    rf"{FILLERS}|[{_CHARACTERS}][\u0e31\u0e34-\u0e3a\u0e47-\u0e4e]*|(?:[^\s'’{_CHARACTERS}]|(?<!\w)['’]|['’](?!\w))+"
+    rf"{TOKENS}|[{_CHARACTERS}][\u0e31\u0e34-\u0e3a\u0e47-\u0e4e]*|(?:[^\s'’{_CHARACTERS}]|(?<!\w)['’]|['’](?!\w))+"
 )
 _HYPHENS = re.compile(r"(?<=[^\W\d_])[-‐‑](?=[^\W\d_])")
 _CODE = re.compile(r"\A-|[_\\$=<>{}|/@#^~*%+]|[a-z][A-Z]")
@@ -87,7 +87,9 @@ class Language:
 
     def is_small(self, token: str) -> bool:
         """Whether no key begins or ends with this token."""
-        return token in self.small or (not token.isascii() and is_filler(token))
+        if token.isascii():
+            return token in self.small
+        return not is_denial(token) and (token in self.small or is_filler(token))
 
     @staticmethod
     def of(text: str) -> Language:

@@ -109,13 +109,25 @@ _THAI = (
     "จากนั้น|จาก|อยู่ที่|อยู่|แห่งนี้|แห่ง|เมื่อ|วันที่|ตั้งแต่|จนถึง|ระบุว่า|กล่าวว่า|เขียนว่า|บอกว่า|ว่า|คุณ|นาย|นางสาว|นาง|ครับ|ค่ะ|นี้|นั้น|ที่|ใน|ไป|มา|"
     "ถูก|ได้|จะ|ต้อง|แล้ว|กับ|ด้วย|ทำให้|มี|ไว้|ขึ้น|ตรงกับ|เท่านั้น|ไม่"
 )
+_DENIALS = (
+    "(?:では|じゃ|で)?(?:ありません|な(?:い|かっ|く|し))|ません|不是|没有|沒有|并非|並非|不|没|沒|未|非|ไม่(?:ได้|ใช่|มี)?"
+)
+TOKENS = f"(?:{_DENIALS})|(?:{_THAI})|(?:{_CHINESE})|(?:{_JAPANESE})"
+"""What comes as one token: denials, which count, and fillers."""
+
 FILLERS = f"(?:{_THAI})|(?:{_CHINESE})|(?:{_JAPANESE})"
+_IS_DENIAL = re.compile(_DENIALS).fullmatch
 _IS_FILLER = re.compile(FILLERS).fullmatch
 
 
 def is_filler(word: str) -> bool:
     """Whether a token of a script without spaces is grammar, or said of any answer."""
     return _IS_FILLER(word) is not None
+
+
+def is_denial(word: str) -> bool:
+    """Whether a token of a script without spaces denies, which no small word does."""
+    return _IS_DENIAL(word) is not None
 
 
 def korean_stem(word: str) -> str:
