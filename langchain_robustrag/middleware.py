@@ -39,11 +39,12 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
     """Replaces what a retriever tool returns by a robust answer from its documents.
 
     Answered from, whatever the tool: documents in its artifact, as objects, pairs with scores, dicts, Anthropic's
-    `search_result` blocks, in the messages of a `Command`, or as JSON. A tool that is named in `tools`, or was made by
-    `create_retriever_tool`, never gets through as it is: without documents its rows of text are documents, else its
-    whole text is one group, with radius 0, since text that was joined is never split again; what is no text is refused
-    with a tool error. What other tools return without documents passes; this is logged once per tool, and
-    `find_undefended(agent)` lists it.
+    `search_result` blocks, in the messages of a `Command`, or as JSON. A tool that looks something up never gets
+    through as it is: one that is named in `tools`, was made by `create_retriever_tool`, or takes a question, search
+    terms or an address (an argument `query`, `question`, `keywords`, `url`, ...). Without documents its rows of text
+    are documents, and so are the text blocks and `resource_link`s of an MCP result; else its whole text is one group,
+    with radius 0, since text that was joined is never split again; what is no text is refused with a tool error. What
+    other tools return without documents passes; this is logged once per tool.
 
     Args:
         llm: what reads the documents; see `create_robust_documents_chain`. It may be a smaller model than the agent's.

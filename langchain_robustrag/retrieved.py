@@ -50,6 +50,45 @@ def documents_in(value: Any) -> list[Document]:
     return found
 
 
+def blocks_in(content: Any) -> list[Document]:
+    """The blocks of a result of MCP's kind as documents, if there are several or one names a resource; else none.
+
+    A text block is a document of its own, named by its place where it does not say its source.
+    """
+    if not isinstance(content, list) or not content:
+        return []
+    shown = [_resource(block) for block in content]
+    if len(content) < 2 and shown == [None]:
+        return []
+    found = [
+        document or _text_block(at, block) for at, (block, document) in enumerate(zip(content, shown, strict=True))
+    ]
+    return [document for document in found if document is not None] if all(found) else []
+
+
+def _text_block(place: int, block: Any) -> Document | None:
+    text = _block_text(block)
+    if text is None:
+        return None
+    parsed = _parsed(text)
+    record = _record(parsed) if isinstance(parsed, Mapping) else None
+    if record is not None and record.metadata:
+        return record
+    return Document(text, metadata={"source": f"block {place + 1} of the result"})
+
+
+def _resource(block: Any) -> Document | None:
+    """A `resource_link` of MCP, or an embedded resource with text; None for anything else."""
+    if not isinstance(block, Mapping):
+        return None
+    inner = block.get("resource") if block.get("type") == "resource" else block
+    if not isinstance(inner, Mapping) or block.get("type") not in ("resource", "resource_link"):
+        return None
+    texts = [inner[key] for key in ("title", "name", "description", "text") if isinstance(inner.get(key), str)]
+    uri = inner.get("uri") or inner.get("url")
+    return Document("\n".join(dict.fromkeys(texts)), metadata={} if uri is None else {"source": str(uri)})
+
+
 def records_in(value: Any) -> list[Document]:
     """Rows of a result list, such as `{"url": ..., "content": ...}`, as documents.
 
@@ -163,7 +202,7 @@ def _document(part: Any) -> Document | None:
         return Document(part["page_content"], metadata=dict(metadata) if isinstance(metadata, Mapping) else {})
     if part.get("type") in ("search_result", "document", "text-plain"):
         return _shown(part)
-    return None
+    return _resource(part)
 
 
 def _shown(block: Mapping[str, Any]) -> Document | None:

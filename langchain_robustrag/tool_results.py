@@ -10,14 +10,22 @@ from typing import Any, TypeAlias
 from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage, RemoveMessage, ToolMessage
 from langchain_core.messages.utils import convert_to_messages
+from langchain_core.tools import BaseTool
 from langchain_core.tools.retriever import RetrieverInput
 
-from langchain_robustrag.retrieved import UnreadableError, documents_in, parsed_texts, records_in, text_of
+from langchain_robustrag.retrieved import UnreadableError, blocks_in, documents_in, parsed_texts, records_in, text_of
 from langchain_robustrag.tool import RobustRetrieverTool, content_and_artifact, unread
 from robustrag_integrations.determinism import UNKNOWN
 from robustrag_integrations.display import printable
 
 _LOG = logging.getLogger(__name__)
+# Arguments of tools that look something up: what these return, others wrote.
+_LOOKS_UP = frozenset(
+    {
+        *("query", "queries", "question", "q", "search", "search_query", "search_term", "search_terms", "keyword"),
+        *("keywords", "term", "terms", "topic", "url", "urls", "uri", "link", "links"),
+    }
+)
 _FROM_TEXT = (
     "the documents were read out of text, all of which one source may have written: no radius; let the tool return "
     "documents as its artifact (response_format='content_and_artifact')"
@@ -69,7 +77,9 @@ class ToolResults:
 
     def retrieves(self, name: str, tool: Any) -> bool:
         """Whether a tool's results are retrieved text whatever they look like."""
-        return name in self.named or getattr(tool, "args_schema", None) is RetrieverInput
+        if name in self.named or getattr(tool, "args_schema", None) is RetrieverInput:
+            return True
+        return not self.strict and name not in self.trusted and _looks_up(tool)
 
     def passes(self, name: str, tool: Any) -> bool:
         """Whether a tool's results need no reading: they are robust answers already, or trusted."""
@@ -154,6 +164,8 @@ class ToolResults:
         """The documents to answer from, and whether they were read out of text."""
         content = message.content if isinstance(message.content, list) else None
         places = [getattr(message, "artifact", None), raw, content]
+        if (self.retrieves(call.name, call.tool) or documents_in(content)) and (blocks := blocks_in(content)):
+            return blocks, False
         readers = [documents_in, records_in] if self.retrieves(call.name, call.tool) else [documents_in]
         for reader in readers:
             for place in places:
@@ -185,12 +197,22 @@ class ToolResults:
         if call.name not in self.passed:
             self.passed.add(call.name)
             _LOG.warning(
-                "what tool %r returned reached the agent as it is, since no documents were recognised in it. List the "
+                "what tool %r returned reached the agent as it is: it takes no question or address, and no documents "
+                "were recognised in what it returned. List the "
                 "tool in tools= to have it answered from, or in trusted= if nobody else writes what it returns; "
                 "strict=True refuses such tools",
                 call.name,
             )
         return result
+
+
+def _looks_up(tool: Any) -> bool:
+    """Whether a tool takes a question, search terms or an address."""
+    try:
+        names = {str(name).lower() for name in tool.args} if isinstance(tool, BaseTool) else set()
+    except Exception:  # a schema of a kind that cannot be read: it may look up anything
+        return True
+    return not names.isdisjoint(_LOOKS_UP)
 
 
 def _refused(call: ToolCall, why: str, message: Any = None) -> Any:

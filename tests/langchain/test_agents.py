@@ -163,8 +163,8 @@ def echo_tool(result: Any) -> BaseTool:
     [("text", None), ("", []), ("text", [1, 2]), ("text", {"documents": [], "robustness": {}})],
     ids=["no artifact", "no documents", "other artifact", "already robust"],
 )
-def test_other_results_pass_through(result: Any) -> None:
-    middleware: Any = RobustRetrievalMiddleware(Reader())
+def test_results_of_trusted_tools_pass_through(result: Any) -> None:
+    middleware: Any = RobustRetrievalMiddleware(Reader(), trusted=["search"])
     state = create_agent(GullibleAgent(), [echo_tool(result)], middleware=[middleware]).invoke(QUESTION_MESSAGES)  # type: ignore[arg-type]
     message = last_tool_message(state)
     assert (message.content, message.artifact) == result

@@ -26,12 +26,13 @@ from pydantic import BaseModel, PrivateAttr
 
 from langchain_robustrag import create_robust_retriever_tool
 from langchain_robustrag.retrieved import UnreadableError, documents_in, parsed_texts, records_in
-from tests.langchain.fakes import QUESTION, ListRetriever, Reader, planted, truthful
+from tests.langchain.fakes import PROMPT, QUESTION, ListRetriever, Reader, planted, truthful
 from tests.langchain.test_agents import QUESTION_MESSAGES, GullibleAgent, last_tool_message, run
 
 pytest.importorskip("langchain.agents", reason="needs langchain 1.x")
 from langchain.agents import create_agent
 from langchain.tools import InjectedState
+from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, Send
 
 from langchain_robustrag.middleware import RobustRetrievalMiddleware
@@ -287,15 +288,75 @@ async def test_a_reader_that_fails_is_a_tool_error_without_a_word_of_the_documen
         assert state["messages"][-1].type == "ai"
 
 
-async def test_other_results_pass_and_are_logged_once_per_tool(caplog: pytest.LogCaptureFixture) -> None:
-    middleware: Any = RobustRetrievalMiddleware(Reader())
-    agent = create_agent(GullibleAgent(), [search_tool("the weather is fine")], middleware=[middleware])
+def result_of(made: BaseTool, arguments: dict[str, Any], middleware: RobustRetrievalMiddleware) -> ToolMessage:
+    node = ToolNode([made], wrap_tool_call=middleware.wrap_tool_call)
+    graph = StateGraph(MessagesState).add_node("tools", node).add_edge(START, "tools").compile()
+    called = AIMessage("", tool_calls=[{"name": made.name, "args": arguments, "id": "1"}])
+    return last_tool_message(graph.invoke({"messages": [HumanMessage(QUESTION), called]}))
+
+
+def test_other_results_pass_and_are_logged_once_per_tool(caplog: pytest.LogCaptureFixture) -> None:
+    @tool
+    def weather(place: str) -> str:
+        """Tell the weather."""
+        return f"Sunny in {place}, with 25 degrees and a light wind from the west."
+
+    @tool
+    def add(a: int, b: int) -> int:
+        """Add."""
+        return a + b
+
+    middleware = RobustRetrievalMiddleware(Reader())
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
-            state = await run(agent, False)
-    assert last_tool_message(state).content == "the weather is fine"
-    assert len([r for r in caplog.records if "'search' returned reached the agent" in r.getMessage()]) == 1
-    assert middleware.results.passed == {"search"}
+            assert result_of(add, {"a": 1, "b": 2}, middleware).content == "3"
+            assert str(result_of(weather, {"place": "Tarsk"}, middleware).content).startswith("Sunny in Tarsk")
+    assert len([r for r in caplog.records if "'weather' returned reached the agent" in r.getMessage()]) == 1
+    assert middleware.results.passed == {"weather", "add"}
+
+
+@pytest.mark.parametrize("argument", ["query", "question", "url", "keywords"])
+@pytest.mark.parametrize(
+    "result",
+    [ORDER, f"1. Paris. 2. {ORDER}", json.dumps({"results": [{"title": "t", "content": ORDER}]}), json.dumps([ORDER])],
+    ids=["text", "joined", "JSON rows", "JSON"],
+)
+def test_text_and_json_of_tools_that_look_something_up_fail_closed(argument: str, result: str) -> None:
+    made = StructuredTool(
+        name="web_lookup",
+        description="Looks things up.",
+        func=lambda **arguments: result,
+        args_schema={"type": "object", "properties": {argument: {"type": "string"}}, "required": [argument]},
+    )
+    message = result_of(made, {argument: QUESTION}, RobustRetrievalMiddleware(Reader()))
+    assert "send_money" not in str(message.content)
+    assert message.artifact["robustness"]["radius"] == 0
+    trusting = RobustRetrievalMiddleware(Reader(), trusted=["web_lookup"])
+    assert result_of(made, {argument: QUESTION}, trusting).content == result
+
+
+@pytest.mark.parametrize("kind", ["text", "JSON", "resource_link", "resource"])
+def test_blocks_of_an_mcp_result_are_documents_of_their_own(kind: str) -> None:
+    def shown(document: Document) -> dict[str, Any]:
+        text, uri = document.page_content, document.metadata["source"]
+        return {
+            "text": {"type": "text", "text": text},
+            "JSON": {"type": "text", "text": json.dumps({"url": uri, "content": text})},
+            "resource_link": {"type": "resource_link", "uri": uri, "name": "page", "description": text},
+            "resource": {"type": "resource", "resource": {"uri": uri, "text": text}},
+        }[kind]
+
+    @tool("lookup", response_format="content_and_artifact")
+    def lookup(query: str) -> Any:
+        """Look up."""
+        return [shown(d) for d in DOCUMENTS], None
+
+    message = result_of(lookup, {"query": QUESTION}, RobustRetrievalMiddleware(Reader(), PROMPT))
+    assert message.content == "It is Paris indeed"
+    assert message.artifact["robustness"]["radius"] == 1
+    assert len(message.artifact["documents"]) == 6
+    if kind != "text":
+        assert message.artifact["documents"][0].metadata == DOCUMENTS[0].metadata
 
 
 @BOTH
@@ -366,17 +427,8 @@ async def test_messages_that_the_agent_has_read_already_are_left_alone() -> None
 
 
 def test_it_works_in_a_tool_node_of_ones_own() -> None:
-    middleware = RobustRetrievalMiddleware(Reader())
-    node = ToolNode([search_tool(DOCUMENTS)], wrap_tool_call=middleware.wrap_tool_call)
-    from langgraph.graph import END, START, MessagesState, StateGraph
-
-    graph = StateGraph(MessagesState)
-    graph.add_node("tools", node)
-    graph.add_edge(START, "tools")
-    graph.add_edge("tools", END)
-    called = AIMessage("", tool_calls=[{"name": "search", "args": {"query": QUESTION}, "id": "1"}])
-    state = graph.compile().invoke({"messages": [HumanMessage(QUESTION), called]})
-    assert state["messages"][-1].content == ANSWER
+    message = result_of(search_tool(DOCUMENTS), {"query": QUESTION}, RobustRetrievalMiddleware(Reader()))
+    assert message.content == ANSWER
 
 
 def test_stock_retriever_tools_stay_answered_from() -> None:

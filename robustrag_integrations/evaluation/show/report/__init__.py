@@ -1,8 +1,7 @@
 """One self-contained page about a run: what came out, and for each question how.
 
-`reading` takes the file apart, `page` puts the page together, `overview` and `listing` are its halves, and `plain` is
-the second half for readers without scripts. The page's own script and style are the two files beside this one; nothing
-is loaded from anywhere else.
+`page` fills the template `page.html`, `overview` and `listing` are its halves. The page's own script and style are the
+two files beside this one; nothing is loaded from anywhere else.
 """
 
 from robustrag_integrations.evaluation.score.run_file import NotARunError, Run, read_run

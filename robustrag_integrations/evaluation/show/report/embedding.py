@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
 from base64 import b64encode
-from collections.abc import Mapping
 from hashlib import sha256
 from importlib import resources
 from typing import Any
 
+from jinja2 import Environment, StrictUndefined, Template
+from markupsafe import Markup
+
+from robustrag_integrations.drawing.text import one_line, visible
+
 BLOCK = 256  # shared parts per element
 _SHORTEST = 32  # characters; below that a number saves nothing
-_SLOT = re.compile(r"\{\{(\w+)\}\}")
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 # JSON's own escapes for what HTML could take for the end of a script element or the start of a comment.
 _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
@@ -59,9 +61,15 @@ def json_text(data: Any) -> str:
     return _ENCODER.encode(data).translate(_ESCAPES)
 
 
-def filled(template: str, values: Mapping[str, str]) -> str:
-    """The template with every `{{name}}` replaced, once: what is put in is not looked at again."""
-    return _SLOT.sub(lambda slot: values[slot[1]], template)
+def template(name: str) -> Template:
+    """A template of this package: what is put into it is escaped, and hidden characters in it are named."""
+    made = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_seen)
+    made.filters["line"] = one_line
+    return made.from_string(own_file(name))
+
+
+def _seen(value: Any) -> Any:
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def policy(script: str, style: str) -> str:

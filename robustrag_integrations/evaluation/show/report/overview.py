@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,6 @@ from robustrag_integrations.evaluation.show.figures import setup_labels, setup_s
 from robustrag_integrations.evaluation.show.lines import EXPECTED_IN_WORDS, INTERVALS_IN_WORDS, warnings_in_sum
 from robustrag_integrations.evaluation.show.parts import drawable_figures
 from robustrag_integrations.evaluation.show.report.outcomes import WORDS, outcome, spec_label
-from robustrag_integrations.evaluation.show.tables import Table
 from robustrag_integrations.rounding import decimals, significant
 from robustrag_integrations.usage import Prices, told
 
@@ -31,7 +30,6 @@ _IN_HEADLINE = 4  # setups named one by one
 _MODELS_IN_HEADLINE = 3
 _ALWAYS, _MOSTLY = 0.995, 0.3  # shares of abstentions that a headline says
 _IN_LIST = 12  # setups of which rows are missing
-_LONGEST_TABLE = 500
 _IN_HEADING = 6  # data sets and models named there
 _ORDER = ("correct", "both", "hijacked", "wrong", "abstained", "unscored")  # of a bar's parts
 
@@ -165,24 +163,6 @@ def overview(findings: RunOverview, places: Places) -> list[Element]:
     if parts:
         parts.append(h("p", INTERVALS_IN_WORDS, cls="note"))
     return parts or [h("p", "This run has no rows yet.")]
-
-
-def besides(found: Iterable[Table]) -> list[Element]:
-    """Tables as they are on the terminal: the paper's own, differences between setups, answers in passages."""
-    return [part for one in found for part in _besides(one)]
-
-
-def _besides(found: Table) -> Iterator[Element]:
-    rows = [
-        h("tr", *(h("th" if i < found.keys else "td", one_line(cell, 80)) for i, cell in enumerate(row)))
-        for row in found.rows[:_LONGEST_TABLE]
-    ]
-    title = one_line(found.title, 200)
-    yield _scrolling(title, _table([one_line(name, 80) for name in found.header], rows))
-    notes = [*found.notes]
-    if len(found.rows) > _LONGEST_TABLE:
-        notes.append(f"{len(found.rows) - _LONGEST_TABLE} more rows are left out.")
-    yield from (h("p", one_line(note, 600), cls="note") for note in notes)
 
 
 def _legend() -> Element:

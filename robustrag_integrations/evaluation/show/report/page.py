@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from html import escape
 from pathlib import Path
 from typing import Any
+
+from markupsafe import Markup
 
 from robustrag_integrations.checks import is_whole_number
 from robustrag_integrations.drawing.answer import Limits
@@ -27,30 +28,27 @@ from robustrag_integrations.evaluation.show.report.embedding import (
     SharedParts,
     data_element,
     data_script,
-    filled,
     json_text,
     own_file,
     policy,
+    template,
 )
 from robustrag_integrations.evaluation.show.report.listing import COLUMNS, details, legend, list_line
 from robustrag_integrations.evaluation.show.report.outcomes import WORDS, attack_label, outcome
 from robustrag_integrations.evaluation.show.report.overview import (
     Places,
     RunOverview,
-    besides,
     figures,
     heading,
     overview,
 )
-from robustrag_integrations.evaluation.show.report.plain import PlainList, plain_list
 from robustrag_integrations.evaluation.show.tables import Table
 from robustrag_integrations.usage import Prices, prices_of
 
 MEGABYTE = 1_000_000
 _AT_A_TIME = 50  # rows on the screen
-_PLAIN = 0.1  # of the page's size, for readers without scripts
-_FILTERS = ("dataset", "model", "setup", "attack", "outcome")
-_LABELS = ("Data set", "Model", "Setup", "Attack", "Outcome")
+_LONGEST_TABLE = 500  # rows
+_FILTERS = {"dataset": "Data set", "model": "Model", "setup": "Setup", "attack": "Attack", "outcome": "Outcome"}
 
 
 @dataclass(frozen=True)
@@ -58,8 +56,7 @@ class Size:
     """How large the page may become.
 
     Attributes:
-        megabytes: of the list and its details together; what no longer fits is left out, and the page says so. A tenth
-            of it is for readers without scripts, who see as many rows as fit.
+        megabytes: of the list and its details together; what no longer fits is left out, and the page says so.
         lines: rows in the list.
         limits: how much of each answer is shown.
     """
@@ -95,31 +92,27 @@ def report_page(run: Run, *, size: Size | None = None) -> str:
     """The page about a run, as HTML."""
     size = size or Size()
     rows = run.rows[: size.lines]
-    places = Places.of(rows, _FILTERS, _filtered_by)
+    places = Places.of(rows, tuple(_FILTERS), _filtered_by)
     findings = RunOverview(run.rows, _prices(run.header))
-    plain = plain_list(rows, size.megabytes * MEGABYTE * _PLAIN, size.limits)
-    data, shown = _data(rows, places, size, plain.size)
+    data, shown = _data(rows, places, size)
     style, script = own_file("style.css"), own_file("script.js")
-    return filled(
-        own_file("page.html"),
-        {
-            "policy": policy(script, style),
-            "title": escape(f"{one_line(run.name, 80)}: robust answers"),
-            "style": style,
-            "script": script,
-            "heading": _joined(heading(run, findings)),
-            "overview": _joined([*overview(findings, places), *besides(_tables(run, findings.lines))]),
-            "figures": _joined(
-                [h("section", *drawn, cls="figures")] if (drawn := figures(findings, _seed(run.header))) else []
-            ),
-            "legend": to_html(legend()),
-            "filters": "\n".join(_select(name, label, places) for name, label in zip(_FILTERS, _LABELS, strict=True)),
-            "notice": _notice(len(run.rows), len(rows), shown, size, plain),
-            "columns": "".join(f'<th scope="col">{escape(name)}</th>' for name in COLUMNS),
-            "lines": "\n".join(plain.lines),
-            "footer": _joined(_footer(run)),
-            "data": data,
-        },
+    return template("page.html").render(
+        policy=Markup(policy(script, style)),  # noqa: S704 - of digests
+        title=one_line(run.name, 80),
+        style=Markup(style),  # noqa: S704 - a file of ours
+        script=Markup(script),  # noqa: S704 - a file of ours
+        heading=_joined(heading(run, findings)),
+        overview=_joined(overview(findings, places)),
+        tables=_tables(run, findings.lines),
+        most_rows=_LONGEST_TABLE,
+        figures=_joined(figures(findings, _seed(run.header))),
+        legend=_joined([legend()]),
+        filters=[{"name": n, "label": _FILTERS[n], "places": places.values[n]} for n in _FILTERS],
+        notices=list(_notices(len(run.rows), len(rows), shown, size)),
+        listed=f"{len(rows):,}",
+        columns=COLUMNS,
+        run=run,
+        data=Markup(data),  # noqa: S704 - JSON without a character that markup is made of
     )
 
 
@@ -161,12 +154,12 @@ def _filtered_by(row: Mapping[str, Any]) -> tuple[str, ...]:
     return (row["dataset"], row["model"], row["setup"], attack_label(row), WORDS[outcome(row)])
 
 
-def _data(rows: Sequence[Mapping[str, Any]], places: Places, size: Size, taken: int) -> tuple[str, int]:
+def _data(rows: Sequence[Mapping[str, Any]], places: Places, size: Size) -> tuple[str, int]:
     """The data elements of the page, and how many rows have their details among them."""
     parts = SharedParts()
     lines = [{"f": places.of_row(row), "n": to_data(list_line(row), parts.number)} for row in rows]
-    listed = json_text({"filters": _FILTERS, "lines": lines})
-    left = size.megabytes * MEGABYTE - taken - len(listed)
+    listed = json_text({"filters": list(_FILTERS), "lines": lines})
+    left = size.megabytes * MEGABYTE - len(listed)
     unfolded: list[str] = []
     for number, row in enumerate(rows):
         written = json_text(to_data(details(row, size.limits), parts.number))
@@ -188,48 +181,13 @@ def _data(rows: Sequence[Mapping[str, Any]], places: Places, size: Size, taken: 
     return "\n".join(elements), len(unfolded)
 
 
-def _select(name: str, label: str, places: Places) -> str:
-    """A filter's values to choose from; hidden where there is only one."""
-    values = places.values[name]
-    options = "".join(f'<option value="{i}">{escape(one_line(v, 80))}</option>' for i, v in enumerate(values))
-    hidden = " hidden" if len(values) < 2 else ""
-    return f'<label{hidden}>{label} <select name="{name}"><option value="">all</option>{options}</select></label>'
-
-
-def _notice(total: int, listed: int, shown: int, size: Size, plain: PlainList) -> str:
-    """What is not on the page, with scripts and without."""
-    said = []
+def _notices(total: int, listed: int, shown: int, size: Size) -> Iterator[str]:
+    """What is not on the page."""
     if listed < total:
-        said.append(f"{total - listed:,} of {total:,} rows are not listed (the tables above count all of them).")
+        yield f"{total - listed:,} of {total:,} rows are not listed (the tables above count all of them)."
     if shown < listed:
-        said.append(
-            f"The details of {listed - shown:,} rows are left out: the page is limited to {size.megabytes:g} MB."
-        )
-    cut = "".join(f'<p class="cut">{escape(text)}</p>' for text in said)
-    unscripted = f"Without scripts {len(plain.lines):,} of {listed:,} rows are listed, some of every setup and attack"
-    complete = plain.unfolding == len(plain.lines)
-    unscripted += (
-        f", {'with their' if complete else f'{plain.unfolding:,} of them with'} details. Filters need scripts."
-    )
-    return f'{cut}<p class="cut" data-unscripted>{escape(unscripted)}</p>'
+        yield f"The details of {listed - shown:,} rows are left out: the page is limited to {size.megabytes:g} MB."
 
 
-def _footer(run: Run) -> list[Element]:
-    """What was wrong with the file, and what it was made with."""
-    parts = []
-    if run.torn:
-        parts.append(h("p", "The last line is torn, as after a run that was stopped in mid-write. It is left out."))
-    if run.bad:
-        items = [h("li", f"line {b.number}: {one_line(b.reason, 200)}") for b in run.bad[:20]]
-        more = len(run.bad) - len(items)
-        last = h("li", f"and {more:,} more") if more else None
-        parts += [h("p", f"Not rows, and left out: {len(run.bad):,}"), h("ul", *items, last)]
-    versions = run.header.get("versions")
-    if isinstance(versions, dict):
-        said = ", ".join(f"{one_line(str(k), 40)} {one_line(str(v), 40)}" for k, v in versions.items())
-        parts.append(h("p", f"Made with {said}", cls="versions"))
-    return parts
-
-
-def _joined(elements: Sequence[Element]) -> str:
-    return "\n".join(map(to_html, elements))
+def _joined(elements: Sequence[Element]) -> Markup:
+    return Markup("\n".join(map(to_html, elements)))  # noqa: S704 - each has escaped what is in it

@@ -173,22 +173,12 @@ def test_narrow_screens_need_no_sideways_scrolling_of_the_page(
             visit.assert_harmless()
 
 
-def test_without_scripts_tables_figures_and_the_first_rows_are_there(
-    browser: Browser, page: Path, folder: Path, made_rows: list[dict[str, Any]]
-) -> None:
+def test_without_scripts_tables_and_figures_are_there(browser: Browser, page: Path, folder: Path) -> None:
     with browser.visit(page, script=False) as visit:
         assert visit.page.locator("table.summary").count() >= 2
         assert visit.page.locator("svg.plot").first.is_visible()
-        assert visit.page.locator("#list tbody tr.line").count() == len(made_rows)
         assert not visit.page.locator("#filters").is_visible()
         assert visit.page.locator("[data-unscripted]").is_visible()
-        drill = visit.page.locator(".plain .drill").first
-        assert not drill.is_visible()
-        visit.page.locator(".plain summary").first.click()
-        assert "Attacker wants" in drill.inner_text()
-        assert "Isolated response" in drill.inner_text()
-        drill.locator("summary").first.click()
-        assert "was built by" in drill.locator("pre").first.inner_text()
         assert visit.fits()
         visit.keep(folder / "unscripted.png")
         assert visit.logged == []

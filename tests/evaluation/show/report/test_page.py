@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from robustrag_integrations.drawing.answer import Limits
 from robustrag_integrations.evaluation.score.summary import summarise
 from robustrag_integrations.evaluation.show.report import ReportError, Run, Size, read_run, write_report
-from robustrag_integrations.evaluation.show.report.embedding import filled, json_text
+from robustrag_integrations.evaluation.show.report.embedding import json_text
 from robustrag_integrations.evaluation.show.report.page import report_page
-from robustrag_integrations.evaluation.show.report.plain import plain_list
 from tests.evaluation.runs import write_run
 
 
@@ -75,8 +74,16 @@ def test_embedded_data_comes_back_and_cannot_end_its_element(data: Any) -> None:
     assert json.loads(written) == data
 
 
-def test_what_is_put_into_the_page_is_not_looked_at_again() -> None:
-    assert filled("{{a}}{{b}}", {"a": "{{b}}", "b": r"\1$1{{c}}"}) == r"{{b}}\1$1{{c}}"
+def test_what_is_put_into_the_page_is_text_and_not_looked_at_again(made_rows: list[dict[str, Any]]) -> None:
+    hostile = "{{ 7 * 7 }}{% for x in y %}<b>\u202e"
+    versions: dict[str, Any] = {hostile: hostile, "items": 1}
+    rows = tuple({**row, "setup": hostile, "dataset": hostile} for row in made_rows[:4])
+    shown = report_page(Run(hostile, {"versions": versions, "config": {"layout": "paper-table2"}}, rows))
+    assert "<b>\u202e" not in shown
+    assert "\u202e" not in shown
+    assert shown.count("{{ 7 * 7 }}{% for x in y %}&lt;b&gt;⟨U+202E⟩") > 4
+    for odd in (None, [1], "text", {}, {"a": None}):
+        assert "</html>" in report_page(Run("run", {"versions": odd}, rows))
 
 
 def test_every_row_can_be_found_by_its_filters(page: str, made_rows: list[dict[str, Any]]) -> None:
@@ -106,20 +113,10 @@ def test_passages_are_kept_once_and_cut_where_the_limit_says(made_rows: list[dic
     assert "cut: 8,007 characters, the first 600 are shown" in page
 
 
-def test_readers_without_scripts_get_rows_of_every_setup_and_attack_as_far_as_there_is_room(
-    made_rows: list[dict[str, Any]],
-) -> None:
-    rows = [{**row, "key": f"{row['key']} {i}"} for i in range(12) for row in made_rows if row["error"] is None]
-    everything = plain_list(rows, 100_000_000, Limits())
-    assert (len(everything.lines), everything.unfolding) == (len(rows), len(rows))
-    some = plain_list(rows, everything.size / 4, Limits())
-    assert 100 < some.unfolding == len(some.lines) < len(rows) / 3
-    assert some.size <= everything.size / 4
-    markup = "".join(some.lines)
-    for setup in ("vanilla", "keyword alpha=0.6", "voting", "decoding"):
-        assert f'class="setup">{setup}<' in markup
-    few = plain_list(rows, 0, Limits())
-    assert (len(few.lines), few.unfolding) == (100, 0)
+def test_readers_without_scripts_are_told_that_the_list_needs_them(made_rows: list[dict[str, Any]]) -> None:
+    shown = report_page(Run("run", rows=tuple(made_rows)))
+    assert f"The list of {len(made_rows)} rows, its filters and its details need scripts." in shown
+    assert "hijacked" in shown.partition('id="questions"')[0]
 
 
 def test_a_page_keeps_to_its_size_and_says_what_it_left_out(made_rows: list[dict[str, Any]]) -> None:
