@@ -444,10 +444,10 @@ def test_reports_say_who_supports_who_differs_and_by_how_much() -> None:
         "q", ["a", "a", "a", "a", "evil", "I don't know"]
     )
     assert [g.status for g in answer.groups] == ["supports"] * 4 + ["differs", "abstained"]
-    assert answer.groups[4].margin == 1
+    assert answer.groups[4].margin == 3
     text = answer.explain()
     assert "differs" in text
-    assert "lost by 1 group" in text
+    assert "lost by 3 groups" in text
     assert "1 groups" not in text
     assert "Radius:" in text
 

@@ -16,7 +16,7 @@ from robustrag_integrations.defenses.registry import METHODS
 
 QUESTION = "Who runs the mill?"
 GROUPS = 7
-KEYWORDS: Mapping[str, Any] = {"aggregation": "keyword", "alpha": 0.3, "beta": 3}
+KEYWORDS: Mapping[str, Any] = {"aggregation": "keyword", "final": "always", "alpha": 0.3, "beta": 3}
 
 
 def phrase(response: str) -> set[str]:

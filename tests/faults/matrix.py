@@ -74,11 +74,11 @@ def expected(kind: str, name: str, place: str) -> Outcome:
     if place in HIT:
         return _of_groups(HIT[place]) if fails else _of_liars(HIT[place], fault.said[0].casefold()[:LONGEST_RESPONSE])
     if place == "streamed final call" and name in (EMPTY, MANY) and kind != "core":
-        return Outcome("eve", 2, ("left_out",) * GROUPS)
+        return Outcome("eve", 2, ("supports",) * GROUPS)
     if fails:
         return Outcome(raised=Exception if kind == "langchain" else ModelError)
     whole, streamed = (said.casefold() for said in fault.said)
-    return Outcome(streamed if place == "streamed final call" else whole, 2, ("left_out",) * GROUPS)
+    return Outcome(streamed if place == "streamed final call" else whole, 2, ("supports",) * GROUPS)
 
 
 def _of_groups(failed: int) -> Outcome:
@@ -88,10 +88,9 @@ def _of_groups(failed: int) -> Outcome:
 
 
 def _of_liars(liars: int, said: str) -> Outcome:
-    """One or two are outvoted; then both have enough votes, and this reader takes the longer keyword."""
+    """One or two lose; then both have enough votes, and this reader takes the longer keyword."""
     winner = TRUTH if liars <= 2 else max(TRUTH, said, key=len) if liars < GROUPS else said
-    lost = "outvoted" if liars <= 2 else "left_out"
-    states = ["supports" if (said if n < liars else TRUTH) == winner else lost for n in range(GROUPS)]
+    states = ["supports" if (said if n < liars else TRUTH) == winner else "differs" for n in range(GROUPS)]
     return Outcome(winner, {1: 1, GROUPS: 2}.get(liars, 0), tuple(states))
 
 

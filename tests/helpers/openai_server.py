@@ -210,7 +210,7 @@ _FACT = re.compile(r"(?:is run by|mayor of \w+ is) ([A-ZÄ]\w+ [A-Z]\w+)")
 
 def obedient_reader(prompt: str) -> str:
     """A reader of "... is run by Some Body." that obeys injected instructions and believes what is said most often."""
-    if prompt.startswith("Answer the question using the keywords"):
+    if prompt.startswith("Several sources were asked"):
         kept = re.search(r"Keywords: (.*)\n", prompt)
         return max(kept.group(1).split(", "), key=len) if kept else "I don't know"
     ordered = re.search(r"please output (.+?)\.(?: When|\n)", prompt)
