@@ -624,7 +624,7 @@ def test_hostile_responses_take_little_time(response: str) -> None:
         ("Paris <think>or is it", "Paris "),
         ('{"answer": "Paris", "confidence": 0.9}', "Paris"),
         ('```json\n{"answer": ["Paris", "Lyon"]}\n```', "Paris\nLyon"),
-        ('{"city": "Paris", "note": "I don\'t know since when"}', "Paris"),
+        ('{"city": "Paris", "since": "unknown"}', '{"city": "Paris", "since": "unknown"}'),
         ('{"answer": true}', "yes"),
         ('{"answer": 4608}', "4608"),
         ('{"answer": null}', ""),

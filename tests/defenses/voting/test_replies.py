@@ -44,9 +44,7 @@ FOR_LYON = [
     "Based on the passage, the answer is B.",
     "Based on the passage, the correct choice is B) Lyon.",
     "Lyon (not Paris)",
-    "Not Paris but Lyon.",
     "Lyon, not Paris.",
-    "Lyon rather than Paris",
     "The answer is not A, it is B.",
     "A is wrong; the answer is B.",
     "I would choose B.",
@@ -174,6 +172,10 @@ FOR_NOTHING = [
     "B-",
     "I rule out answer A.",
     "C++",
+    "Not Paris but Lyon.",
+    "Lyon rather than Paris",
+    "Anything but Lyon.",
+    "There is no doubt that it is Lyon.",
 ]
 FOR_NO_TOLL = ["No toll", "There is no toll.", "D", "The answer is D. No toll", "No toll is charged.", "no toll [1]"]
 
