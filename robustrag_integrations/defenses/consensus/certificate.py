@@ -16,7 +16,13 @@ from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import NO_QUORUM, NOTHING_BENIGN, Findings, Ledger, Question
 from robustrag_integrations.certification.isolated import certify_sizes
 from robustrag_integrations.certification.requests import Asking
-from robustrag_integrations.defenses.agreement.agreed import Unbounded, deciding_keys, possible_forms
+from robustrag_integrations.defenses.agreement.agreed import (
+    Unbounded,
+    Worded,
+    deciding_keys,
+    possible_forms,
+    text_of,
+)
 from robustrag_integrations.defenses.agreement.reader import ReplyReader
 from robustrag_integrations.defenses.agreement.tally import votes_for
 from robustrag_integrations.defenses.consensus.counting import ConsensusRule
@@ -150,4 +156,6 @@ def _texts(answer: Sequence[str], replies: Sequence[ReplyKeys | None], corrupted
     shown = [possible_forms(key, replies, corrupted) for key in answer]
     if prod(map(len, shown)) > _MOST_TEXTS:
         raise _TooMany
-    return {", ".join(dict.fromkeys(forms)) for forms in product(*shown)}
+    return {
+        text_of([Worded(key, form, ()) for key, form in zip(answer, forms, strict=True)]) for forms in product(*shown)
+    }
