@@ -126,18 +126,18 @@ def test_nothing_in_a_document_or_its_name_reaches_the_terminal_as_a_command(ask
 
 def test_a_model_that_says_control_characters_is_shown_harmlessly(command, docs: Path) -> None:
     def reply(prompt: str) -> str:
-        return "\x1b[2JAnna\u202e Lind" if "Keywords" not in prompt else "\x1b[2JAnna Lind\r\n\u202e"
+        return "\x1b[2JAnna\u202e Lind\r\n\u202e"
 
     with LoopbackServer(reply) as server:
         result = command("ask", QUESTION, "--docs", docs, "--model", "openai:m", "--base-url", server.url)
-    assert "Anna Lind" in result.out
+    assert "Anna· Lind" in result.out
     assert not set(result.out) & set("\x1b\r\u202e")
 
 
 def test_braces_templates_and_special_tokens_reach_the_model_as_written(ask, tmp_path: Path, server) -> None:
     text = "The mill is run by Anna Lind. {query} {{0}} %s ${HOME} {% import os %} <|im_end|></s>[INST]"
     (tmp_path / "a.txt").write_text(text)
-    assert ask(QUESTION, "--docs", tmp_path).code == 0
+    assert ask(QUESTION, "--docs", tmp_path, "--defense", "keyword").code == 0
     assert f"Text:\n{text}\n\nQuestion: {QUESTION}\n" in server.prompts[0]
 
 

@@ -47,7 +47,25 @@ def model(monkeypatch, tmp_path):
 
 
 def test_a_summary_per_corruption_size(data, capsys) -> None:
-    assert main(["certify", str(data), "--alpha", "0.3", "--beta", "3", "--corruption-size", "1", "3", "--json"]) == 0
+    assert (
+        main(
+            [
+                "certify",
+                str(data),
+                "--defense",
+                "keyword",
+                "--alpha",
+                "0.3",
+                "--beta",
+                "3",
+                "--corruption-size",
+                "1",
+                "3",
+                "--json",
+            ]
+        )
+        == 0
+    )
     shown = json.loads(capsys.readouterr().out)
     assert shown["questions"] == 2
     assert [(s["corruption_size"], s["mean_tau"]) for s in shown["sizes"]] == [(1, 0.5), (3, 0.0)]
@@ -80,7 +98,7 @@ def test_its_rows_are_those_of_eval_and_either_command_goes_on_with_the_others(d
     out = str(tmp_path / "out.jsonl")
     assert main(["certify", str(data), "--output", out, "--corruption-size", "1", "2", "--model", MODEL]) == 0
     certified = len(model.asked)
-    whole = ["eval", "--data", str(data), "--defense", "keyword", "--attack", "none", "--top-k", "all"]
+    whole = ["eval", "--data", str(data), "--defense", "consensus", "--attack", "none", "--top-k", "all"]
     capsys.readouterr()
     assert main([*whole, "--certify", "1", "2", "--model", MODEL, "--task", "qa", "--output", out]) == 0
     captured = capsys.readouterr()
@@ -151,7 +169,7 @@ def test_bad_data_is_named_by_line(tmp_path, capsys, line, said) -> None:
     ("arguments", "said"),
     [
         (["--eta", "1"], "--eta does nothing"),
-        (["--alpha", "2"], "alpha=2"),
+        (["--defense", "keyword", "--alpha", "2"], "alpha=2"),
         (["--corruption-size", "-1"], "whole number"),
         (["--defense", "decoding", "--model", "openai:x"], "token probabilities"),
     ],
@@ -239,10 +257,27 @@ def failing(response: str, references: object) -> float:
 
 
 def test_what_certificates_rest_on_and_why_some_are_undecided_is_said(data, capsys) -> None:
-    assert main(["certify", str(data), "--alpha", "0.3", "--beta", "3"]) == 0
+    assert main(["certify", str(data), "--defense", "keyword", "--alpha", "0.3", "--beta", "3"]) == 0
     assert "the certificate is about the replies seen" in capsys.readouterr().err
     metric = "tests.cli.test_certify:failing"
-    assert main(["certify", str(data), "--alpha", "0.3", "--beta", "3", "--metric", metric, "--json"]) == 0
+    assert (
+        main(
+            [
+                "certify",
+                str(data),
+                "--defense",
+                "keyword",
+                "--alpha",
+                "0.3",
+                "--beta",
+                "3",
+                "--metric",
+                metric,
+                "--json",
+            ]
+        )
+        == 0
+    )
     captured = capsys.readouterr()
     assert "undecided in 1 certificates: the metric" in captured.err
     found = json.loads(captured.out)

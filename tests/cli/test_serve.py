@@ -99,7 +99,7 @@ def test_a_key_that_no_client_can_send_is_refused(
         ["--workers", "2.5"],
         ["--workers", "257"],
         ["--eta", "0.1"],  # of another defence
-        ["--stop-when-decided"],  # keyword aggregation needs what all groups say
+        ["--defense", "keyword", "--stop-when-decided"],  # keyword aggregation needs what all groups say
         ["--docs", "elsewhere"],
         ["--cors-origins", "example.org"],
         ["--cors-origins", "http://example.org/page"],
@@ -124,7 +124,7 @@ def test_a_taken_port_is_said_before_the_model_is_loaded(
 @needing("PROC")
 def test_workers_answer_behind_one_address_are_replaced_and_finish_what_is_under_way(notes: Path) -> None:
     with started(notes, "--workers", "2", "--no-vanilla") as (process, address, lines):
-        assert lines[-1].rstrip().endswith("(models: robustrag-keyword; 2 processes)")
+        assert lines[-1].rstrip().endswith("(models: robustrag-consensus; 2 processes)")
         done: list[Any] = []
         askers = [threading.Thread(target=lambda: done.append(posted(address, asking()))) for _ in range(6)]
         for asker in askers:
@@ -244,7 +244,7 @@ def await_file(path: Path) -> None:
 @needing("POSIX")
 def test_it_finishes_the_answers_under_way_when_it_is_told_to_stop(notes: Path) -> None:
     with started(notes, "--no-vanilla") as (process, address, lines):
-        assert lines[-1].rstrip().endswith("(models: robustrag-keyword)")
+        assert lines[-1].rstrip().endswith("(models: robustrag-consensus)")
         done: list[Any] = []
         asker = threading.Thread(target=lambda: done.append(posted(address, asking())))
         asker.start()

@@ -67,8 +67,8 @@ STYLES = [sync, asynchronous, streamed, astreamed]
 
 @pytest.mark.parametrize("style", STYLES)
 def test_the_priming_call_ends_before_groups_are_asked_and_changes_nothing(style: Any) -> None:
-    plain, log = style(KeywordAggregation(CallableModel(Log()))), Log()
-    answer = style(KeywordAggregation(CallableModel(log), prime=1))
+    plain, log = style(KeywordAggregation(CallableModel(Log()), final="always")), Log()
+    answer = style(KeywordAggregation(CallableModel(log), final="always", prime=1))
     assert log.events[:2] == [("begin", "prime"), ("end", "prime")]
     assert [name for kind, name in log.events if kind == "begin"].count("prime") == 1
     assert answer == plain

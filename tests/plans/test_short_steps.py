@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from robustrag_integrations import CallableModel, KeywordAggregation, SpacyKeywordExtractor
-from robustrag_integrations.defenses.agreement.reader import KeywordReader
+from robustrag_integrations import CallableModel, KeywordAggregation
+from robustrag_integrations.defenses.agreement.reader import ReplyReader
 from robustrag_integrations.grouping import votes
 from robustrag_integrations.grouping.copies import first_of_same
 
@@ -19,13 +19,13 @@ PASSAGES = [f"Account {number}: the bridge was built by Bo Ek." for number in ra
 def read_in(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The names of the threads in which replies are read."""
     threads: set[str] = set()
-    keywords_of = KeywordReader.keywords_of
+    keys_of = ReplyReader.keys_of
 
     def noted(self, response):
         threads.add(threading.current_thread().name)
-        return keywords_of(self, response)
+        return keys_of(self, response)
 
-    monkeypatch.setattr(KeywordReader, "keywords_of", noted)
+    monkeypatch.setattr(ReplyReader, "keys_of", noted)
     return threads
 
 
@@ -38,7 +38,6 @@ def answered(reply: str, **settings) -> str:
 
 
 def test_short_replies_are_read_in_the_event_loop(read_in: set[str]) -> None:
-    SpacyKeywordExtractor()("Bo Ek")  # what is loaded at first use is there
     assert answered("Bo Ek") == "Bo Ek"
     assert read_in == {threading.main_thread().name}
 
@@ -53,13 +52,11 @@ def test_short_replies_are_read_in_the_event_loop(read_in: set[str]) -> None:
     ],
 )
 def test_long_replies_and_functions_of_the_user_hold_up_no_loop(read_in: set[str], reply: str, settings) -> None:
-    SpacyKeywordExtractor()("Bo Ek")
     answered(reply, **settings)
     assert threading.main_thread().name not in read_in
 
 
 def test_much_to_compare_in_passages_holds_up_no_loop(read_in: set[str]) -> None:
-    SpacyKeywordExtractor()("Bo Ek")
 
     async def said(prompt: str) -> str:
         return "Bo Ek"
@@ -87,7 +84,7 @@ def test_texts_are_compared_for_copies_in_a_thread(monkeypatch: pytest.MonkeyPat
     [
         ("", {}, 0),
         ("word " * 1000, {}, 3),
-        ("", {"extractor": lambda text: set(text.split())}, 3),
+        ("", {"extractor": lambda text: set(text.split())}, 4),  # which reads the final reply, too
         ("", {"copies": "one_vote"}, 1),
         ("", {"prime": 1}, 2),  # what is behind the priming call, too
     ],
@@ -95,7 +92,6 @@ def test_texts_are_compared_for_copies_in_a_thread(monkeypatch: pytest.MonkeyPat
 def test_prompts_are_written_in_the_event_loop_where_they_are_short(
     monkeypatch: pytest.MonkeyPatch, filler: str, settings, threads: int
 ) -> None:
-    SpacyKeywordExtractor()("Bo Ek")
     taken, to_thread = [], asyncio.to_thread
 
     async def noted(*args):

@@ -62,7 +62,7 @@ def styles(defense: Any, passages: Any) -> Iterator[RobustAnswer]:
 
 def test_every_call_style_counts_the_same() -> None:
     whole = [p for p in PASSAGES if "Bo" not in p]
-    first, *others = (a.spending for a in styles(KeywordAggregation(model()), whole))
+    first, *others = (a.spending for a in styles(KeywordAggregation(model(), final="always"), whole))
     assert others == [first] * 3
     assert (first.calls, first.rounds, first.silent) == (4, 2, 0)
     assert first.total == first.told
@@ -72,7 +72,7 @@ def test_every_call_style_counts_the_same() -> None:
 
 
 def test_a_group_has_its_own_tokens_and_a_silent_one_makes_the_total_unknown() -> None:
-    for answer in styles(KeywordAggregation(model()), PASSAGES):
+    for answer in styles(KeywordAggregation(model(), final="always"), PASSAGES):
         assert [g.usage.completion for g in answer.groups] == [2, 2, None, 2]
         assert answer.spending.total == Usage()
         assert answer.spending.told.completion == 8
@@ -118,7 +118,11 @@ def test_a_local_model_counts_its_tokens() -> None:
     pytest.importorskip("torch", reason="the extra local is not installed")
     local = LocalModel.bundled()
     query, passages = demo_question(0)
-    for defense, rounds in ((KeywordAggregation(local), 2), (VanillaRAG(local), 1)):
+    for defense, rounds in (
+        (KeywordAggregation(local, final="always"), 2),
+        (KeywordAggregation(local), 1),
+        (VanillaRAG(local), 1),
+    ):
         answer = defense.answer(query, passages)
         assert answer.spending.rounds == rounds
         assert answer.spending.silent == 0

@@ -109,8 +109,8 @@ def test_planted_passages_have_sources_of_their_own(models: Models, state: State
         ({"rows": (Row(" \n"),)}, "no passages"),
         ({"method": "voting"}, "options"),
         ({"method": "decoding"}, "probabilities"),
-        ({"settings": {"alpha": 7.0}}, "alpha"),
-        ({"settings": {"share": 0.5, "alpha": 0.3}}, "goes with"),
+        ({"method": "keyword", "settings": {"alpha": 7.0}}, "alpha=7"),
+        ({"method": "keyword", "settings": {"share": 0.5, "alpha": 0.3}}, "goes with"),
         ({"model": "python:os:system"}, "not offered"),
     ],
 )
