@@ -25,9 +25,9 @@ from robustrag_integrations.cli.thresholds import (
     add_thresholds,
     check_probabilities,
     check_thresholds,
-    thresholds,
+    default_defense,
 )
-from robustrag_integrations.defenses.registry import BASELINES, METHODS, default_method, entry_of
+from robustrag_integrations.defenses.registry import BASELINES, METHODS, entry_of
 from robustrag_integrations.display import printable
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.grouping.passages import ORIGIN, PASSAGE, SITE, Passage
@@ -133,7 +133,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _defense_name(args: argparse.Namespace) -> str:
-    name: str = args.defense or _default_name(args)
+    name: str = args.defense or default_defense(args)
     method = entry_of(name)
     if method.tasks == ("multiple_choice",) and not args.choices:
         raise UsageError(f"--defense {name} needs the options to vote on: --choices A B C")
@@ -142,12 +142,6 @@ def _defense_name(args: argparse.Namespace) -> str:
         raise UsageError(f"--choices goes with --defense {' or '.join(fitting)}, not {name}")
     check_probabilities(args.model, name)
     return name
-
-
-def _default_name(args: argparse.Namespace) -> str:
-    """The method that takes the options and settings given."""
-    given = [name for name in thresholds() if getattr(args, name, None) is not None]
-    return default_method(None, [*given, *(["choices"] if args.choices else [])])
 
 
 def _check_choices(choices: Sequence[str]) -> None:

@@ -25,6 +25,7 @@ from robustrag_integrations.cli.thresholds import (
     add_thresholds,
     check_probabilities,
     check_thresholds,
+    default_defense,
     given_thresholds,
 )
 from robustrag_integrations.defenses.registry import METHODS
@@ -67,7 +68,7 @@ the file are not certified again. `robustrag report FILE`
 shows the rows as a page.
 
 This is the part of `robustrag eval` that certifies: "robustrag certify questions.jsonl"
-makes the rows of "robustrag eval --data questions.jsonl --defense keyword --attack none
+makes the rows of "robustrag eval --data questions.jsonl --defense consensus --attack none
 --top-k all --certify 1", which can also compare settings, models and defences.
 
 examples:
@@ -85,7 +86,9 @@ def add(commands: Any) -> None:
     about = "the score that no attacker can get below, for a data set"
     parser = add_command(commands, "certify", run, about, _DESCRIPTION, _EPILOG)
     parser.add_argument("data", metavar="DATA", help="demo, or a file of questions")
-    parser.add_argument("--defense", choices=tuple(METHODS), default="consensus", help="default consensus")
+    parser.add_argument(
+        "--defense", choices=tuple(METHODS), help="default consensus, or the one that takes the settings given"
+    )
     parser.add_argument(
         "--corruption-size",
         nargs="+",
@@ -135,6 +138,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(
             f"--settings {args.settings!r} is for long answers, which need a judge: robustrag eval --judge"
         )
+    args.defense = args.defense or default_defense(args)
     check_thresholds(args, args.defense)
     check_probabilities(args.model, args.defense)
     done = run_evaluation(args, config_of(args), args.output)

@@ -19,7 +19,7 @@ from robustrag_integrations.cli.exits import EXIT_ANSWERED, UsageError
 from robustrag_integrations.cli.models import load_model, named_model, note_probe
 from robustrag_integrations.cli.output import Progress, complain
 from robustrag_integrations.cli.settings import add_settings
-from robustrag_integrations.cli.thresholds import add_thresholds, check_probabilities, check_thresholds
+from robustrag_integrations.cli.thresholds import add_thresholds, check_probabilities, check_thresholds, default_defense
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, VANILLA, entry_of
 from robustrag_integrations.errors import ModelError, RobustRAGError
 from robustrag_integrations.models.base import TextModel
@@ -66,8 +66,8 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--defense",
         choices=tuple(listed),
-        default="consensus",
-        help="default consensus. " + "; ".join(f"{m.name}: {m.summary}" for m in listed.values()),
+        help="default consensus, or the one that takes the settings given. "
+        + "; ".join(f"{m.name}: {m.summary}" for m in listed.values()),
     )
     parser.add_argument("--no-vanilla", action="store_true", help="do not serve the undefended model next to it")
     add_settings(parser)
@@ -160,6 +160,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until interrupted; see the module's help text."""
+    args.defense = args.defense or default_defense(args)
     check_thresholds(args, args.defense)
     check_rules(args, args.defense)
     check_probabilities(args.model, args.defense)

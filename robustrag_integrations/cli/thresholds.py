@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from robustrag_integrations.cli.exits import UsageError
-from robustrag_integrations.defenses.registry import BASELINES, METHODS, Setting, entry_of
+from robustrag_integrations.defenses.registry import BASELINES, METHODS, Setting, default_method, entry_of
 
 
 def thresholds() -> dict[str, dict[str, Setting]]:
@@ -16,6 +16,12 @@ def thresholds() -> dict[str, dict[str, Setting]]:
         for setting in method.flags:
             found.setdefault(setting.name, {})[method.name] = setting
     return found
+
+
+def default_defense(args: argparse.Namespace) -> str:
+    """The method that takes the options that are given: --alpha means keyword, --choices voting."""
+    names = [name for name in thresholds() if getattr(args, name, None) is not None]
+    return default_method(None, [*names, *(["choices"] if getattr(args, "choices", None) else [])])
 
 
 def threshold_help(of_methods: dict[str, Setting]) -> str:

@@ -12,6 +12,7 @@ Keys are closed: whoever says a key says each of its runs that is one. Radii rel
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
@@ -20,7 +21,6 @@ from robustrag_integrations.keywords.questions import asks_for_something_else, i
 from robustrag_integrations.keywords.tokens import QUOTES, STOPS, UNIT, Language, Token, tokens_of
 from robustrag_integrations.reply_text import answer_text, unboxed, without_citations
 
-RUNS_VERSION = "runs/1"
 LONGEST = 12  # tokens of a run; a whole answer may be longer
 MOST_CHARACTERS = 20_000  # of a reply that are read
 MOST_TOKENS = 2_000
@@ -31,6 +31,7 @@ _LEAD = re.compile(
     r"[*_]{0,2}[: ]*",
     re.I,
 )
+_UNSEEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs"})
 _INDEXED = re.compile(r"`?[a-z_][\w.]*\[\d+\]`?")  # a place in an array, no citation
 _FULL_STOP = re.compile(r"(?<=\w\w)[.。]\Z")
 _MARKS = ("**", "*", "`", '"', "'", "“”", "‘’", "„“", "«»", "「」", "『』", "《》")
@@ -119,7 +120,7 @@ def _form(text: str, run: list[Token]) -> str:
 
 def whole_answer(reply: str) -> str:
     """A reply without its wrapping."""
-    text = unboxed(answer_text(reply[:MOST_CHARACTERS])).strip()
+    text = unboxed(answer_text(_visible(reply[:MOST_CHARACTERS]))).strip()
     text = text if _INDEXED.fullmatch(text) else without_citations(text).strip()
     if fenced := _FENCE.match(text):
         text = fenced[1].strip()
@@ -134,6 +135,13 @@ def whole_answer(reply: str) -> str:
                 text = inner.strip()
         text = _FULL_STOP.sub("", text)
     return text
+
+
+def _visible(text: str) -> str:
+    """A text without control characters and marks of direction; joiners of letters stay."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join([c for c in text if c in "\n\t\u200c\u200d" or unicodedata.category(c) not in _UNSEEN])
 
 
 def is_part(run: str, key: str) -> bool:

@@ -139,7 +139,8 @@ def state_of_report(report: Mapping[str, Any]) -> State:
     name, settings = answer.get("defense"), answer.get("settings")
     given = settings if isinstance(settings, dict) else {}
     method = _method(name)
-    kept = {s.name: _number(given[s.name]) for s in settable(method) if given.get(s.name) is not None}
+    known = [s for s in settable(method) if not s.is_choice or given.get(s.name) in s.values]
+    kept = {s.name: _number(given[s.name]) for s in known if given.get(s.name) is not None}
     rows = [{"text": p.get("text"), "source": p.get("source") or ""} for p in passages if isinstance(p, dict)]
     return state_of(
         {

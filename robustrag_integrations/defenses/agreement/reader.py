@@ -14,7 +14,7 @@ from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.keywords import KeywordExtractor, SpacyKeywordExtractor, extractor_fingerprint
 from robustrag_integrations.keywords.lists import items_of_lists
 from robustrag_integrations.keywords.questions import asks_for_something_else, is_literal
-from robustrag_integrations.keywords.runs import RUNS_VERSION, ReplyKeys, RunReader, find_written
+from robustrag_integrations.keywords.runs import ReplyKeys, RunReader, find_written
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import Reading, read_response
 from robustrag_integrations.prompts import ABSTENTION
@@ -140,7 +140,7 @@ class ReplyReader:
         """What decides the reading, JSON-safe, as answers and certificates name it."""
         return {
             "min_words": self.min_words,
-            "extractor": RUNS_VERSION if self.extractor is None else extractor_fingerprint(self.extractor),
+            "extractor": "runs" if self.extractor is None else extractor_fingerprint(self.extractor),
             "abstention": extractor_fingerprint(self.abstention),
             "cut_replies": self.cut_replies,
         }

@@ -28,7 +28,7 @@ _TRAIL = (
 _LETTER = re.compile(rf"{_LEAD}[^\w?+#-]{{0,4}}([a-z0])[^\w?+#:.-]{{0,4}}{_TRAIL}")
 # A line with one of these that only names an option may mean any other one: "anything but Rome", "not Paris".
 _TURNING = NEGATIONS | frozenset(listed("but except rather instead other than wrong false incorrect untrue less more"))
-_FIRST_PART = re.compile(r"[,;.:(\u2013\u2014]")  # "Lyon, not Paris"
+_FIRST_PART = re.compile(r"[,;.:(\u2013\u2014]| - ")  # "Lyon, not Paris"
 _LOOKED_AT = 500  # characters; a vote is short, and a hostile response may be long
 
 

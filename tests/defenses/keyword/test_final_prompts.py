@@ -28,7 +28,8 @@ def test_an_isolated_prompt_of_ones_own_is_asked_at_the_end_too() -> None:
 
     KeywordAggregation(CallableModel(model), prompts=PROMPTS, extractor=split).answer("Wo?", ["a", "b", "c"])
     assert asked[-1] == (
-        "Antworte knapp. Texte: Several sources agree on these keywords.\nKeywords: Paris, {x} {json}\n"
+        "Antworte knapp. Texte: Several sources were asked. "
+        "These are the keywords on which their answers agree.\nKeywords: Paris, {x} {json}\n"
         "Frage: Wo?\nAntwort:"
     )
 
