@@ -35,6 +35,8 @@ def is_busy(error: BaseException) -> bool:
 def retry_after(error: BaseException) -> float | None:
     """The seconds that the server wants to be left alone (`Retry-After`); None if it said nothing."""
     for one in chain_of(error):
+        if isinstance(seconds := getattr(one, "retry_after", None), (int, float)):
+            return max(0.0, seconds)
         headers = getattr(getattr(one, "response", None), "headers", None)
         if isinstance(headers, Mapping):
             named = {str(name).casefold(): str(value) for name, value in headers.items()}
