@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -30,11 +29,9 @@ from robustrag_integrations.plans.asking import (
     truncation_warnings,
 )
 from robustrag_integrations.plans.requests import Emit, Plan
-from robustrag_integrations.prompts import ABSTENTION, Task
+from robustrag_integrations.prompts import ABSTENTION
 from robustrag_integrations.replies.reading import ending_warnings, reply_warnings
 
-_DRAFTS = 4  # isolated answers that are tried as the final one
-_DRAFT_LENGTH = 200  # characters
 _EVIDENCE_KEYWORDS = 200
 _RIVAL = 2  # votes that make another answer worth naming
 _CONFLICT_CANDIDATES = 8  # retained keywords that are held against all others
@@ -59,7 +56,7 @@ def keyword_plan(
     radius = keyword_radius(replace(tally, retained=listed.decisive), listed.counted, settings.rule, weights)
     conflict = _conflict(keyword_sets, tally)
     if tally.retained:
-        prompt = settings.final_prompt(query, listed.shown, _drafts(readings, settings.task))
+        prompt = settings.final_prompt(query, listed.shown)
         aloud = sum(weight for response, weight in zip(responses, weights, strict=True) if response.aloud)
         with naming_groups(groups, responses):
             final = yield from ask_final(prompt, settings.reader.cut_replies, whole=aloud > 0, brief=said.brief)
@@ -102,14 +99,6 @@ def keyword_plan(
         model_calls=len(groups) + bool(tally.retained),
         reasoning_chars=sum(r.reasoning_chars for r in (*responses, final)),
     )
-
-
-def _drafts(readings: Sequence[Reading[frozenset[str]]], task: Task) -> tuple[str, ...]:
-    """The most frequent short isolated answers: the final one is likely to read like one of them."""
-    if task != "short_answer":
-        return ()
-    said = Counter((r.response.text or "").strip() for r in readings if r.found is not None)
-    return tuple(text for text, _ in said.most_common()[:_DRAFTS] if len(text) <= _DRAFT_LENGTH)
 
 
 def _keywords_of_answer(

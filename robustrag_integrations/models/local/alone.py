@@ -51,7 +51,7 @@ class Alone:
         lm: the model.
         rules: its attention masks.
         row: the prompt.
-        room: columns for what comes after the prompt: strings to be scored, drafts, the answer.
+        room: columns for what comes after the prompt: strings to be scored, the answer.
         at_once: how many tokens are read in one forward pass.
         cache: holds the prefix, and has columns for the rest; None: it gets one of its own.
     """
@@ -231,29 +231,6 @@ def read_side_by_side(
     logits = lm.each([Reading(step.ids, step.mask, step.places, step.cache, 1 + len(trie)) for step in steps])
     opened = [batch.was_read(mine, strings, trie) for batch, mine in zip(batches, logits, strict=True)]
     return [(batch.cache.pairs(), what) for batch, what in zip(batches, opened, strict=True)]
-
-
-def read_ahead(
-    lm: CausalLM,
-    rules: MaskRules,
-    rows: Sequence[Row],
-    behind: Sequence[Sequence[int]],
-    at_once: int,
-    caches: Sequence[RowCache | None],
-) -> list[tuple[Sequence[Pair], torch.Tensor]]:
-    """Several prompts side by side, each with tokens that may follow it, of which nothing stays.
-
-    Returns:
-        Per prompt its keys and values, and [1 + tokens, V] float32 logits of what follows it, and each token.
-    """
-    whole = [Row(row.prefix, (*row.rest, *tokens)) for row, tokens in zip(rows, behind, strict=True)]
-    batches = [Alone(lm, rules, row, room=0, at_once=at_once, cache=c) for row, c in zip(whole, caches, strict=True)]
-    steps = [batch.reading(TokenTrie()) for batch in batches]
-    keeps = [1 + len(tokens) for tokens in behind]
-    logits = lm.each([Reading(s.ids, s.mask, s.places, s.cache, keep) for s, keep in zip(steps, keeps, strict=True)])
-    for batch, keep in zip(batches, keeps, strict=True):
-        batch.cache.forget_last(keep - 1)
-    return [(batch.cache.pairs(), mine[0]) for batch, mine in zip(batches, logits, strict=True)]
 
 
 def spelled(logits: torch.Tensor, strings: Sequence[Sequence[int]], trie: TokenTrie) -> torch.Tensor:

@@ -139,7 +139,7 @@ class PackedFinals(FinalAnswers):
 
     def _alone(self, prompt: Prompt) -> Response:
         steps: list[torch.Tensor] = []
-        response = self._ask_alone(_without_drafts(prompt), steps.append)
+        response = self._ask_alone(prompt, steps.append)
         logits = torch.cat(steps)
         answer = tuple(map(int, logits.argmax(-1)))
         self._drafts[answer] += 1
@@ -229,10 +229,6 @@ class PackedFinals(FinalAnswers):
         self._counts["packed"] += 1
         leaf.text.finish()
         return Response(leaf.text.shown, truncated=leaf.encoded.truncated, finish=leaf.text.finish_reason)
-
-
-def _without_drafts(prompt: Prompt) -> Prompt:
-    return Prompt(prompt.text, prompt.context, prompt.fixed)
 
 
 def _drafts_after(answers: Sequence[tuple[int, ...]], taken: Sequence[int]) -> list[tuple[int, ...]]:

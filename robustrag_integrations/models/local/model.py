@@ -26,7 +26,7 @@ from robustrag_integrations.models.base import (
     TextModel,
     TokenCodec,
 )
-from robustrag_integrations.models.local.encoding import Encoded, PromptEncoder, Ways
+from robustrag_integrations.models.local.encoding import Encoded, PromptEncoder
 from robustrag_integrations.models.local.own_threads import in_own_thread
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Ending, Piece
@@ -259,11 +259,7 @@ class LocalModel(TextModel, DecodingModel):
             "prefixes": f"not shared: {self.why_not_shared}" if self.why_not_shared else "shared",
             "reading": self._reader.in_words(),
             "isolation": "every prompt in a batch of its own" if self._apart else in_words(self._reader.probe.found),
-            **(
-                {"decoding_steps": self._sharing.in_words()}
-                if self._sharing
-                else {"lone_steps": self._reader.lone_steps_in_words()}
-            ),
+            **({"decoding_steps": self._sharing.in_words()} if self._sharing else {}),
         }
 
     @property
@@ -316,7 +312,7 @@ class LocalModel(TextModel, DecodingModel):
         said: list[str] = []
         if self._encoder.opened:
             yield self._encoder.opened
-        for piece in self._writer.pieces(encoded, self._drafts([prompt])[0]):
+        for piece in self._writer.pieces(encoded):
             if isinstance(piece, Ending):
                 yield replace(piece, usage=self._usage([encoded], ["".join(said)])[0])
             else:
@@ -384,13 +380,7 @@ class LocalModel(TextModel, DecodingModel):
         if not prompts:
             return []
         encoded, longest = self._layout.encode(prompts, role, self._max_new_tokens)
-        drafts, likely = self._drafts(prompts)
-        if len(prompts) == 1 and drafts:
-            *pieces, ending = self._writer.pieces(encoded[0], drafts)
-            assert isinstance(ending, Ending)  # noqa: S101 - the last piece
-            texts = [("".join(p for p in pieces if isinstance(p, str)), ending.finish)]
-        else:
-            texts = self._writer.together(encoded, longest, watch, drafts, likely)
+        texts = self._writer.together(encoded, longest, watch)
         used = self._usage(encoded, [text for text, _ in texts])
         return [
             Response(self._encoder.opened + text, truncated=e.truncated, finish=finish, usage=usage)
@@ -407,15 +397,6 @@ class LocalModel(TextModel, DecodingModel):
         """How many tokens each text is, special ones apart."""
         readable = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
         return list(map(len, self._tokenizer(readable, add_special_tokens=False)["input_ids"]))
-
-    def _drafts(self, prompts: Sequence[Prompt]) -> tuple[list[tuple[int, ...]], list[Ways]]:
-        """The tokens of answers that may come from any of these prompts; per prompt those of the likely one, if any."""
-        texts = prompts[0].drafts
-        if any(prompt.drafts != texts for prompt in prompts):
-            return [], []
-        ways = dict(zip(texts, self._encoder.answers(texts, end=self._stop[0] if self._stop else ""), strict=True))
-        likely = [ways[draft] for prompt in prompts if (draft := prompt.likely_draft) is not None]
-        return [tokens for each in ways.values() for tokens in each], likely if len(likely) == len(prompts) else []
 
 
 def _said_in_python(name: str) -> str | None:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
-from robustrag_integrations.models.local.drafts import logit_noise
-from robustrag_integrations.models.local.packing import TokenTree
+from robustrag_integrations.models.local.packing import TokenTree, logit_noise
 
 
 class Pack:

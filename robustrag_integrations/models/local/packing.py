@@ -6,6 +6,7 @@ measures that noise against inference, and asks again in the shapes of inference
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,12 +19,9 @@ from robustrag_integrations.models.local.isolation import why_coupled
 from robustrag_integrations.models.local.key_values import Pair
 from robustrag_integrations.models.local.masks import MaskRules
 from robustrag_integrations.models.local.tree_cache import TreeCache
-from robustrag_integrations.models.noise import LOGIT_NOISE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-__all__ = ["LOGIT_NOISE", "Stem", "TokenTree", "known_noise"]
 
 
 def known_noise(lm: CausalLM) -> bool:
@@ -37,6 +35,23 @@ def known_noise(lm: CausalLM) -> bool:
         and all(weight.dtype == torch.float32 for weight in weights_of(lm.model))
         and why_coupled(lm.model) is None
     )
+
+
+def logit_noise(got: torch.Tensor, expected: torch.Tensor) -> float:
+    """How far logits [..., V] are from the expected ones at most, as a share of the largest (taken as at least 1)."""
+    gaps = (got - expected).abs().amax(-1) / expected.abs().amax(-1).clamp(min=1)
+    return float(gaps.max().nan_to_num(nan=math.inf))
+
+
+def clear_leads(logits: torch.Tensor, least: float) -> list[bool]:
+    """Per row, whether the best logit leads by this much at least, as a share of the largest (taken as at least 1).
+
+    None does where a logit is infinite, or not a number.
+    """
+    best, largest = logits.topk(2, dim=-1).values, logits.abs().amax(-1)
+    clear = (best[:, 0] - best[:, 1] >= least * largest.clamp(min=1)) & largest.isfinite()
+    found: list[bool] = clear.tolist()
+    return found
 
 
 @dataclass(frozen=True)

@@ -13,24 +13,18 @@ from robustrag_integrations.forks import lock_held_over_forks
 from robustrag_integrations.models.local.alone import Alone, Row, read_prefix
 from robustrag_integrations.models.local.batch import Apart, Batch, PlainBatch
 from robustrag_integrations.models.local.causal_lm import CausalLM
-from robustrag_integrations.models.local.draft_shapes import find_draft_shapes
-from robustrag_integrations.models.local.drafted_row import DraftedRow
 from robustrag_integrations.models.local.encoding import Encoded
 from robustrag_integrations.models.local.giving_up import carried_through
-from robustrag_integrations.models.local.guesses import BackOff, LikelyDrafts
 from robustrag_integrations.models.local.isolation import Isolation
 from robustrag_integrations.models.local.isolation_probe import IsolationProbe, whole_tiles
 from robustrag_integrations.models.local.joint_reading import ENOUGH, JointReading
 from robustrag_integrations.models.local.key_values import KeyValues
-from robustrag_integrations.models.local.known_steps import has_bits_of_steps
 from robustrag_integrations.models.local.masks import MaskRules, NoExplicitMasks
 from robustrag_integrations.models.local.own_reading import UNREADABLE, check_own_reading, tolerance
 from robustrag_integrations.models.local.packing import Stem
 from robustrag_integrations.models.local.prefixes import BatchPrefixes, PrefixStore
-from robustrag_integrations.models.local.remembered import Remembered
 from robustrag_integrations.models.local.shared import SharedBatch
 from robustrag_integrations.models.local.spare_memory import SpareMemory
-from robustrag_integrations.models.local.step_shapes import StepShapes
 
 
 @dataclass(frozen=True)
@@ -67,11 +61,6 @@ class PromptReader:
     Attributes:
         prefixes: kept keys and values.
         probe: finds the shapes in which prompts are read together.
-        draft_noise: how far logits of drafts are from those of plain decoding.
-        rows_noise: the same of drafts of several prompts.
-        rows_drafts: whether drafts of several prompts are worth a try, as far as the last ones were of use.
-        ahead_noise, ahead_drafts: both of drafts that are read together with their prompts.
-        drafts_exact: whether drafts had the bits of plain steps on the model's first prompt with drafts.
     """
 
     def __init__(self, lm: CausalLM, *, share: bool, keep_bytes: int, at_once: int, fixed_shapes: bool) -> None:
@@ -80,14 +69,6 @@ class PromptReader:
         self._found: _Way | str | None = None if share else "switched off"
         self._is_checked = False
         self.probe = IsolationProbe(lm, at_once)
-        self.draft_noise = Remembered[float](lm)
-        self.rows_noise = Remembered[float](lm)
-        self.rows_drafts = BackOff()
-        self.ahead_noise = Remembered[float](lm)
-        self.ahead_drafts = LikelyDrafts()
-        self.drafts_exact = Remembered[bool](lm)
-        self._lone_steps = Remembered[StepShapes](lm)
-        self._known_steps = Remembered[bool](lm)
         self._memory = SpareMemory()
         self._lock = lock_held_over_forks()
 
@@ -112,14 +93,6 @@ class PromptReader:
         self.lm.forget()
         self.prefixes.clear()
         self.probe.forget()
-        self.draft_noise.clear()
-        self.rows_noise.clear()
-        self.rows_drafts.reset()
-        self.ahead_noise.clear()
-        self.ahead_drafts.reset()
-        self.drafts_exact.clear()
-        self._lone_steps.clear()
-        self._known_steps.clear()
         self._memory.clear()
 
     def alone(self, prompt: Encoded, room: int) -> Batch:
@@ -136,43 +109,6 @@ class PromptReader:
         lm = self.lm.as_it_is()
         row = self._row(way.rules, prompt, self.prefixes.of_one_batch(), lone=True)
         return Alone(lm, way.rules, row, room=room, at_once=self.at_once)
-
-    def lone_steps(self) -> StepShapes:
-        """In which numbers of rows a prompt that is decoded by itself takes steps, with room for drafts; found once."""
-        way = self._way()
-        if isinstance(way, str):
-            return StepShapes(why_not=way)
-        return self._lone_steps.get((), lambda: find_draft_shapes(self.lm, way.rules, tolerance(self.lm.dtype)))
-
-    def lone_steps_in_words(self) -> str:
-        """How a prompt that is decoded by itself takes steps, for certificates."""
-        found = self._lone_steps.values
-        if not found:
-            return "not tried yet: no prompt was decoded by itself"
-        if not found[-1].rows:
-            return f"of one row: {found[-1].why_not}"
-        doubt = "" if all(self.drafts_exact.values) else "; not so on its first prompt with drafts, which are not used"
-        return f"in {', '.join(map(str, found[-1].rows))} rows, with the same bits in each{doubt}"
-
-    def drafted(self, prompt: Encoded, room: int) -> DraftedRow | None:
-        """`alone` with steps that have room for drafts; None where there are none of the same bits."""
-        way, shapes = self._way(), self.lone_steps()
-        batch = self.alone(prompt, room) if shapes.rows else None
-        if isinstance(way, str) or not isinstance(batch, Alone):
-            return None
-        return DraftedRow(batch, self.lm, way.rules, shapes)
-
-    def takes_known_steps(self, prompt: Alone, tokens: Sequence[int]) -> bool:
-        """Whether steps with known tokens are taken layer by layer; tried out on the model's first prompt with some.
-
-        Args:
-            prompt: a prompt that was read.
-            tokens: two or more that follow it.
-        """
-        way = self._way()
-        if isinstance(way, str) or not way.rules.plain or self.fixed_shapes:
-            return False
-        return self._known_steps.get((), lambda: has_bits_of_steps(self.lm, prompt, tokens))
 
     def apart(self, prompts: Sequence[Encoded], room: int) -> Batch:
         """`together` as batches of one prompt each."""

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from robustrag_integrations.models.local.alone import Read, Row, read_ahead, read_alone, read_side_by_side
+from robustrag_integrations.models.local.alone import Read, Row, read_alone, read_side_by_side
 from robustrag_integrations.models.local.batch import Opened, in_parts
 from robustrag_integrations.models.local.causal_lm import CausalLM
 from robustrag_integrations.models.local.giving_up import stop_if_given_up
@@ -28,14 +28,11 @@ from robustrag_integrations.models.local.masks import NOWHERE, MaskRules
 from robustrag_integrations.models.local.packing import Stem, known_noise
 from robustrag_integrations.models.local.slab import RowCache, Slab
 from robustrag_integrations.models.local.spare_memory import SpareMemory
-from robustrag_integrations.models.local.trie import TokenTrie
 
 T = TypeVar("T")
 
 _TILE = 64  # where all rows attend to as many columns, that is a multiple of this, so that there are few shapes
 _ALIKE = 32  # elsewhere of this: all rows begin at whole lines of memory, as kernels may sum up otherwise
-MOST_OF_A_ROW = 16  # tokens of drafts; beyond, reading them for all rows costs what they save
-_FEWEST = 2  # tokens of a row in a pass with drafts: of a lone one the library has heads stand where tokens do
 WORTH_KEEPING_ONCE = 128  # tokens of a prefix from which on reading it once pays for joining two parts of an attention
 
 
@@ -85,8 +82,7 @@ class SharedBatch:
         own = max(most - (self.before if row.prefix is shared else 0) for row, most in zip(rows, longest, strict=True))
         self.longest = self.before + own
         multiple = _ALIKE if row_by_row else _TILE
-        after = max(room, MOST_OF_A_ROW) if row_by_row else room
-        capacity = -(-(own + after) // multiple) * multiple
+        capacity = -(-(own + room) // multiple) * multiple
         self._slab = Slab(self.step_rows, capacity, shared, row_by_row=row_by_row, memory=memory)
         self._starts = [self.before] * self.step_rows
         self._next = torch.zeros(self.step_rows, dtype=torch.long, device=lm.device)
@@ -129,34 +125,6 @@ class SharedBatch:
         with self._lm.memory_explained(self.step_rows, self.before + self._slab.capacity):
             opened = [what for _, what in self._read(strings)]
         return Opened(torch.cat([o.logits for o in opened]), torch.cat([o.spelled for o in opened]))
-
-    @torch.inference_mode()
-    def open_ahead(self, behind: Sequence[Sequence[int]]) -> list[torch.Tensor] | None:
-        """Read each prompt and, in the same pass, tokens that may follow it, of which nothing stays.
-
-        A pass has another shape then: the logits are off by noise, and so is all that is read behind the prompts.
-
-        Args:
-            behind: per row, `MOST_OF_A_ROW` tokens at most.
-
-        Returns:
-            Per row [1 + tokens, V] float32 logits of what follows the prompt, and each token. None where a prompt is
-            longer than a pass; nothing was read then.
-        """
-        lengths = [len(row.rest) + len(tokens) for row, tokens in zip(self._rows, behind, strict=True)]
-        if self._together is not None or max(lengths) > self.at_once:
-            return None
-        keys = [(*key, tuple(tokens)) for key, tokens in zip(self._keys(), behind, strict=True)]
-
-        def read(places: Sequence[int]) -> list[tuple[Sequence[Pair], torch.Tensor]]:
-            rows, caches = self._laid(places)
-            return read_ahead(self._lm, self._rules, rows, [behind[at] for at in places], self.at_once, caches)
-
-        with self._lm.memory_explained(self.step_rows, self.before + self._slab.capacity):
-            found = self._in_passes(keys, lengths, read)
-            for at, (key, row) in enumerate(zip(keys, self._rows, strict=True)):
-                self._put(at, row, found[key][0])
-        return [found[key][1] for key in keys]
 
     def _read(self, strings: Sequence[Sequence[int]]) -> Iterator[Read]:
         """Read each prompt into its row, and score the strings behind it. Prompts that are the same are read once."""
@@ -229,33 +197,6 @@ class SharedBatch:
         logits = self._lm(step.ids, step.mask, step.places, step.cache)
         self.stepped()
         return logits[: self.rows, -1]
-
-    @torch.inference_mode()
-    def drafted(self, first: int, tries: Sequence[TokenTrie]) -> torch.Tensor:
-        """Read what may follow some rows, each of which attends by itself, in one pass; nothing of it stays.
-
-        All rows attend in one call, over as many columns as the longest of them has: its numbers are off by noise.
-
-        Args:
-            first: row of these.
-            tries: per row, `MOST_OF_A_ROW` tokens at most.
-
-        Returns:
-            [rows, nodes, V] float32 logits of what follows each node; nothing of use behind the last node of a row.
-        """
-        rows, device = slice(first, first + len(tries)), self._lm.device
-        width = max(_FEWEST, *map(len, tries))
-        ids, depths = torch.zeros((2, len(tries), width), dtype=torch.long)
-        visible = torch.eye(width, dtype=torch.bool).repeat(len(tries), 1, 1)
-        for row, trie in enumerate(tries):
-            count = len(trie)
-            ids[row, :count], depths[row, :count] = torch.tensor(trie.tokens), torch.tensor(trie.depths)
-            visible[row, :count, :count] = trie.visible(0)
-        places = self._next[rows, None] + depths.to(device)
-        cache = self._slab.behind(rows)
-        read = self._places(self.before + cache.read, self._next)[rows]
-        mask = self._rules.mask(places, torch.cat([read, places], dim=1), visible.to(device))
-        return self._lm(ids.to(device), mask, places, cache, keep=width)
 
     @torch.inference_mode()
     def step(self, tokens: Sequence[int]) -> Step:

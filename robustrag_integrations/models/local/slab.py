@@ -9,7 +9,6 @@ share stand in front of every row's own, and are kept once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import torch
@@ -267,10 +266,6 @@ class Slab(AttentionCache):
             return RowCache(self.capacity, None, self._buffers(row), prefix.tokens)
         return RowCache(self.capacity, prefix, self._buffers(row))
 
-    def behind(self, rows: slice) -> BehindRows:
-        """Where tokens behind some rows can be read: in their own columns, which a step then writes anew."""
-        return BehindRows(self.layers, rows, self.lengths[rows])
-
     def _buffers(self, row: int) -> list[Pair]:
         """Per layer where a row's keys and values [1, heads, capacity, width] are kept."""
         return [(layer.keys[row : row + 1], layer.values[row : row + 1]) for layer in self.layers]
@@ -380,35 +375,3 @@ class Slab(AttentionCache):
             self.layers.append(_SlabLayer(self.rows, self.capacity, shared, zeros=not self.row_by_row))
         layer: _SlabLayer = self.layers[index]
         return layer
-
-
-class BehindRows(AttentionCache):
-    """Columns behind rows of a slab: the same ones for all rows, behind the longest.
-
-    Args:
-        kept: the layers of the slab.
-        rows: which of its rows.
-        lengths: per row, its own columns in use.
-
-    Attributes:
-        read: own columns of the longest; what the others lack of it is hidden by the mask, and holds zeros.
-        capacity: of the slab.
-    """
-
-    def __init__(self, kept: Sequence[_SlabLayer], rows: slice, lengths: Sequence[int]) -> None:
-        super().__init__(layers=[])
-        self._kept, self._rows, self._lengths = kept, rows, lengths
-        self.read, self.capacity = max(lengths), kept[0].capacity
-
-    def written(self, key_states: torch.Tensor, value_states: torch.Tensor, layer: int) -> tuple[Pair, Attention]:
-        """Write the columns [rows, heads, columns, width] of a layer; gives all own columns of the rows."""
-        kept, end = self._kept[layer], self.read + key_states.shape[2]
-        keys, values = kept.keys[self._rows, :, :end], kept.values[self._rows, :, :end]
-        for own, new in ((keys, key_states), (values, value_states)):
-            own[:, :, self.read :] = new
-            for row, length in enumerate(self._lengths):
-                if length < self.read:
-                    own[row, :, length : self.read] = 0  # weights of zero make nothing of numbers alone
-        if kept.shared is None:
-            return (keys, values), functional.scaled_dot_product_attention
-        return (keys, values), partial(attend, Unread(kept.shared, None))

@@ -39,23 +39,6 @@ class TokenTrie:
         self._parents.append(parent)
         return node
 
-    def below(self, top: int) -> TokenTrie:
-        """A trie of a node, which is the first one there, and of all that comes after it."""
-        found, numbers = TokenTrie(), {top: 0}
-        found._append(-1, self.tokens[top], 0)
-        for node in range(top + 1, len(self)):
-            parent = numbers.get(self._parents[node])
-            if parent is not None:
-                numbers[node] = found._append(parent, self.tokens[node], found.depths[parent] + 1)
-        return found
-
-    def lines(self) -> list[tuple[int, ...]]:
-        """Per node, its ancestors and itself."""
-        found: list[tuple[int, ...]] = []
-        for node, parent in enumerate(self._parents):
-            found.append((*(found[parent] if parent >= 0 else ()), node))
-        return found
-
     def child(self, node: int, token: int) -> int | None:
         """The node of a token after another node, if there is one."""
         return self._children.get((node, token))

@@ -12,7 +12,7 @@ pytest.importorskip("transformers")
 
 from robustrag_integrations import DecodingAggregation, KeywordAggregation, LocalModel  # noqa: E402
 from robustrag_integrations.models.base import AskedAlone, Response  # noqa: E402
-from robustrag_integrations.models.local import finals, greedy, session  # noqa: E402
+from robustrag_integrations.models.local import finals, session  # noqa: E402
 from robustrag_integrations.models.local.masks import MaskRules  # noqa: E402
 from robustrag_integrations.prompts import Prompt, PromptTemplate, prompts_for  # noqa: E402
 from tests.helpers.scripted import split  # noqa: E402
@@ -112,28 +112,6 @@ def test_near_ties_are_answered_as_inference_answers_them(architecture: str, see
         moved = torch.randn(len(others), weights.shape[1], generator=chance) * 2.0 ** -(18 + seed)
         weights[others] = weights[ones] * (1 + moved)
     agree(model, final_prompts(PLAIN if seed % 2 else HOSTILE, query_first=True))
-
-
-def test_tokens_in_doubt_are_said_behind_known_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fourth token of every answer is in doubt; the three before it are read in one pass."""
-    model, prompts, known = tiny("llama"), final_prompts(PLAIN), []
-    wanted, advance, read = AskedAlone(model).answer(prompts), finals.PackedFinals._advance, greedy.read_known
-
-    def doubting(self, pack, leaf, enough) -> None:
-        node = leaf.node
-        for taken in range(len(leaf.taken), 4):
-            if not leaf.settled and node in pack.next:
-                token, lead = pack.next[node]
-                pack.next[node] = (token, lead if taken < 3 else 0.0)
-                node = pack.child(node, token)
-        advance(self, pack, leaf, enough)
-
-    monkeypatch.setattr(finals.PackedFinals, "_advance", doubting)
-    monkeypatch.setattr(greedy, "read_known", lambda *asked: known.append(len(asked[-1])) or read(*asked))
-    packs = model.finals()
-    assert [*packs.answer(prompts[:2]), *packs.answer(prompts[2:20]), *packs.answer(prompts[20:])] == wanted
-    assert packs.profile["finals_settled"] > 20
-    assert known.count(3) > 20
 
 
 def test_packs_that_stray_from_inference_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,6 @@ from torch.nn import functional  # noqa: E402
 from torch.overrides import wrap_torch_function  # noqa: E402
 
 from robustrag_integrations.models.local.causal_lm import CausalLM  # noqa: E402
-from robustrag_integrations.models.local.draft_shapes import find_draft_shapes  # noqa: E402
-from robustrag_integrations.models.local.masks import MaskRules  # noqa: E402
 from robustrag_integrations.models.local.step_shapes import find_step_shapes  # noqa: E402
 from robustrag_integrations.models.local.summation import Summation  # noqa: E402
 from tests.helpers.tiny_models import tiny_model  # noqa: E402
@@ -90,4 +88,3 @@ def test_numbers_of_rows_that_sum_up_in_another_order_are_left_out(
     functional.linear.__name__ = "linear"
     lm = CausalLM(network)
     assert find_step_shapes(lm, 32).rows == (8, 16, 32)
-    assert find_draft_shapes(lm, MaskRules.of(lm), 0.1).rows == (16, 32, 64)
