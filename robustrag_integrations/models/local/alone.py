@@ -13,9 +13,8 @@ from typing import Any
 import torch
 
 from robustrag_integrations.models.local.batch import Opened, column_parts
-from robustrag_integrations.models.local.causal_lm import CausalLM, Reading
+from robustrag_integrations.models.local.causal_lm import CausalLM
 from robustrag_integrations.models.local.giving_up import stop_if_given_up
-from robustrag_integrations.models.local.joint import Step
 from robustrag_integrations.models.local.key_values import KeyValues, Pair
 from robustrag_integrations.models.local.masks import MaskRules
 from robustrag_integrations.models.local.packing import Stem, known_noise
@@ -100,17 +99,7 @@ class Alone:
         """Read the rest of the prompt and, in the same pass, all strings to be scored, side by side."""
         trie = TokenTrie(string[:-1] for string in strings)
         logits = self.read(trie)
-        self.forget_last(len(trie))
-        return Opened(logits[:, 0], spelled(logits, strings, trie))
-
-    @torch.inference_mode()
-    def reading(self, trie: TokenTrie) -> Step:
-        """What a pass over several prompts needs to `open` this one; then call the next with what it gave."""
-        return self._step(self._rest, trie)
-
-    def was_read(self, logits: torch.Tensor, strings: Sequence[Sequence[int]], trie: TokenTrie) -> Opened:
-        """The tokens of `reading` were read, with these [1, 1 + nodes, V] logits at the end."""
-        self.tokens += len(self._rest)
+        self.tokens -= len(trie)
         self.cache.forget_last(len(trie))
         return Opened(logits[:, 0], spelled(logits, strings, trie))
 
@@ -129,41 +118,12 @@ class Alone:
         return self._extend(self._rest[last], trie, keep=1 + len(trie))
 
     @torch.inference_mode()
-    def step(self, tokens: Sequence[int]) -> Step:
-        """What a pass over several batches needs to append a token; then call one of the next two."""
-        return self._step(tokens)
-
-    def stepped(self) -> None:
-        """The token of `step` was appended."""
-        self.tokens += 1
-
-    def step_broke_off(self) -> None:
-        """The token of `step` was not appended, or not in all layers."""
-        self.cache.go_back_to(self.tokens)
-
     def append(self, tokens: Sequence[int]) -> torch.Tensor:
         """Append a token; [1, V] float32 logits of the one after it."""
-        return self.append_all(tokens)
-
-    @torch.inference_mode()
-    def append_all(self, tokens: Sequence[int]) -> torch.Tensor:
-        """Append tokens in one pass; [1, V] float32 logits of the one after them."""
         return self._extend(tokens)[:, -1]
-
-    def forget_last(self, columns: int) -> None:
-        """Forget the last columns."""
-        self.tokens -= columns
-        self.cache.forget_last(columns)
 
     def _extend(self, tokens: Sequence[int], trie: TokenTrie | None = None, *, keep: int = 1) -> torch.Tensor:
         """Read the next tokens and a trie behind them; [1, keep, V] float32 logits of the last columns."""
-        step = self._step(tokens, trie)
-        logits = self._lm(step.ids, step.mask, step.places, self.cache, keep=keep)
-        self.tokens += step.ids.shape[1]
-        return logits
-
-    def _step(self, tokens: Sequence[int], trie: TokenTrie | None = None) -> Step:
-        """What a forward pass needs to read the next tokens and a trie behind them."""
         device, end = self._lm.device, self.tokens + len(tokens)
         nodes = trie.tokens if trie else []
         keys = torch.arange(end + len(nodes), device=device)[None]
@@ -171,7 +131,9 @@ class Alone:
             keys[0, end:] = torch.tensor(trie.depths, device=device) + end
         places = keys[:, self.tokens :]
         ids = torch.tensor([[*tokens, *nodes]], device=device)
-        return Step(ids, places, self._mask(places, keys, trie), self.cache)
+        logits = self._lm(ids, self._mask(places, keys, trie), places, self.cache, keep=keep)
+        self.tokens = end + len(nodes)
+        return logits
 
     def _mask(self, places: torch.Tensor, keys: torch.Tensor, trie: TokenTrie | None) -> Any:
         """None where each token sees all before it, from the first on: kernels know that without a mask."""
@@ -212,25 +174,6 @@ def read_alone(
     batch = Alone(lm, rules, row, room=sum(map(len, strings)), at_once=at_once, cache=cache)
     opened = batch.open(strings)
     return batch.cache.pairs(), opened
-
-
-def read_side_by_side(
-    lm: CausalLM,
-    rules: MaskRules,
-    rows: Sequence[Row],
-    strings: Sequence[Sequence[int]],
-    at_once: int,
-    caches: Sequence[RowCache | None],
-) -> list[Read]:
-    """`read_alone` for several prompts of no more than `at_once` tokens: a weight that was read serves all of them."""
-    trie, room = TokenTrie(string[:-1] for string in strings), sum(map(len, strings))
-    batches = [
-        Alone(lm, rules, row, room=room, at_once=at_once, cache=cache) for row, cache in zip(rows, caches, strict=True)
-    ]
-    steps = [batch.reading(trie) for batch in batches]
-    logits = lm.each([Reading(step.ids, step.mask, step.places, step.cache, 1 + len(trie)) for step in steps])
-    opened = [batch.was_read(mine, strings, trie) for batch, mine in zip(batches, logits, strict=True)]
-    return [(batch.cache.pairs(), what) for batch, what in zip(batches, opened, strict=True)]
 
 
 def spelled(logits: torch.Tensor, strings: Sequence[Sequence[int]], trie: TokenTrie) -> torch.Tensor:

@@ -8,7 +8,6 @@ import torch
 
 from robustrag_integrations.models.base import DecodingTree, Distributions
 from robustrag_integrations.models.local.packing import Stem, TokenTree
-from robustrag_integrations.models.local.step_sharing import Joined
 
 
 class LocalTree(DecodingTree):
@@ -25,26 +24,6 @@ class LocalTree(DecodingTree):
         logits = self._tree.extend(parents, [prefix[-1] for prefix in prefixes])
         self._nodes.update((prefix, first + i) for i, prefix in enumerate(prefixes))
         return [_distributions(logits[:, i]) for i in range(len(prefixes))]
-
-
-class SteppedTree(DecodingTree):
-    """Continuations of a session in steps that they share, with the numbers of inference to the bit, in any precision.
-
-    Each has a copy of what the rows have read; those of the last two levels are kept.
-    """
-
-    def __init__(self, batch: Joined) -> None:
-        self._root = batch
-        self._batches: dict[tuple[int, ...], Joined] = {(): batch}
-
-    def grow(self, prefixes: Sequence[tuple[int, ...]]) -> list[Distributions]:
-        """The distributions after each of these continuations, all of one length."""
-        depth = len(prefixes[0])
-        self._batches = {p: b for p, b in self._batches.items() if not p or len(p) >= depth - 1}
-        forks = [self._batches[prefix[:-1]].fork() for prefix in prefixes]
-        logits = self._root.append_to_forks(forks, [prefix[-1] for prefix in prefixes])
-        self._batches.update(zip(prefixes, forks, strict=True))
-        return [_distributions(of_one) for of_one in logits]
 
 
 def _distributions(logits: torch.Tensor) -> Distributions:

@@ -10,7 +10,6 @@ as a whole. So are all prompts where more than noise is measured. The responses 
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -135,7 +134,7 @@ class PackedFinals(FinalAnswers):
 
     async def aanswer(self, prompts: Sequence[Prompt]) -> list[Response]:
         """`answer` in a thread; cancelling it stops it at the next prompt or token."""
-        return await given_up_with_the_caller(asyncio.to_thread, self.answer, prompts)
+        return await given_up_with_the_caller(self.answer, prompts)
 
     def _alone(self, prompt: Prompt) -> Response:
         steps: list[torch.Tensor] = []

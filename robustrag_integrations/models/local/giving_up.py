@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, TypeVar
@@ -17,13 +18,10 @@ class GivenUpError(Exception):
     """Nobody waits for the result; nobody sees this either."""
 
 
-async def given_up_with_the_caller(
-    in_thread: Callable[..., Awaitable[Result]], call: Callable[..., Result], *args: Any
-) -> Result:
+async def given_up_with_the_caller(call: Callable[..., Result], *args: Any) -> Result:
     """Run a blocking call in a thread; it is given up when the caller is cancelled.
 
     Args:
-        in_thread: runs it in a copy of the context, such as `asyncio.to_thread`.
         call: what calls `stop_if_given_up` now and then.
         args: its arguments.
     """
@@ -36,7 +34,7 @@ async def given_up_with_the_caller(
         raise GivenUpError  # another one: that one's traceback holds the memory of what was under way
 
     try:
-        return await in_thread(work)
+        return await asyncio.to_thread(work)
     finally:
         abandoned.set()
 

@@ -15,7 +15,6 @@ from robustrag_integrations.models.local.encoding import Encoded
 from robustrag_integrations.models.local.giving_up import stop_if_given_up
 from robustrag_integrations.models.local.packing import clear_leads, known_noise
 from robustrag_integrations.models.local.reading import PromptReader
-from robustrag_integrations.models.local.step_sharing import StepSharing, room_for
 from robustrag_integrations.models.noise import LEAST_NOISE
 from robustrag_integrations.replies.reply import Ending, FinishReason, Piece
 
@@ -32,14 +31,12 @@ class GreedyWriter:
         codec: tokens to text.
         stop: strings that end an answer.
         max_new_tokens: the longest answer.
-        sharing: takes decoding steps together with those of other questions; None: each batch takes its own.
     """
 
     reader: PromptReader
     codec: TokenCodec
     stop: tuple[str, ...]
     max_new_tokens: int
-    sharing: StepSharing | None = None
 
     def together(self, prompts: Sequence[Encoded], longest: Sequence[int], watch: Watch | None = None) -> list[Written]:
         """Answer all prompts as one batch, until the last answer is complete; a complete one stays in the batch.
@@ -90,7 +87,7 @@ class GreedyWriter:
             prompt: a prompt that is answered by itself.
             tokens: that may follow it.
         """
-        batch = self._plain(prompt)
+        batch = self._alone(prompt)
         steps = [batch.open().logits]
         for token in tokens:
             stop_if_given_up()
@@ -103,18 +100,17 @@ class GreedyWriter:
         Prompts that move each other's numbers by more than float noise are read apart.
         """
         if len(prompts) == 1:
-            return self._plain(prompts[0]), 0.0
-        with room_for(self.sharing, len(prompts)) as join:
-            batch, isolation = self.reader.together(prompts, longest, self.max_new_tokens)
-            if isolation.bounded:
-                least = LEAST_NOISE if known_noise(self.reader.lm) else 0.0  # what the few rows may not have shown
-                return join(batch) if isolation.exact else batch, max(least, isolation.logit_noise)
+            return self._alone(prompts[0]), 0.0
+        batch, isolation = self.reader.together(prompts, longest, self.max_new_tokens)
+        if isolation.bounded:
+            least = LEAST_NOISE if known_noise(self.reader.lm) else 0.0  # what the few rows may not have shown
+            return batch, max(least, isolation.logit_noise)
         return self.reader.apart(prompts, self.max_new_tokens), 0.0
 
     def pieces(self, prompt: Encoded) -> Iterator[Piece]:
         """The answer to one prompt in pieces, each given before the token after it is computed; then how it ended."""
         text = IncrementalDetokenizer(self.codec, self.stop)
-        for token in islice(_greedy_tokens(self._plain(prompt)), self.max_new_tokens):
+        for token in islice(_greedy_tokens(self._alone(prompt)), self.max_new_tokens):
             if self.codec.is_end(token):
                 text.ended = True
                 break
@@ -127,10 +123,8 @@ class GreedyWriter:
             yield piece
         yield Ending(finish=text.finish_reason)
 
-    def _plain(self, prompt: Encoded) -> Steps:
-        """One prompt, decoded by itself."""
-        with room_for(self.sharing, 1) as join:
-            return join(self.reader.alone(prompt, self.max_new_tokens))
+    def _alone(self, prompt: Encoded) -> Steps:
+        return self.reader.alone(prompt, self.max_new_tokens)
 
 
 def _greedy_tokens(batch: Steps) -> Iterator[int]:

@@ -135,21 +135,6 @@ def probe(
     return Isolation(rows, rows, False, *_movement(trial, rows, layouts), coupled, _repeats(trial, layouts))
 
 
-def is_exact(
-    trials: Sequence[Trial], rows: int, *, longest: int, vocabulary: int, extreme: Sequence[int], coupled: str | None
-) -> bool:
-    """Whether no row of such a batch has a say in another one's bits, be the other short or as long as can be.
-
-    Args:
-        trials: run the model, each in its own way; a row has the same bits in all of them.
-        rows, longest, vocabulary, extreme, coupled: as for `probe`.
-    """
-    lengths = () if coupled else (SHORT, longest)
-    return bool(lengths) and not any(
-        _moves(trials, rows, _layouts(rows, longest, vocabulary, extreme, length)) for length in lengths
-    )
-
-
 def why_coupled(model: torch.nn.Module) -> str | None:
     """Why rows of a batch depend on each other's content by the model's design, as far as it can be told; else None.
 

@@ -15,7 +15,6 @@ from robustrag_integrations.models.local.isolation import (
     Isolation,
     Kind,
     Trial,
-    is_exact,
     probe,
     why_coupled,
 )
@@ -44,7 +43,6 @@ class IsolationProbe:
     def __init__(self, lm: CausalLM, at_once: int) -> None:
         self._lm, self._at_once = lm, at_once
         self._found = Remembered[Isolation](lm)
-        self._passes = Remembered[bool](lm)
 
     @property
     def found(self) -> list[Isolation]:
@@ -54,7 +52,6 @@ class IsolationProbe:
     def forget(self) -> None:
         """Forget what was found."""
         self._found.clear()
-        self._passes.clear()
 
     def shared(self, lay: Lay, rows: int, columns: Columns | None, longest: int) -> Isolation:
         """For prompts that take decoding steps together: those are what is tried.
@@ -70,22 +67,6 @@ class IsolationProbe:
             most = min(_LONGEST, longest)  # a model may have no place for more
             return self._find(trial, rows, most, most)
         return self._find(trial, rows, longest, columns, (SHORT, longest))
-
-    def passes(self, trials: Sequence[Trial], rows: int, longest: int, shape: Hashable) -> bool:
-        """Whether several prompts can be read in a pass of this shape, so that none has a say in another one's bits.
-
-        Args:
-            trials: read prompts, in this shape and in others in which they have to have the same bits.
-            rows: the prompts.
-            longest: tokens of a prompt at most.
-            shape: what the finding is remembered by.
-        """
-        return self._passes.get(shape, lambda: is_exact(trials, rows, longest=longest, **self._tokens()))
-
-    @property
-    def shapes(self) -> dict[bool, int]:
-        """How many shapes of passes were found exact, and how many not."""
-        return {exact: self._passes.values.count(exact) for exact in (True, False)}
 
     def plain(self, lm: CausalLM, rows: int, width: int, strings: Strings) -> Isolation:
         """For batches of this width that are read the plain way, and have strings scored behind their prompts."""

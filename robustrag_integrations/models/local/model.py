@@ -8,7 +8,6 @@ passage decides, and rows are never dropped. Whether that is enough is probed on
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -27,7 +26,6 @@ from robustrag_integrations.models.base import (
     TokenCodec,
 )
 from robustrag_integrations.models.local.encoding import Encoded, PromptEncoder
-from robustrag_integrations.models.local.own_threads import in_own_thread
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Ending, Piece
 from robustrag_integrations.usage import Usage
@@ -47,7 +45,6 @@ try:
     from robustrag_integrations.models.local.packing import known_noise
     from robustrag_integrations.models.local.reading import PromptReader
     from robustrag_integrations.models.local.session import LocalSession
-    from robustrag_integrations.models.local.step_sharing import StepSharing, room_for
 except ImportError as error:
     raise ImportError("LocalModel needs torch and transformers: pip install 'robustrag-integrations[local]'") from error
 
@@ -80,12 +77,8 @@ class LocalModel(TextModel, DecodingModel):
         apart: whether decoding aggregation reads every prompt in a batch of its own, so that no other group has a say
             in its numbers whatever the model does, at the price of a forward pass per group and token. None: where the
             isolation probe finds that the rows of a batch move each other by more than float noise.
-        fixed_shapes: whether short prompts are read several in a pass, and decoding steps attend to as many columns as
-            the settings say, as suits accelerators; or each row is read, and attends, by itself and at its own length.
-            None: on every device but the CPU.
-        rows_at_once: have questions that are answered at the same time share their decoding steps, up to so many rows
-            (groups and prompts of all of them) in a step. So many may be in flight, too: further questions wait. None:
-            every question takes its own steps.
+        fixed_shapes: whether decoding steps attend to as many columns as the settings say, as suits accelerators; or
+            each row attends by itself, at its own length. None: on every device but the CPU.
 
     Raises:
         TypeError: not a torch model, or a flag is not True or False.
@@ -110,7 +103,6 @@ class LocalModel(TextModel, DecodingModel):
         prefill_tokens: int = 8192,
         apart: bool | None = None,
         fixed_shapes: bool | None = None,
-        rows_at_once: int | None = None,
     ) -> None:
         if not isinstance(model, torch.nn.Module) or not hasattr(model, "config"):
             raise TypeError(f"model must be a transformers causal language model, got {type(model).__name__}")
@@ -124,8 +116,6 @@ class LocalModel(TextModel, DecodingModel):
         sizes = {"max_context_tokens": max_context_tokens, "max_new_tokens": max_new_tokens}
         check_at_least(1, **sizes, prefill_tokens=prefill_tokens)
         check_at_least(0, prefix_cache_bytes=prefix_cache_bytes)
-        if rows_at_once is not None:
-            check_at_least(1, rows_at_once=rows_at_once)
         choices = {"chat": chat, "apart": apart, "fixed_shapes": fixed_shapes}
         check_flag(share_prefixes=share_prefixes, **{k: flag for k, flag in choices.items() if flag is not None})
         self._model = model
@@ -146,8 +136,7 @@ class LocalModel(TextModel, DecodingModel):
         self._abstentions = self._encoder.abstentions()
         self._layout = PromptLayout(self._lm, self._encoder, max_context_tokens, self._abstentions)
         self._codec = ModelCodec(tokenizer, model)
-        self._sharing = None if rows_at_once is None else StepSharing(self._lm, rows_at_once)
-        self._writer = GreedyWriter(self._reader, self._codec, self._stop, max_new_tokens, self._sharing)
+        self._writer = GreedyWriter(self._reader, self._codec, self._stop, max_new_tokens)
         self._name = name or getattr(model.config, "name_or_path", "") or type(model).__name__
 
     @classmethod
@@ -259,7 +248,6 @@ class LocalModel(TextModel, DecodingModel):
             "prefixes": f"not shared: {self.why_not_shared}" if self.why_not_shared else "shared",
             "reading": self._reader.in_words(),
             "isolation": "every prompt in a batch of its own" if self._apart else in_words(self._reader.probe.found),
-            **({"decoding_steps": self._sharing.in_words()} if self._sharing else {}),
         }
 
     @property
@@ -276,19 +264,12 @@ class LocalModel(TextModel, DecodingModel):
         """Why what prompts have in common is computed for each of them; None if it is computed once."""
         return self._reader.why_not_shared
 
-    @property
-    def why_steps_not_shared(self) -> str | None:
-        """Why questions do not share decoding steps, as far as it was found out; None if they do."""
-        return "switched off (rows_at_once=None)" if self._sharing is None else self._sharing.why_not
-
     def forget_prefixes(self) -> None:
         """Drop the kept prefixes, and what was measured on the model.
 
         Frees their memory, and is needed after changes to the model other than weights.
         """
         self._reader.forget()
-        if self._sharing is not None:
-            self._sharing.forget()
 
     def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
         """Answer all prompts in one batch, greedily."""
@@ -299,12 +280,11 @@ class LocalModel(TextModel, DecodingModel):
         return await self.in_thread(self._generate, prompts, role)
 
     async def in_thread(self, call: Callable[..., Result], *args: Any) -> Result:
-        """A blocking call off the event loop; where questions wait for shared steps, in a thread of its own.
+        """A blocking call off the event loop.
 
         When the caller is cancelled, the call stops at the next prompt that is read, or the next token.
         """
-        in_thread = asyncio.to_thread if self._sharing is None else in_own_thread
-        return await given_up_with_the_caller(in_thread, call, *args)
+        return await given_up_with_the_caller(call, *args)
 
     def stream(self, prompt: Prompt) -> Iterator[Piece]:
         """The greedy answer to one prompt, token by token, then its tokens and whether it was cut."""
@@ -344,11 +324,10 @@ class LocalModel(TextModel, DecodingModel):
 
     def _batch(self, encoded: Sequence[Encoded], longest: Sequence[int], room: int) -> tuple[Batch, float]:
         """The rows of a session, and how far other groups may move their probabilities."""
-        with room_for(self._sharing, len(encoded)) as join:
-            if self._apart is not True:
-                batch, isolation = self._reader.together(encoded, longest, room, self._abstentions)
-                if isolation.bounded or self._apart is False or not isolation.repeatable:
-                    return join(batch) if isolation.exact else batch, isolation.noise
+        if self._apart is not True:
+            batch, isolation = self._reader.together(encoded, longest, room, self._abstentions)
+            if isolation.bounded or self._apart is False or not isolation.repeatable:
+                return batch, isolation.noise
         return self._reader.apart(encoded, room), 0.0
 
     def finals(self) -> FinalAnswers:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,7 +16,6 @@ from robustrag_integrations.models.local.encoding import Encoded
 from robustrag_integrations.models.local.giving_up import carried_through
 from robustrag_integrations.models.local.isolation import Isolation
 from robustrag_integrations.models.local.isolation_probe import IsolationProbe, whole_tiles
-from robustrag_integrations.models.local.joint_reading import ENOUGH, JointReading
 from robustrag_integrations.models.local.key_values import KeyValues
 from robustrag_integrations.models.local.masks import MaskRules, NoExplicitMasks
 from robustrag_integrations.models.local.own_reading import UNREADABLE, check_own_reading, tolerance
@@ -36,13 +34,11 @@ class _Way:
         once: whether decoding steps read a shared prefix once for all rows; or every row has a copy.
         row_by_row: whether they compute each row's attention by itself, over the columns that it has; or for all rows
             over as many as the settings say.
-        together: whether several short prompts are read in a pass.
     """
 
     rules: MaskRules
     once: bool
     row_by_row: bool
-    together: bool
 
 
 class PromptReader:
@@ -82,11 +78,7 @@ class PromptReader:
         """In which shapes prompts are read, for certificates."""
         if self.why_not_shared:
             return "all in one batch of a fixed width"
-        way = self._way()
-        if isinstance(way, str) or not way.together:
-            return "each by itself, at its own length"
-        found = self.probe.shapes
-        return f"short ones several in a pass, whose shapes are probed ({found[True]} exact, {found[False]} not used)"
+        return "each by itself, at its own length"
 
     def forget(self) -> None:
         """Drop kept prefixes, and everything that was found out and measured."""
@@ -107,7 +99,7 @@ class PromptReader:
         if isinstance(way, str):
             return PlainBatch(self.lm, [prompt.ids], 1 + len(prompt.ids), self.at_once)
         lm = self.lm.as_it_is()
-        row = self._row(way.rules, prompt, self.prefixes.of_one_batch(), lone=True)
+        row = self._row(way.rules, prompt, self.prefixes.of_one_batch())
         return Alone(lm, way.rules, row, room=room, at_once=self.at_once)
 
     def apart(self, prompts: Sequence[Encoded], room: int) -> Batch:
@@ -139,8 +131,7 @@ class PromptReader:
             return PlainBatch(self.lm, [p.ids for p in prompts], width, self.at_once, padding), isolation
         lm = self.lm.as_it_is()  # first: it may see that prefixes were kept with other weights
         read = self.prefixes.of_one_batch()
-        alike = Counter(p.ids[: p.shared] for p in prompts)
-        rows = [self._row(way.rules, p, read, lone=alike[p.ids[: p.shared]] == 1) for p in prompts]
+        rows = [self._row(way.rules, p, read) for p in prompts]
         laid = self._shared(lm, way, rows, longest, room)
 
         def lay(texts: Sequence[tuple[int, ...]], step_rows: int) -> Batch:
@@ -152,8 +143,7 @@ class PromptReader:
             )
 
         isolation = self.probe.shared(lay, count, laid.step_shape, laid.longest - rows[0].shared)
-        joint = JointReading(lm, way.rules, self.at_once, self.probe) if way.together else None
-        return self._shared(lm, way, rows, longest, room, isolation.padded, joint), isolation
+        return self._shared(lm, way, rows, longest, room, isolation.padded), isolation
 
     def _shared(
         self,
@@ -163,7 +153,6 @@ class PromptReader:
         longest: Sequence[int],
         room: int,
         step_rows: int | None = None,
-        together: JointReading | None = None,
     ) -> SharedBatch:
         return SharedBatch(
             lm,
@@ -175,7 +164,6 @@ class PromptReader:
             once=way.once,
             row_by_row=way.row_by_row,
             step_rows=step_rows,
-            together=together,
             memory=self._memory,
         )
 
@@ -191,14 +179,8 @@ class PromptReader:
         layers = prefix.layers if prefix else ()
         return Stem.after(self.lm, way.rules, layers, places[:, :-1], places[:, -1])
 
-    def _row(self, rules: MaskRules, prompt: Encoded, read: BatchPrefixes, *, lone: bool) -> Row:
-        """A prompt and its prefix.
-
-        Where a pass over few tokens costs what one over many does, a short prompt that shares its prefix with none of
-        this call is read from its first token on.
-        """
-        if lone and self.fixed_shapes and len(prompt.ids) <= ENOUGH:
-            return Row(None, prompt.ids)
+    def _row(self, rules: MaskRules, prompt: Encoded, read: BatchPrefixes) -> Row:
+        """A prompt and its prefix."""
         return Row(self._prefix(rules, prompt, read), prompt.ids[prompt.shared :])
 
     def _prefix(self, rules: MaskRules, prompt: Encoded, read: BatchPrefixes) -> KeyValues | None:
@@ -240,8 +222,8 @@ def _examine(lm: CausalLM, fixed: bool) -> _Way | str:
     except NoExplicitMasks as reason:
         return str(reason)
     own = getattr(lm.config, "_attn_implementation", None) == "sdpa"  # which we can have read more, and row by row
-    plainest = _Way(rules, once=False, row_by_row=False, together=False)
-    ways = [_Way(rules, own, own and not fixed, own and fixed), plainest]
+    plainest = _Way(rules, once=False, row_by_row=False)
+    ways = [_Way(rules, own, own and not fixed), plainest]
     for way in ways:
         wrong = _what_is_wrong(lm, way)
         if wrong is None:
@@ -276,7 +258,6 @@ def _disagreement(lm: CausalLM, way: _Way) -> tuple[float, float]:
         at_once=6,
         once=way.once,
         row_by_row=way.row_by_row,
-        together=JointReading(lm, way.rules, 1000, IsolationProbe(lm, 1000)) if way.together else None,
     )
     got = [shared.open([tokens[:2]]).logits, shared.append([tokens[5]] * 2)]
     plain = PlainBatch(lm, prompts, 14, 1000)

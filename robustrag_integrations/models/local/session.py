@@ -10,9 +10,8 @@ import torch
 
 from robustrag_integrations.models.base import DecodingSession, DecodingTree, Distributions, Opening
 from robustrag_integrations.models.local.batch import Batch
-from robustrag_integrations.models.local.branching import LocalTree, SteppedTree
+from robustrag_integrations.models.local.branching import LocalTree
 from robustrag_integrations.models.local.giving_up import stop_if_given_up
-from robustrag_integrations.models.local.step_sharing import Joined
 from robustrag_integrations.usage import Usage
 
 if TYPE_CHECKING:
@@ -62,13 +61,9 @@ class LocalSession(DecodingSession):
         return twin
 
     def tree(self) -> DecodingTree | None:
-        """Many continuations per forward pass, where the noise that this brings is known and the only one; else per
-        step that they share, where questions share steps.
-        """
+        """Many continuations per forward pass, where the noise that this brings is known and the only one."""
         stem = None if self._noise else self._batch.stem()
-        if stem is not None:
-            return LocalTree(stem)
-        return SteppedTree(self._batch) if isinstance(self._batch, Joined) else None
+        return None if stem is None else LocalTree(stem)
 
 
 def _probabilities(logits: torch.Tensor) -> NDArray[np.floating]:

@@ -1,7 +1,7 @@
 """Several prompts, each read by itself and at its own length, that take decoding steps together.
 
 A row's shape may depend on its own passage, and on nothing of another row's: each prompt is read in a batch of its
-own, or in a pass with others that gives it the same bits whatever they are. The shapes of decoding steps follow from
+own. The shapes of decoding steps follow from
 the settings and the number of rows. Each row's attention is computed by itself, over the columns that it has; for
 accelerators over as many columns as the settings say, with an explicit mask. What rows still have in common are the
 products with the model's weights and with a prefix that they share; in which number of rows these are exact is for the
@@ -12,21 +12,19 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import torch
 
-from robustrag_integrations.models.local.alone import Read, Row, read_alone, read_side_by_side
-from robustrag_integrations.models.local.batch import Opened, in_parts
+from robustrag_integrations.models.local.alone import Read, Row, read_alone
+from robustrag_integrations.models.local.batch import Opened
 from robustrag_integrations.models.local.causal_lm import CausalLM
 from robustrag_integrations.models.local.giving_up import stop_if_given_up
-from robustrag_integrations.models.local.joint import Step
-from robustrag_integrations.models.local.joint_reading import JointReading
 from robustrag_integrations.models.local.key_values import KeyValues, Pair
 from robustrag_integrations.models.local.masks import NOWHERE, MaskRules
 from robustrag_integrations.models.local.packing import Stem, known_noise
-from robustrag_integrations.models.local.slab import RowCache, Slab
+from robustrag_integrations.models.local.slab import Slab
 from robustrag_integrations.models.local.spare_memory import SpareMemory
 
 T = TypeVar("T")
@@ -49,7 +47,6 @@ class SharedBatch:
         once: whether a long prefix that several rows have can be kept and read once, or has to be in every row.
         row_by_row: whether a decoding step computes each row's attention by itself.
         step_rows: rows of a decoding step, those of padding included; None for the prompts alone.
-        together: reads several prompts in a pass; None: each is read by itself.
         memory: where memory for their keys and values comes from; None: from the system.
 
     Attributes:
@@ -70,11 +67,9 @@ class SharedBatch:
         once: bool,
         row_by_row: bool,
         step_rows: int | None = None,
-        together: JointReading | None = None,
         memory: SpareMemory | None = None,
     ) -> None:
         self._lm, self._rules, self._rows, self.at_once = lm, rules, rows, at_once
-        self._together = together
         self.rows, self.step_rows = len(rows), step_rows or len(rows)
         common = _most_common([row.prefix for row in rows]) if once else None
         shared = common if common is not None and common.tokens >= WORTH_KEEPING_ONCE else None
@@ -128,51 +123,15 @@ class SharedBatch:
 
     def _read(self, strings: Sequence[Sequence[int]]) -> Iterator[Read]:
         """Read each prompt into its row, and score the strings behind it. Prompts that are the same are read once."""
-        keys = self._keys()
-        if self._together is not None:
-            different = dict(zip(keys, self._rows, strict=True))
-            found = dict(zip(different, self._together.read(list(different.values()), strings), strict=True))
-        else:
-            lengths = [len(row.rest) + sum(map(len, strings)) for row in self._rows]
-            found = self._in_passes(keys, lengths, lambda places: self._read_side_by_side(places, strings))
-        for at, (key, row) in enumerate(zip(keys, self._rows, strict=True)):
-            self._put(at, row, found[key][0])
-            yield found[key]
-
-    def _keys(self) -> list[tuple[Hashable, ...]]:
-        """Per row what its prompt is known by: the same for prompts that are the same."""
-        return [(id(row.prefix), row.rest) for row in self._rows]
-
-    def _in_passes(
-        self, keys: Sequence[tuple[Hashable, ...]], lengths: Sequence[int], read: Callable[[Sequence[int]], Sequence[T]]
-    ) -> dict[tuple[Hashable, ...], T]:
-        """What comes of reading rows several at a time, by their keys; of rows with the same key the first is read.
-
-        Args:
-            keys: per row.
-            lengths: per row, how many tokens are read.
-            read: gives something for each of these rows.
-        """
-        first: dict[tuple[Hashable, ...], int] = {}
-        for at, key in enumerate(keys):
-            first.setdefault(key, at)
-        firsts, found = list(first.values()), list[T]()
-        for part in in_parts([lengths[at] for at in firsts], self.at_once):
-            stop_if_given_up()
-            found += read([firsts[at] for at in part])
-        return dict(zip(first, found, strict=True))
-
-    def _read_side_by_side(self, places: Sequence[int], strings: Sequence[Sequence[int]]) -> list[Read]:
-        """Read the prompts of some rows, into the slab where that can be."""
-        rows, caches = self._laid(places)
-        if len(rows) == 1:  # it may be longer than a pass
-            return [read_alone(self._lm, self._rules, rows[0], strings, self.at_once, caches[0])]
-        return read_side_by_side(self._lm, self._rules, rows, strings, self.at_once, caches)
-
-    def _laid(self, places: Sequence[int]) -> tuple[list[Row], list[RowCache | None]]:
-        """Some rows, and where in the slab each is read, if it can be."""
-        rows = [self._rows[at] for at in places]
-        return rows, [self._slab.row(at, row.prefix) for at, row in zip(places, rows, strict=True)]
+        known: dict[tuple[Hashable, ...], Read] = {}
+        for at, row in enumerate(self._rows):
+            key = id(row.prefix), row.rest
+            if key not in known:
+                stop_if_given_up()
+                cache = self._slab.row(at, row.prefix)
+                known[key] = read_alone(self._lm, self._rules, row, strings, self.at_once, cache)
+            self._put(at, row, known[key][0])
+            yield known[key]
 
     def _put(self, at: int, row: Row, read: Sequence[Pair]) -> None:
         before = self.before if self._begins(row) else 0
@@ -193,26 +152,11 @@ class SharedBatch:
     @torch.inference_mode()
     def append(self, tokens: Sequence[int]) -> torch.Tensor:
         """Append a token to each row; [rows, V] float32 logits of the one after it."""
-        step = self.step(tokens)
-        logits = self._lm(step.ids, step.mask, step.places, step.cache)
-        self.stepped()
-        return logits[: self.rows, -1]
-
-    @torch.inference_mode()
-    def step(self, tokens: Sequence[int]) -> Step:
-        """What a forward pass needs to append a token to each row; then call one of the next two."""
         ids = torch.tensor([*tokens, *[0] * (self.step_rows - self.rows)], device=self._lm.device)[:, None]
-        return Step(ids, self._next[:, None], self._mask(), self._slab)
-
-    @torch.inference_mode()
-    def stepped(self) -> None:
-        """The tokens of `step` were appended."""
+        logits = self._lm(ids, self._mask(), self._next[:, None], self._slab)
         self._slab.advance()
         self._next = self._next + 1
-
-    def step_broke_off(self) -> None:
-        """The tokens of `step` were not appended, or not in all layers."""
-        self._slab.take_unread()
+        return logits[: self.rows, -1]
 
 
 def _most_common(prefixes: Sequence[KeyValues | None]) -> KeyValues | None:

@@ -9,11 +9,11 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+from robustrag_integrations.models.local.step_shapes import find_step_shapes  # noqa: E402
 from torch.nn import functional  # noqa: E402
 from torch.overrides import wrap_torch_function  # noqa: E402
 
 from robustrag_integrations.models.local.causal_lm import CausalLM  # noqa: E402
-from robustrag_integrations.models.local.step_shapes import find_step_shapes  # noqa: E402
 from robustrag_integrations.models.local.summation import Summation  # noqa: E402
 from tests.helpers.tiny_models import tiny_model  # noqa: E402
 
