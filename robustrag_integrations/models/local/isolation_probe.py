@@ -121,16 +121,14 @@ def _steps(lay: Lay, *, summing: bool) -> Trial:
     def trial(texts: Sequence[tuple[int, ...]], padded: int) -> Iterator[tuple[Kind, torch.Tensor]]:
         batch = lay(texts, padded)
         yield Kind.LOGITS, batch.open().logits
-        yield from _step(batch, Summation(1, strict=False) if summing else None)
+        yield from _step(batch, Summation(getattr(batch, "step_rows", batch.rows)) if summing else None)
 
     return trial
 
 
 def _step(batch: Batch, sums: Summation | None = None) -> Iterator[tuple[Kind, torch.Tensor]]:
-    if sums is not None:
-        sums.begin([0] * getattr(batch, "step_rows", batch.rows))
     with sums or nullcontext():
         logits = batch.append([_STEP_TOKEN] * batch.rows)
     yield Kind.LOGITS, logits
     yield from ((Kind.KEPT, kept) for kept in batch.cached())
-    yield from ((Kind.KEPT, left[: batch.rows]) for left in (sums.found.values() if sums else ()))
+    yield from ((Kind.KEPT, left[: batch.rows]) for left in (sums.left.values() if sums else ()))

@@ -22,7 +22,6 @@ from robustrag_integrations.models.local.own_reading import UNREADABLE, check_ow
 from robustrag_integrations.models.local.packing import Stem
 from robustrag_integrations.models.local.prefixes import BatchPrefixes, PrefixStore
 from robustrag_integrations.models.local.shared import SharedBatch
-from robustrag_integrations.models.local.spare_memory import SpareMemory
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,6 @@ class PromptReader:
         self._found: _Way | str | None = None if share else "switched off"
         self._is_checked = False
         self.probe = IsolationProbe(lm, at_once)
-        self._memory = SpareMemory()
         self._lock = lock_held_over_forks()
 
     @property
@@ -85,7 +83,6 @@ class PromptReader:
         self.lm.forget()
         self.prefixes.clear()
         self.probe.forget()
-        self._memory.clear()
 
     def alone(self, prompt: Encoded, room: int) -> Batch:
         """Lay out one prompt, at its own length.
@@ -98,9 +95,8 @@ class PromptReader:
         way = self._way()
         if isinstance(way, str):
             return PlainBatch(self.lm, [prompt.ids], 1 + len(prompt.ids), self.at_once)
-        lm = self.lm.as_it_is()
         row = self._row(way.rules, prompt, self.prefixes.of_one_batch())
-        return Alone(lm, way.rules, row, room=room, at_once=self.at_once)
+        return Alone(self.lm, way.rules, row, room=room, at_once=self.at_once)
 
     def apart(self, prompts: Sequence[Encoded], room: int) -> Batch:
         """`together` as batches of one prompt each."""
@@ -129,25 +125,21 @@ class PromptReader:
             isolation = self.probe.plain(self.lm, count, width, strings)
             padding = isolation.padded - count
             return PlainBatch(self.lm, [p.ids for p in prompts], width, self.at_once, padding), isolation
-        lm = self.lm.as_it_is()  # first: it may see that prefixes were kept with other weights
         read = self.prefixes.of_one_batch()
         rows = [self._row(way.rules, p, read) for p in prompts]
-        laid = self._shared(lm, way, rows, longest, room)
+        laid = self._shared(way, rows, longest, room)
 
         def lay(texts: Sequence[tuple[int, ...]], step_rows: int) -> Batch:
             """The probe's batch: in the shapes of the one asked for, with its prefix and some tokens."""
             trial = [Row(rows[0].prefix, text) for text in texts]
             alike = replace(way, once=laid.before > 0)
-            return self._shared(
-                self.lm, alike, trial, [max(laid.longest, row.tokens) for row in trial], room, step_rows
-            )
+            return self._shared(alike, trial, [max(laid.longest, row.tokens) for row in trial], room, step_rows)
 
         isolation = self.probe.shared(lay, count, laid.step_shape, laid.longest - rows[0].shared)
-        return self._shared(lm, way, rows, longest, room, isolation.padded), isolation
+        return self._shared(way, rows, longest, room, isolation.padded), isolation
 
     def _shared(
         self,
-        lm: CausalLM,
         way: _Way,
         rows: Sequence[Row],
         longest: Sequence[int],
@@ -155,7 +147,7 @@ class PromptReader:
         step_rows: int | None = None,
     ) -> SharedBatch:
         return SharedBatch(
-            lm,
+            self.lm,
             way.rules,
             rows,
             longest=longest,
@@ -164,7 +156,6 @@ class PromptReader:
             once=way.once,
             row_by_row=way.row_by_row,
             step_rows=step_rows,
-            memory=self._memory,
         )
 
     def stem(self, prompt: Encoded) -> Stem | None:
@@ -173,7 +164,6 @@ class PromptReader:
         way = self._way()
         if isinstance(way, str):
             return None
-        self.lm.as_it_is()
         prefix = self._prefix(way.rules, prompt, self.prefixes.of_one_batch())
         places = torch.arange(1 + (prefix.tokens if prefix else 0), device=self.lm.device)[None]
         layers = prefix.layers if prefix else ()

@@ -25,7 +25,6 @@ from robustrag_integrations.models.local.key_values import KeyValues, Pair
 from robustrag_integrations.models.local.masks import NOWHERE, MaskRules
 from robustrag_integrations.models.local.packing import Stem, known_noise
 from robustrag_integrations.models.local.slab import Slab
-from robustrag_integrations.models.local.spare_memory import SpareMemory
 
 T = TypeVar("T")
 
@@ -47,7 +46,6 @@ class SharedBatch:
         once: whether a long prefix that several rows have can be kept and read once, or has to be in every row.
         row_by_row: whether a decoding step computes each row's attention by itself.
         step_rows: rows of a decoding step, those of padding included; None for the prompts alone.
-        memory: where memory for their keys and values comes from; None: from the system.
 
     Attributes:
         at_once: as above.
@@ -67,7 +65,6 @@ class SharedBatch:
         once: bool,
         row_by_row: bool,
         step_rows: int | None = None,
-        memory: SpareMemory | None = None,
     ) -> None:
         self._lm, self._rules, self._rows, self.at_once = lm, rules, rows, at_once
         self.rows, self.step_rows = len(rows), step_rows or len(rows)
@@ -78,7 +75,7 @@ class SharedBatch:
         self.longest = self.before + own
         multiple = _ALIKE if row_by_row else _TILE
         capacity = -(-(own + room) // multiple) * multiple
-        self._slab = Slab(self.step_rows, capacity, shared, row_by_row=row_by_row, memory=memory)
+        self._slab = Slab(self.step_rows, capacity, shared, row_by_row=row_by_row)
         self._starts = [self.before] * self.step_rows
         self._next = torch.zeros(self.step_rows, dtype=torch.long, device=lm.device)
 
@@ -128,8 +125,7 @@ class SharedBatch:
             key = id(row.prefix), row.rest
             if key not in known:
                 stop_if_given_up()
-                cache = self._slab.row(at, row.prefix)
-                known[key] = read_alone(self._lm, self._rules, row, strings, self.at_once, cache)
+                known[key] = read_alone(self._lm, self._rules, row, strings, self.at_once)
             self._put(at, row, known[key][0])
             yield known[key]
 

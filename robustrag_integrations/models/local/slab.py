@@ -18,7 +18,6 @@ from transformers.cache_utils import CacheLayerMixin
 from robustrag_integrations.models.local.attention_cache import AttentionCache
 from robustrag_integrations.models.local.kernels import Attention, at_least_single, attend, attention_of
 from robustrag_integrations.models.local.key_values import KeyValues, Pair, Unread
-from robustrag_integrations.models.local.spare_memory import SpareMemory
 
 
 class CacheLayer(CacheLayerMixin):  # type: ignore[misc]  # untyped library
@@ -109,18 +108,11 @@ class RowCache(AttentionCache):
     Args:
         capacity: its columns.
         prefix: what it holds from the beginning.
-        buffers: per layer where its keys and values [1, heads, capacity, width] are kept; in memory of its own, if not
-            given.
-        held: columns that the buffers hold.
     """
 
-    def __init__(
-        self, capacity: int, prefix: KeyValues | None = None, buffers: Sequence[Pair] = (), held: int = 0
-    ) -> None:
+    def __init__(self, capacity: int, prefix: KeyValues | None = None) -> None:
         self.capacity = capacity
         super().__init__(layers=[])
-        for index, pair in enumerate(buffers):
-            self._layer(index).use(*pair, held)
         for index, pair in enumerate(prefix.layers if prefix else ()):
             self._layer(index).update(*pair)
 
@@ -177,11 +169,6 @@ class _SlabLayer(CacheLayer):
             width = kept.shape[-1]
             kept.view(-1, width).index_copy_(0, columns, new.reshape(-1, width))
 
-    def begin_all(self, pair: Pair) -> None:
-        """Write the first columns [1, heads, columns, width] of all rows."""
-        for kept, begun in zip((self.keys, self.values), pair, strict=True):
-            kept[:, :, : begun.shape[2]] = begun
-
     def rows_up_to(self, lengths: Sequence[int]) -> list[Pair]:
         """Per row its keys and values [1, heads, columns, width], the column behind these lengths included."""
         if not self._rows:
@@ -214,7 +201,6 @@ class Slab(AttentionCache):
         shared: a prefix that is kept once, in front of the rows' own columns.
         row_by_row: whether each row's attention is computed by itself, over the columns that it has; or over all
             columns in every step, so that steps have one shape.
-        memory: where its buffers come from, if they are on the CPU and read row by row.
 
     Attributes:
         lengths: per row, its own columns in use.
@@ -227,14 +213,12 @@ class Slab(AttentionCache):
         shared: KeyValues | None = None,
         *,
         row_by_row: bool = False,
-        memory: SpareMemory | None = None,
     ) -> None:
         self.rows, self.capacity, self.shared = rows, capacity, shared
-        self.row_by_row, self._memory = row_by_row, memory
+        self.row_by_row = row_by_row
         self.lengths = [0] * rows
         self.prompts = 0
         self._ends: dict[int, torch.Tensor] = {}
-        self._in_all: KeyValues | None = None  # how rows begin that begin like the first one
         self._unread: Unread | None = None
         super().__init__(layers=[])
 
@@ -244,43 +228,14 @@ class Slab(AttentionCache):
             self._make_room(read)
         self.lengths[row] = length = read[0][0].shape[2] - first
         self.prompts = row + 1
-        if read[0][0].data_ptr() == self.layers[0].keys[row].data_ptr():
-            return  # it was read there
         for layer, (keys, values) in zip(self.layers, read, strict=True):
             layer.keys[row, :, :length] = keys[0, :, first:]
             layer.values[row, :, :length] = values[0, :, first:]
 
-    def row(self, row: int, prefix: KeyValues | None) -> RowCache | None:
-        """Where a row that begins like this can be read, so that `put` has nothing to copy; None if it cannot.
-
-        Whether it can is the same for all rows that begin alike: numbers may depend on where they are kept.
-        """
-        if prefix is None or prefix is self.shared or not self.row_by_row:
-            return None
-        if not self.layers:
-            self._make_room(prefix.layers)
-            self._in_all = prefix
-            for layer, pair in zip(self.layers, prefix.layers, strict=True):
-                layer.begin_all(pair)
-        if prefix is self._in_all:
-            return RowCache(self.capacity, None, self._buffers(row), prefix.tokens)
-        return RowCache(self.capacity, prefix, self._buffers(row))
-
-    def _buffers(self, row: int) -> list[Pair]:
-        """Per layer where a row's keys and values [1, heads, capacity, width] are kept."""
-        return [(layer.keys[row : row + 1], layer.values[row : row + 1]) for layer in self.layers]
-
     def _make_room(self, read: Sequence[Pair]) -> None:
         """Allocate all layers, for rows like this one."""
-        layers = [self._layer(index) for index in range(len(read))]
-        if self._memory is None or not self.row_by_row or read[0][0].device.type != "cpu":
-            for layer, pair in zip(layers, read, strict=True):
-                layer.lazy_initialization(*pair)
-            return
-        shapes = [(self.rows, t.shape[1], self.capacity, t.shape[3]) for pair in read for t in pair]
-        buffers = self._memory.lend(self, shapes, read[0][0].dtype)
-        for layer, keys, values in zip(layers, buffers, buffers, strict=True):
-            layer.use(keys, values)
+        for index, pair in enumerate(read):
+            self._layer(index).lazy_initialization(*pair)
 
     def written(self, key_states: torch.Tensor, value_states: torch.Tensor, layer: int) -> tuple[Pair, Attention]:
         """Write the next column [rows, heads, 1, width] of all rows; gives what a layer's attention is to read.

@@ -11,7 +11,6 @@ from robustrag_integrations.models.local.attention_cache import AttentionCache
 from robustrag_integrations.models.local.kernels import Attention, attend, attention_of
 from robustrag_integrations.models.local.key_values import Pair, Unread
 from robustrag_integrations.models.local.slab import CacheLayer
-from robustrag_integrations.models.local.tree_attention import BLOCK, TreeAttention
 
 _ROOM = 256  # columns that are added at least when there is no more room
 
@@ -27,7 +26,7 @@ class TreeCache(AttentionCache):
 
     def __init__(self, read: Sequence[Pair] = (), shared: Sequence[Pair] = ()) -> None:
         super().__init__(layers=[])
-        self._attention, self._shared = TreeAttention(), shared
+        self._shared = shared
         for index, (keys, values) in enumerate(read):
             self.written(keys, values, index)
 
@@ -39,10 +38,6 @@ class TreeCache(AttentionCache):
         keys, values = kept.update(key_states, value_states)
         if self._shared:
             return (keys, values), partial(attend, Unread(self._shared[layer], None))
-        if layer == 0:
-            self._attention = TreeAttention()
-        if new >= BLOCK and len(keys) == 1 and keys.device.type == "cpu" and keys.dtype == torch.float32:
-            return (keys, values), self._attention
         return (keys, values), attention_of(keys, new)
 
     def crop(self, columns: int) -> None:

@@ -147,9 +147,7 @@ def test_without_a_caller_that_can_be_cancelled_nothing_is_given_up() -> None:
     started = time.monotonic()
 
     async def ask() -> list[int]:
-        return await asyncio.gather(
-            *(giving_up.given_up_with_the_caller(lambda n: n, i) for i in range(3))
-        )
+        return await asyncio.gather(*(giving_up.given_up_with_the_caller(lambda n: n, i) for i in range(3)))
 
     assert asyncio.run(ask()) == [0, 1, 2]
     giving_up.stop_if_given_up()
