@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
+from robustrag_integrations.models.local.cache import BatchKVCache
 from robustrag_integrations.models.local.memory import memory_explained
 from robustrag_integrations.models.local.products import fast_products
-from robustrag_integrations.models.local.slab import Slab
 
 _NO_LIMIT = 1_000_000
 _SAMPLED = 1024  # numbers of a weight
@@ -116,8 +116,8 @@ class CausalLM:
             output = self.model(
                 input_ids=ids, attention_mask=mask, use_cache=True, **{self.cache_argument: cache, **given}
             )
-        if isinstance(cache, Slab):
-            cache.check_all_was_read()
+        if isinstance(cache, BatchKVCache):
+            cache.check_attended()
         logits: torch.Tensor = output.logits
         if "logits_to_keep" not in self.accepts:
             logits = logits[:, keep if isinstance(keep, torch.Tensor) else slice(-keep, None)]

@@ -10,11 +10,11 @@ import torch
 
 from robustrag_integrations.models.base import TokenCodec
 from robustrag_integrations.models.detokenizer import IncrementalDetokenizer
-from robustrag_integrations.models.local.batch import Steps
+from robustrag_integrations.models.local.batch import Batch
+from robustrag_integrations.models.local.cancellation import stop_if_cancelled
 from robustrag_integrations.models.local.encoding import Encoded
-from robustrag_integrations.models.local.giving_up import stop_if_given_up
-from robustrag_integrations.models.local.packing import clear_leads, known_noise
 from robustrag_integrations.models.local.reading import PromptReader
+from robustrag_integrations.models.local.token_tree import clear_leads, known_noise
 from robustrag_integrations.models.noise import LEAST_NOISE
 from robustrag_integrations.replies.reply import Ending, FinishReason, Piece
 
@@ -64,7 +64,7 @@ class GreedyWriter:
                     done[row] = not clear[row] or self._add(texts[row], token)
             if all(done) or step == self.max_new_tokens - 1:
                 break
-            stop_if_given_up()
+            stop_if_cancelled()
             logits = batch.append(tokens)
         for text in texts:
             text.finish()
@@ -80,21 +80,7 @@ class GreedyWriter:
             text.add(token)
         return text.ended or text.stopped
 
-    def after(self, prompt: Encoded, tokens: Sequence[int]) -> torch.Tensor:
-        """[1 + tokens, V] logits from which an answer's next token is chosen after a prompt and after each of these.
-
-        Args:
-            prompt: a prompt that is answered by itself.
-            tokens: that may follow it.
-        """
-        batch = self._alone(prompt)
-        steps = [batch.open().logits]
-        for token in tokens:
-            stop_if_given_up()
-            steps.append(batch.append([token]))
-        return torch.cat(steps)
-
-    def _batch(self, prompts: Sequence[Encoded], longest: Sequence[int]) -> tuple[Steps, float]:
+    def _batch(self, prompts: Sequence[Encoded], longest: Sequence[int]) -> tuple[Batch, float]:
         """Where to write answers, and how far a logit may be from that of its prompt alone, as a share of the largest.
 
         Prompts that move each other's numbers by more than float noise are read apart.
@@ -118,16 +104,16 @@ class GreedyWriter:
                 yield piece
             if text.stopped:
                 break
-            stop_if_given_up()
+            stop_if_cancelled()
         if piece := text.finish():
             yield piece
         yield Ending(finish=text.finish_reason)
 
-    def _alone(self, prompt: Encoded) -> Steps:
+    def _alone(self, prompt: Encoded) -> Batch:
         return self.reader.alone(prompt, self.max_new_tokens)
 
 
-def _greedy_tokens(batch: Steps) -> Iterator[int]:
+def _greedy_tokens(batch: Batch) -> Iterator[int]:
     """The greedy tokens of a batch of one row, without end."""
     logits = batch.open().logits
     while True:

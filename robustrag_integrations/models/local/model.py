@@ -35,16 +35,17 @@ try:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     from robustrag_integrations.models.local.batch import Batch
+    from robustrag_integrations.models.local.cancellation import in_cancellable_thread
     from robustrag_integrations.models.local.causal_lm import CausalLM
     from robustrag_integrations.models.local.codec import ModelCodec
-    from robustrag_integrations.models.local.finals import FinalRules, PackedFinals
-    from robustrag_integrations.models.local.giving_up import given_up_with_the_caller
+    from robustrag_integrations.models.local.coupling import adapts_as_it_runs
+    from robustrag_integrations.models.local.final_answers import FinalRules, PackedFinals
     from robustrag_integrations.models.local.greedy import GreedyWriter, Watch
-    from robustrag_integrations.models.local.isolation import adapts_as_it_runs, in_words
+    from robustrag_integrations.models.local.isolation import in_words
     from robustrag_integrations.models.local.layout import PromptLayout
-    from robustrag_integrations.models.local.packing import known_noise
     from robustrag_integrations.models.local.reading import PromptReader
     from robustrag_integrations.models.local.session import LocalSession
+    from robustrag_integrations.models.local.token_tree import known_noise
 except ImportError as error:
     raise ImportError("LocalModel needs torch and transformers: pip install 'robustrag-integrations[local]'") from error
 
@@ -232,7 +233,7 @@ class LocalModel(TextModel, DecodingModel):
     @property
     def repeats(self) -> Repeats:
         """It always takes the most probable token; what may move is the numbers, which the isolation probe looks at."""
-        if all(found.repeatable for found in self._reader.probe.found):
+        if all(found.repeatable for found in self._reader.probe.results):
             return Repeats("deterministic", "greedy, in this process")
         return Repeats("samples", "the isolation probe found that a prompt gives other numbers when it is read again")
 
@@ -247,7 +248,7 @@ class LocalModel(TextModel, DecodingModel):
             "attention": str(getattr(self._model.config, "_attn_implementation", None)),
             "prefixes": f"not shared: {self.why_not_shared}" if self.why_not_shared else "shared",
             "reading": self._reader.in_words(),
-            "isolation": "every prompt in a batch of its own" if self._apart else in_words(self._reader.probe.found),
+            "isolation": "every prompt in a batch of its own" if self._apart else in_words(self._reader.probe.results),
         }
 
     @property
@@ -284,7 +285,7 @@ class LocalModel(TextModel, DecodingModel):
 
         When the caller is cancelled, the call stops at the next prompt that is read, or the next token.
         """
-        return await given_up_with_the_caller(call, *args)
+        return await in_cancellable_thread(call, *args)
 
     def stream(self, prompt: Prompt) -> Iterator[Piece]:
         """The greedy answer to one prompt, token by token, then its tokens and whether it was cut."""
@@ -335,7 +336,7 @@ class LocalModel(TextModel, DecodingModel):
         if self._reader.why_not_shared or not known_noise(self._lm) or self._encoder.opened:
             return super().finals()
         rules = FinalRules(self._codec, self._stop, self._max_new_tokens)
-        return PackedFinals(self._reader.stem, self._encode_final, self._ask_alone, self._after, rules)
+        return PackedFinals(self._reader.stem, self._encode_final, self._ask_alone, rules)
 
     def _encode_final(self, prompt: Prompt) -> Encoded:
         [encoded] = self._encoder.encode_all([prompt], self._layout.budget([prompt], "final", self._max_new_tokens))
@@ -344,10 +345,6 @@ class LocalModel(TextModel, DecodingModel):
     def _ask_alone(self, prompt: Prompt, watch: Watch) -> Response:
         [response] = self._generate([prompt], "final", watch)
         return response
-
-    def _after(self, prompt: Prompt, tokens: Sequence[int]) -> torch.Tensor:
-        [encoded], _ = self._layout.encode([prompt], "final", self._max_new_tokens)
-        return self._writer.after(encoded, tokens)
 
     def _generate(
         self,

@@ -68,5 +68,5 @@ def test_steps_are_padded_to_where_all_rows_sum_up_in_the_same_order(monkeypatch
     functional.linear.__name__ = "linear"
     model = local(tiny_model("llama", dtype=torch.bfloat16, num_hidden_layers=1))
     assert moved(model, 11) == (0.0, 0.0)
-    [found] = model._reader.probe.found
+    [found] = model._reader.probe.results
     assert (found.rows, found.padded, found.exact) == (11, 16, True)

@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from robustrag_integrations import LocalModel  # noqa: E402
-from robustrag_integrations.models.local import giving_up  # noqa: E402
+from robustrag_integrations.models.local import cancellation  # noqa: E402
 from robustrag_integrations.plans.performers import DecodingPerformer  # noqa: E402
 from robustrag_integrations.plans.requests import OpenSession  # noqa: E402
 from robustrag_integrations.prompts import prompts_for  # noqa: E402
@@ -134,21 +134,21 @@ def test_what_other_questions_need_as_well_is_measured_to_its_end() -> None:
     model = local()
     found = passes_after_cancelling(model, session, 1)  # examines how the model reads, the first time
     assert len(found) > 1
-    assert model._reader._found is not None
+    assert model._reader._examined is not None
     assert model.why_not_shared is None
     found = passes_after_cancelling(model, session, 2)  # the isolation probe
     assert len(found) > 2
-    assert model._reader.probe.found
+    assert model._reader.probe.results
     assert np.array_equal(numbers(model), numbers(local()))
 
 
 def test_without_a_caller_that_can_be_cancelled_nothing_is_given_up() -> None:
-    giving_up.stop_if_given_up()
+    cancellation.stop_if_cancelled()
     started = time.monotonic()
 
     async def ask() -> list[int]:
-        return await asyncio.gather(*(giving_up.given_up_with_the_caller(lambda n: n, i) for i in range(3)))
+        return await asyncio.gather(*(cancellation.in_cancellable_thread(lambda n: n, i) for i in range(3)))
 
     assert asyncio.run(ask()) == [0, 1, 2]
-    giving_up.stop_if_given_up()
+    cancellation.stop_if_cancelled()
     assert time.monotonic() - started < 30

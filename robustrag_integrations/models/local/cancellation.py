@@ -14,24 +14,24 @@ Result = TypeVar("Result")
 _ABANDONED: ContextVar[threading.Event | None] = ContextVar("robustrag_local_abandoned", default=None)
 
 
-class GivenUpError(Exception):
+class CancelledWork(Exception):
     """Nobody waits for the result; nobody sees this either."""
 
 
-async def given_up_with_the_caller(call: Callable[..., Result], *args: Any) -> Result:
+async def in_cancellable_thread(call: Callable[..., Result], *args: Any) -> Result:
     """Run a blocking call in a thread; it is given up when the caller is cancelled.
 
     Args:
-        call: what calls `stop_if_given_up` now and then.
+        call: what calls `stop_if_cancelled` now and then.
         args: its arguments.
     """
     abandoned = threading.Event()
 
     def work() -> Result:
         _ABANDONED.set(abandoned)
-        with suppress(GivenUpError):
+        with suppress(CancelledWork):
             return call(*args)
-        raise GivenUpError  # another one: that one's traceback holds the memory of what was under way
+        raise CancelledWork  # another one: that one's traceback holds the memory of what was under way
 
     try:
         return await asyncio.to_thread(work)
@@ -39,19 +39,19 @@ async def given_up_with_the_caller(call: Callable[..., Result], *args: Any) -> R
         abandoned.set()
 
 
-def stop_if_given_up() -> None:
+def stop_if_cancelled() -> None:
     """Called where work can stop: between two prompts that are read, and between two tokens.
 
     Raises:
-        GivenUpError: nobody waits for this thread's work any more.
+        CancelledWork: nobody waits for this thread's work any more.
     """
     abandoned = _ABANDONED.get()
     if abandoned is not None and abandoned.is_set():
-        raise GivenUpError
+        raise CancelledWork
 
 
 @contextmanager
-def carried_through() -> Iterator[None]:
+def uncancelled() -> Iterator[None]:
     """A block that is not given up, as other questions need what it finds, too."""
     before = _ABANDONED.set(None)
     try:

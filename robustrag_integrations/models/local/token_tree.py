@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from robustrag_integrations.models.local.cache import BatchKVCache, KeyValues
 from robustrag_integrations.models.local.causal_lm import CausalLM, weights_of
-from robustrag_integrations.models.local.isolation import why_coupled
-from robustrag_integrations.models.local.key_values import Pair
+from robustrag_integrations.models.local.coupling import why_coupled
 from robustrag_integrations.models.local.masks import MaskRules
-from robustrag_integrations.models.local.tree_cache import TreeCache
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -68,31 +67,20 @@ class Stem:
 
     lm: CausalLM
     rules: MaskRules
-    cache: TreeCache
+    cache: BatchKVCache
     places: torch.Tensor
     next_positions: torch.Tensor
 
     @classmethod
-    def after(
-        cls,
-        lm: CausalLM,
-        rules: MaskRules,
-        layers: Sequence[Pair],
-        places: torch.Tensor,
-        next_positions: torch.Tensor,
-        shared: Sequence[Pair] = (),
-    ) -> Stem:
-        """Rows that have been read.
-
-        Args:
-            lm: the model.
-            rules: its attention masks.
-            layers: per layer their keys and values [rows, heads, columns, width], which are copied.
-            places: as above.
-            next_positions: as above.
-            shared: per layer keys and values [1, heads, columns, width] that stand before those in all rows.
-        """
-        return cls(lm, rules, TreeCache(layers, shared), places, next_positions)
+    def of_one(cls, lm: CausalLM, rules: MaskRules, read: KeyValues | None) -> Stem:
+        """A row of which this was read, which is copied."""
+        cache, tokens = BatchKVCache(1, 0), read.tokens if read else 0
+        if read is not None:
+            with torch.inference_mode():
+                cache.capacity = tokens
+                cache.put(0, read.layers)
+        places = torch.arange(tokens + 1, device=lm.device)[None]
+        return cls(lm, rules, cache, places[:, :-1], places[:, -1])
 
 
 class TokenTree:
@@ -131,12 +119,14 @@ class TokenTree:
         mask = stem.rules.mask(places, torch.cat([stem.places, columns], dim=1), visible)
         ids = torch.tensor(list(tokens), device=device).expand(rows, -1)
         keep = len(tokens) if wanted is None else torch.tensor(list(wanted), device=device)
-        return stem.lm(ids, mask, places, stem.cache, keep=keep)
+        logits = stem.lm(ids, mask, places, stem.cache, keep=keep)
+        stem.cache.advance(len(tokens))
+        return logits
 
     def cut(self, size: int) -> None:
         """Forget all nodes but the first `size`."""
         if size < self.size:
-            self._stem.cache.crop(size - self.size)
+            self._stem.cache.crop(self.size - size)
             del self._lines[size:]
 
     def _add(self, parents: Sequence[int]) -> None:

@@ -1,6 +1,6 @@
-"""A prompt in a batch of its own, at its own length: no other prompt has anything to do with its numbers.
+"""One prompt in a batch of its own, at its own length: no other prompt has anything to do with its numbers.
 
-Every prompt is read here, whether it goes on alone or among others: at inference and for certificates.
+Every prompt is read here, whether it goes on by itself or among others: at inference and for certificates.
 """
 
 from __future__ import annotations
@@ -13,16 +13,12 @@ from typing import Any
 import torch
 
 from robustrag_integrations.models.local.batch import Opened, column_parts
+from robustrag_integrations.models.local.cache import BatchKVCache, KeyValues
+from robustrag_integrations.models.local.cancellation import stop_if_cancelled
 from robustrag_integrations.models.local.causal_lm import CausalLM
-from robustrag_integrations.models.local.giving_up import stop_if_given_up
-from robustrag_integrations.models.local.key_values import KeyValues, Pair
 from robustrag_integrations.models.local.masks import MaskRules
-from robustrag_integrations.models.local.packing import Stem, known_noise
-from robustrag_integrations.models.local.slab import RowCache
+from robustrag_integrations.models.local.token_tree import Stem, known_noise
 from robustrag_integrations.models.local.trie import TokenTrie
-
-Read = tuple[Sequence[Pair], Opened]
-"""Per layer a prompt's keys and values [1, heads, tokens, width], and what follows it."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +39,8 @@ class Row:
         return self.shared + len(self.rest)
 
 
-class Alone:
-    """A prompt in a batch of its own. A token's column is its position.
+class SinglePrompt:
+    """A batch of one prompt. A token's column is its position.
 
     Args:
         lm: the model.
@@ -52,28 +48,19 @@ class Alone:
         row: the prompt.
         room: columns for what comes after the prompt: strings to be scored, the answer.
         at_once: how many tokens are read in one forward pass.
-        cache: holds the prefix, and has columns for the rest; None: it gets one of its own.
     """
 
-    rows = step_rows = 1
+    rows = 1
 
-    def __init__(
-        self,
-        lm: CausalLM,
-        rules: MaskRules,
-        row: Row,
-        *,
-        room: int,
-        at_once: int,
-        cache: RowCache | None = None,
-    ) -> None:
-        self._lm, self._rules, self._at_once = lm, rules, at_once
-        self._rest, self.tokens = row.rest, row.shared
-        capacity = row.tokens + room
+    def __init__(self, lm: CausalLM, rules: MaskRules, row: Row, *, room: int, at_once: int) -> None:
+        self._lm, self._rules, self._at_once, self._rest = lm, rules, at_once, row.rest
+        self.tokens, capacity = row.shared, row.tokens + room
         with torch.inference_mode(), lm.memory_explained(1, capacity):
-            self.cache = RowCache(capacity, row.prefix) if cache is None else cache
+            self.cache = BatchKVCache(1, capacity)
+            if row.prefix:
+                self.cache.put(0, row.prefix.layers)
 
-    def fork(self) -> Alone:
+    def fork(self) -> SinglePrompt:
         """A copy that can be advanced on its own, with the same numbers to the bit."""
         twin = copy.copy(self)
         with torch.inference_mode():
@@ -90,40 +77,29 @@ class Alone:
 
     def stem(self) -> Stem | None:
         """What a tree of continuations can grow on, if `known_noise`; the batch itself stays as it is."""
-        if not known_noise(self._lm):
-            return None
-        places = torch.arange(self.tokens + 1, device=self._lm.device)[None]
-        return Stem.after(self._lm, self._rules, self.cache.pairs(), places[:, :-1], places[:, -1])
+        return Stem.of_one(self._lm, self._rules, self.key_values()) if known_noise(self._lm) else None
 
+    @torch.inference_mode()
     def open(self, strings: Sequence[Sequence[int]] = ()) -> Opened:
         """Read the rest of the prompt and, in the same pass, all strings to be scored, side by side."""
         trie = TokenTrie(string[:-1] for string in strings)
-        logits = self.read(trie)
-        self.tokens -= len(trie)
-        self.cache.forget_last(len(trie))
-        return Opened(logits[:, 0], spelled(logits, strings, trie))
-
-    @torch.inference_mode()
-    def read(self, trie: TokenTrie) -> torch.Tensor:
-        """Read the rest of the prompt and a trie of tokens behind it, which stays.
-
-        Returns:
-            [1, 1 + nodes, V] float32 logits of what follows the prompt, and each node.
-        """
         *before, last = column_parts(len(self._rest), 1, self._at_once)
         for part in before:
-            stop_if_given_up()
+            stop_if_cancelled()
             self._extend(self._rest[part])
-        stop_if_given_up()
-        return self._extend(self._rest[last], trie, keep=1 + len(trie))
+        stop_if_cancelled()
+        logits = self._extend(self._rest[last], trie)
+        self.tokens -= len(trie)
+        self.cache.crop(len(trie))
+        return Opened(logits[:, 0], _spelled(logits, strings, trie))
 
     @torch.inference_mode()
     def append(self, tokens: Sequence[int]) -> torch.Tensor:
         """Append a token; [1, V] float32 logits of the one after it."""
         return self._extend(tokens)[:, -1]
 
-    def _extend(self, tokens: Sequence[int], trie: TokenTrie | None = None, *, keep: int = 1) -> torch.Tensor:
-        """Read the next tokens and a trie behind them; [1, keep, V] float32 logits of the last columns."""
+    def _extend(self, tokens: Sequence[int], trie: TokenTrie | None = None) -> torch.Tensor:
+        """Read the next tokens and a trie behind them; [1, 1 + nodes, V] float32 logits of what follows them."""
         device, end = self._lm.device, self.tokens + len(tokens)
         nodes = trie.tokens if trie else []
         keys = torch.arange(end + len(nodes), device=device)[None]
@@ -131,15 +107,16 @@ class Alone:
             keys[0, end:] = torch.tensor(trie.depths, device=device) + end
         places = keys[:, self.tokens :]
         ids = torch.tensor([[*tokens, *nodes]], device=device)
-        logits = self._lm(ids, self._mask(places, keys, trie), places, self.cache, keep=keep)
+        logits = self._lm(ids, self._mask(places, keys, trie), places, self.cache, keep=1 + len(nodes))
+        self.cache.advance(len(tokens) + len(nodes))
         self.tokens = end + len(nodes)
         return logits
 
     def _mask(self, places: torch.Tensor, keys: torch.Tensor, trie: TokenTrie | None) -> Any:
         """None where each token sees all before it, from the first on: kernels know that without a mask."""
         count, columns = places.shape[1], keys.shape[1]
-        if not trie and self._rules.plain:
-            return None if count in (1, columns) else self._rules.behind(columns, count, places.device)
+        if not trie and self._rules.plain and count in (1, columns):
+            return None
         visible = trie.visible(count - len(trie)).to(keys.device) if trie else None
         return self._rules.mask(places, keys, visible)
 
@@ -157,33 +134,19 @@ def read_prefix(
         at_once: how many tokens are read in one forward pass.
     """
     rest = tuple(tokens[known.tokens if known else 0 :])
-    batch = Alone(lm, rules, Row(known, rest), room=0, at_once=at_once)
-    batch.open()
-    return batch.key_values()
+    prompt = SinglePrompt(lm, rules, Row(known, rest), room=0, at_once=at_once)
+    prompt.open()
+    return prompt.key_values()
 
 
-def read_alone(
-    lm: CausalLM,
-    rules: MaskRules,
-    row: Row,
-    strings: Sequence[Sequence[int]],
-    at_once: int,
-    cache: RowCache | None = None,
-) -> Read:
-    """Read a prompt by itself, into a cache if one is given, and score strings that may follow it, given as tokens."""
-    batch = Alone(lm, rules, row, room=sum(map(len, strings)), at_once=at_once, cache=cache)
-    opened = batch.open(strings)
-    return batch.cache.pairs(), opened
-
-
-def spelled(logits: torch.Tensor, strings: Sequence[Sequence[int]], trie: TokenTrie) -> torch.Tensor:
+def _spelled(logits: torch.Tensor, strings: Sequence[Sequence[int]], trie: TokenTrie) -> torch.Tensor:
     """[1] float64 probability that one of the strings follows, every token of it, from [1, 1 + nodes, V] logits."""
-    found = torch.zeros(1, dtype=torch.float64, device=logits.device)
+    total = torch.zeros(1, dtype=torch.float64, device=logits.device)
     probabilities = logits.softmax(-1) if strings else logits
     for string in strings:
         columns = [0, *(node + 1 for node in trie.path(string[:-1]))]
-        probability = torch.ones_like(found)
+        probability = torch.ones_like(total)
         for column, token in zip(columns, string, strict=True):
             probability = probability * probabilities[:, column, token].double()
-        found += probability
-    return found
+        total += probability
+    return total

@@ -13,10 +13,9 @@ pytest.importorskip("transformers")
 from torch.nn import functional  # noqa: E402
 
 from robustrag_integrations import DecodingAggregation, LocalModel  # noqa: E402
-from robustrag_integrations.models.local import kernels, shared  # noqa: E402
-from robustrag_integrations.models.local.key_values import KeyValues  # noqa: E402
-from robustrag_integrations.models.local.masks import MaskRules  # noqa: E402
-from robustrag_integrations.models.local.slab import RowCache, Slab  # noqa: E402
+from robustrag_integrations.models.local import attention as attending  # noqa: E402
+from robustrag_integrations.models.local import rows as of_rows  # noqa: E402
+from robustrag_integrations.models.local.cache import BatchKVCache, KeyValues  # noqa: E402
 from robustrag_integrations.models.local.summation import cancelling  # noqa: E402
 from robustrag_integrations.prompts import prompts_for  # noqa: E402
 from tests.helpers.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
@@ -48,12 +47,12 @@ def steps(model: LocalModel) -> list[np.ndarray]:
 def test_a_long_prefix_is_kept_once_for_all_rows_where_attention_can_be_told(
     architecture: str, long: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared, "WORTH_KEEPING_ONCE", 8 if long else 1000)
+    monkeypatch.setattr(of_rows, "WORTH_KEEPING_ONCE", 8 if long else 1000)
     network = tiny_model(architecture)
     model = local(network)
-    slab = session(model)._batch._slab
-    assert (slab.shared is not None) == (long and architecture in ONCE)
-    assert slab.row_by_row == (architecture in ONCE)
+    cache = session(model)._batch.cache
+    assert (cache.shared is not None) == (long and architecture in ONCE)
+    assert cache.row_by_row == (architecture in ONCE)
     for ours, plain in zip(steps(model), steps(local(network, share_prefixes=False)), strict=True):
         assert np.abs(ours - plain).max() < 1e-5
 
@@ -65,11 +64,11 @@ def test_in_half_precision_a_long_prefix_is_kept_once_too(
 ) -> None:
     network = tiny_model("llama", dtype=dtype)
     copied = steps(local(network, fixed_shapes=fixed_shapes))
-    monkeypatch.setattr(shared, "WORTH_KEEPING_ONCE", 8)
+    monkeypatch.setattr(of_rows, "WORTH_KEEPING_ONCE", 8)
     model = local(network, fixed_shapes=fixed_shapes)
-    slab = session(model)._batch._slab
-    assert slab.shared is not None
-    assert slab.row_by_row == (not fixed_shapes)
+    cache = session(model)._batch.cache
+    assert cache.shared is not None
+    assert cache.row_by_row == (not fixed_shapes)
     precise = steps(local(tiny_model("llama").to(torch.float64)))
     rounded = steps(local(network, share_prefixes=False))
     for ours, copy, plain, wanted in zip(steps(model), copied, rounded, precise, strict=True):
@@ -95,29 +94,30 @@ def test_an_attention_that_cannot_be_told_reads_the_prefix_in_every_row(monkeypa
     monkeypatch.setitem(AttentionInterface._global_mapping, "sdpa", own_attention)
     model = local(tiny_model("llama"))
     assert model.why_not_shared is None
-    assert not session(model)._batch._slab.row_by_row
+    assert not session(model)._batch.cache.row_by_row
     assert DecodingAggregation(model, max_new_tokens=3).answer(QUERY, PASSAGES).text
 
 
-def _slab(lengths: list[int], before: int, dtype: Any = torch.float32, **settings: Any) -> Slab:
+def _cache(lengths: list[int], before: int, dtype: Any = torch.float32, *, row_by_row: bool = False) -> BatchKVCache:
     """Rows of these lengths behind shared columns, of one layer with two heads of width 8, filled at random."""
     pair = [torch.randn(1, 2, before, 8).to(dtype) for _ in range(2)]
     common = KeyValues(((pair[0], pair[1]),), before) if before else None
-    slab = Slab(len(lengths) + 1, max(lengths) + 2, common, **settings)
+    cache = BatchKVCache(
+        len(lengths) + 1, max(lengths) + 2, common, prompts=len(lengths), row_by_row=row_by_row, fixed=not row_by_row
+    )
     for row, length in enumerate(lengths):
-        read = RowCache(before + length, common)
-        read.update(*(torch.randn(1, 2, length, 8).to(dtype) for _ in range(2)), 0)
-        slab.put(row, read.pairs(), before)
-    return slab
+        keys, values = (torch.randn(1, 2, length, 8).to(dtype) for _ in range(2))
+        cache.put(row, [(keys, values)])
+    return cache
 
 
-def _wanted(slab: Slab, query: Any, dtype: Any = torch.float32) -> Any:
+def _wanted(cache: BatchKVCache, query: Any, dtype: Any = torch.float32) -> Any:
     """The attention of each row by itself, over what is shared and its own columns."""
-    layer, found = slab.layers[0], []
-    for row in range(slab.prompts):
-        pair = [kept[row : row + 1, :, : slab.lengths[row] + 1] for kept in (layer.keys, layer.values)]
-        if layer.shared is not None:
-            pair = [torch.cat(parts, dim=2) for parts in zip(layer.shared, pair, strict=True)]
+    found = []
+    for row in range(cache.prompts):
+        pair = [kept[row : row + 1, :, : cache.lengths[row] + 1] for kept in cache._kept[0]]
+        if cache.shared is not None:
+            pair = [torch.cat(parts, dim=2) for parts in zip(cache.shared.layers[0], pair, strict=True)]
         keys, values = (t.to(dtype).repeat_interleave(query.shape[1] // 2, dim=1) for t in pair)
         found.append(functional.scaled_dot_product_attention(query[row : row + 1], keys, values))
     return torch.cat(found)
@@ -127,14 +127,14 @@ def _wanted(slab: Slab, query: Any, dtype: Any = torch.float32) -> Any:
 def test_attention_of_rows_of_several_lengths_is_that_of_each_by_itself(before: int, row_by_row: bool) -> None:
     torch.manual_seed(0)
     lengths = [4, 9, 1, 6]
-    slab = _slab(lengths, before, row_by_row=row_by_row)
+    cache = _cache(lengths, before, row_by_row=row_by_row)
     query = torch.randn(5, 6, 1, 8)
-    keys, values = slab.update(torch.randn(5, 2, 1, 8), torch.randn(5, 2, 1, 8), 0)
-    columns = torch.arange(slab.width)
+    keys, values = cache.update(torch.randn(5, 2, 1, 8), torch.randn(5, 2, 1, 8), 0)
+    columns = torch.arange(cache.width)
     own = torch.where(columns <= torch.tensor([*lengths, 0])[:, None], 0.0, -1e9)
     mask = torch.cat([torch.zeros(5, before), own], dim=1)[:, None, None]
     keys, values = (t.repeat_interleave(3, dim=1) for t in (keys, values))
-    wanted = _wanted(slab, query)
+    wanted = _wanted(cache, query)
     got = functional.scaled_dot_product_attention(query, keys, values, attn_mask=mask)
     assert type(got) is torch.Tensor
     assert got.shape == query.shape
@@ -149,15 +149,15 @@ def test_attention_of_a_step_in_half_precision_is_no_less_accurate_than_torchs_o
     """Of keys, values and queries in half precision; the reference has twice as many digits as single precision."""
     torch.manual_seed(0)
     lengths = [40, 90, 3, 61]
-    slab = _slab(lengths, before, dtype=dtype, row_by_row=row_by_row)
+    cache = _cache(lengths, before, dtype=dtype, row_by_row=row_by_row)
     query = (3 * torch.randn(5, 2, 1, 8)).to(dtype)
-    keys, values = slab.update(*(torch.randn(5, 2, 1, 8).to(dtype) for _ in range(2)), 0)
-    columns = torch.arange(slab.width)
+    keys, values = cache.update(*(torch.randn(5, 2, 1, 8).to(dtype) for _ in range(2)), 0)
+    columns = torch.arange(cache.width)
     own = torch.where(columns <= torch.tensor([*lengths, 0])[:, None], 0.0, torch.finfo(dtype).min)
     mask = torch.cat([torch.zeros(5, before), own], dim=1)[:, None, None].to(dtype)
     got = functional.scaled_dot_product_attention(query, keys, values, attn_mask=mask)
     assert got.dtype == dtype
-    exact, usual = _wanted(slab, query.double(), torch.float64), _wanted(slab, query, dtype)
+    exact, usual = _wanted(cache, query.double(), torch.float64), _wanted(cache, query, dtype)
     assert (got[:4] - exact).abs().mean() <= (usual - exact).abs().mean()
 
 
@@ -166,13 +166,14 @@ def test_row_by_row_no_other_row_has_a_say_in_the_bits_of_an_attention() -> None
 
     def attended(lengths: list[int]) -> Any:
         torch.manual_seed(len(lengths))
-        slab = _slab([5, *lengths], 0, row_by_row=True)
+        cache = _cache([5, *lengths], 0, row_by_row=True)
         torch.manual_seed(1)
-        slab.layers[0].keys[0, :, :5], slab.layers[0].values[0, :, :5] = torch.randn(2, 2, 5, 8)
-        slab.layers[0].keys[0, :, 5:] = slab.layers[0].values[0, :, 5:] = float("nan")
+        kept_keys, kept_values = cache._kept[0]
+        kept_keys[0, :, :5], kept_values[0, :, :5] = torch.randn(2, 2, 5, 8)
+        kept_keys[0, :, 5:] = kept_values[0, :, 5:] = float("nan")
         query = torch.randn(1, 2, 1, 8).repeat(len(lengths) + 2, 1, 1, 1)
-        keys, values = slab.update(query, query, 0)
-        mask = torch.zeros(len(query), 1, 1, slab.width)
+        keys, values = cache.update(query, query, 0)
+        mask = torch.zeros(len(query), 1, 1, cache.width)
         got = functional.scaled_dot_product_attention(query, keys, values, attn_mask=mask)
         return got[0]
 
@@ -186,12 +187,12 @@ def test_products_with_what_rows_share_sum_up_every_row_in_the_same_order(
 ) -> None:
     """Which half precision would hide, until one day a bit moves with the place that a row has among others."""
     if not padding_helps:
-        monkeypatch.setattr(kernels, "_rows_alike", lambda *shape: None)
+        monkeypatch.setattr(attending, "_rows_alike", lambda *shape: None)
     for summed, outputs in ((64, 300), (300, 64)):
         mine, weights = cancelling(1, summed, outputs)
         shared_columns = weights.T.expand(2, summed, outputs).contiguous()
         for rows in range(1, 14):
-            found = kernels._times(mine.expand(rows, heads, 1, summed), shared_columns)
+            found = attending._times(mine.expand(rows, heads, 1, summed), shared_columns)
             assert found.shape == (rows, heads, 1, outputs)
             assert (found == found[:1]).all()
             assert 0 < found.abs().max() < 64 * summed * 2.0**-18
@@ -199,32 +200,33 @@ def test_products_with_what_rows_share_sum_up_every_row_in_the_same_order(
 
 def test_columns_that_nobody_reads_are_an_error() -> None:
     new = torch.zeros(2, 2, 1, 8)
-    for slab in (_slab([3], 4), _slab([3], 0, row_by_row=True)):
-        slab.update(new, new, 0)
+    for cache in (_cache([3], 4), _cache([3], 0, row_by_row=True)):
+        cache.update(new, new, 0)
         with pytest.raises(RuntimeError, match="does not read what rows share"):
-            slab.update(new, new, 0)
-        slab.update(new, new, 0)
+            cache.update(new, new, 0)
+        cache.update(new, new, 0)
         with pytest.raises(RuntimeError, match="does not read what rows share"):
-            slab.check_all_was_read()
+            cache.check_attended()
 
 
 def test_attention_to_other_keys_is_torchs_own() -> None:
     """The model is the user's: whoever else calls it at the same time gets torch's own kernels."""
-    slab = _slab([3], 3)
+    cache = _cache([3], 3)
     query, key = torch.randn(2, 2, 1, 8), torch.randn(2, 2, 2, 8)
     wanted = functional.scaled_dot_product_attention(query, key, key)
-    slab.update(query, query, 0)
+    cache.update(query, query, 0)
     assert torch.equal(functional.scaled_dot_product_attention(query, key, key), wanted)
-    assert slab.take_unread() is not None
+    with pytest.raises(RuntimeError, match="does not read what rows share"):
+        cache.check_attended()
 
 
 def test_what_a_model_makes_of_its_keys_is_attended_to_as_they_are() -> None:
-    slab = _slab([3, 5], 0, row_by_row=True)
+    cache = _cache([3, 5], 0, row_by_row=True)
     new, query = torch.randn(3, 2, 1, 8), torch.randn(3, 4, 1, 8)
-    keys, values = slab.update(new, new, 0)
+    keys, values = cache.update(new, new, 0)
     keys = keys[:, :, None].expand(3, 2, 2, 1, 8).reshape(3, 4, 1, 8).contiguous()
     got = functional.scaled_dot_product_attention(query, key=keys, value=values)
-    assert torch.allclose(got[:2], _wanted(slab, query), atol=1e-5)
+    assert torch.allclose(got[:2], _wanted(cache, query), atol=1e-5)
 
 
 def test_a_compiled_model_is_probed_and_answers_as_before() -> None:
@@ -236,57 +238,36 @@ def test_a_compiled_model_is_probed_and_answers_as_before() -> None:
     assert (ours.text, ours.radius) == (theirs.text, theirs.radius)
 
 
-@pytest.mark.parametrize(
-    ("count", "before", "branches"), [(20, 0, 0), (65, 9, 3), (128, 7, 3), (200, 42, 0), (300, 42, 5), (20, 7000, 0)]
-)
-def test_attention_in_blocks_is_that_of_the_mask(count: int, before: int, branches: int) -> None:
-    torch.manual_seed(0)
-    columns = before + count
-    query = torch.randn(1, count, 2, 8).transpose(1, 2)
-    cache = RowCache(columns + 9)
-    if before:
-        cache.update(torch.randn(1, 2, before, 8), torch.randn(1, 2, before, 8), 0)
-    keys, values = cache.update(torch.randn(1, 2, count, 8), torch.randn(1, 2, count, 8), 0)
-    hidden = torch.arange(columns) > torch.arange(before, columns)[:, None]
-    for branch in range(branches):  # siblings do not see each other
-        hidden[count - branch - 1, columns - branches : columns - branch - 1] = True
-    mask = torch.zeros(1, 1, count, columns).masked_fill_(hidden, torch.finfo(torch.float32).min)
-    got = functional.scaled_dot_product_attention(query, keys, values, attn_mask=mask)
-    plain = [kept.as_subclass(torch.Tensor) for kept in (keys, values)]
-    assert type(got) is torch.Tensor
-    assert torch.allclose(got, functional.scaled_dot_product_attention(query, *plain, attn_mask=mask), atol=1e-5)
-
-
-def test_attention_in_blocks_reads_no_score_that_is_hidden_from_a_whole_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    torch.manual_seed(0)
-    cache, new = RowCache(250), torch.randn(1, 2, 200, 8)
-    cache.update(new[:, :, :50], new[:, :, :50], 0)
-    keys, values = cache.update(new, new, 0)
-    seen: list[int] = []
-    block = kernels._block
-
-    def watched(query: Any, key: Any, *args: Any) -> Any:
-        seen.append(key.shape[2])
-        return block(query, key, *args)
-
-    monkeypatch.setattr(kernels, "_block", watched)
-    kernels.attend_in_blocks(new, keys.as_subclass(torch.Tensor), values, attn_mask=torch.zeros(1, 1, 200, 250))
-    assert seen == [114, 178, 242, 250]
-
-
 def test_what_models_make_of_their_keys_and_other_tensors_is_plain() -> None:
     """An attention of the model's own, as with capped scores, goes on with torch's tensors."""
-    cache, new = RowCache(80), torch.randn(1, 2, 70, 8)
+    cache, new = _cache([3, 4], 0, row_by_row=True), torch.randn(3, 2, 1, 8)
     keys, values = cache.update(new, new, 0)
+    assert type(keys) is attending.AttendedKeys
     scores = new @ keys.transpose(2, 3)
     assert type(scores) is torch.Tensor
     assert type(torch.cat([keys, new])) is torch.Tensor
     assert torch.equal(scores.softmax(-1) @ values, (new @ new.mT).softmax(-1) @ new)
 
 
-@pytest.mark.parametrize(("columns", "count"), [(1, 1), (5, 5), (9, 4), (40, 17)])
-def test_the_mask_of_tokens_that_follow_each_other_is_that_of_their_positions(columns: int, count: int) -> None:
-    rules = MaskRules({"full_attention": None}, torch.float32)
-    places = torch.arange(columns)[None]
-    found = rules.behind(columns, count, torch.device("cpu"))
-    assert torch.equal(found, rules.mask(places[:, columns - count :], places))
+def test_a_cache_grows_where_more_is_written_and_forgets_its_last_columns() -> None:
+    torch.manual_seed(0)
+    cache, new = BatchKVCache(2, 3), torch.randn(2, 2, 400, 8)
+    for start in range(0, 400, 100):
+        for layer in (0, 1):
+            keys, values = cache.update(*[new[:, :, start : start + 100]] * 2, layer)
+            assert torch.equal(keys, new[:, :, : start + 100])
+            assert torch.equal(values, keys)
+        cache.advance(100)
+    cache.crop(250)
+    assert cache.lengths == [150, 150]
+    assert torch.equal(cache.pairs()[1][0], new[:, :, :150])
+
+
+def test_rows_that_are_filled_up_hold_zeros_where_they_have_nothing() -> None:
+    cache = _cache([3, 5], 0, row_by_row=True)
+    cache._kept[0][0][0, :, 3:] = float("nan")
+    twin = cache.filled_up()
+    [(keys, _)] = twin.pairs()
+    assert (twin.rows, twin.lengths) == (2, [5, 5])
+    assert torch.equal(keys[0, :, :3], cache._kept[0][0][0, :, :3])
+    assert not keys[0, :, 3:].any()

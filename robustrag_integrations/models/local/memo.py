@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 import torch
 
-from robustrag_integrations.forks import lock_held_over_forks
+from robustrag_integrations.models.local.cancellation import uncancelled
 from robustrag_integrations.models.local.causal_lm import CausalLM
-from robustrag_integrations.models.local.giving_up import carried_through
 
 T = TypeVar("T")
 
 
-class Remembered(Generic[T]):
+class ModelMemo(Generic[T]):
     """Values by key, for the weights, device, precision and number of threads they came from; safe to use from threads.
 
     Args:
@@ -25,7 +25,7 @@ class Remembered(Generic[T]):
         self._lm = lm
         self._values: dict[Hashable, T] = {}
         self._weights: Hashable = ()
-        self._lock = lock_held_over_forks()
+        self._lock = threading.Lock()
 
     @property
     def values(self) -> list[T]:
@@ -41,7 +41,7 @@ class Remembered(Generic[T]):
                 self._values.clear()
                 self._weights = weights
             if whole not in self._values:
-                with carried_through():
+                with uncancelled():
                     self._values[whole] = measure()
             return self._values[whole]
 

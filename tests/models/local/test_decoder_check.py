@@ -22,18 +22,17 @@ WRONG = {
 }
 
 
-def of(name: str, kind: str = "CausalLM", **settings: object) -> LocalModel:
+def of(name: str, kind: str = "CausalLM", *, shares: bool = True, **settings: object) -> LocalModel:
     torch.manual_seed(0)
     config = getattr(transformers, f"{name}Config")(**COMMON, **settings)
     model = getattr(transformers, f"{name}For{kind}")(config).eval()
-    return LocalModel(model, tiny_tokenizer(), max_context_tokens=64, max_new_tokens=4, stop=())
+    return LocalModel(model, tiny_tokenizer(), max_context_tokens=64, max_new_tokens=4, stop=(), share_prefixes=shares)
 
 
 @pytest.mark.parametrize("name", WRONG)
 @pytest.mark.parametrize("shares", [True, False])
 def test_a_model_that_padding_moves_is_refused(name: str, shares: bool) -> None:
-    model = of(name, **WRONG[name])
-    model._reader._found = None if shares else "switched off"
+    model = of(name, shares=shares, **WRONG[name])
     with pytest.raises(ModelError, match=f"{name}ForCausalLM reads a prompt behind padding otherwise"):
         KeywordAggregation(model).answer("Who built it?", ["Brevik built it.", "Anna."])
 
@@ -48,7 +47,7 @@ def test_a_model_whose_tokens_see_those_after_them_is_refused(name: str) -> None
 
 
 def test_layers_of_which_nothing_is_known_are_tried_with_a_long_prompt_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = of("Llama", **BERT, initializer_range=0.3)
+    model = of("Llama", shares=False, **BERT, initializer_range=0.3)
     whole = transformers.LlamaForCausalLM.forward
 
     def forward(self: object, *args: object, **options: object) -> object:
@@ -58,7 +57,6 @@ def test_layers_of_which_nothing_is_known_are_tried_with_a_long_prompt_too(monke
         return found
 
     monkeypatch.setattr(transformers.LlamaForCausalLM, "forward", forward)
-    model._reader._found = "it has layers of an unknown kind"
     with pytest.raises(ModelError, match="reads a prompt behind padding otherwise"):
         KeywordAggregation(model).answer("Who built it?", ["Brevik built it.", "Anna."])
 

@@ -10,8 +10,8 @@ pytest.importorskip("transformers")
 
 from robustrag_integrations import LocalModel  # noqa: E402
 from robustrag_integrations.models.base import Distributions  # noqa: E402
-from robustrag_integrations.models.local import shared  # noqa: E402
-from robustrag_integrations.models.local.branching import LocalTree  # noqa: E402
+from robustrag_integrations.models.local import rows  # noqa: E402
+from robustrag_integrations.models.local.session import LocalTree  # noqa: E402
 from robustrag_integrations.prompts import prompts_for  # noqa: E402
 from tests.helpers.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
 
@@ -21,14 +21,14 @@ PREFIXES = [[(40,), (41,), (42,)], [(40, 7), (41, 50), (41, 51), (42, 7)], [(41,
 
 
 def session_of(architecture: str, monkeypatch: pytest.MonkeyPatch, *, worth: int, **settings: object):
-    monkeypatch.setattr(shared, "WORTH_KEEPING_ONCE", worth)
+    monkeypatch.setattr(rows, "WORTH_KEEPING_ONCE", worth)
     model = LocalModel(tiny_model(architecture, **settings), tiny_tokenizer(), max_context_tokens=96, stop=())
     prompts = prompts_for("short_answer")
     isolated = [prompts.isolated.render(context=text, query=QUERY) for text in PASSAGES]
     return model.open_session(isolated, prompts.no_retrieval.render(query=QUERY), 6)
 
 
-def rows(found: Distributions) -> np.ndarray:
+def together(found: Distributions) -> np.ndarray:
     return np.vstack([found.groups, found.no_retrieval])
 
 
@@ -42,7 +42,7 @@ def test_its_numbers_are_those_of_steps(architecture: str, worth: int, monkeypat
             stepping = session.fork()
             for token in prefix:
                 stepped = stepping.append(token)
-            assert np.abs(rows(found) - rows(stepped)).max() < 2e-5
+            assert np.abs(together(found) - together(stepped)).max() < 2e-5
 
 
 @pytest.mark.parametrize("groups", [1, 2])
@@ -54,11 +54,9 @@ def test_what_rows_share_is_not_copied(groups: int, monkeypatch: pytest.MonkeyPa
         tree = session.tree()
         assert isinstance(tree, LocalTree)
         cache, before = tree._tree._stem.cache, session._batch.before
-        held.append(cache.layers[0].used + before)
-        assert [pair[0].data_ptr() for pair in cache._shared] == [
-            layer.shared[0].data_ptr() for layer in session._batch._slab.layers if layer.shared is not None
-        ]
-        assert (before > 8, len(cache._shared)) == ((True, len(cache.layers)) if worth == 8 else (False, 0))
+        held.append(cache.lengths[0] + before)
+        assert cache.shared is session._batch.cache.shared
+        assert (before > 8, cache.shared is not None) == (worth == 8, worth == 8)
     assert held[0] == held[1]
 
 
@@ -68,6 +66,5 @@ def test_nothing_is_laid_out_for_a_tree_that_half_precision_rules_out(monkeypatc
     def laid_out(*_: object) -> None:
         raise AssertionError("rows were laid out")
 
-    monkeypatch.setattr(shared.Stem, "after", laid_out)
-    monkeypatch.setattr(shared.Slab, "pairs", laid_out)
+    monkeypatch.setattr(rows.BatchKVCache, "filled_up", laid_out)
     assert session.tree() is None
