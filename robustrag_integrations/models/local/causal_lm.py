@@ -111,7 +111,7 @@ class CausalLM:
         rows, columns = ids.shape
         given = {"position_ids": positions, "logits_to_keep": keep}
         given = {name: value for name, value in given.items() if name in self.accepts}
-        held = getattr(cache, "capacity", 0) or cache.get_seq_length() + columns
+        held = mask.shape[-1] if isinstance(mask, torch.Tensor) else getattr(cache, "capacity", columns)
         with self.memory_explained(rows, held), fast_products(ids.numel(), self.model):
             output = self.model(
                 input_ids=ids, attention_mask=mask, use_cache=True, **{self.cache_argument: cache, **given}
