@@ -1,8 +1,8 @@
-"""Does a model repeat itself? Equal prompts alone, and with other prompts beside them.
+"""Is a model reproducible? Equal prompts alone, and with other prompts beside them.
 
 A server at temperature 0 may still answer the same prompt in two ways: batches of other sizes round differently, and a
 near tie of two tokens then falls the other way. Other people's load, an attacker's included, decides the batches. The
-probe counts how often that was seen. Differences settle that the model does not repeat itself; that none was seen
+probe counts how often that was seen. Differences settle that the model is not reproducible; that none was seen
 proves nothing beyond the interval that is given.
 """
 
@@ -136,7 +136,7 @@ def read_summary(path: str) -> dict[str, Any]:
         raise ValueError("it is not JSON; give the file that robustrag probe --output wrote") from error
 
 
-def probe_repeats(
+def probe_determinism(
     model: TextModel,
     prompts: Sequence[str] | None = None,
     *,

@@ -11,7 +11,7 @@ import pytest
 
 from robustrag_integrations import CallableModel, MajorityVoting, ModelError
 from robustrag_integrations.models.base import Response, Role
-from robustrag_integrations.models.repeat_probe import PROMPTS, SCHEMA, probe_repeats, read_summary, summary_of
+from robustrag_integrations.models.determinism_probe import PROMPTS, SCHEMA, probe_determinism, read_summary, summary_of
 from robustrag_integrations.prompts import Prompt
 from tests.helpers.scripted import ScriptedModel
 
@@ -36,7 +36,7 @@ def test_a_model_that_repeats_itself_shows_no_difference_and_the_calls_are_as_ma
         return f"{len(prompt)} characters"
 
     model = CallableModel(answer, name="m")
-    found = probe_repeats(model, repeats=4, load=3, on_progress=lambda done, total: seen.append((done, total)))
+    found = probe_determinism(model, repeats=4, load=3, on_progress=lambda done, total: seen.append((done, total)))
     assert (found.compared, found.differed, found.examples, found.stopped) == (24, 0, (), False)
     assert len(asked) == len(PROMPTS) * 4 * (3 + 2) == seen[-1][0] == seen[-1][1]
     assert [asked.count(p) for p in PROMPTS] == [8, 8, 8]
@@ -44,10 +44,10 @@ def test_a_model_that_repeats_itself_shows_no_difference_and_the_calls_are_as_ma
 
 
 def test_differences_under_load_alone_are_told_from_those_in_words_and_at_the_first_word() -> None:
-    found = probe_repeats(Batched(), ["How many?"], repeats=5, load=2)
+    found = probe_determinism(Batched(), ["How many?"], repeats=5, load=2)
     assert (found.alone.differed, found.under_load.differed) == (0, 5)
     assert (found.under_load.answers, found.under_load.first_words) == (0, 5), "only case and punctuation differ"
-    other = probe_repeats(Batched(crowded="Four or six."), ["How many?"], repeats=5, load=2)
+    other = probe_determinism(Batched(crowded="Four or six."), ["How many?"], repeats=5, load=2)
     assert (other.under_load.answers, other.under_load.first_words) == (5, 0)
     assert other.examples == (("Four or five.", "Four or six."),)
 
@@ -55,7 +55,7 @@ def test_differences_under_load_alone_are_told_from_those_in_words_and_at_the_fi
 def test_a_sampling_model_differs_alone_and_the_usual_reply_is_not_counted() -> None:
     rng = random.Random(1)
     model = CallableModel(lambda prompt: rng.choice(["a", "a", "a", "b"]), max_concurrency=1)
-    found = probe_repeats(model, ["q"], repeats=40, load=1)
+    found = probe_determinism(model, ["q"], repeats=40, load=1)
     assert 3 <= found.alone.differed <= 19
     assert found.examples == (("a", "b"),)
 
@@ -68,7 +68,7 @@ def test_failed_calls_are_counted_and_compared_with_nothing() -> None:
             raise ValueError("overloaded")
         return "fine"
 
-    found = probe_repeats(CallableModel(answer, attempts=1, max_concurrency=1), ["q"], repeats=10, load=2)
+    found = probe_determinism(CallableModel(answer, attempts=1, max_concurrency=1), ["q"], repeats=10, load=2)
     assert found.alone.failed + found.under_load.failed > 0
     assert found.differed == 0
     assert found.alone.replies + found.alone.failed == 10
@@ -79,7 +79,7 @@ def test_a_model_that_never_answers_is_an_error_that_says_why() -> None:
         raise ValueError("no such model")
 
     with pytest.raises(ModelError, match=r"nothing to compare.*no such model"):
-        probe_repeats(CallableModel(broken, attempts=1), repeats=2, load=1)
+        probe_determinism(CallableModel(broken, attempts=1), repeats=2, load=1)
 
 
 def test_an_interrupt_ends_it_with_what_was_found_so_far() -> None:
@@ -91,11 +91,11 @@ def test_an_interrupt_ends_it_with_what_was_found_so_far() -> None:
                 raise KeyboardInterrupt
             return [Response("a")] * len(prompts)
 
-    found = probe_repeats(Interrupted({}), ["q"], repeats=50, load=1)
+    found = probe_determinism(Interrupted({}), ["q"], repeats=50, load=1)
     assert (found.stopped, found.compared, found.differed) == (True, 7, 0)
     calls = iter([7])
     with pytest.raises(KeyboardInterrupt):
-        probe_repeats(Interrupted({}), ["q"], repeats=50, load=1)
+        probe_determinism(Interrupted({}), ["q"], repeats=50, load=1)
 
 
 @pytest.mark.parametrize(
@@ -103,12 +103,12 @@ def test_an_interrupt_ends_it_with_what_was_found_so_far() -> None:
 )
 def test_arguments_are_checked_at_the_door(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
-        probe_repeats(CallableModel(lambda p: "a"), **wrong)
+        probe_determinism(CallableModel(lambda p: "a"), **wrong)
 
 
 def test_what_was_found_stands_in_answers() -> None:
     model = Batched("A", "B")
-    model.probe = probe_repeats(model, ["q"], repeats=3, load=1).summary()
+    model.probe = probe_determinism(model, ["q"], repeats=3, load=1).summary()
     answer = MajorityVoting(model).answer("q", ["one", "two", "three"], choices=["x", "y"])
     assert answer.determinism.model == "samples"
     assert answer.determinism.probe == {"model": model.description, "compared": 6, "differed": 3, "load": 1}
@@ -116,7 +116,7 @@ def test_what_was_found_stands_in_answers() -> None:
 
 
 def test_findings_are_json_and_come_back_from_a_file(tmp_path) -> None:
-    found = probe_repeats(Batched(), repeats=2, load=1)
+    found = probe_determinism(Batched(), repeats=2, load=1)
     path = tmp_path / "probe.json"
     path.write_text(json.dumps(found.to_dict()))
     assert read_summary(str(path)) == found.summary()
